@@ -1,0 +1,268 @@
+//! Congestion control: one interface, built for BBR first; NewReno then fits for free.
+//!
+//! The sender detects, the controller decides: a controller owns no RTT estimator, pacer or
+//! scoreboard, never sees the sender, and is told of one congestion event per episode with its
+//! cause. Everything is counted in bytes, never in acknowledgements (RFC 3465).
+
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use alloc::boxed::Box;
+
+use tack_base::{Instant, Rate};
+
+/// Which congestion controller to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Algorithm {
+    /// RFC 5681 and 6582.
+    NewReno,
+    /// RFC 9438 with HyStart++ (RFC 9406).
+    Cubic,
+    /// BBR version 1 as Linux runs it, with the extra_acked aggregation allowance.
+    #[default]
+    Bbr,
+}
+
+impl Algorithm {
+    /// Every algorithm, for tables and sweeps.
+    pub const ALL: [Self; 3] = [Self::NewReno, Self::Cubic, Self::Bbr];
+
+    /// The name used in scenario files and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewReno => "new_reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+
+    /// A fresh controller.
+    pub fn build(self, init: &Init) -> Box<dyn CongestionController> {
+        let _ = init;
+        unimplemented!()
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no congestion controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownAlgorithm;
+
+impl fmt::Display for UnknownAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown congestion control; one of: new_reno, cubic, bbr")
+    }
+}
+
+impl core::error::Error for UnknownAlgorithm {}
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name).ok_or(UnknownAlgorithm)
+    }
+}
+
+/// What a controller is born with.
+#[derive(Clone, Copy, Debug)]
+pub struct Init {
+    /// When the connection begins.
+    pub now: Instant,
+    /// Sender maximum segment size, payload bytes.
+    pub mss: u64,
+    /// First congestion window, bytes.
+    pub initial_window: u64,
+    /// RTT of the handshake, if one was measured.
+    pub rtt: Option<Duration>,
+    /// Seed for controllers that draw (BBR's probing phase).
+    pub seed: u64,
+}
+
+/// Opaque state a controller may attach to a transmission; handed back when that transmission is delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SendToken(pub u64);
+
+/// A segment left.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Bytes in flight before it left.
+    pub prior_in_flight: u64,
+    /// It carries bytes that were sent before.
+    pub retransmission: bool,
+    /// The application had nothing more to send when the last rate sample began.
+    pub app_limited: bool,
+}
+
+/// How fast data was delivered, measured over one flight (draft-ietf-ccwg-bbr §4.1, delivery rate estimation).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RateSample {
+    /// Bytes delivered over `interval`.
+    pub delivered: u64,
+    /// The longer of the send and the ACK interval. Never zero.
+    pub interval: Duration,
+    /// `delivered / interval`.
+    pub delivery_rate: Rate,
+    /// The total of delivered bytes when the newest delivered transmission was sent.
+    pub prior_delivered: u64,
+    /// Part of the interval had nothing to send: the sample may be lower than the path.
+    pub app_limited: bool,
+}
+
+/// An acknowledgement delivered data, or let losses be seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it is processed.
+    pub now: Instant,
+    /// Bytes by which the cumulative acknowledgement advanced.
+    pub acked: u64,
+    /// Bytes newly known to be delivered, cumulatively or selectively.
+    pub delivered: u64,
+    /// Bytes newly marked lost by this acknowledgement.
+    pub lost: u64,
+    /// Bytes in flight before it was processed.
+    pub prior_in_flight: u64,
+    /// Bytes in flight after it was processed.
+    pub bytes_in_flight: u64,
+    /// RTT sample of this acknowledgement (retransmission ambiguity excluded).
+    pub rtt: Option<Duration>,
+    /// Smoothed RTT.
+    pub srtt: Duration,
+    /// Smallest RTT of the connection's filter window.
+    pub min_rtt: Duration,
+    /// Delivery-rate sample, if one could be taken.
+    pub rate: Option<RateSample>,
+    /// Total of bytes delivered on the connection.
+    pub total_delivered: u64,
+    /// Total of bytes marked lost on the connection.
+    pub total_lost: u64,
+    /// Cumulatively acknowledged stream position, bytes.
+    pub snd_una: u64,
+    /// Highest stream position sent, bytes.
+    pub snd_nxt: u64,
+    /// A loss episode is open (fast recovery or after a timeout).
+    pub in_recovery: bool,
+    /// The congestion window was what limited sending since the last acknowledgement (RFC 7661, RFC 9002 §7.8):
+    /// without it the window must not grow.
+    pub cwnd_limited: bool,
+    /// Token of the newest transmission that it delivered.
+    pub token: SendToken,
+}
+
+/// Why a congestion episode began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// Loss detected by acknowledgements: fast recovery begins.
+    Loss,
+    /// The peer echoed congestion experienced (RFC 3168).
+    Ecn,
+    /// The retransmission timer fired: everything in flight is presumed lost.
+    Timeout,
+}
+
+/// A congestion episode begins. Told once per episode (and again when a timeout follows within it).
+#[derive(Clone, Copy, Debug)]
+pub struct Congestion {
+    /// When.
+    pub now: Instant,
+    /// Why.
+    pub cause: Cause,
+    /// Bytes in flight before losses were taken off.
+    pub prior_in_flight: u64,
+    /// Timeouts in a row without progress, this one included; zero for other causes.
+    pub consecutive_timeouts: u32,
+    /// Highest stream position sent: the episode ends when it is acknowledged.
+    pub snd_nxt: u64,
+}
+
+/// Who shapes sending within a loss episode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryShaping {
+    /// Proportional rate reduction (RFC 6937) down to `ssthresh`.
+    Prr,
+    /// The controller's own window.
+    Own,
+}
+
+/// What a controller shows to traces and reports.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Metrics {
+    /// Name of the phase: `slow_start`, `startup`, `probe_bw`, …
+    pub phase: &'static str,
+    /// Bandwidth estimate, where there is one.
+    pub bandwidth: Option<Rate>,
+    /// The controller's own RTT floor, where there is one.
+    pub min_rtt: Option<Duration>,
+    /// Pacing gain in force, where there is one.
+    pub pacing_gain: Option<f64>,
+}
+
+/// A congestion controller.
+pub trait CongestionController: fmt::Debug + Send {
+    /// A segment left; the token comes back with [`Ack::token`].
+    fn on_send(&mut self, sent: &Sent) -> SendToken {
+        let _ = sent;
+        SendToken::default()
+    }
+
+    /// An acknowledgement delivered data or revealed losses. Called in and outside recovery.
+    fn on_ack(&mut self, ack: &Ack);
+
+    /// An episode begins. After [`Cause::Loss`] and [`Cause::Ecn`] `cwnd` is already the target to come down to.
+    fn on_congestion(&mut self, congestion: &Congestion);
+
+    /// The loss episode ended: everything sent before it began is acknowledged.
+    fn on_recovered(&mut self, now: Instant) {
+        let _ = now;
+    }
+
+    /// The episode turned out to be false (Eifel, DSACK, F-RTO): take its reductions back.
+    fn on_spurious(&mut self, now: Instant, cause: Cause) {
+        let _ = (now, cause);
+    }
+
+    /// Sending resumes after an idle time of at least one RTO with nothing in flight.
+    fn on_idle_restart(&mut self, now: Instant, idle: Duration) {
+        let _ = (now, idle);
+    }
+
+    /// The segment size changed (path MTU).
+    fn on_mss(&mut self, mss: u64);
+
+    /// Congestion window, bytes; at least one segment.
+    fn cwnd(&self) -> u64;
+
+    /// Slow-start threshold, bytes; `u64::MAX` before the first reduction or where there is none.
+    fn ssthresh(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Pacing rate chosen by the controller; `None` lets the pacer derive it from window and RTT.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Gain over `cwnd / srtt` with which the pacer runs when [`CongestionController::pacing_rate`] is `None`
+    /// (Linux: 2.0 in slow start, 1.2 after it).
+    fn pacing_gain(&self) -> f64 {
+        if self.cwnd() < self.ssthresh() { 2.0 } else { 1.2 }
+    }
+
+    /// Who shapes sending within an episode.
+    fn recovery_shaping(&self) -> RecoveryShaping {
+        RecoveryShaping::Prr
+    }
+
+    /// State for traces.
+    fn metrics(&self) -> Metrics;
+}

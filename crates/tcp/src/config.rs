@@ -1,0 +1,116 @@
+//! What a connection can be told. Every field has a default that is right for most.
+
+use core::time::Duration;
+
+use crate::ack::AckKind;
+use crate::cc::Algorithm;
+
+/// Settings of one connection.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// Acknowledgement policy for what this side receives. Default: `delayed:2` (RFC 9293 §3.8.6.3).
+    pub ack: AckKind,
+    /// Congestion controller of this side. Default: BBR.
+    pub congestion: Algorithm,
+    /// Largest payload of a segment, bytes, before options are counted (RFC 9293 MSS): announced to the peer and
+    /// the cap of what we send. Default 1460 (1,500-byte IPv4 packets).
+    pub mss: u16,
+    /// Offer timestamps (RFC 7323). Default true.
+    pub timestamps: bool,
+    /// Offer selective acknowledgements (RFC 2018). Default true.
+    pub sack: bool,
+    /// Offer window scaling (RFC 7323). Default true; without it windows stop at 64 KiB.
+    pub window_scaling: bool,
+    /// Offer explicit congestion notification (RFC 3168). Default true.
+    pub ecn: bool,
+    /// Nagle's algorithm (RFC 9293 §3.7.4). Default false: files and screens want their tails now.
+    pub nagle: bool,
+    /// Cap of the receive buffer, bytes; the window grows into it as the application keeps up. Default 6 MiB.
+    pub receive_buffer: usize,
+    /// Cap of the send buffer, bytes: how much may be written ahead of acknowledgement. Default 6 MiB.
+    pub send_buffer: usize,
+    /// First congestion window in segments (RFC 6928). Default 10.
+    pub initial_window_segments: u32,
+    /// RTO before the first sample (RFC 6298 §2.1). Default 1 s.
+    pub initial_rto: Duration,
+    /// Floor of the RTO. Default 200 ms, as the large stacks run it; RFC 6298 §2.4 says 1 s.
+    pub min_rto: Duration,
+    /// Ceiling of the RTO (RFC 6298 §2.5: at least 60 s). Default 60 s.
+    pub max_rto: Duration,
+    /// How often a SYN or SYN-ACK is retransmitted before giving up. Default 6.
+    pub syn_retries: u32,
+    /// How long data may stay unacknowledged before the connection ends (RFC 9293 §3.9.1 user timeout,
+    /// RFC 5482). Default 5 minutes; `None` waits for ever.
+    pub user_timeout: Option<Duration>,
+    /// Keep-alive probing (RFC 9293 §3.8.4). Default off.
+    pub keep_alive: Option<KeepAlive>,
+    /// Length of TIME-WAIT (2 MSL). Default 60 s; carriers with private port spaces may shorten it.
+    pub time_wait: Duration,
+    /// How long to wait in FIN-WAIT-2 for the peer's FIN once the application has let go. Default 60 s.
+    pub fin_wait: Duration,
+    /// Facts about the carrier below.
+    pub carrier: Carrier,
+}
+
+/// When and how often to probe an idle peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeepAlive {
+    /// Idle time before the first probe. RFC 9293 wants a default of at least 2 h.
+    pub idle: Duration,
+    /// Time between unanswered probes.
+    pub interval: Duration,
+    /// Unanswered probes before the connection is given up.
+    pub probes: u32,
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
+    }
+}
+
+/// What the carrier can do; pacing adapts to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Carrier {
+    /// Shortest wait the carrier's timer keeps reliably. Segments due within it leave at once, together.
+    /// Zero in the simulator, whose timers are exact.
+    pub timer_granularity: Duration,
+    /// Most segments that one transmission can take (64 for UDP GSO); 1 without offload.
+    pub max_batch: usize,
+    /// Bytes of IP and carrier headers below the TCP header: 20 (IPv4), 28 (IPv4 + UDP), 40, 48. Used to turn a path MTU
+    /// into a segment size.
+    pub overhead: u16,
+}
+
+impl Default for Carrier {
+    fn default() -> Self {
+        Self { timer_granularity: Duration::ZERO, max_batch: 1, overhead: 20 }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            ack: AckKind::default(),
+            congestion: Algorithm::default(),
+            mss: 1460,
+            timestamps: true,
+            sack: true,
+            window_scaling: true,
+            ecn: true,
+            nagle: false,
+            receive_buffer: 6 << 20,
+            send_buffer: 6 << 20,
+            initial_window_segments: 10,
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(60),
+            syn_retries: 6,
+            user_timeout: Some(Duration::from_secs(300)),
+            keep_alive: None,
+            time_wait: Duration::from_secs(60),
+            fin_wait: Duration::from_secs(60),
+            carrier: Carrier::default(),
+        }
+    }
+}
