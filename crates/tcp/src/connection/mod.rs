@@ -190,4 +190,13 @@ impl Connection {
     pub fn min_rtt(&self) -> Option<Duration> {
         unimplemented!()
     }
+    /// True when [`Connection::poll_event`] has something to say.
+    pub fn has_events(&self) -> bool {
+        unimplemented!()
+    }
+    /// May this SYN open a new incarnation of the connection, which is in TIME-WAIT (RFC 9293 §3.10.7.4, RFC 6191)? If so,
+    /// the initial sequence number of the new incarnation must not come before the one returned.
+    pub fn reopen(&self, syn: &Segment<'_>) -> Option<SeqNum> {
+        unimplemented!()
+    }
 }
