@@ -99,11 +99,17 @@ impl TcpOptions {
             (KIND_SACK, len) if len >= 8 && len % 8 == 0 => {
                 self.sack.clear();
                 for block in body.chunks_exact(8).take(MAX_SACK_BLOCKS) {
-                    self.sack.push(SackBlock { start: SeqNum(read_u32(block)), end: SeqNum(read_u32(&block[4..])) });
+                    self.sack.push(SackBlock {
+                        start: SeqNum(read_u32(block)),
+                        end: SeqNum(read_u32(&block[4..])),
+                    });
                 }
             }
             (KIND_TIMESTAMPS, 8) => self.timestamps = Some(read_timestamps(body)),
-            (KIND_MSS | KIND_WINDOW_SCALE | KIND_SACK_PERMITTED | KIND_SACK | KIND_TIMESTAMPS, _) => {}
+            (
+                KIND_MSS | KIND_WINDOW_SCALE | KIND_SACK_PERMITTED | KIND_SACK | KIND_TIMESTAMPS,
+                _,
+            ) => {}
             _ => self.unknown = self.unknown.saturating_add(1),
         }
     }
@@ -165,7 +171,9 @@ impl TcpOptions {
     }
 
     fn sack_room(&self, fixed: usize) -> usize {
-        self.sack.len().min((MAX_OPTIONS_LEN - fixed).saturating_sub(4) / 8)
+        self.sack
+            .len()
+            .min((MAX_OPTIONS_LEN - fixed).saturating_sub(4) / 8)
     }
 
     const fn sack_len(blocks: usize) -> usize {
@@ -178,5 +186,8 @@ fn read_u32(bytes: &[u8]) -> u32 {
 }
 
 fn read_timestamps(body: &[u8]) -> Timestamps {
-    Timestamps { value: read_u32(body), echo: read_u32(&body[4..]) }
+    Timestamps {
+        value: read_u32(body),
+        echo: read_u32(&body[4..]),
+    }
 }

@@ -105,7 +105,9 @@ impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooShort(len) => write!(f, "{len} bytes are fewer than the 20 of a TCP header"),
-            Self::DataOffset(len) => write!(f, "data offset at byte 12 names a header of {len} bytes"),
+            Self::DataOffset(len) => {
+                write!(f, "data offset at byte 12 names a header of {len} bytes")
+            }
         }
     }
 }
@@ -180,7 +182,9 @@ impl<'a> Segment<'a> {
         if header_len < HEADER_LEN || header_len > bytes.len() {
             return Err(ParseError::DataOffset(header_len));
         }
-        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let word = |at: usize| {
+            u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
+        };
         let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
         let header = Header {
             src_port: half(0),
@@ -192,17 +196,24 @@ impl<'a> Segment<'a> {
             urgent: half(18),
             options: TcpOptions::parse(&bytes[HEADER_LEN..header_len]),
         };
-        Ok(Self { header, payload: &bytes[header_len..] })
+        Ok(Self {
+            header,
+            payload: &bytes[header_len..],
+        })
     }
 
     /// Source and destination port of `bytes` without parsing the rest; `None` when cut short.
     pub fn ports(bytes: &[u8]) -> Option<(u16, u16)> {
-        let [a, b, c, d, ..] = *bytes else { return None };
+        let [a, b, c, d, ..] = *bytes else {
+            return None;
+        };
         Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
     }
 
     /// Sequence space that the segment takes: payload, SYN and FIN.
     pub fn sequence_len(&self) -> u32 {
-        self.payload.len() as u32 + u32::from(self.header.flags.syn()) + u32::from(self.header.flags.fin())
+        self.payload.len() as u32
+            + u32::from(self.header.flags.syn())
+            + u32::from(self.header.flags.fin())
     }
 }

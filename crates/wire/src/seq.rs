@@ -83,7 +83,11 @@ mod tests {
         let origin = SeqNum(u32::MAX - 100);
         for position in [0_u64, 101, 5_000_000_000, 0x1_0000_0000] {
             let seq = SeqNum::at(origin, position);
-            for near in [position.saturating_sub(1_000_000), position, position + 1_000_000] {
+            for near in [
+                position.saturating_sub(1_000_000),
+                position,
+                position + 1_000_000,
+            ] {
                 assert_eq!(seq.position(origin, near), Some(position));
             }
         }
