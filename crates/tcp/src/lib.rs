@@ -30,6 +30,6 @@ pub use ack::AckKind;
 pub use cc::Algorithm;
 pub use config::Config;
 pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
-pub use endpoint::{ConnectError, ConnectionId, Endpoint, EndpointConfig, ListenError};
+pub use endpoint::{ConnectError, ConnectionId, Endpoint, EndpointConfig, EndpointStats, ListenError};
 pub use stats::Stats;
 pub use transmit::{Batch, Transmit};

@@ -1,0 +1,416 @@
+//! Many connections behind one carrier: demultiplexing, listeners, initial sequence numbers, strays.
+
+mod isn;
+mod listener;
+mod strays;
+mod table;
+
+use alloc::collections::BTreeMap;
+use core::net::SocketAddr;
+
+use tack_base::Instant;
+use tack_wire::{Ecn, Segment, SeqNum};
+
+use self::isn::Secrets;
+use self::listener::{Admission, Listener};
+use self::strays::Strays;
+use self::table::{MAX_CONNECTIONS, Owner, Table, Tuple};
+use crate::config::Config;
+use crate::connection::{Connection, State};
+use crate::transmit::{Batch, Transmit};
+
+/// Names a connection of an [`Endpoint`]. Never reused while the endpoint lives; later connections have greater ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub(crate) u64);
+
+/// Settings of an endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// Secret for initial sequence numbers (RFC 6528) and for choosing ports; must be random in real use.
+    pub secret: [u8; 16],
+    /// Most connections at a time, all kinds together: half-open, open, and in TIME-WAIT. Default 65,536, at most 2^24.
+    pub max_connections: usize,
+}
+
+impl EndpointConfig {
+    /// The defaults, with this secret.
+    pub const fn new(secret: [u8; 16]) -> Self {
+        Self {
+            secret,
+            max_connections: 65_536,
+        }
+    }
+}
+
+/// What an endpoint counted besides its connections, since its beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EndpointStats {
+    /// Segments that belonged to no connection and no listener, or made no sense to the listener.
+    pub strays: u64,
+    /// Resets sent in answer to those.
+    pub resets: u64,
+    /// SYNs ignored because a backlog was full of established connections, or the endpoint full of connections.
+    pub syns_dropped: u64,
+    /// Half-open connections forgotten because a newer SYN needed their place (RFC 4987 §3.4).
+    pub half_open_recycled: u64,
+}
+
+/// Why a connection cannot be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The four-tuple is in use.
+    #[error("a connection with these ports exists")]
+    InUse,
+    /// All local ports towards this peer are in use, or the endpoint holds its maximum of connections.
+    #[error("no local port is free")]
+    Exhausted,
+}
+
+/// Why a port cannot be listened on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody listens on it.
+    #[error("the port is in use")]
+    InUse,
+}
+
+/// Many connections behind one carrier.
+///
+/// A peer is named by its carrier address: the UDP address, or the IP address with port zero. Together with the two TCP
+/// ports it names a connection.
+///
+/// The driver's loop: feed [`handle_segment`](Self::handle_segment) and [`handle_timeout`](Self::handle_timeout), use the verbs
+/// of connections, then drain [`poll_transmit`](Self::poll_transmit), then [`poll_ready`](Self::poll_ready) and
+/// [`accept`](Self::accept), and sleep until [`poll_timeout`](Self::poll_timeout). What costs time grows with the number of
+/// connections that have something to do, not with the number of connections.
+#[derive(Debug)]
+pub struct Endpoint {
+    max_connections: usize,
+    secrets: Secrets,
+    table: Table,
+    listeners: BTreeMap<u16, Listener>,
+    strays: Strays,
+    stats: EndpointStats,
+}
+
+impl Endpoint {
+    /// An endpoint without connections.
+    pub fn new(config: EndpointConfig) -> Self {
+        Self {
+            max_connections: config.max_connections.min(MAX_CONNECTIONS),
+            secrets: Secrets::new(config.secret),
+            table: Table::default(),
+            listeners: BTreeMap::new(),
+            strays: Strays::new(),
+            stats: EndpointStats::default(),
+        }
+    }
+
+    /// Accepts connections to `port` with `config`; at most `backlog` (at least one) are half-open or waiting for
+    /// [`Endpoint::accept`]. When a SYN finds the backlog full, the oldest half-open connection gives way (RFC 4987 §3.4); if
+    /// there is none, the SYN is ignored.
+    ///
+    /// # Errors
+    /// [`ListenError::InUse`] when somebody listens on `port`.
+    pub fn listen(&mut self, port: u16, config: Config, backlog: usize) -> Result<(), ListenError> {
+        if self.listeners.contains_key(&port) {
+            return Err(ListenError::InUse);
+        }
+        self.listeners.insert(port, Listener::new(config, backlog));
+        Ok(())
+    }
+
+    /// Stops listening; connections not yet accepted are reset.
+    pub fn unlisten(&mut self, now: Instant, port: u16) {
+        let Some(listener) = self.listeners.remove(&port) else {
+            return;
+        };
+        for id in listener.into_connections() {
+            if let Some(entry) = self.table.get_mut(id) {
+                entry.owner = Owner::Released;
+                entry.connection.abort(now);
+                self.table.activate(id);
+            }
+        }
+    }
+
+    /// Opens a connection. `local_port` zero picks a free one (RFC 6056), one that nobody listens on.
+    ///
+    /// # Errors
+    /// [`ConnectError::InUse`] when a connection with this peer and these ports exists, TIME-WAIT included;
+    /// [`ConnectError::Exhausted`] when no port is free or the endpoint is full.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        remote_port: u16,
+        local_port: u16,
+        config: &Config,
+    ) -> Result<ConnectionId, ConnectError> {
+        if self.table.len() >= self.max_connections {
+            return Err(ConnectError::Exhausted);
+        }
+        let (table, listeners) = (&self.table, &self.listeners);
+        let is_free = |local_port| {
+            !table.is_routed(&Tuple {
+                local_port,
+                remote_port,
+                peer,
+            })
+        };
+        let local_port = if local_port == 0 {
+            self.secrets
+                .port(peer, remote_port, |port| {
+                    !listeners.contains_key(&port) && is_free(port)
+                })
+                .ok_or(ConnectError::Exhausted)?
+        } else if is_free(local_port) {
+            local_port
+        } else {
+            return Err(ConnectError::InUse);
+        };
+        let tuple = Tuple {
+            local_port,
+            remote_port,
+            peer,
+        };
+        let iss = self.secrets.isn(now, &tuple);
+        let seed = self.secrets.seed(&tuple, self.table.serial());
+        let connection = Connection::connect(config, local_port, remote_port, iss, seed, now);
+        Ok(self.table.insert(tuple, connection, Owner::Application))
+    }
+
+    /// The next established connection of the listener on `port`. It has the events of its life so far.
+    pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
+        loop {
+            let id = self.listeners.get_mut(&port)?.accept()?;
+            let Some(entry) = self.table.get_mut(id) else {
+                continue;
+            };
+            if entry.is_closed() {
+                // Reset before anybody saw it.
+                self.table.remove(id);
+                continue;
+            }
+            entry.owner = Owner::Application;
+            self.table.announce(id);
+            self.table.activate(id);
+            return Some(id);
+        }
+    }
+
+    /// A segment arrived from `peer` (at `arrived`, and is processed `now`). Says which connection took it.
+    pub fn handle_segment(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        peer: SocketAddr,
+        segment: &Segment<'_>,
+        ecn: Ecn,
+    ) -> Option<ConnectionId> {
+        let header = &segment.header;
+        let tuple = Tuple {
+            local_port: header.dst_port,
+            remote_port: header.src_port,
+            peer,
+        };
+        let opens =
+            header.flags.syn() && !header.flags.ack() && !header.flags.rst() && !header.flags.fin();
+        let mut iss_floor = None;
+        if let Some(id) = self.table.route(&tuple)
+            && let Some(entry) = self.table.get_mut(id)
+        {
+            if !entry.is_closed() {
+                // RFC 9293 §3.10.7.4: a listener may open anew what is in TIME-WAIT.
+                if opens
+                    && entry.connection.state() == State::TimeWait
+                    && self.listeners.contains_key(&header.dst_port)
+                {
+                    iss_floor = entry.connection.reopen(segment);
+                }
+                if iss_floor.is_none() {
+                    entry.connection.handle_segment(now, arrived, segment, ecn);
+                    self.table.activate(id);
+                    self.promote(id);
+                    return Some(id);
+                }
+            }
+            // Its name is free for the segment's sake; what the application has not read yet stays readable.
+            self.table.unroute(id);
+            self.table.activate(id);
+        }
+        if opens && self.listeners.contains_key(&header.dst_port) {
+            return self.open_passively(now, tuple, segment, ecn, iss_floor);
+        }
+        self.stats.strays += 1;
+        // RFC 9293 §3.10.7.2: a listener answers what acknowledges something, and ignores the rest.
+        if (header.flags.ack() || !self.listeners.contains_key(&header.dst_port))
+            && self.strays.answer(now, peer, segment)
+        {
+            self.stats.resets += 1;
+        }
+        None
+    }
+
+    fn open_passively(
+        &mut self,
+        now: Instant,
+        tuple: Tuple,
+        syn: &Segment<'_>,
+        ecn: Ecn,
+        iss_floor: Option<SeqNum>,
+    ) -> Option<ConnectionId> {
+        let listener = self.listeners.get_mut(&tuple.local_port)?;
+        match listener.admit() {
+            Admission::Recycle(oldest) => {
+                listener.forget(oldest);
+                self.table.remove(oldest);
+                self.stats.half_open_recycled += 1;
+            }
+            Admission::Open if self.table.len() < self.max_connections => {}
+            Admission::Open | Admission::Drop => {
+                self.stats.syns_dropped += 1;
+                return None;
+            }
+        }
+        let iss = self.secrets.isn(now, &tuple);
+        let iss = iss_floor.filter(|floor| iss.before(*floor)).unwrap_or(iss);
+        let seed = self.secrets.seed(&tuple, self.table.serial());
+        let connection = Connection::accept(&listener.config, syn, ecn, iss, seed, now);
+        let id = self.table.insert(tuple, connection, Owner::HalfOpen);
+        listener.opened(id);
+        Some(id)
+    }
+
+    /// Moves a connection whose handshake is complete to those that wait to be accepted.
+    fn promote(&mut self, id: ConnectionId) {
+        let Some(entry) = self.table.get_mut(id) else {
+            return;
+        };
+        if entry.owner == Owner::HalfOpen
+            && !matches!(entry.connection.state(), State::SynReceived | State::Closed)
+            && let Some(listener) = self.listeners.get_mut(&entry.tuple.local_port)
+        {
+            entry.owner = Owner::Waiting;
+            listener.established(id);
+        }
+    }
+
+    /// The carrier address and TCP ports of a connection: (peer, local port, remote port).
+    pub fn address(&self, id: ConnectionId) -> Option<(SocketAddr, u16, u16)> {
+        self.table.get(id).map(|entry| {
+            (
+                entry.tuple.peer,
+                entry.tuple.local_port,
+                entry.tuple.remote_port,
+            )
+        })
+    }
+
+    /// A connection to read its state. `None` once it was released and has ended.
+    pub fn get(&self, id: ConnectionId) -> Option<&Connection> {
+        self.table.get(id).map(|entry| &*entry.connection)
+    }
+
+    /// A connection to use its verbs; it is polled again afterwards.
+    pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.table.activate(id);
+        self.table.get_mut(id).map(|entry| &mut *entry.connection)
+    }
+
+    /// The application lets go: the connection closes gracefully on its own and is then forgotten.
+    pub fn release(&mut self, now: Instant, id: ConnectionId) {
+        let Some(entry) = self.table.get_mut(id) else {
+            return;
+        };
+        entry.owner = Owner::Released;
+        entry.connection.finish(now);
+        entry.connection.stop_reading(now);
+        self.table.activate(id);
+    }
+
+    /// The next batch to leave, of any connection (fairly in turn), or a reset for a stray. Call until it says `None`.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        batch: &mut Batch<'_>,
+    ) -> Option<(SocketAddr, Transmit)> {
+        if let Some(reset) = self.strays.poll_transmit(now, batch) {
+            return Some(reset);
+        }
+        while let Some(id) = self.table.next_active() {
+            let Some(entry) = self.table.get_mut(id) else {
+                continue;
+            };
+            if let Some(transmit) = entry.connection.poll_transmit(now, batch) {
+                let peer = entry.tuple.peer;
+                self.table.activate(id);
+                return Some((peer, transmit));
+            }
+            self.settle(id);
+        }
+        None
+    }
+
+    /// A connection has nothing more to send: look at what became of it.
+    fn settle(&mut self, id: ConnectionId) {
+        self.promote(id);
+        let Some(entry) = self.table.get_mut(id) else {
+            return;
+        };
+        if !entry.is_closed() {
+            self.table.announce(id);
+            self.table.arm(id);
+            return;
+        }
+        match entry.owner {
+            Owner::Application => {
+                self.table.unroute(id);
+                self.table.announce(id);
+                return;
+            }
+            Owner::HalfOpen | Owner::Waiting => {
+                if let Some(listener) = self.listeners.get_mut(&entry.tuple.local_port) {
+                    listener.forget(id);
+                }
+            }
+            Owner::Released => {}
+        }
+        self.table.remove(id);
+    }
+
+    /// A connection of the application that has events; drain it with `get_mut(id).poll_event()`, or it is named again.
+    pub fn poll_ready(&mut self) -> Option<ConnectionId> {
+        self.table.next_ready()
+    }
+
+    /// When to call `handle_timeout` and then `poll_transmit`.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        self.table.next_deadline()
+    }
+
+    /// Runs the timers of every connection whose deadline is not after `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(id) = self.table.next_expired(now) {
+            if let Some(entry) = self.table.get_mut(id) {
+                entry.connection.handle_timeout(now);
+                self.table.activate(id);
+            }
+        }
+    }
+
+    /// How many connections there are, TIME-WAIT and half-open ones included.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// True when there is no connection.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the endpoint counted besides its connections.
+    pub fn stats(&self) -> EndpointStats {
+        self.stats
+    }
+}

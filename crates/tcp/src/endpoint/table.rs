@@ -1,0 +1,290 @@
+//! The connections of an endpoint: by identifier, by ports, by deadline, and those with something to do.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::net::SocketAddr;
+
+use slab::Slab;
+use tack_base::Instant;
+
+use super::ConnectionId;
+use crate::connection::{Connection, State};
+
+/// What names a connection on an endpoint: carrier address of the peer and both TCP ports.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Tuple {
+    pub(super) local_port: u16,
+    pub(super) remote_port: u16,
+    pub(super) peer: SocketAddr,
+}
+
+/// Who a connection belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Owner {
+    /// A listener, before the handshake is complete.
+    HalfOpen,
+    /// A listener, until the application accepts it.
+    Waiting,
+    /// The application.
+    Application,
+    /// Nobody: it disappears once it is closed.
+    Released,
+}
+
+/// Bits of an identifier that name the slot; the others count connections, so identifiers grow with time and none is
+/// used twice within 2^40 connections.
+const SLOT_BITS: u32 = 24;
+/// Most connections a table can hold.
+pub(super) const MAX_CONNECTIONS: usize = 1 << SLOT_BITS;
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    id: ConnectionId,
+    pub(super) tuple: Tuple,
+    pub(super) connection: Box<Connection>,
+    pub(super) owner: Owner,
+    /// Segments are routed here. False once it is closed: its name is then free again.
+    routed: bool,
+    /// It is in `active`.
+    active: bool,
+    /// It is in `ready`.
+    ready: bool,
+    /// Its key in `deadlines`: not after its real deadline.
+    armed: Option<Instant>,
+}
+
+/// All connections, with an index for each way to find one.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Slab<Entry>,
+    serial: u64,
+    /// A tree: no peer can degrade it, and there is no hash order to depend on.
+    routes: BTreeMap<Tuple, ConnectionId>,
+    /// Segments come in trains: the route used last is tried first.
+    last_route: Option<(Tuple, ConnectionId)>,
+    /// One key per connection that has a deadline. A deadline that moves later (an RTO, at each acknowledgement) leaves its key
+    /// alone; the key is corrected when it comes up.
+    deadlines: BTreeSet<(Instant, ConnectionId)>,
+    /// Connections that may have something to send, in turn.
+    active: VecDeque<ConnectionId>,
+    /// Connections that have events.
+    ready: VecDeque<ConnectionId>,
+}
+
+impl Table {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many connections were ever made.
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    pub(super) fn get(&self, id: ConnectionId) -> Option<&Entry> {
+        self.entries.get(slot(id)).filter(|entry| entry.id == id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Entry> {
+        self.entries
+            .get_mut(slot(id))
+            .filter(|entry| entry.id == id)
+    }
+
+    /// Adds a connection whose name is free, and makes it active.
+    pub(super) fn insert(
+        &mut self,
+        tuple: Tuple,
+        connection: Connection,
+        owner: Owner,
+    ) -> ConnectionId {
+        let vacant = self.entries.vacant_entry();
+        debug_assert!(
+            vacant.key() < MAX_CONNECTIONS,
+            "the caller bounds the number of connections"
+        );
+        let id = ConnectionId((self.serial << SLOT_BITS) | vacant.key() as u64);
+        self.serial += 1;
+        let connection = Box::new(connection);
+        vacant.insert(Entry {
+            id,
+            tuple,
+            connection,
+            owner,
+            routed: true,
+            active: false,
+            ready: false,
+            armed: None,
+        });
+        let previous = self.routes.insert(tuple, id);
+        debug_assert_eq!(previous, None, "the caller checks that the name is free");
+        self.activate(id);
+        id
+    }
+
+    /// Forgets a connection. A place in `active` is skipped when it comes up.
+    pub(super) fn remove(&mut self, id: ConnectionId) {
+        self.unroute(id);
+        let Some(entry) = self.get(id) else { return };
+        let (armed, ready) = (entry.armed, entry.ready);
+        if let Some(armed) = armed {
+            self.deadlines.remove(&(armed, id));
+        }
+        if ready {
+            // `active` is drained all the time; nobody is obliged to drain this one.
+            self.ready.retain(|ready| *ready != id);
+        }
+        self.entries.remove(slot(id));
+    }
+
+    /// The connection that segments with this name belong to.
+    pub(super) fn route(&mut self, tuple: &Tuple) -> Option<ConnectionId> {
+        if let Some((last, id)) = &self.last_route
+            && last == tuple
+        {
+            return Some(*id);
+        }
+        let id = *self.routes.get(tuple)?;
+        self.last_route = Some((*tuple, id));
+        Some(id)
+    }
+
+    pub(super) fn is_routed(&self, tuple: &Tuple) -> bool {
+        self.routes.contains_key(tuple)
+    }
+
+    /// Frees the name of a connection.
+    pub(super) fn unroute(&mut self, id: ConnectionId) {
+        let Some(entry) = self.get_mut(id) else {
+            return;
+        };
+        if !core::mem::take(&mut entry.routed) {
+            return;
+        }
+        let tuple = entry.tuple;
+        self.routes.remove(&tuple);
+        self.last_route = None;
+    }
+
+    /// The connection may have something to send, or its deadline or events may have changed.
+    pub(super) fn activate(&mut self, id: ConnectionId) {
+        if let Some(entry) = self.get_mut(id)
+            && !core::mem::replace(&mut entry.active, true)
+        {
+            self.active.push_back(id);
+        }
+    }
+
+    /// Takes the connection whose turn it is out of the queue.
+    pub(super) fn next_active(&mut self) -> Option<ConnectionId> {
+        loop {
+            let id = self.active.pop_front()?;
+            if let Some(entry) = self.get_mut(id) {
+                entry.active = false;
+                return Some(id);
+            }
+        }
+    }
+
+    /// Tells the application of the connection at the next [`Table::next_ready`], if it has events and an application.
+    pub(super) fn announce(&mut self, id: ConnectionId) {
+        if let Some(entry) = self.get_mut(id)
+            && entry.owner == Owner::Application
+            && !entry.ready
+            && entry.connection.has_events()
+        {
+            entry.ready = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// The next connection that has events.
+    pub(super) fn next_ready(&mut self) -> Option<ConnectionId> {
+        loop {
+            let id = self.ready.pop_front()?;
+            let Some(entry) = self.get_mut(id) else {
+                continue;
+            };
+            entry.ready = false;
+            if entry.owner == Owner::Application && entry.connection.has_events() {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Brings the key of a connection in line with its deadline, where that must be done now.
+    pub(super) fn arm(&mut self, id: ConnectionId) {
+        let Some(entry) = self.get_mut(id) else {
+            return;
+        };
+        let (armed, deadline) = (entry.armed, entry.connection.poll_timeout());
+        let moved = match (armed, deadline) {
+            (Some(armed), Some(deadline)) => deadline < armed,
+            (None, Some(_)) => true,
+            // A key without a deadline is found out when it comes up.
+            (_, None) => false,
+        };
+        if moved {
+            self.rearm(id, armed, deadline);
+        }
+    }
+
+    /// The earliest deadline of all.
+    pub(super) fn next_deadline(&mut self) -> Option<Instant> {
+        // Connections that were touched and not polled since have no up-to-date key. There are none in a loop that
+        // drains `poll_transmit` first.
+        for index in 0..self.active.len() {
+            self.arm(self.active[index]);
+        }
+        loop {
+            let &(armed, id) = self.deadlines.first()?;
+            let deadline = self
+                .get(id)
+                .and_then(|entry| entry.connection.poll_timeout());
+            if deadline == Some(armed) {
+                return deadline;
+            }
+            self.rearm(id, Some(armed), deadline);
+        }
+    }
+
+    /// Takes one connection whose deadline is not after `now`; its key is gone until it is armed again.
+    pub(super) fn next_expired(&mut self, now: Instant) -> Option<ConnectionId> {
+        loop {
+            let &(armed, id) = self.deadlines.first()?;
+            if armed > now {
+                return None;
+            }
+            let deadline = self
+                .get(id)
+                .and_then(|entry| entry.connection.poll_timeout());
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                self.rearm(id, Some(armed), None);
+                return Some(id);
+            }
+            self.rearm(id, Some(armed), deadline);
+        }
+    }
+
+    fn rearm(&mut self, id: ConnectionId, from: Option<Instant>, to: Option<Instant>) {
+        if let Some(from) = from {
+            self.deadlines.remove(&(from, id));
+        }
+        if let Some(to) = to {
+            self.deadlines.insert((to, id));
+        }
+        if let Some(entry) = self.get_mut(id) {
+            entry.armed = to;
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn is_closed(&self) -> bool {
+        self.connection.state() == State::Closed
+    }
+}
+
+fn slot(id: ConnectionId) -> usize {
+    (id.0 & (MAX_CONNECTIONS as u64 - 1)) as usize
+}
