@@ -9,6 +9,7 @@
 extern crate std;
 
 pub mod checksum;
+pub mod encapsulation;
 pub mod ip;
 pub mod options;
 pub mod segment;

@@ -1,5 +1,7 @@
 //! TCP options: MSS, window scale, SACK-permitted, SACK, timestamps; others are skipped unharmed.
 
+use core::fmt;
+
 use arrayvec::ArrayVec;
 
 use crate::seq::SeqNum;
@@ -191,3 +193,36 @@ fn read_timestamps(body: &[u8]) -> Timestamps {
         echo: read_u32(&body[4..]),
     }
 }
+
+impl fmt::Display for TcpOptions {
+    /// In tcpdump's words: `mss 1460,wscale 7,sackOK,TS val 5 ecr 0,sack 1 {30:40}`; nothing for none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        let mut next = || core::mem::replace(&mut separator, ",");
+        if let Some(mss) = self.mss {
+            write!(f, "{}mss {mss}", next())?;
+        }
+        if let Some(shift) = self.window_scale {
+            write!(f, "{}wscale {shift}", next())?;
+        }
+        if self.sack_permitted {
+            write!(f, "{}sackOK", next())?;
+        }
+        if let Some(Timestamps { value, echo }) = self.timestamps {
+            write!(f, "{}TS val {value} ecr {echo}", next())?;
+        }
+        if !self.sack.is_empty() {
+            write!(f, "{}sack {} ", next(), self.sack.len())?;
+            for block in &self.sack {
+                write!(f, "{{{:?}:{:?}}}", block.start, block.end)?;
+            }
+        }
+        if self.unknown > 0 {
+            write!(f, "{}unknown {}", next(), self.unknown)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

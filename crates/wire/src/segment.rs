@@ -217,3 +217,37 @@ impl<'a> Segment<'a> {
             + u32::from(self.header.flags.fin())
     }
 }
+
+impl fmt::Display for Segment<'_> {
+    /// One line in tcpdump's words: `50000 > 443: Flags [P.], seq 1:5, ack 9, win 512, length 4`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Header {
+            src_port,
+            dst_port,
+            seq,
+            ack,
+            flags,
+            window,
+            urgent,
+            options,
+        } = &self.header;
+        write!(f, "{src_port} > {dst_port}: Flags [{flags:?}], seq {seq:?}")?;
+        if !self.payload.is_empty() {
+            write!(f, ":{:?}", *seq + self.payload.len() as u32)?;
+        }
+        if flags.ack() {
+            write!(f, ", ack {ack:?}")?;
+        }
+        write!(f, ", win {window}")?;
+        if flags.contains(Flags::URG) {
+            write!(f, ", urg {urgent}")?;
+        }
+        if *options != TcpOptions::default() {
+            write!(f, ", options [{options}]")?;
+        }
+        write!(f, ", length {}", self.payload.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;
