@@ -4,6 +4,12 @@
 //! scoreboard, never sees the sender, and is told of one congestion event per episode with its
 //! cause. Everything is counted in bytes, never in acknowledgements (RFC 3465).
 
+mod hystart;
+mod new_reno;
+mod undo;
+
+pub use new_reno::NewReno;
+
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -39,10 +45,15 @@ impl Algorithm {
 
     /// A fresh controller.
     pub fn build(self, init: &Init) -> Box<dyn CongestionController> {
-        let _ = init;
-        unimplemented!()
+        match self {
+            Self::NewReno | Self::Cubic | Self::Bbr => Box::new(NewReno::new(init)),
+        }
     }
 }
+
+/// No window grows beyond this, bytes: four times what TCP can express (RFC 7323 §2.2), small enough
+/// that no arithmetic on windows overflows.
+const MAX_WINDOW: u64 = 1 << 32;
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +77,10 @@ impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name).ok_or(UnknownAlgorithm)
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
+            .ok_or(UnknownAlgorithm)
     }
 }
 
@@ -255,7 +269,11 @@ pub trait CongestionController: fmt::Debug + Send {
     /// Gain over `cwnd / srtt` with which the pacer runs when [`CongestionController::pacing_rate`] is `None`
     /// (Linux: 2.0 in slow start, 1.2 after it).
     fn pacing_gain(&self) -> f64 {
-        if self.cwnd() < self.ssthresh() { 2.0 } else { 1.2 }
+        if self.cwnd() < self.ssthresh() {
+            2.0
+        } else {
+            1.2
+        }
     }
 
     /// Who shapes sending within an episode.

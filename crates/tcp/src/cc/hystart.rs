@@ -1,0 +1,108 @@
+//! HyStart++ (RFC 9406): leave slow start when the RTT grows, before the queue overflows.
+//!
+//! Slow start is divided into rounds by stream position. When the smallest RTT of a round exceeds
+//! that of the round before by a threshold, *conservative slow start* (CSS) grows at a quarter of
+//! the speed for up to five rounds; when the RTT falls back meanwhile, the rise was jitter and slow
+//! start goes on, otherwise congestion avoidance begins.
+//!
+//! RFC 9406 §4.2's limit `L` is infinite here: the sender paces.
+
+use core::time::Duration;
+
+use super::Ack;
+
+/// Bounds of the RTT rise that ends a phase (RFC 9406 §4.3: `MIN_RTT_THRESH`, `MAX_RTT_THRESH`).
+const RTT_RISE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
+/// The rise is this part of the last round's RTT (`MIN_RTT_DIVISOR`).
+const RTT_RISE_DIVISOR: u32 = 8;
+/// RTT samples that a round needs before its minimum says anything (`N_RTT_SAMPLE`).
+const SAMPLES: u32 = 8;
+/// How much slower CSS grows (`CSS_GROWTH_DIVISOR`).
+const CSS_GROWTH_DIVISOR: u64 = 4;
+/// How many rounds CSS lasts (`CSS_ROUNDS`).
+const CSS_ROUNDS: u32 = 5;
+
+/// What an acknowledgement in slow start is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// Let the window grow by this many bytes.
+    Grow(u64),
+    /// Slow start is over: congestion avoidance begins at the present window.
+    Exit,
+}
+
+/// Conservative slow start.
+#[derive(Clone, Copy, Debug)]
+struct Conservative {
+    /// The round minimum at which the phase began.
+    baseline: Duration,
+    /// Rounds begun in the phase, the partial first one included.
+    rounds: u32,
+}
+
+/// The state of one slow start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HyStart {
+    /// The round ends when this stream position is passed.
+    window_end: u64,
+    last_round_min: Option<Duration>,
+    current_round_min: Option<Duration>,
+    samples: u32,
+    conservative: Option<Conservative>,
+}
+
+impl HyStart {
+    /// True in conservative slow start.
+    pub(super) const fn is_conservative(&self) -> bool {
+        self.conservative.is_some()
+    }
+
+    /// Takes the RTT sample of an acknowledgement that advanced `snd_una`; `bytes` is what the
+    /// window would grow by in plain slow start.
+    pub(super) fn on_ack(&mut self, ack: &Ack, bytes: u64) -> Step {
+        if ack.snd_una > self.window_end {
+            self.window_end = ack.snd_nxt;
+            self.last_round_min = self.current_round_min.take();
+            self.samples = 0;
+            if let Some(conservative) = &mut self.conservative {
+                conservative.rounds += 1;
+                if conservative.rounds > CSS_ROUNDS {
+                    return Step::Exit;
+                }
+            }
+        }
+        if let Some(rtt) = ack.rtt {
+            self.samples = self.samples.saturating_add(1);
+            self.current_round_min = Some(self.current_round_min.map_or(rtt, |min| min.min(rtt)));
+        }
+        self.judge();
+        Step::Grow(if self.is_conservative() {
+            bytes / CSS_GROWTH_DIVISOR
+        } else {
+            bytes
+        })
+    }
+
+    /// Moves between slow start and CSS once the round has enough samples.
+    fn judge(&mut self) {
+        let Some(current) = self.current_round_min.filter(|_| self.samples >= SAMPLES) else {
+            return;
+        };
+        match self.conservative {
+            Some(conservative) if current < conservative.baseline => self.conservative = None,
+            Some(_) => {}
+            None => {
+                let Some(last) = self.last_round_min else {
+                    return;
+                };
+                let rise = (last / RTT_RISE_DIVISOR).clamp(RTT_RISE.0, RTT_RISE.1);
+                if current >= last.saturating_add(rise) {
+                    self.conservative = Some(Conservative {
+                        baseline: current,
+                        rounds: 1,
+                    });
+                }
+            }
+        }
+    }
+}

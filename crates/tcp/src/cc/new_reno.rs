@@ -1,0 +1,214 @@
+//! NewReno: RFC 5681 with byte counting (RFC 3465); RFC 6582's recovery itself is the sender's work.
+//!
+//! Below `ssthresh` the window grows by the bytes delivered (it doubles each round trip), above it
+//! by one segment for each window of bytes delivered. Loss and marks halve it, a timeout reduces it
+//! to one segment.
+//!
+//! Deviation: RFC 3465 §2.2 limits the growth of one acknowledgement to two segments, against bursts.
+//! The sender paces, so there are none, and the limit would starve receivers that acknowledge rarely.
+//! After a timeout its limit of one segment guards against cumulative acknowledgements that jump over
+//! data delivered long before: counting newly *delivered* bytes does that exactly.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+
+use super::hystart::{HyStart, Step};
+use super::undo::{Episode, Undo};
+use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_WINDOW, Metrics};
+
+/// What an undone episode restores.
+#[derive(Clone, Copy, Debug)]
+struct Saved {
+    cwnd: u64,
+    ssthresh: u64,
+    episode: Episode,
+}
+
+/// The NewReno controller.
+#[derive(Debug)]
+pub struct NewReno {
+    mss: u64,
+    initial_window: u64,
+    cwnd: u64,
+    ssthresh: u64,
+    /// Bytes delivered in congestion avoidance that did not yet make up a window.
+    acked_bytes: u64,
+    /// Present while it watches the first slow start.
+    hystart: Option<HyStart>,
+    episode: Episode,
+    undo: Undo<Saved>,
+}
+
+impl NewReno {
+    /// A controller with the standard slow start of RFC 5681.
+    pub fn new(init: &Init) -> Self {
+        let mss = init.mss.max(1);
+        let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
+        Self {
+            mss,
+            initial_window,
+            cwnd: initial_window,
+            ssthresh: u64::MAX,
+            acked_bytes: 0,
+            hystart: None,
+            episode: Episode::Open,
+            undo: Undo::new(),
+        }
+    }
+
+    /// The same with HyStart++ (RFC 9406) in the first slow start.
+    pub fn with_hystart(init: &Init) -> Self {
+        Self {
+            hystart: Some(HyStart::default()),
+            ..Self::new(init)
+        }
+    }
+
+    const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// RFC 5681 §3.1, with what lies beyond `ssthresh` left for congestion avoidance.
+    fn slow_start(&mut self, bytes: u64) -> u64 {
+        let grown = self
+            .cwnd
+            .saturating_add(bytes)
+            .min(self.ssthresh)
+            .min(MAX_WINDOW);
+        let used = grown - self.cwnd;
+        self.cwnd = grown;
+        bytes.saturating_sub(used)
+    }
+
+    /// RFC 3465 §2.1: one segment for each window of bytes.
+    fn congestion_avoidance(&mut self, bytes: u64) {
+        self.acked_bytes = self.acked_bytes.saturating_add(bytes);
+        let windows = self.acked_bytes / self.cwnd;
+        if windows > 0 {
+            self.acked_bytes -= windows * self.cwnd;
+            self.cwnd = self
+                .cwnd
+                .saturating_add(windows.saturating_mul(self.mss))
+                .min(MAX_WINDOW);
+        }
+    }
+}
+
+impl CongestionController for NewReno {
+    fn on_ack(&mut self, ack: &Ack) {
+        if !ack.in_recovery {
+            self.episode = Episode::Open;
+        }
+        // RFC 5681 §3.2: duplicate acknowledgements do not open the window.
+        if self.episode == Episode::FastRecovery || ack.acked == 0 {
+            return;
+        }
+        let mut bytes = ack.delivered;
+        if self.in_slow_start() {
+            let mut growth = bytes;
+            if let Some(hystart) = &mut self.hystart {
+                match hystart.on_ack(ack, bytes) {
+                    Step::Grow(bytes) => growth = bytes,
+                    Step::Exit => {
+                        self.hystart = None;
+                        self.ssthresh = self.cwnd;
+                        return;
+                    }
+                }
+            }
+            if !ack.cwnd_limited {
+                return;
+            }
+            bytes = self.slow_start(growth);
+            if self.in_slow_start() {
+                return;
+            }
+        }
+        if ack.cwnd_limited {
+            self.congestion_avoidance(bytes);
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        // RFC 5681 §3.1: a timeout of a segment that already timed out leaves ssthresh alone.
+        let first = congestion.cause != Cause::Timeout || congestion.consecutive_timeouts <= 1;
+        if first {
+            let saved = Saved {
+                cwnd: self.cwnd,
+                ssthresh: self.ssthresh,
+                episode: self.episode,
+            };
+            self.undo.save(congestion.cause, self.episode, saved);
+            self.ssthresh = (congestion.prior_in_flight / 2)
+                .max(2 * self.mss)
+                .min(MAX_WINDOW);
+        }
+        match congestion.cause {
+            Cause::Loss => {
+                self.episode = Episode::FastRecovery;
+                self.cwnd = self.cwnd.min(self.ssthresh);
+            }
+            // RFC 3168 §6.1.2: as for loss, with nothing to retransmit.
+            Cause::Ecn => self.cwnd = self.cwnd.min(self.ssthresh),
+            Cause::Timeout => {
+                self.episode = Episode::Timeout;
+                self.cwnd = self.mss;
+            }
+        }
+        self.acked_bytes = 0;
+        self.hystart = None;
+    }
+
+    fn on_recovered(&mut self, _now: Instant) {
+        self.episode = Episode::Open;
+    }
+
+    fn on_spurious(&mut self, _now: Instant, cause: Cause) {
+        if let Some(saved) = self.undo.take(cause) {
+            self.cwnd = self.cwnd.max(saved.cwnd);
+            self.ssthresh = self.ssthresh.max(saved.ssthresh);
+            self.episode = self.episode.back_to(saved.episode);
+        }
+    }
+
+    fn on_idle_restart(&mut self, _now: Instant, _idle: Duration) {
+        // RFC 2861 §2: remember most of the old window as threshold, so that slow start returns to it.
+        self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
+        // RFC 5681 §4.1: the restart window.
+        self.cwnd = self.cwnd.min(self.initial_window);
+        self.acked_bytes = 0;
+    }
+
+    fn on_mss(&mut self, mss: u64) {
+        self.mss = mss.max(1);
+        self.initial_window = self.initial_window.max(self.mss);
+        self.cwnd = self.cwnd.max(self.mss);
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    fn metrics(&self) -> Metrics {
+        let phase = match self.episode {
+            Episode::FastRecovery => "recovery",
+            _ if !self.in_slow_start() => "congestion_avoidance",
+            _ if self
+                .hystart
+                .is_some_and(|hystart| hystart.is_conservative()) =>
+            {
+                "conservative_slow_start"
+            }
+            _ => "slow_start",
+        };
+        Metrics {
+            phase,
+            ..Metrics::default()
+        }
+    }
+}
