@@ -3,6 +3,12 @@
 //! Kathleen Nichols' algorithm, as Linux `win_minmax` uses it: three candidates, the best of the
 //! window and the best of its later parts, so the estimate never falls back to nothing when the
 //! best one expires. The window is measured in any unit that only grows: nanoseconds, rounds.
+//!
+//! What three candidates can and cannot promise, right after an update:
+//! * the estimate is a sample of the window, so it is never better than the window's true extreme;
+//! * no sample since the estimate's own is better, so a new extreme shows at once;
+//! * it may be worse than the true extreme when that came before the estimate's own sample, was
+//!   not the best while it was new, and its better has left the window since.
 
 /// Which extreme a filter keeps.
 pub trait Extreme {
@@ -50,10 +56,14 @@ pub type WindowedMin<V> = Windowed<Min, V>;
 impl<E: Extreme, V: Copy + PartialOrd> Windowed<E, V> {
     /// A filter over `window` units.
     pub const fn new(window: u64) -> Self {
-        Self { window, best: None, extreme: core::marker::PhantomData }
+        Self {
+            window,
+            best: None,
+            extreme: core::marker::PhantomData,
+        }
     }
 
-    /// The current extreme, if anything was seen.
+    /// The extreme as of the last update, if anything was seen. Time alone does not age it.
     #[inline]
     pub fn get(&self) -> Option<V> {
         self.best.map(|best| best[0].value)
@@ -112,6 +122,8 @@ impl<E: Extreme, V: Copy + PartialOrd> Windowed<E, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
 
     #[test]
     fn maximum_expires_with_the_window() {
@@ -130,5 +142,37 @@ mod tests {
         assert_eq!(filter.update(1, 20), 20);
         assert_eq!(filter.update(2, 25), 20);
         assert_eq!(filter.position(), Some(1));
+    }
+
+    proptest! {
+        #[test]
+        fn keeps_its_promises(window in 0..60_u64, samples in proptest::collection::vec((0..20_u64, 0..100_u32), 1..150)) {
+            let mut maximum = WindowedMax::new(window);
+            let mut minimum = WindowedMin::new(window);
+            let mut now = 0;
+            let mut seen: Vec<(u64, u32)> = Vec::new();
+            for (step, value) in samples {
+                now += step;
+                seen.push((now, value));
+                let in_window = || seen.iter().filter(|(at, _)| now - at <= window);
+                let since = |position: u64| seen.iter().filter(move |(at, _)| *at > position);
+                let true_max = in_window().map(|(_, value)| *value).max().unwrap();
+                let true_min = in_window().map(|(_, value)| *value).min().unwrap();
+
+                let estimate = maximum.update(now, value);
+                let position = maximum.position().unwrap();
+                prop_assert!(in_window().any(|sample| *sample == (position, estimate)));
+                prop_assert!(estimate <= true_max);
+                prop_assert!(since(position).all(|(_, later)| *later <= estimate));
+                prop_assert!(value < true_max || estimate == true_max);
+
+                let estimate = minimum.update(now, value);
+                let position = minimum.position().unwrap();
+                prop_assert!(in_window().any(|sample| *sample == (position, estimate)));
+                prop_assert!(estimate >= true_min);
+                prop_assert!(since(position).all(|(_, later)| *later >= estimate));
+                prop_assert!(value > true_min || estimate == true_min);
+            }
+        }
     }
 }

@@ -15,7 +15,9 @@ pub struct RangeSet {
 impl RangeSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { ranges: VecDeque::new() }
+        Self {
+            ranges: VecDeque::new(),
+        }
     }
 
     /// True when nothing is in the set.
@@ -51,12 +53,18 @@ impl RangeSet {
     /// The range that holds `position`.
     pub fn range_at(&self, position: u64) -> Option<Range<u64>> {
         let index = self.ranges.partition_point(|r| r.end <= position);
-        self.ranges.get(index).filter(|r| r.start <= position).cloned()
+        self.ranges
+            .get(index)
+            .filter(|r| r.start <= position)
+            .cloned()
     }
 
     /// True when all of `range` is in the set (true for an empty range).
     pub fn contains(&self, range: &Range<u64>) -> bool {
-        range.is_empty() || self.range_at(range.start).is_some_and(|r| r.end >= range.end)
+        range.is_empty()
+            || self
+                .range_at(range.start)
+                .is_some_and(|r| r.end >= range.end)
     }
 
     /// Adds `range`; calls `added` with each part that was not in the set, lowest first.
@@ -147,3 +155,6 @@ impl RangeSet {
         self.ranges.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,8 @@ impl Rate {
         match bytes.checked_mul(8_000_000_000) {
             Some(product) => Self(product / ns),
             None => Self(
-                u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(ns)).unwrap_or(u64::MAX),
+                u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(ns))
+                    .unwrap_or(u64::MAX),
             ),
         }
     }
@@ -61,7 +62,8 @@ impl Rate {
         let ns = nanos(interval);
         match self.0.checked_mul(ns) {
             Some(product) => product / 8_000_000_000,
-            None => u64::try_from(u128::from(self.0) * u128::from(ns) / 8_000_000_000).unwrap_or(u64::MAX),
+            None => u64::try_from(u128::from(self.0) * u128::from(ns) / 8_000_000_000)
+                .unwrap_or(u64::MAX),
         }
     }
 
@@ -74,7 +76,8 @@ impl Rate {
         match bytes.checked_mul(8_000_000_000) {
             Some(product) => Duration::from_nanos(product / self.0),
             None => Duration::from_nanos(
-                u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(self.0)).unwrap_or(u64::MAX),
+                u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(self.0))
+                    .unwrap_or(u64::MAX),
             ),
         }
     }
@@ -102,7 +105,13 @@ impl fmt::Display for Rate {
             1_000_000..1_000_000_000 => (bits / 1e6, "Mbit/s"),
             _ => (bits / 1e9, "Gbit/s"),
         };
-        let digits = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+        let digits = if value >= 100.0 {
+            0
+        } else if value >= 10.0 {
+            1
+        } else {
+            2
+        };
         write!(f, "{value:.digits$} {unit}")
     }
 }
@@ -117,7 +126,10 @@ mod tests {
         let rate = Rate::from_bits_per_sec(100_000_000);
         assert_eq!(rate.time_for(1500), Duration::from_micros(120));
         assert_eq!(rate.bytes_in(Duration::from_millis(40)), 500_000);
-        assert_eq!(Rate::from_bytes_over(500_000, Duration::from_millis(40)), rate);
+        assert_eq!(
+            Rate::from_bytes_over(500_000, Duration::from_millis(40)),
+            rate
+        );
     }
 
     #[test]
@@ -125,12 +137,18 @@ mod tests {
         let rate = Rate::from_bits_per_sec(400_000_000_000);
         assert_eq!(rate.bytes_in(Duration::from_secs(1000)), 50_000_000_000_000);
         assert_eq!(rate.time_for(50_000_000_000_000), Duration::from_secs(1000));
-        assert_eq!(Rate::from_bytes_over(50_000_000_000_000, Duration::from_secs(1000)), rate);
+        assert_eq!(
+            Rate::from_bytes_over(50_000_000_000_000, Duration::from_secs(1000)),
+            rate
+        );
     }
 
     #[test]
     fn prints_for_people() {
-        assert_eq!(Rate::from_bits_per_sec(54_000_000).to_string(), "54.0 Mbit/s");
+        assert_eq!(
+            Rate::from_bits_per_sec(54_000_000).to_string(),
+            "54.0 Mbit/s"
+        );
         assert_eq!(Rate::from_bits_per_sec(0).to_string(), "0.00 bit/s");
     }
 }

@@ -93,7 +93,12 @@ impl Sub<Duration> for Instant {
 
 impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09}s", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+        write!(
+            f,
+            "{}.{:09}s",
+            self.0 / 1_000_000_000,
+            self.0 % 1_000_000_000
+        )
     }
 }
 
@@ -109,9 +114,18 @@ mod tests {
 
     #[test]
     fn arithmetic_saturates_instead_of_wrapping() {
-        assert_eq!(Instant::from_millis(1) + Duration::from_micros(5), Instant::from_micros(1_005));
+        assert_eq!(
+            Instant::from_millis(1) + Duration::from_micros(5),
+            Instant::from_micros(1_005)
+        );
         assert_eq!(Instant::ZERO - Duration::from_secs(1), Instant::ZERO);
-        assert_eq!(Instant::FAR_FUTURE + Duration::from_secs(1), Instant::FAR_FUTURE);
-        assert_eq!(Instant::ZERO.saturating_since(Instant::from_millis(3)), Duration::ZERO);
+        assert_eq!(
+            Instant::FAR_FUTURE + Duration::from_secs(1),
+            Instant::FAR_FUTURE
+        );
+        assert_eq!(
+            Instant::ZERO.saturating_since(Instant::from_millis(3)),
+            Duration::ZERO
+        );
     }
 }

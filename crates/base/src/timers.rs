@@ -24,7 +24,10 @@ pub struct Timers<T, const N: usize> {
 impl<T: TimerName, const N: usize> Default for Timers<T, N> {
     fn default() -> Self {
         debug_assert_eq!(T::ALL.len(), N);
-        Self { deadlines: [Instant::FAR_FUTURE; N], names: PhantomData }
+        Self {
+            deadlines: [Instant::FAR_FUTURE; N],
+            names: PhantomData,
+        }
     }
 }
 
@@ -72,6 +75,124 @@ impl<T: TimerName, const N: usize> Timers<T, N> {
 
     /// Disarms and returns one timer whose deadline is not after `now`, in the order of `T::ALL`.
     pub fn pop_expired(&mut self, now: Instant) -> Option<T> {
-        T::ALL.iter().copied().find(|timer| self.deadlines[timer.index()] <= now).inspect(|timer| self.stop(*timer))
+        let expired = |timer: &T| self.get(*timer).is_some_and(|deadline| deadline <= now);
+        T::ALL
+            .iter()
+            .copied()
+            .find(expired)
+            .inspect(|timer| self.stop(*timer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Name {
+        Retransmit,
+        Persist,
+        KeepAlive,
+    }
+
+    impl TimerName for Name {
+        const ALL: &'static [Self] = &[Self::Retransmit, Self::Persist, Self::KeepAlive];
+        fn index(self) -> usize {
+            self as usize
+        }
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn expired_timers_fire_once_in_the_order_of_their_names() {
+        let mut timers = Timers::<Name, 3>::default();
+        timers.set(Name::KeepAlive, at(1));
+        timers.set(Name::Retransmit, at(2));
+        timers.set(Name::Persist, at(9));
+        assert_eq!(timers.next(), Some(at(1)));
+        assert_eq!(timers.pop_expired(at(0)), None);
+        assert_eq!(timers.pop_expired(at(2)), Some(Name::Retransmit));
+        assert_eq!(timers.pop_expired(at(2)), Some(Name::KeepAlive));
+        assert_eq!(timers.pop_expired(at(2)), None);
+        assert_eq!(timers.next(), Some(at(9)));
+    }
+
+    #[test]
+    fn a_disarmed_timer_never_fires() {
+        let mut timers = Timers::<Name, 3>::default();
+        assert_eq!(timers.pop_expired(Instant::FAR_FUTURE), None);
+        timers.set(Name::Persist, at(1));
+        timers.stop(Name::Persist);
+        assert_eq!(
+            (timers.next(), timers.pop_expired(Instant::FAR_FUTURE)),
+            (None, None)
+        );
+        // A deadline beyond all time is no deadline.
+        timers.set(Name::Persist, Instant::FAR_FUTURE);
+        assert!(!timers.is_armed(Name::Persist));
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Operation {
+        Set(usize, u64),
+        Stop(usize),
+        Expire(u64),
+        StopAll,
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        prop_oneof![
+            4 => (0..3_usize, 0..50_u64).prop_map(|(name, deadline)| Operation::Set(name, deadline)),
+            2 => (0..3_usize).prop_map(Operation::Stop),
+            3 => (0..50_u64).prop_map(Operation::Expire),
+            1 => Just(Operation::StopAll),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_independent_deadlines(operations in proptest::collection::vec(operation(), 0..60)) {
+            let mut timers = Timers::<Name, 3>::default();
+            let mut model = [None; 3];
+            for operation in operations {
+                match operation {
+                    Operation::Set(name, deadline) => {
+                        timers.set(Name::ALL[name], at(deadline));
+                        model[name] = Some(at(deadline));
+                    }
+                    Operation::Stop(name) => {
+                        timers.stop(Name::ALL[name]);
+                        model[name] = None;
+                    }
+                    Operation::StopAll => {
+                        timers.stop_all();
+                        model = [None; 3];
+                    }
+                    Operation::Expire(now) => {
+                        let mut expected = Vec::new();
+                        for (name, deadline) in model.iter_mut().enumerate() {
+                            if deadline.is_some_and(|deadline| deadline <= at(now)) {
+                                expected.push(Name::ALL[name]);
+                                *deadline = None;
+                            }
+                        }
+                        let mut fired = Vec::new();
+                        while let Some(name) = timers.pop_expired(at(now)) {
+                            fired.push(name);
+                        }
+                        prop_assert_eq!(fired, expected);
+                    }
+                }
+                prop_assert_eq!(timers.next(), model.iter().flatten().min().copied());
+                for (name, deadline) in model.iter().enumerate() {
+                    prop_assert_eq!(timers.get(Name::ALL[name]), *deadline);
+                }
+            }
+        }
     }
 }
