@@ -4,10 +4,14 @@
 //! scoreboard, never sees the sender, and is told of one congestion event per episode with its
 //! cause. Everything is counted in bytes, never in acknowledgements (RFC 3465).
 
+mod bbr;
+mod cubic;
 mod hystart;
 mod new_reno;
 mod undo;
 
+pub use bbr::Bbr;
+pub use cubic::Cubic;
 pub use new_reno::NewReno;
 
 use core::fmt;
@@ -46,7 +50,9 @@ impl Algorithm {
     /// A fresh controller.
     pub fn build(self, init: &Init) -> Box<dyn CongestionController> {
         match self {
-            Self::NewReno | Self::Cubic | Self::Bbr => Box::new(NewReno::new(init)),
+            Self::NewReno => Box::new(NewReno::new(init)),
+            Self::Cubic => Box::new(Cubic::new(init)),
+            Self::Bbr => Box::new(Bbr::new(init)),
         }
     }
 }
@@ -54,6 +60,9 @@ impl Algorithm {
 /// No window grows beyond this, bytes: four times what TCP can express (RFC 7323 §2.2), small enough
 /// that no arithmetic on windows overflows.
 const MAX_WINDOW: u64 = 1 << 32;
+
+/// No segment is larger, bytes (RFC 9293 §3.7.1: the option has 16 bits).
+const MAX_MSS: u64 = 65_535;
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,7 +15,7 @@ use tack_base::Instant;
 
 use super::hystart::{HyStart, Step};
 use super::undo::{Episode, Undo};
-use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_WINDOW, Metrics};
+use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics};
 
 /// What an undone episode restores.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ pub struct NewReno {
 impl NewReno {
     /// A controller with the standard slow start of RFC 5681.
     pub fn new(init: &Init) -> Self {
-        let mss = init.mss.max(1);
+        let mss = init.mss.clamp(1, MAX_MSS);
         let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
         Self {
             mss,
@@ -181,7 +181,7 @@ impl CongestionController for NewReno {
     }
 
     fn on_mss(&mut self, mss: u64) {
-        self.mss = mss.max(1);
+        self.mss = mss.clamp(1, MAX_MSS);
         self.initial_window = self.initial_window.max(self.mss);
         self.cwnd = self.cwnd.max(self.mss);
     }

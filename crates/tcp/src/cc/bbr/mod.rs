@@ -1,0 +1,438 @@
+//! BBR version 1, as Linux runs it (and draft-cardwell-iccrg-bbr-congestion-control-00 describes it).
+//!
+//! BBR models the path by two numbers, the bottleneck's bandwidth and the propagation RTT, and paces at
+//! the first while keeping about their product in flight. Losses hardly count. As the two cannot be
+//! seen at the same time, it alternates:
+//!
+//! * startup doubles the rate until the bandwidth stops growing, drain removes the queue of that;
+//! * ProbeBW cruises, probing for more bandwidth one RTT in eight;
+//! * ProbeRTT shrinks to four segments for 200 ms when the RTT floor is ten seconds old.
+//!
+//! Congestion marks (ECN) are ignored, as version 1 does.
+
+mod extra_acked;
+mod model;
+mod pacing;
+mod policer;
+mod probe_bw;
+mod probe_rtt;
+mod recovery;
+mod round;
+mod startup;
+
+use tack_base::random::RandomStream;
+use tack_base::{Instant, Rate};
+
+use super::{
+    Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics, RateSample,
+    RecoveryShaping, SendToken, Sent,
+};
+use extra_acked::ExtraAcked;
+use model::{Freshness, Model};
+use pacing::Pacing;
+use policer::{Policer, Verdict};
+use probe_bw::{CWND_GAIN, Cycle, PhaseView};
+use probe_rtt::ProbeRtt;
+use recovery::{Recovery, Window};
+use round::Round;
+use startup::{DRAIN_GAIN, FullPipe, HIGH_GAIN};
+
+/// Segments that are in flight at least, so that delayed acknowledgements flow.
+const MIN_WINDOW_SEGMENTS: u64 = 4;
+
+/// What BBR is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// The BBR controller.
+#[derive(Debug)]
+pub struct Bbr {
+    mss: u64,
+    initial_window: u64,
+    cwnd: u64,
+    mode: Mode,
+    pacing_gain: f64,
+    cwnd_gain: f64,
+    round: Round,
+    model: Model,
+    full_pipe: FullPipe,
+    cycle: Cycle,
+    probe_rtt: ProbeRtt,
+    recovery: Recovery,
+    pacing: Pacing,
+    extra_acked: ExtraAcked,
+    policer: Policer,
+    /// Sending resumed from idle and nothing was delivered since: the old RTT floor is no reason to probe.
+    idle_restart: bool,
+    /// When data was last delivered.
+    delivered_at: Instant,
+    total_delivered: u64,
+    total_lost: u64,
+    random: RandomStream,
+}
+
+impl Bbr {
+    /// A controller in startup.
+    pub fn new(init: &Init) -> Self {
+        let mss = init.mss.clamp(1, MAX_MSS);
+        let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
+        Self {
+            mss,
+            initial_window,
+            cwnd: initial_window,
+            mode: Mode::Startup,
+            pacing_gain: HIGH_GAIN,
+            cwnd_gain: HIGH_GAIN,
+            round: Round::default(),
+            model: Model::new(init.now, init.rtt),
+            full_pipe: FullPipe::default(),
+            cycle: Cycle::new(init.now),
+            probe_rtt: ProbeRtt::default(),
+            recovery: Recovery::new(),
+            pacing: Pacing::new(initial_window, init.rtt, mss),
+            extra_acked: ExtraAcked::new(init.now),
+            policer: Policer::new(init.now),
+            idle_restart: false,
+            delivered_at: init.now,
+            total_delivered: 0,
+            total_lost: 0,
+            random: RandomStream::new(init.seed, "bbr", 0),
+        }
+    }
+
+    /// The bandwidth to use.
+    fn bandwidth(&self) -> Rate {
+        self.policer
+            .rate()
+            .unwrap_or_else(|| self.model.max_bandwidth())
+    }
+
+    const fn min_window(&self) -> u64 {
+        MIN_WINDOW_SEGMENTS * self.mss
+    }
+
+    /// Bytes in flight that `gain` asks for at `bandwidth`.
+    fn inflight(&self, bandwidth: Rate, gain: f64) -> u64 {
+        self.with_bursts(
+            self.model
+                .bdp(bandwidth, gain)
+                .unwrap_or(self.initial_window),
+        )
+    }
+
+    /// Adds what bursts at both ends need: three of ours (one in each queue on the way out, one in
+    /// the pacer), an even number of segments for acknowledgements of every second one, and two
+    /// segments to make probing felt on the shortest paths.
+    fn with_bursts(&self, bytes: u64) -> u64 {
+        let pair = 2 * self.mss;
+        let bytes = bytes
+            .min(MAX_WINDOW)
+            .saturating_add(3 * self.pacing.burst(self.mss))
+            .div_ceil(pair)
+            .saturating_mul(pair);
+        if self.mode == Mode::ProbeBw && self.cycle.probes_up() {
+            bytes.saturating_add(pair)
+        } else {
+            bytes
+        }
+    }
+
+    fn policer_view(&self, lost: bool, app_limited: bool) -> policer::View {
+        policer::View {
+            delivered_at: self.delivered_at,
+            total_delivered: self.total_delivered,
+            total_lost: self.total_lost,
+            lost,
+            app_limited,
+            round_started: self.round.started(),
+            probing_bandwidth: self.mode == Mode::ProbeBw,
+        }
+    }
+
+    fn update_bandwidth(&mut self, ack: &Ack, sample: &RateSample) {
+        self.round
+            .on_sample(sample.prior_delivered, ack.total_delivered);
+        if self.round.started() {
+            self.recovery.on_round();
+        }
+        let view = self.policer_view(ack.lost > 0, sample.app_limited);
+        if self.policer.on_ack(&view) == Verdict::ProbeAgain {
+            self.enter_probe_bw();
+        }
+        self.model.on_sample(sample, &self.round);
+    }
+
+    fn update_extra_acked(&mut self, ack: &Ack) {
+        if ack.delivered == 0 {
+            return;
+        }
+        if self.round.started() {
+            self.extra_acked.on_round();
+        }
+        let bandwidth = self.bandwidth();
+        self.extra_acked
+            .on_delivered(ack.now, ack.delivered, bandwidth, self.cwnd, self.mss);
+    }
+
+    fn update_cycle(&mut self, ack: &Ack) {
+        if self.mode != Mode::ProbeBw {
+            return;
+        }
+        let bandwidth = self.model.max_bandwidth();
+        let (in_flight, target) = if self.pacing_gain > 1.0 {
+            // The burst about to leave belongs to what the probe puts in flight.
+            let leaving = self.pacing.burst(self.mss);
+            let target = self.inflight(bandwidth, self.pacing_gain);
+            (ack.prior_in_flight.saturating_add(leaving), target)
+        } else {
+            (ack.prior_in_flight, self.inflight(bandwidth, 1.0))
+        };
+        let over = self.cycle.is_over(&PhaseView {
+            now: self.delivered_at,
+            min_rtt: self.model.min_rtt(),
+            lost: ack.lost > 0,
+            in_flight,
+            target,
+        });
+        if over {
+            self.cycle.advance(self.delivered_at);
+        }
+    }
+
+    fn check_drain(&mut self, ack: &Ack) {
+        if self.mode == Mode::Startup && self.full_pipe.reached() {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain
+            && ack.bytes_in_flight <= self.inflight(self.model.max_bandwidth(), 1.0)
+        {
+            self.enter_probe_bw();
+        }
+    }
+
+    fn enter_probe_bw(&mut self) {
+        self.mode = Mode::ProbeBw;
+        self.cycle.start(self.delivered_at, &mut self.random);
+    }
+
+    fn update_min_rtt(&mut self, ack: &Ack) {
+        let freshness = self.model.on_rtt(ack, self.mss);
+        if freshness == Freshness::Expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
+            self.recovery.save(self.cwnd, false);
+            self.mode = Mode::ProbeRtt;
+            self.probe_rtt.start();
+        }
+        if self.mode == Mode::ProbeRtt {
+            let floor = self.min_window();
+            if self.probe_rtt.on_ack(ack, &mut self.round, floor) {
+                self.leave_probe_rtt(ack.now);
+            }
+        }
+        if ack.delivered > 0 {
+            self.idle_restart = false;
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, now: Instant) {
+        self.model.refresh_min_rtt(now);
+        self.cwnd = self.cwnd.max(self.recovery.prior_cwnd());
+        if self.full_pipe.reached() {
+            self.enter_probe_bw();
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    fn update_gains(&mut self) {
+        (self.pacing_gain, self.cwnd_gain) = match self.mode {
+            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            // A policer would drop what probing adds.
+            Mode::ProbeBw if self.policer.rate().is_some() => (1.0, CWND_GAIN),
+            Mode::ProbeBw => (self.cycle.gain(), CWND_GAIN),
+            Mode::ProbeRtt => (1.0, 1.0),
+        };
+    }
+
+    fn update_pacing(&mut self, gain: f64) {
+        let bandwidth = self.bandwidth();
+        self.pacing
+            .update(bandwidth, gain, self.full_pipe.reached(), self.mss);
+    }
+
+    fn update_window(&mut self, ack: &Ack) {
+        if ack.delivered > 0 {
+            let window = self
+                .recovery
+                .window(ack, self.cwnd, self.mss, &mut self.round);
+            self.cwnd = match window {
+                Window::Conserve(cwnd) => cwnd,
+                Window::Grow(cwnd) => self.grown(ack, cwnd).max(self.min_window()),
+            };
+        }
+        self.cap_window();
+    }
+
+    /// `cwnd` on its way to the target; cut to it only once the pipe was full.
+    fn grown(&self, ack: &Ack, cwnd: u64) -> u64 {
+        let bandwidth = self.bandwidth();
+        let mut target = self
+            .model
+            .bdp(bandwidth, self.cwnd_gain)
+            .unwrap_or(self.initial_window);
+        if self.full_pipe.reached() {
+            target = target.saturating_add(self.extra_acked.allowance(bandwidth));
+        }
+        let target = self.with_bursts(target);
+        let grown = cwnd.saturating_add(ack.delivered);
+        if self.full_pipe.reached() {
+            grown.min(target)
+        } else if cwnd < target || ack.total_delivered < self.initial_window {
+            grown
+        } else {
+            cwnd
+        }
+    }
+
+    fn cap_window(&mut self) {
+        self.cwnd = self.cwnd.clamp(self.mss, MAX_WINDOW);
+        if self.mode == Mode::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.min_window());
+        }
+    }
+
+    /// The episode is over: gives the window back at once, not only with the next delivery.
+    fn close_episode(&mut self) {
+        self.recovery.close();
+        self.cwnd = self.recovery.restore(self.cwnd);
+        self.cap_window();
+    }
+}
+
+impl CongestionController for Bbr {
+    fn on_send(&mut self, sent: &Sent) -> SendToken {
+        if sent.prior_in_flight == 0 && sent.app_limited {
+            self.idle_restart = true;
+            self.extra_acked.restart(sent.now);
+            match self.mode {
+                // The path is empty: no need to probe or drain, one RTT at the bandwidth fills it.
+                Mode::ProbeBw => self.update_pacing(1.0),
+                // Idle time has done what the small window was to do.
+                Mode::ProbeRtt if self.probe_rtt.elapsed(sent.now) => {
+                    self.leave_probe_rtt(sent.now);
+                }
+                _ => {}
+            }
+        }
+        self.probe_rtt.token(self.total_delivered)
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.delivered > 0 {
+            self.delivered_at = ack.now;
+        }
+        self.total_delivered = ack.total_delivered;
+        self.total_lost = ack.total_lost;
+        if !ack.in_recovery {
+            self.recovery.close();
+        }
+        let sample = ack.rate.map(|sample| RateSample {
+            app_limited: sample.app_limited || ProbeRtt::limited(ack.token),
+            ..sample
+        });
+        match &sample {
+            Some(sample) => {
+                self.update_bandwidth(ack, sample);
+                self.update_extra_acked(ack);
+            }
+            None => self.round.no_sample(),
+        }
+        self.update_cycle(ack);
+        if self.round.started() && sample.is_some_and(|sample| !sample.app_limited) {
+            self.full_pipe.on_round(self.model.max_bandwidth());
+        }
+        self.check_drain(ack);
+        self.update_min_rtt(ack);
+        self.update_gains();
+        self.pacing.on_srtt(self.cwnd, ack.srtt, self.mss);
+        self.update_pacing(self.pacing_gain);
+        self.update_window(ack);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        match congestion.cause {
+            Cause::Ecn => {}
+            Cause::Loss => {
+                self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
+                self.recovery.enter_fast_recovery();
+            }
+            Cause::Timeout => {
+                self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
+                self.recovery.enter_timeout();
+                // All in flight is presumed lost: one segment probes the path, the window returns
+                // with deliveries and in full when the episode ends.
+                self.cwnd = self.mss;
+                self.full_pipe.on_timeout();
+                self.total_lost = self.total_lost.saturating_add(congestion.prior_in_flight);
+                let mut view = self.policer_view(true, false);
+                // A timeout is the end of a round.
+                view.round_started = true;
+                if self.policer.on_ack(&view) == Verdict::ProbeAgain {
+                    self.enter_probe_bw();
+                }
+                self.update_gains();
+            }
+        }
+    }
+
+    fn on_recovered(&mut self, _now: Instant) {
+        self.close_episode();
+    }
+
+    fn on_spurious(&mut self, _now: Instant, cause: Cause) {
+        if cause == Cause::Ecn {
+            return;
+        }
+        self.full_pipe.on_spurious();
+        self.policer.reset(&self.policer_view(false, false));
+        self.close_episode();
+    }
+
+    fn on_mss(&mut self, mss: u64) {
+        self.mss = mss.clamp(1, MAX_MSS);
+        self.initial_window = self.initial_window.max(self.mss);
+        self.cap_window();
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(self.pacing.rate())
+    }
+
+    fn recovery_shaping(&self) -> RecoveryShaping {
+        RecoveryShaping::Own
+    }
+
+    fn metrics(&self) -> Metrics {
+        let phase = match self.mode {
+            Mode::Startup => "startup",
+            Mode::Drain => "drain",
+            Mode::ProbeBw => "probe_bw",
+            Mode::ProbeRtt => "probe_rtt",
+        };
+        Metrics {
+            phase,
+            bandwidth: Some(self.bandwidth()),
+            min_rtt: self.model.min_rtt(),
+            pacing_gain: Some(self.pacing_gain),
+        }
+    }
+}
