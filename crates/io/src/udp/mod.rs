@@ -1,0 +1,98 @@
+//! A UDP socket as a carrier: one datagram is one TCP segment.
+//!
+//! The socket has two halves with one owner each: [`UdpSender`] for whoever transmits, [`UdpReceiver`] for the one task
+//! that receives. Both share the socket and its registration with the runtime.
+
+mod receive;
+mod send;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use quinn_udp::UdpSocketState;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+pub use receive::{Received, UdpReceiver};
+pub use send::{Datagrams, SendCause, SendError, UdpSender};
+
+/// Largest UDP payload of an IPv4 packet, and so of one segmentation-offload batch; IPv6 would allow 20 bytes more.
+pub const MAX_BATCH_BYTES: usize = 65_535 - 20 - 8;
+
+/// Whether the kernel cuts batches into datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Segmentation {
+    /// Hand whole batches to the kernel as long as it takes them; datagram by datagram once it refused one.
+    #[default]
+    Offload,
+    /// One system call a datagram.
+    Single,
+}
+
+/// How to open the socket.
+#[derive(Clone, Debug)]
+pub struct UdpOptions {
+    /// Local address. An unspecified IPv6 address takes IPv4 peers too.
+    pub bind: SocketAddr,
+    /// Batching of sends. Default: offload.
+    pub segmentation: Segmentation,
+    /// Wanted socket buffers, bytes, each way; the system may cap them (Linux: `net.core.rmem_max`, `wmem_max`).
+    /// Default 4 MiB: the kernel's usual cap, and 30 ms of a 1 Gbit/s path while the process does not run.
+    pub socket_buffer: usize,
+}
+
+impl UdpOptions {
+    /// The defaults, bound to `bind`.
+    pub fn new(bind: SocketAddr) -> Self {
+        Self {
+            bind,
+            segmentation: Segmentation::Offload,
+            socket_buffer: 4 << 20,
+        }
+    }
+
+    /// Opens the socket. Must be called within a tokio runtime whose I/O is enabled.
+    ///
+    /// # Errors
+    /// Whatever the system has against the address, or a socket buffer that cannot hold one batch.
+    pub fn open(&self) -> io::Result<(UdpSender, UdpReceiver)> {
+        let socket = Socket::new(
+            Domain::for_address(self.bind),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
+        if let SocketAddr::V6(v6) = self.bind
+            && v6.ip().is_unspecified()
+        {
+            socket.set_only_v6(false)?;
+        }
+        // Sizes beyond the system's cap are cut silently on Linux and refused elsewhere: ask for less until it fits.
+        let mut wanted = self.socket_buffer.max(2 * MAX_BATCH_BYTES);
+        while (socket.set_send_buffer_size(wanted).is_err()
+            || socket.set_recv_buffer_size(wanted).is_err())
+            && wanted > 2 * MAX_BATCH_BYTES
+        {
+            wanted /= 2;
+        }
+        // A buffer smaller than a batch would never take one: send datagram by datagram then.
+        let roomy = SockRef::from(&socket).send_buffer_size()? >= 2 * MAX_BATCH_BYTES;
+        let segmentation = if roomy {
+            self.segmentation
+        } else {
+            Segmentation::Single
+        };
+        socket.set_nonblocking(true)?;
+        socket.bind(&self.bind.into())?;
+        let sending = UdpSocketState::new((&socket).into())?;
+        let receiving = UdpSocketState::new((&socket).into())?;
+        let local = socket
+            .local_addr()?
+            .as_socket()
+            .ok_or_else(|| io::Error::other("not an IP socket"))?;
+        let socket = Arc::new(tokio::net::UdpSocket::from_std(socket.into())?);
+        Ok((
+            UdpSender::new(Arc::clone(&socket), sending, local, segmentation),
+            UdpReceiver::new(socket, receiving),
+        ))
+    }
+}

@@ -1,0 +1,117 @@
+//! The receiving half: many datagrams a system call, each with its arrival time and ECN codepoint.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrayvec::ArrayVec;
+use quinn_udp::{RecvMeta, UdpSocketState};
+use tack_base::Instant;
+use tack_wire::Ecn;
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use crate::address::canonical;
+use crate::clock::{Clock, arrival};
+
+/// Most buffers filled by one system call. With receive offload each holds up to 64 datagrams, and eight of them still
+/// fit a core's cache.
+const MESSAGES: usize = 8;
+/// Bytes of a buffer when the kernel may join datagrams (the largest it ever makes).
+const JOINED: usize = 65_535;
+
+/// The receiving half of a UDP socket.
+pub struct UdpReceiver {
+    socket: Arc<UdpSocket>,
+    state: UdpSocketState,
+    storage: Box<[u8]>,
+    meta: [RecvMeta; MESSAGES],
+}
+
+/// Datagrams of one peer, as the kernel joined them.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// Where they came from, IPv4 always as IPv4.
+    pub peer: SocketAddr,
+    /// The local address they were sent to, where the system says.
+    pub local: Option<IpAddr>,
+    /// ECN codepoint of all of them.
+    pub ecn: Ecn,
+    /// When the kernel had the first of them, on the carrier's clock; the time of the call where the kernel does not say.
+    pub arrived: Instant,
+    contents: &'a [u8],
+    stride: usize,
+}
+
+impl<'a> Received<'a> {
+    /// The UDP payloads, in order.
+    pub fn datagrams(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        self.contents.chunks(self.stride)
+    }
+}
+
+impl UdpReceiver {
+    pub(super) fn new(socket: Arc<UdpSocket>, state: UdpSocketState) -> Self {
+        Self {
+            socket,
+            state,
+            storage: vec![0; MESSAGES * JOINED].into_boxed_slice(),
+            meta: [RecvMeta::default(); MESSAGES],
+        }
+    }
+
+    /// Ready when [`UdpReceiver::receive`] is worth a try. One task at a time may wait.
+    ///
+    /// # Errors
+    /// When the runtime is shutting down.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_recv_ready(cx)
+    }
+
+    /// Takes what the socket holds, up to one system call's worth, arrival times placed on `clock`.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is nothing; other errors tell of some earlier datagram (an ICMP answer, on some systems)
+    /// and do not mean that the socket is broken.
+    pub fn receive(&mut self, clock: &Clock) -> io::Result<impl Iterator<Item = Received<'_>>> {
+        let Self {
+            socket,
+            state,
+            storage,
+            meta,
+        } = self;
+        let count = {
+            let mut buffers: ArrayVec<IoSliceMut<'_>, MESSAGES> = storage
+                .chunks_exact_mut(JOINED)
+                .map(IoSliceMut::new)
+                .collect();
+            socket.try_io(Interest::READABLE, || {
+                state.recv((&**socket).into(), &mut buffers, meta)
+            })?
+        };
+        let (now, wall) = (clock.now(), Clock::wall());
+        Ok(meta[..count]
+            .iter()
+            .zip(storage.chunks_exact(JOINED))
+            .map(move |(meta, buffer)| Received {
+                peer: canonical(meta.addr),
+                local: meta.dst_ip,
+                ecn: meta
+                    .ecn
+                    .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
+                arrived: arrival(now, wall, meta.timestamp),
+                // An empty datagram has stride zero; it is no segment either, but must not stop the others.
+                contents: &buffer[..meta.len.min(buffer.len())],
+                stride: meta.stride.max(1),
+            }))
+    }
+}
+
+impl std::fmt::Debug for UdpReceiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UdpReceiver")
+            .field("socket", &self.socket)
+            .finish_non_exhaustive()
+    }
+}

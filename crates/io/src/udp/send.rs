@@ -1,0 +1,159 @@
+//! The sending half: batches out, nothing lost on the way into the kernel.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
+use tack_wire::Ecn;
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use super::{MAX_BATCH_BYTES, Segmentation};
+use crate::address::for_socket;
+
+/// Equally sized datagrams to one peer, back to back; the last one may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagrams<'a> {
+    /// Where they go.
+    pub peer: SocketAddr,
+    /// The local address they leave from; `None` leaves it to the routing table.
+    pub source: Option<IpAddr>,
+    /// ECN codepoint of all of them.
+    pub ecn: Ecn,
+    /// The UDP payloads.
+    pub contents: &'a [u8],
+    /// Length of each but the last one; at least 1.
+    pub segment_size: usize,
+}
+
+/// Why a batch was not taken whole, and how much of it was.
+#[derive(Debug)]
+pub struct SendError {
+    /// Bytes from the front of the batch that the kernel took, a whole number of datagrams.
+    pub sent: usize,
+    /// Why it took no more.
+    pub cause: SendCause,
+}
+
+/// Why the kernel did not take a datagram.
+#[derive(Debug)]
+pub enum SendCause {
+    /// The socket buffer is full: wait for [`UdpSender::poll_writable`] and send the rest.
+    Blocked,
+    /// The datagram exceeds the MTU of the path as far as the kernel knows it. It will never be taken.
+    TooLong,
+    /// Anything else: no route, a firewall, out of memory. Trying the same datagram again is pointless for now; the
+    /// transport treats it as lost.
+    Failed(io::Error),
+}
+
+/// The sending half of a UDP socket.
+#[derive(Debug)]
+pub struct UdpSender {
+    socket: Arc<UdpSocket>,
+    state: UdpSocketState,
+    local: SocketAddr,
+    segmentation: Segmentation,
+    /// Batches that the kernel refused to cut.
+    refusals: u64,
+}
+
+impl UdpSender {
+    pub(super) fn new(
+        socket: Arc<UdpSocket>,
+        state: UdpSocketState,
+        local: SocketAddr,
+        segmentation: Segmentation,
+    ) -> Self {
+        Self {
+            socket,
+            state,
+            local,
+            segmentation,
+            refusals: 0,
+        }
+    }
+
+    /// The address the socket is bound to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Most datagrams of a batch that the kernel takes in one call, 1 without offload. May fall to 1 at any send.
+    pub fn max_batch(&self) -> usize {
+        match self.segmentation {
+            Segmentation::Offload => self.state.max_gso_segments(),
+            Segmentation::Single => 1,
+        }
+    }
+
+    /// How many batches the kernel refused to cut and took datagram by datagram instead.
+    pub fn refusals(&self) -> u64 {
+        self.refusals
+    }
+
+    /// Sends `datagrams`, falling back to one by one where the kernel refuses the batch.
+    ///
+    /// # Errors
+    /// [`SendError`] when not all of it was taken; what it says was sent must not be sent again.
+    pub fn send(&mut self, datagrams: &Datagrams<'_>) -> Result<(), SendError> {
+        let size = datagrams.segment_size.max(1);
+        let peer = for_socket(datagrams.peer, self.local.is_ipv6());
+        let mut sent = 0;
+        // Some devices and paths refuse segmentation offload, and say so with an error that can mean other things. The
+        // first datagram sent alone tells: if it goes, the batch was the problem.
+        let mut refused = false;
+        while sent < datagrams.contents.len() {
+            let rest = &datagrams.contents[sent..];
+            let most = if refused {
+                1
+            } else {
+                self.max_batch().min(MAX_BATCH_BYTES / size).max(1)
+            };
+            let chunk = &rest[..rest.len().min(most * size)];
+            let transmit = Transmit {
+                destination: peer,
+                ecn: EcnCodepoint::from_bits(datagrams.ecn as u8),
+                contents: chunk,
+                segment_size: (chunk.len() > size).then_some(size),
+                src_ip: datagrams.source,
+            };
+            let outcome = self.socket.try_io(Interest::WRITABLE, || {
+                self.state.try_send((&*self.socket).into(), &transmit)
+            });
+            let cause = match outcome {
+                Ok(()) => {
+                    if refused && self.segmentation == Segmentation::Offload {
+                        self.segmentation = Segmentation::Single;
+                        self.refusals += 1;
+                    }
+                    sent += chunk.len();
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => SendCause::Blocked,
+                Err(_) if chunk.len() > size => {
+                    refused = true;
+                    // The state has drawn conclusions of its own (no offload, no ECN marks) that may be wrong.
+                    if let Ok(fresh) = UdpSocketState::new((&*self.socket).into()) {
+                        self.state = fresh;
+                    }
+                    continue;
+                }
+                Err(error) if quinn_udp::is_msg_size_err(&error) => SendCause::TooLong,
+                Err(error) => SendCause::Failed(error),
+            };
+            return Err(SendError { sent, cause });
+        }
+        Ok(())
+    }
+
+    /// Ready when the socket may take more after [`SendCause::Blocked`]. One task at a time may wait.
+    ///
+    /// # Errors
+    /// When the runtime is shutting down.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_send_ready(cx)
+    }
+}

@@ -1,0 +1,149 @@
+//! How an endpoint is set up.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tack_io::{Segmentation, UdpOptions};
+use tack_tcp::Config;
+
+use crate::endpoint::Endpoint;
+use crate::error::InsecureAddress;
+
+/// Whether datagrams that arrive together are answered together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Coalesce {
+    /// Everything one system call delivered is processed before anything is sent: one acknowledgement may then cover
+    /// dozens of segments, whatever the policy's count. Fastest.
+    #[default]
+    Batches,
+    /// Each segment is processed and answered by itself: the number of acknowledgements is what the policy says.
+    Off,
+}
+
+/// Settings of an [`Endpoint`]; made by [`Endpoint::builder`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub(crate) bind: SocketAddr,
+    pub(crate) insecure: bool,
+    pub(crate) config: Config,
+    pub(crate) mtu: u16,
+    pub(crate) coalesce: Coalesce,
+    pub(crate) segmentation: Segmentation,
+    pub(crate) socket_buffer: usize,
+    pub(crate) max_connections: usize,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        let bind = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        let socket = UdpOptions::new(bind);
+        Self {
+            bind,
+            insecure: false,
+            config: Config::default(),
+            mtu: 1500,
+            coalesce: Coalesce::default(),
+            segmentation: socket.segmentation,
+            socket_buffer: socket.socket_buffer,
+            max_connections: 65_536,
+        }
+    }
+}
+
+impl Builder {
+    /// Local UDP address; port 0 picks a free one. Default `127.0.0.1:0`. An unspecified IPv6 address (`[::]`) serves
+    /// IPv4 peers too.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = address;
+        self
+    }
+
+    /// Binds to a free port of an address from which `peer` can be reached: loopback for a loopback peer, else
+    /// unspecified.
+    #[must_use]
+    pub fn bind_towards(self, peer: SocketAddr) -> Self {
+        let ip: IpAddr = match peer {
+            SocketAddr::V4(v4) if v4.ip().is_loopback() => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(v6) if v6.ip().is_loopback() => Ipv6Addr::LOCALHOST.into(),
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        self.bind(SocketAddr::new(ip, 0))
+    }
+
+    /// Allows addresses beyond loopback. Default false: there is no encryption yet, so anyone on the path can read and
+    /// change what passes.
+    #[must_use]
+    pub fn insecure(mut self, insecure: bool) -> Self {
+        self.insecure = insecure;
+        self
+    }
+
+    /// Settings of connections for which nothing else is said. `carrier` is filled in by the endpoint, and `mss` cut to
+    /// what [`Builder::mtu`] leaves room for.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Largest IP packet to send, bytes, headers included. Default 1500. A path that turns out narrower is adapted to
+    /// when this machine's routing table knows about it.
+    #[must_use]
+    pub fn mtu(mut self, mtu: u16) -> Self {
+        self.mtu = mtu;
+        self
+    }
+
+    /// Whether datagrams that arrive together are answered together. Default [`Coalesce::Batches`].
+    #[must_use]
+    pub fn coalesce(mut self, coalesce: Coalesce) -> Self {
+        self.coalesce = coalesce;
+        self
+    }
+
+    /// Whether the kernel cuts batches into datagrams. Default [`Segmentation::Offload`], which falls back by itself.
+    #[must_use]
+    pub fn segmentation(mut self, segmentation: Segmentation) -> Self {
+        self.segmentation = segmentation;
+        self
+    }
+
+    /// Wanted kernel socket buffers, bytes, each way; the system may cap them. Default 4 MiB.
+    #[must_use]
+    pub fn socket_buffer(mut self, bytes: usize) -> Self {
+        self.socket_buffer = bytes;
+        self
+    }
+
+    /// Most connections at a time. Default 65,536.
+    #[must_use]
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections;
+        self
+    }
+
+    /// Opens the socket and starts the endpoint's task on the current tokio runtime.
+    ///
+    /// # Errors
+    /// `PermissionDenied` with an [`InsecureAddress`] inside for an address beyond loopback without
+    /// [`Builder::insecure`]; `Unsupported` outside a tokio runtime; otherwise what the system says about the address.
+    pub async fn build(self) -> io::Result<Endpoint> {
+        if !self.insecure && !is_loopback(self.bind) {
+            return Err(InsecureAddress(self.bind).into());
+        }
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "an endpoint needs a tokio runtime to live in",
+            ));
+        }
+        Endpoint::open(&self)
+    }
+}
+
+/// True for addresses that no packet leaves the machine for.
+pub(crate) fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}

@@ -1,0 +1,117 @@
+//! The task that owns what arrives: the socket's receiving half, the timer, and the wait for a full socket to drain.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tack_base::Instant;
+use tack_io::UdpReceiver;
+use tack_wire::Segment;
+
+use crate::builder::Coalesce;
+use crate::state::{Life, Shared, State};
+
+/// Runs until no handle is left and every connection has finished.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    receiver: UdpReceiver,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>, receiver: UdpReceiver) -> Self {
+        Self { shared, receiver }
+    }
+
+    /// Takes one system call's worth of datagrams in. Ready when it may be worth another.
+    fn receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shared = Arc::clone(&self.shared);
+        std::task::ready!(self.receiver.poll_readable(cx))?;
+        let mut received = match self.receiver.receive(&shared.clock) {
+            Ok(received) => received,
+            // Ask the poller again, which now knows that there is nothing.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Ready(Ok(())),
+            // An ICMP answer to something sent earlier, on some systems. The timers deal with silent peers.
+            Err(_) => return Poll::Ready(Ok(())),
+        };
+        match shared.coalesce {
+            Coalesce::Batches => shared.run(|state, now| {
+                state.receives += 1;
+                for messages in received.by_ref() {
+                    for datagram in messages.datagrams() {
+                        state.take(now, &messages, datagram);
+                    }
+                }
+            }),
+            Coalesce::Off => {
+                for messages in received {
+                    for datagram in messages.datagrams() {
+                        shared.run(|state, now| state.take(now, &messages, datagram));
+                    }
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl State {
+    fn take(&mut self, now: Instant, from: &tack_io::Received<'_>, datagram: &[u8]) {
+        self.received += 1;
+        match Segment::parse(datagram) {
+            Ok(segment) => {
+                self.core
+                    .handle_segment(now, from.arrived, from.peer, &segment, from.ecn);
+            }
+            Err(_) => self.malformed += 1,
+        }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // One batch a turn: the readers it woke come before the next one, while its bytes are still in the cache.
+        match self.receive(cx) {
+            Poll::Ready(Ok(())) => cx.waker().wake_by_ref(),
+            // The runtime is going down.
+            Poll::Ready(Err(_)) => return Poll::Ready(()),
+            Poll::Pending => {}
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut expired = false;
+        while let Poll::Ready(outcome) = shared.timer.poll_expired(cx) {
+            if outcome.is_err() {
+                return Poll::Ready(());
+            }
+            expired = true;
+        }
+        let ended = shared.run(|state, now| {
+            if expired {
+                state.armed = Instant::FAR_FUTURE;
+            }
+            while state.blocked {
+                match state.outgoing.sender().poll_writable(cx) {
+                    Poll::Ready(Ok(())) => state.flush(now),
+                    Poll::Ready(Err(_)) => return true,
+                    Poll::Pending => break,
+                }
+            }
+            crate::state::keep(&mut state.driver, cx);
+            state.life == Life::Abandoned && state.is_wound_up()
+        });
+        if ended {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.shared.run(|state, _| state.die());
+    }
+}

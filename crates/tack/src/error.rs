@@ -1,0 +1,161 @@
+//! What can go wrong, as values; every error turns into an [`io::Error`] whose kind says the same.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tack_tcp::CloseReason;
+
+/// An address beyond this machine, without the word that this is meant.
+///
+/// There is no encryption yet: anyone on the path can read and change what passes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{0} is not a loopback address, and there is no encryption yet: anyone on the path could read and change the data; \
+     set `insecure` to use it all the same"
+)]
+pub struct InsecureAddress(
+    /// The address.
+    pub SocketAddr,
+);
+
+impl From<InsecureAddress> for io::Error {
+    fn from(error: InsecureAddress) -> Self {
+        Self::new(io::ErrorKind::PermissionDenied, error)
+    }
+}
+
+/// Why no connection came about.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The peer is beyond this machine and `insecure` is not set.
+    #[error(transparent)]
+    Insecure(#[from] InsecureAddress),
+    /// The socket is bound to an IPv4 address and the peer has an IPv6 one.
+    #[error("{0} cannot be reached from a socket bound to an IPv4 address; bind to an IPv6 one")]
+    AddressFamily(SocketAddr),
+    /// The connection's ports are in use, or none is free.
+    #[error(transparent)]
+    Ports(#[from] tack_tcp::ConnectError),
+    /// The peer answered that nobody listens on the port.
+    #[error("nobody listens on port {port} of {peer}")]
+    Refused {
+        /// The peer.
+        peer: SocketAddr,
+        /// The TCP port asked for.
+        port: u16,
+    },
+    /// No answer.
+    #[error("{0} does not answer")]
+    TimedOut(SocketAddr),
+    /// The connection ended before it was established.
+    #[error("{}", describe(*.0))]
+    Closed(CloseReason),
+    /// The endpoint is shutting down, or the runtime it lived in has ended.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointClosed),
+    /// No socket could be opened.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<ConnectError> for io::Error {
+    fn from(error: ConnectError) -> Self {
+        let kind = match &error {
+            ConnectError::Insecure(_) => io::ErrorKind::PermissionDenied,
+            ConnectError::AddressFamily(_) => io::ErrorKind::InvalidInput,
+            ConnectError::Ports(_) => io::ErrorKind::AddrInUse,
+            ConnectError::Refused { .. } => io::ErrorKind::ConnectionRefused,
+            ConnectError::TimedOut(_) => io::ErrorKind::TimedOut,
+            ConnectError::Closed(reason) => kind(*reason),
+            ConnectError::Endpoint(_) => io::ErrorKind::NotConnected,
+            ConnectError::Io(inner) => inner.kind(),
+        };
+        match error {
+            ConnectError::Io(inner) => inner,
+            other => Self::new(kind, other),
+        }
+    }
+}
+
+/// Why a port cannot be listened on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody listens on it.
+    #[error("port {0} is in use")]
+    InUse(u16),
+    /// The endpoint is shutting down, or the runtime it lived in has ended.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointClosed),
+}
+
+impl From<ListenError> for io::Error {
+    fn from(error: ListenError) -> Self {
+        let kind = match error {
+            ListenError::InUse(_) => io::ErrorKind::AddrInUse,
+            ListenError::Endpoint(_) => io::ErrorKind::NotConnected,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// The endpoint is shutting down, or the runtime it lived in has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the endpoint is closed")]
+pub struct EndpointClosed;
+
+impl From<EndpointClosed> for io::Error {
+    fn from(error: EndpointClosed) -> Self {
+        Self::new(io::ErrorKind::NotConnected, error)
+    }
+}
+
+/// Connections that were still busy when a shutdown ran out of time; they were reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{connections} connections were not finished after {limit:?}")]
+pub struct ShutdownTimedOut {
+    /// How many.
+    pub connections: usize,
+    /// The time that was allowed.
+    pub limit: Duration,
+}
+
+impl From<ShutdownTimedOut> for io::Error {
+    fn from(error: ShutdownTimedOut) -> Self {
+        Self::new(io::ErrorKind::TimedOut, error)
+    }
+}
+
+/// A connection that ended before its streams did; the inner error of the [`io::Error`] of reads and writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}", describe(*.0))]
+pub struct ConnectionEnded(
+    /// How it ended.
+    pub CloseReason,
+);
+
+impl From<ConnectionEnded> for io::Error {
+    fn from(error: ConnectionEnded) -> Self {
+        Self::new(kind(error.0), error)
+    }
+}
+
+fn kind(reason: CloseReason) -> io::ErrorKind {
+    match reason {
+        CloseReason::Graceful => io::ErrorKind::BrokenPipe,
+        CloseReason::Reset => io::ErrorKind::ConnectionReset,
+        CloseReason::Refused => io::ErrorKind::ConnectionRefused,
+        CloseReason::TimedOut => io::ErrorKind::TimedOut,
+        CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
+    }
+}
+
+fn describe(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Graceful => "the connection is closed",
+        CloseReason::Reset => "the peer reset the connection",
+        CloseReason::Refused => "the peer refused the connection",
+        CloseReason::TimedOut => "the peer stopped answering",
+        CloseReason::Aborted => "the connection was aborted on this side",
+    }
+}

@@ -1,0 +1,105 @@
+//! Accepting connections.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+use crate::endpoint::{Endpoint, Handle};
+use crate::error::EndpointClosed;
+use crate::state::{Life, Slot, keep};
+use crate::stream::Stream;
+use crate::{ConnectError, DEFAULT_PORT};
+
+/// Accepts the connections to one TCP port of an endpoint. Dropping it resets those not yet accepted.
+#[derive(Debug)]
+pub struct Listener {
+    handle: Handle,
+    port: u16,
+}
+
+impl Listener {
+    pub(crate) fn new(handle: Handle, port: u16) -> Self {
+        Self { handle, port }
+    }
+
+    /// Listens on [`DEFAULT_PORT`] of a socket of its own at `address`, which must be a loopback one; use
+    /// [`Endpoint::builder`] for others.
+    ///
+    /// # Errors
+    /// As [`crate::Builder::build`].
+    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
+        Ok(Endpoint::builder()
+            .bind(address)
+            .build()
+            .await?
+            .listen(DEFAULT_PORT)?)
+    }
+
+    /// The UDP address that peers connect to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.handle.local
+    }
+
+    /// The TCP port that peers connect to.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The endpoint this listener belongs to.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            handle: self.handle.clone(),
+        }
+    }
+
+    /// The next established connection.
+    ///
+    /// # Errors
+    /// [`ConnectError::Endpoint`] once the endpoint shuts down.
+    pub async fn accept(&mut self) -> Result<Stream, ConnectError> {
+        poll_fn(|cx| self.poll_accept(cx)).await
+    }
+
+    /// The next established connection, if there is one.
+    ///
+    /// # Errors
+    /// As [`Listener::accept`].
+    pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stream, ConnectError>> {
+        let accepted = self.handle.run(|state, _| {
+            if let Some(id) = state.core.accept(self.port) {
+                state.slots.insert(
+                    id,
+                    Slot {
+                        connected: true,
+                        ..Slot::default()
+                    },
+                );
+                return Some(Ok(id));
+            }
+            match state.acceptors.get_mut(&self.port) {
+                Some(waiting) if state.life == Life::Open => {
+                    keep(waiting, cx);
+                    None
+                }
+                _ => Some(Err(EndpointClosed)),
+            }
+        });
+        match accepted {
+            Some(Ok(id)) => Poll::Ready(Ok(Stream::new(self.handle.clone(), id))),
+            Some(Err(closed)) => Poll::Ready(Err(closed.into())),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.handle.run(|state, now| {
+            // A shutdown may have given the port away already.
+            if state.acceptors.remove(&self.port).is_some() {
+                state.core.unlisten(now, self.port);
+            }
+        });
+    }
+}

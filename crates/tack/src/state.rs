@@ -1,0 +1,448 @@
+//! What the handles and the driver share: the core, the sockets' sending half, and who waits for what.
+//!
+//! Reads and writes work on the core directly, under one lock, and what they cause to be sent leaves on the calling
+//! task. Only arrivals, timers and a full socket need the driver.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use tack_base::Instant;
+use tack_io::{Clock, PacingTimer};
+use tack_tcp::config::Carrier;
+use tack_tcp::{CloseReason, Config, ConnectionId, Endpoint as Core, Event, State as TcpState};
+
+use crate::builder::Coalesce;
+use crate::outgoing::{Flushed, Outgoing};
+
+/// Shared by every handle of an endpoint and its driver.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) timer: PacingTimer,
+    pub(crate) local: SocketAddr,
+    pub(crate) insecure: bool,
+    pub(crate) coalesce: Coalesce,
+    pub(crate) config: Config,
+    pub(crate) mtu: u16,
+    state: Mutex<State>,
+}
+
+/// Everything behind the lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) core: Core,
+    pub(crate) outgoing: Outgoing,
+    /// Connections that the application holds.
+    pub(crate) slots: HashMap<ConnectionId, Slot>,
+    /// Connections let go that still have bytes to deliver or a peer to answer.
+    pub(crate) released: Vec<ConnectionId>,
+    /// Ports listened on, with the task that waits in `accept`.
+    pub(crate) acceptors: HashMap<u16, Option<Waker>>,
+    pub(crate) life: Life,
+    /// Tasks that wait for the last connection to finish.
+    pub(crate) closers: Vec<Waker>,
+    /// The driver's task, when it has something to do that no file descriptor tells it.
+    pub(crate) driver: Option<Waker>,
+    /// The socket was full: the driver waits for it to be writable.
+    pub(crate) blocked: bool,
+    /// When the timer fires.
+    pub(crate) armed: Instant,
+    /// Since when all that is left is in TIME-WAIT, and for how long that is kept.
+    lingers: Option<(Instant, Duration)>,
+    pub(crate) received: u64,
+    pub(crate) receives: u64,
+    pub(crate) malformed: u64,
+    wakers: Wakers,
+}
+
+/// How far an endpoint's life has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Life {
+    /// In use.
+    Open,
+    /// No new connections; the existing ones finish.
+    Closing,
+    /// No handle is left; the driver ends when the released connections have finished.
+    Abandoned,
+    /// The driver has ended.
+    Dead,
+}
+
+/// Who waits for a connection, and what happened to it.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    pub(crate) reader: Option<Waker>,
+    pub(crate) writer: Option<Waker>,
+    /// Tasks that wait for the handshake, or for the peer to have everything.
+    pub(crate) watchers: Vec<Waker>,
+    pub(crate) connected: bool,
+    pub(crate) finished: bool,
+}
+
+/// Tasks to wake once the lock is free, so that they do not run into it.
+#[derive(Debug, Default)]
+struct Wakers(ArrayVec<Waker, 16>);
+
+impl Wakers {
+    fn push(&mut self, waker: Waker) {
+        if let Err(full) = self.0.try_push(waker) {
+            full.element().wake();
+        }
+    }
+}
+
+/// Keeps `waker` for a later wake-up, without cloning it when it is already there.
+pub(crate) fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    match slot {
+        Some(waker) if waker.will_wake(cx.waker()) => {}
+        _ => *slot = Some(cx.waker().clone()),
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        builder: &crate::Builder,
+        timer: PacingTimer,
+        core: Core,
+        outgoing: Outgoing,
+    ) -> Self {
+        let local = outgoing.sender().local_addr();
+        let state = State {
+            core,
+            outgoing,
+            slots: HashMap::new(),
+            released: Vec::new(),
+            acceptors: HashMap::new(),
+            life: Life::Open,
+            closers: Vec::new(),
+            driver: None,
+            blocked: false,
+            armed: Instant::FAR_FUTURE,
+            lingers: None,
+            received: 0,
+            receives: 0,
+            malformed: 0,
+            wakers: Wakers::default(),
+        };
+        Self {
+            clock: Clock::new(),
+            timer,
+            local,
+            insecure: builder.insecure,
+            coalesce: builder.coalesce,
+            config: builder.config.clone(),
+            mtu: builder.mtu,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Works on the state, then sends what that caused, sets the timer and wakes whoever has waited for it.
+    pub(crate) fn run<R>(&self, work: impl FnOnce(&mut State, Instant) -> R) -> R {
+        let mut state = self.lock();
+        let now = self.clock.now();
+        let result = work(&mut state, now);
+        state.settle(now, &self.timer);
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        wakers.0.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    /// Looks at the state without consequences.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&State, Instant) -> R) -> R {
+        look(&self.lock(), self.clock.now())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock is a bug in the core; other connections are better served than poisoned.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `config` as a connection to `peer` runs it: told about the carrier, and with an MSS that fits the MTU.
+    ///
+    /// Without a peer (a listener) IPv6 is assumed where it is possible, whose headers are the larger ones.
+    pub(crate) fn prepare(&self, config: &Config, peer: Option<SocketAddr>) -> Config {
+        let ipv6 = match peer {
+            Some(peer) => peer.ip().to_canonical().is_ipv6(),
+            None => self.local.is_ipv6(),
+        };
+        let overhead: u16 = if ipv6 { 40 + 8 } else { 20 + 8 };
+        let room = self.mtu.saturating_sub(overhead + 20);
+        let max_batch = self.look(|state, _| state.outgoing.sender().max_batch());
+        Config {
+            mss: config.mss.min(room).max(1),
+            carrier: Carrier {
+                timer_granularity: PacingTimer::GRANULARITY,
+                max_batch,
+                overhead,
+            },
+            ..config.clone()
+        }
+    }
+}
+
+impl State {
+    /// After every change: events out, segments out, timer set.
+    fn settle(&mut self, now: Instant, timer: &PacingTimer) {
+        if self.life == Life::Dead {
+            return;
+        }
+        self.drain_events();
+        if !self.blocked {
+            self.flush(now);
+        }
+        let mut deadline = self.core.poll_timeout();
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            self.core.handle_timeout(now);
+            if !self.blocked {
+                self.flush(now);
+            }
+            self.drain_events();
+            deadline = self.core.poll_timeout();
+        }
+        if self.life != Life::Open {
+            deadline = self.wind_up(now).into_iter().chain(deadline).min();
+        }
+        // A timer that fires too early is cheaper than setting it anew at every turn.
+        if let Some(deadline) = deadline
+            && deadline < self.armed
+            && timer.arm(now, deadline).is_ok()
+        {
+            self.armed = deadline;
+        }
+    }
+
+    /// Sends what may be sent; the driver goes on where the socket is full.
+    pub(crate) fn flush(&mut self, now: Instant) {
+        loop {
+            match self.outgoing.flush(&mut self.core, now) {
+                Flushed::Idle => {
+                    self.blocked = false;
+                    return;
+                }
+                Flushed::Blocked => {
+                    self.blocked = true;
+                    self.wake_driver();
+                    return;
+                }
+                Flushed::TooLong { peer, len } => self.narrow(now, peer, len),
+            }
+        }
+    }
+
+    pub(crate) fn wake_driver(&mut self) {
+        let driver = self.driver.take();
+        self.wake(driver);
+    }
+
+    fn drain_events(&mut self) {
+        while let Some(id) = self.core.poll_ready() {
+            while let Some(event) = self
+                .core
+                .get_mut(id)
+                .and_then(|connection| connection.poll_event())
+            {
+                match self.slots.get_mut(&id) {
+                    Some(slot) => slot.on_event(event, &mut self.wakers),
+                    None => self.wake_acceptor(id),
+                }
+            }
+        }
+    }
+
+    fn wake_acceptor(&mut self, id: ConnectionId) {
+        if let Some((_, port, _)) = self.core.address(id)
+            && let Some(acceptor) = self.acceptors.get_mut(&port).and_then(Option::take)
+        {
+            self.wakers.push(acceptor);
+        }
+    }
+
+    /// A datagram of `len` bytes was too long for the path to `peer`: tells its connections the next smaller usual MTU.
+    fn narrow(&mut self, now: Instant, peer: SocketAddr, len: usize) {
+        // Common MTUs (RFC 1191 §7, with today's tunnels and the IPv6 minimum), largest first.
+        const PLATEAUS: [u16; 12] = [
+            32_000, 17_914, 9_000, 8_166, 4_352, 2_002, 1_492, 1_400, 1_280, 1_006, 508, 296,
+        ];
+        let packet = len + if peer.is_ipv6() { 48 } else { 28 };
+        let Some(&mtu) = PLATEAUS.iter().find(|mtu| usize::from(**mtu) < packet) else {
+            return;
+        };
+        let Self {
+            core,
+            slots,
+            released,
+            ..
+        } = self;
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "each connection is told the same; order does not matter"
+        )]
+        for id in slots.keys().chain(released.iter()) {
+            if core
+                .address(*id)
+                .is_some_and(|(address, ..)| address == peer)
+                && let Some(connection) = core.get_mut(*id)
+            {
+                connection.handle_path_mtu(now, mtu);
+            }
+        }
+    }
+
+    /// Wakes `waker` once the lock is free.
+    pub(crate) fn wake(&mut self, waker: Option<Waker>) {
+        if let Some(waker) = waker {
+            self.wakers.push(waker);
+        }
+    }
+
+    /// The application let go of `id`. What is returned may hold the last reference to a task: drop it without the lock.
+    pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) -> Option<Slot> {
+        let slot = self.slots.remove(&id);
+        self.core.release(now, id);
+        // Forget those that are through whenever the list has doubled: constant cost each, bounded by the living.
+        if self.released.len() == self.released.capacity() {
+            let core = &self.core;
+            self.released.retain(|id| core.get(*id).is_some());
+        }
+        self.released.push(id);
+        slot
+    }
+
+    /// True when no connection needs this endpoint any more, apart from the TIME-WAITs it keeps for good manners.
+    pub(crate) fn is_wound_up(&self) -> bool {
+        self.slots.is_empty() && self.released.is_empty()
+    }
+
+    /// While closing: forgets what is through; says when to look again.
+    fn wind_up(&mut self, now: Instant) -> Option<Instant> {
+        let core = &self.core;
+        self.released.retain(|id| core.get(*id).is_some());
+        let mut again = None;
+        if self.slots.is_empty()
+            && self.released.iter().all(|id| is_waiting(core, *id))
+            && !self.released.is_empty()
+        {
+            // The peer may not have our last acknowledgement. Stay long enough to answer one more FIN, which comes after
+            // two or three round trips, rather than a whole TIME-WAIT.
+            let (since, linger) = *self.lingers.get_or_insert_with(|| {
+                let longest = self
+                    .released
+                    .iter()
+                    .filter_map(|id| core.get(*id)?.stats(now).srtt)
+                    .max();
+                (
+                    now,
+                    (longest.unwrap_or_default() * 4)
+                        .clamp(Duration::from_millis(5), Duration::from_secs(1)),
+                )
+            });
+            let end = since + linger;
+            if now >= end {
+                self.released.clear();
+            } else {
+                again = Some(end);
+            }
+        } else {
+            self.lingers = None;
+        }
+        if self.is_wound_up() {
+            for closer in std::mem::take(&mut self.closers) {
+                self.wakers.push(closer);
+            }
+            if self.life == Life::Abandoned {
+                self.wake_driver();
+            }
+        }
+        again
+    }
+
+    /// Ends everything now: whoever waits is told.
+    pub(crate) fn die(&mut self) {
+        self.life = Life::Dead;
+        let wakers = &mut self.wakers;
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "all are woken; order does not matter"
+        )]
+        for slot in self.slots.values_mut() {
+            slot.wake_all(wakers);
+        }
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "all are woken; order does not matter"
+        )]
+        for acceptor in self.acceptors.values_mut() {
+            if let Some(waker) = acceptor.take() {
+                wakers.push(waker);
+            }
+        }
+        for closer in std::mem::take(&mut self.closers) {
+            wakers.push(closer);
+        }
+    }
+}
+
+fn is_waiting(core: &Core, id: ConnectionId) -> bool {
+    core.get(id).is_none_or(|connection| {
+        matches!(connection.state(), TcpState::TimeWait | TcpState::Closed)
+    })
+}
+
+impl Slot {
+    fn on_event(&mut self, event: Event, wakers: &mut Wakers) {
+        match event {
+            Event::Connected => {
+                self.connected = true;
+                self.wake_watchers(wakers);
+            }
+            Event::Readable => {
+                if let Some(reader) = self.reader.take() {
+                    wakers.push(reader);
+                }
+            }
+            Event::Writable => {
+                if let Some(writer) = self.writer.take() {
+                    wakers.push(writer);
+                }
+            }
+            Event::Finished => {
+                self.finished = true;
+                self.wake_watchers(wakers);
+            }
+            Event::Closed(reason) => {
+                self.finished |= reason == CloseReason::Graceful;
+                self.wake_all(wakers);
+            }
+        }
+    }
+
+    fn wake_watchers(&mut self, wakers: &mut Wakers) {
+        for watcher in self.watchers.drain(..) {
+            wakers.push(watcher);
+        }
+    }
+
+    fn wake_all(&mut self, wakers: &mut Wakers) {
+        for waker in self.reader.take().into_iter().chain(self.writer.take()) {
+            wakers.push(waker);
+        }
+        self.wake_watchers(wakers);
+    }
+
+    /// Waits for the handshake or the end.
+    pub(crate) fn watch<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
+        if !self
+            .watchers
+            .iter()
+            .any(|waker| waker.will_wake(cx.waker()))
+        {
+            self.watchers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,342 @@
+//! One connection as a byte stream in each direction.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tack_tcp::{CloseReason, ConnectionId, Stats, WriteError};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::endpoint::Handle;
+use crate::error::{ConnectError, ConnectionEnded, EndpointClosed};
+use crate::split::{OwnedReadHalf, OwnedWriteHalf};
+use crate::state::{Life, keep};
+
+/// A connection: reads and writes like tokio's `TcpStream`.
+///
+/// * Reading returns 0 bytes at the end of the peer's stream, and an error when the connection ended before that; the
+///   error's kind says how, and a [`ConnectionEnded`] is inside.
+/// * Writing takes bytes into the send buffer and waits while that is full.
+/// * `shutdown` ends this side's stream (a FIN follows what was written); reading goes on.
+/// * Dropping the stream lets the connection finish in the background: what was written still arrives, as long as the
+///   runtime runs. Bytes that arrive after the drop are answered with a reset.
+#[derive(Debug)]
+pub struct Stream {
+    inner: Arc<Inner>,
+}
+
+/// What the halves of a stream share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    handle: Handle,
+    id: ConnectionId,
+    peer: SocketAddr,
+    local_port: u16,
+    remote_port: u16,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.handle.run(|state, now| state.release(now, self.id));
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(handle: Handle, id: ConnectionId) -> Self {
+        let (peer, local_port, remote_port) = handle
+            .look(|state, _| state.core.address(id))
+            .unwrap_or((handle.local, 0, 0));
+        Self {
+            inner: Arc::new(Inner {
+                handle,
+                id,
+                peer,
+                local_port,
+                remote_port,
+            }),
+        }
+    }
+
+    /// Waits for the handshake.
+    pub(crate) async fn established(
+        &self,
+        peer: SocketAddr,
+        port: u16,
+    ) -> Result<(), ConnectError> {
+        let Inner { handle, id, .. } = &*self.inner;
+        poll_fn(|cx| {
+            handle.run(|state, _| {
+                let Some(slot) = state.slots.get_mut(id).filter(|_| state.life != Life::Dead)
+                else {
+                    return Poll::Ready(Err(EndpointClosed.into()));
+                };
+                if slot.connected {
+                    return Poll::Ready(Ok(()));
+                }
+                match state
+                    .core
+                    .get(*id)
+                    .map(|connection| connection.close_reason())
+                {
+                    Some(None) => slot.watch(cx),
+                    Some(Some(CloseReason::Refused)) => {
+                        Poll::Ready(Err(ConnectError::Refused { peer, port }))
+                    }
+                    Some(Some(CloseReason::TimedOut)) => {
+                        Poll::Ready(Err(ConnectError::TimedOut(peer)))
+                    }
+                    Some(Some(reason)) => Poll::Ready(Err(ConnectError::Closed(reason))),
+                    None => Poll::Ready(Err(ConnectError::Closed(CloseReason::Aborted))),
+                }
+            })
+        })
+        .await
+    }
+
+    /// The local UDP address.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.inner.handle.local
+    }
+
+    /// The peer's UDP address.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.inner.peer
+    }
+
+    /// The TCP ports: this side's and the peer's.
+    pub fn ports(&self) -> (u16, u16) {
+        (self.inner.local_port, self.inner.remote_port)
+    }
+
+    /// The endpoint this connection belongs to.
+    pub fn endpoint(&self) -> crate::Endpoint {
+        crate::Endpoint {
+            handle: self.inner.handle.clone(),
+        }
+    }
+
+    /// Counters and estimates of this connection.
+    pub fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+
+    /// Ends the connection at once with a reset; what is under way in either direction is lost.
+    pub fn reset(self) {
+        self.inner.reset();
+    }
+
+    /// Waits until the peer has acknowledged everything, the end of the stream included. Call `shutdown` first.
+    ///
+    /// # Errors
+    /// [`ConnectionEnded`] inside when the connection ends before that.
+    pub async fn finished(&self) -> io::Result<()> {
+        self.inner.finished().await
+    }
+
+    /// Splits into halves that different tasks may own. Dropping the write half ends this side's stream.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        (
+            OwnedReadHalf::new(Arc::clone(&self.inner)),
+            OwnedWriteHalf::new(self.inner),
+        )
+    }
+
+    pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {
+        Self { inner }
+    }
+}
+
+impl Inner {
+    pub(crate) fn stats(&self) -> Stats {
+        self.handle.look(|state, now| {
+            state
+                .core
+                .get(self.id)
+                .map(|connection| connection.stats(now))
+                .unwrap_or_default()
+        })
+    }
+
+    pub(crate) fn reset(&self) {
+        self.handle.run(|state, now| {
+            if let Some(connection) = state.core.get_mut(self.id) {
+                connection.abort(now);
+            }
+        });
+    }
+
+    pub(crate) async fn finished(&self) -> io::Result<()> {
+        poll_fn(|cx| {
+            self.handle.run(|state, _| {
+                let Some(slot) = state
+                    .slots
+                    .get_mut(&self.id)
+                    .filter(|_| state.life != Life::Dead)
+                else {
+                    return Poll::Ready(Err(EndpointClosed.into()));
+                };
+                if slot.finished {
+                    return Poll::Ready(Ok(()));
+                }
+                match state
+                    .core
+                    .get(self.id)
+                    .and_then(|connection| connection.close_reason())
+                {
+                    Some(reason) => Poll::Ready(Err(ConnectionEnded(reason).into())),
+                    None => slot.watch(cx),
+                }
+            })
+        })
+        .await
+    }
+
+    pub(crate) fn poll_read(
+        &self,
+        cx: &Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        self.handle.run(|state, now| {
+            let Some(slot) = state.slots.get_mut(&self.id) else {
+                return Poll::Ready(Err(EndpointClosed.into()));
+            };
+            let Some(connection) = state.core.get_mut(self.id) else {
+                return Poll::Ready(Err(ConnectionEnded(CloseReason::Aborted).into()));
+            };
+            let (front, back) = connection.peek();
+            let from_front = front.len().min(buf.remaining());
+            buf.put_slice(&front[..from_front]);
+            let from_back = back.len().min(buf.remaining());
+            buf.put_slice(&back[..from_back]);
+            let taken = from_front + from_back;
+            if taken > 0 {
+                connection.consume(now, taken);
+                return Poll::Ready(Ok(()));
+            }
+            if connection.is_read_finished() {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(reason) = connection.close_reason() {
+                return Poll::Ready(Err(ConnectionEnded(reason).into()));
+            }
+            if state.life == Life::Dead {
+                return Poll::Ready(Err(EndpointClosed.into()));
+            }
+            keep(&mut slot.reader, cx);
+            Poll::Pending
+        })
+    }
+
+    pub(crate) fn poll_write(
+        &self,
+        cx: &Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.handle.run(|state, now| {
+            let Some(slot) = state
+                .slots
+                .get_mut(&self.id)
+                .filter(|_| state.life != Life::Dead)
+            else {
+                return Poll::Ready(Err(EndpointClosed.into()));
+            };
+            let Some(connection) = state.core.get_mut(self.id) else {
+                return Poll::Ready(Err(ConnectionEnded(CloseReason::Aborted).into()));
+            };
+            let mut taken = 0;
+            for slice in slices.iter().filter(|slice| !slice.is_empty()) {
+                match connection.write(now, slice) {
+                    Ok(len) => {
+                        taken += len;
+                        if len < slice.len() {
+                            break;
+                        }
+                    }
+                    Err(_) if taken > 0 => break,
+                    Err(WriteError::Blocked) => {
+                        keep(&mut slot.writer, cx);
+                        return Poll::Pending;
+                    }
+                    Err(WriteError::Finished) => {
+                        return Poll::Ready(Err(io::Error::new(
+                            io::ErrorKind::BrokenPipe,
+                            WriteError::Finished,
+                        )));
+                    }
+                    Err(WriteError::Closed(reason)) => {
+                        return Poll::Ready(Err(ConnectionEnded(reason).into()));
+                    }
+                }
+            }
+            Poll::Ready(Ok(taken))
+        })
+    }
+
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        self.handle.run(|state, now| {
+            if state.life == Life::Dead {
+                return Err(EndpointClosed.into());
+            }
+            // Where the connection has ended there is nothing left to finish; reads and writes have told.
+            if let Some(connection) = state.core.get_mut(self.id) {
+                connection.finish(now);
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.handle.local
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.inner.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.inner.poll_write(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.inner.poll_write(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Nothing to do: what was written is on its way as soon as congestion control lets it.
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.inner.finish())
+    }
+}
