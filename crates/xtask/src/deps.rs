@@ -1,0 +1,383 @@
+//! `cargo xtask deps`: the direction of dependencies, `no_std` and `unsafe`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::sources;
+
+/// What a crate is allowed.
+struct Room {
+    name: &'static str,
+    /// Crates of ours it may use.
+    uses: &'static [&'static str],
+    /// Crates of ours that its tests and benchmarks may use besides.
+    tests_use: &'static [&'static str],
+    purity: Purity,
+    unsafety: Unsafety,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purity {
+    /// `no_std + alloc`: no clock, no socket, no thread.
+    Pure,
+    Std,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unsafety {
+    Forbidden,
+    Allowed,
+}
+
+const fn room(name: &'static str, uses: &'static [&'static str]) -> Room {
+    Room {
+        name,
+        uses,
+        tests_use: &[],
+        purity: Purity::Std,
+        unsafety: Unsafety::Forbidden,
+    }
+}
+
+const BASE: &str = "tack-base";
+const WIRE: &str = "tack-wire";
+const TCP: &str = "tack-tcp";
+const TESTKIT: &str = "tack-testkit";
+const SIM: &str = "tack-sim";
+const IO: &str = "tack-io";
+const TACK: &str = "tack";
+
+/// The map of ARCHITECTURE.md. A crate that is not here does not pass.
+const ROOMS: &[Room] = &[
+    Room {
+        purity: Purity::Pure,
+        ..room(BASE, &[])
+    },
+    Room {
+        purity: Purity::Pure,
+        ..room(WIRE, &[BASE])
+    },
+    Room {
+        purity: Purity::Pure,
+        tests_use: &[TESTKIT],
+        ..room(TCP, &[BASE, WIRE])
+    },
+    room(TESTKIT, &[BASE, WIRE, TCP]),
+    Room {
+        tests_use: &[TESTKIT],
+        ..room(SIM, &[BASE, WIRE, TCP])
+    },
+    Room {
+        unsafety: Unsafety::Allowed,
+        ..room(IO, &[BASE, WIRE, TCP])
+    },
+    room(TACK, &[BASE, WIRE, TCP, IO]),
+    room("tack-cli", &[BASE, WIRE, TCP, SIM, IO, TACK]),
+    room("xtask", &[]),
+];
+
+/// A bare-metal target: what compiles for it cannot reach an operating system.
+const NO_STD_TARGET: &str = "thumbv7em-none-eabi";
+
+/// The part of `cargo metadata` that is looked at.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_root: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+    dependencies: Vec<Dependency>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// `null` for a normal dependency, else `dev` or `build`.
+    kind: Option<String>,
+    /// Set for crates of this workspace.
+    path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    src_path: PathBuf,
+}
+
+pub(crate) fn check() -> Result<()> {
+    let metadata = metadata()?;
+    let mut problems = directions(&metadata.packages);
+    for package in &metadata.packages {
+        if let Some(room) = ROOMS.iter().find(|room| room.name == package.name) {
+            problems.extend(attributes(&metadata.workspace_root, package, room)?);
+        }
+    }
+    let manifest = fs::read_to_string(metadata.workspace_root.join("Cargo.toml"))?;
+    problems.extend(reasons(&manifest));
+    if !problems.is_empty() {
+        bail!(
+            "{} broken rule(s)\n  {}",
+            problems.len(),
+            problems.join("\n  ")
+        );
+    }
+    println!(
+        "{} crates use only what lies below them; unsafe code only in {IO}",
+        metadata.packages.len()
+    );
+    build_without_std(&metadata.workspace_root)
+}
+
+fn metadata() -> Result<Metadata> {
+    let output = cargo()
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        bail!("cargo metadata failed");
+    }
+    serde_json::from_slice(&output.stdout).context("cargo metadata printed something unexpected")
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// What breaks the table of [`ROOMS`].
+fn directions(packages: &[Package]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for package in packages {
+        let Some(room) = ROOMS.iter().find(|room| room.name == package.name) else {
+            problems.push(format!(
+                "crate {} is not on the map: say in crates/xtask/src/deps.rs and ARCHITECTURE.md what it may use",
+                package.name
+            ));
+            continue;
+        };
+        for dependency in package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.path.is_some())
+        {
+            let name = dependency.name.as_str();
+            let in_tests = dependency.kind.as_deref() == Some("dev");
+            if !(room.uses.contains(&name) || in_tests && room.tests_use.contains(&name)) {
+                let kind = if in_tests { "in its tests " } else { "" };
+                let allowed = if room.uses.is_empty() {
+                    "no crate of ours".to_owned()
+                } else {
+                    room.uses.join(", ")
+                };
+                problems.push(format!(
+                    "{} uses {name} {kind}but may use {allowed}",
+                    package.name
+                ));
+            }
+        }
+    }
+    problems
+}
+
+/// Missing crate attributes, and unsafe code where none may be.
+fn attributes(root: &Path, package: &Package, room: &Room) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    let is_product = |target: &&Target| {
+        target
+            .kind
+            .iter()
+            .any(|kind| matches!(kind.as_str(), "lib" | "bin"))
+    };
+    for target in package.targets.iter().filter(is_product) {
+        let text = fs::read_to_string(&target.src_path)?;
+        let path = target
+            .src_path
+            .strip_prefix(root)
+            .unwrap_or(&target.src_path)
+            .display();
+        let has = |attribute: &str| text.lines().any(|line| line.trim() == attribute);
+        if room.purity == Purity::Pure && !has("#![no_std]") {
+            problems.push(format!("{path} lacks #![no_std]: {} is pure", room.name));
+        }
+        if room.unsafety == Unsafety::Forbidden && !has("#![forbid(unsafe_code)]") {
+            problems.push(format!(
+                "{path} lacks #![forbid(unsafe_code)]: only {IO} may have unsafe code"
+            ));
+        }
+    }
+    if room.unsafety == Unsafety::Forbidden {
+        let folder = package.manifest_path.parent().unwrap_or(root);
+        for source in sources::below(root, folder.strip_prefix(root).unwrap_or(folder))? {
+            for line in unsafe_lines(&source.text) {
+                problems.push(format!(
+                    "{}:{line}: unsafe code; move it to {IO} with its safety argument",
+                    source.path.display()
+                ));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Numbers of the lines that have the keyword `unsafe`. Tests and benchmarks are crate roots of
+/// their own, which the attribute of the library does not reach.
+fn unsafe_lines(text: &str) -> Vec<usize> {
+    let keyword = ["un", "safe"].concat(); // so that this file does not find itself
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"' | '#' | '`');
+    let mut lines = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let (code, _) = sources::split_comment(line);
+        let alone = |at: usize| {
+            !code[..at].ends_with(is_word) && !code[at + keyword.len()..].starts_with(is_word)
+        };
+        if !code.contains('"') && code.match_indices(&keyword).any(|(at, _)| alone(at)) {
+            lines.push(number + 1);
+        }
+    }
+    lines
+}
+
+/// Third-party crates in the workspace manifest without the reason why they are there.
+fn reasons(manifest: &str) -> Vec<String> {
+    let table = manifest
+        .lines()
+        .skip_while(|line| line.trim() != "[workspace.dependencies]")
+        .skip(1);
+    table
+        .take_while(|line| !line.starts_with('['))
+        .filter(|line| line.contains(" = ") && !line.contains("path = ") && !line.contains('#'))
+        .map(|line| {
+            let name = line.split_once(' ').map_or(line, |(name, _)| name);
+            format!("Cargo.toml: {name} has no comment that says why it is used")
+        })
+        .collect()
+}
+
+/// Compiles the pure crates for a target without an operating system, if it is installed here.
+fn build_without_std(root: &Path) -> Result<()> {
+    let pure: Vec<_> = ROOMS
+        .iter()
+        .filter(|room| room.purity == Purity::Pure)
+        .map(|room| room.name)
+        .collect();
+    let libraries = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", NO_STD_TARGET])
+        .output()?;
+    let folder = String::from_utf8_lossy(&libraries.stdout);
+    if !libraries.status.success() || !Path::new(folder.trim()).is_dir() {
+        println!(
+            "SKIPPED building {} for {NO_STD_TARGET}: `rustup target add {NO_STD_TARGET}` installs it (their #![no_std] was checked)",
+            pure.join(", ")
+        );
+        return Ok(());
+    }
+    let mut command = cargo();
+    command
+        .current_dir(root)
+        .args(["check", "--quiet", "--target", NO_STD_TARGET]);
+    for name in &pure {
+        command.args(["--package", name]);
+    }
+    if !command.status()?.success() {
+        bail!(
+            "{} must compile for {NO_STD_TARGET}, that is without std",
+            pure.join(", ")
+        );
+    }
+    println!(
+        "{} compile for {NO_STD_TARGET}, that is without std",
+        pure.join(", ")
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Package {
+        let dependencies = dependencies.iter().map(|(name, kind)| Dependency {
+            name: (*name).to_owned(),
+            kind: kind.map(str::to_owned),
+            path: name.starts_with("tack").then(PathBuf::new),
+        });
+        Package {
+            name: name.to_owned(),
+            manifest_path: PathBuf::new(),
+            dependencies: dependencies.collect(),
+            targets: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn downward_dependencies_pass() {
+        let packages = [
+            package(WIRE, &[(BASE, None), ("arrayvec", None)]),
+            package(TCP, &[(BASE, None), (WIRE, None), (TESTKIT, Some("dev"))]),
+        ];
+        assert_eq!(directions(&packages), Vec::<String>::new());
+    }
+
+    #[test]
+    fn upward_dependencies_and_strangers_are_named() {
+        let packages = [
+            package(BASE, &[(WIRE, None)]),
+            package(TCP, &[(TESTKIT, None)]),
+            package(WIRE, &[(TESTKIT, Some("dev"))]),
+            package("tack-new", &[]),
+        ];
+        assert_eq!(
+            directions(&packages),
+            [
+                "tack-base uses tack-wire but may use no crate of ours",
+                "tack-tcp uses tack-testkit but may use tack-base, tack-wire",
+                "tack-wire uses tack-testkit in its tests but may use tack-base",
+                "crate tack-new is not on the map: say in crates/xtask/src/deps.rs and ARCHITECTURE.md what it may use",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_map_has_no_cycle() {
+        // Every room may use only rooms that stand before it.
+        for (index, room) in ROOMS.iter().enumerate() {
+            for used in room.uses {
+                assert!(
+                    ROOMS[..index].iter().any(|below| below.name == *used),
+                    "{} uses {used}",
+                    room.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_keyword_is_found_only_as_code() {
+        let text = [
+            "a// unsafe {",
+            "unsafe { x }",
+            "#![forbid(unsafe_code)]",
+            "\"unsafe\"",
+            "pub unsafe fn f()",
+        ]
+        .join("\n");
+        assert_eq!(unsafe_lines(&text), [2, 5]);
+    }
+
+    #[test]
+    fn a_dependency_without_a_reason_is_named() {
+        let manifest = "[workspace.dependencies]\ntack-base = { path = \"x\" }\nbytes = \"1\" # why\nlog = \"0.4\"\n[other]\nx = \"1\"\n";
+        assert_eq!(
+            reasons(manifest),
+            ["Cargo.toml: log has no comment that says why it is used"]
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! Checks of this workspace that no compiler makes.
+#![forbid(unsafe_code)]
+
+mod deps;
+mod sources;
+mod spec;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  deps    check which crate may use which, that the pure crates are no_std, that only io is unsafe
+  spec    list the standards cited in the sources, and every deviation from them";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["deps"] => deps::check(),
+        ["spec"] => spec::list(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
