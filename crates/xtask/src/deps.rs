@@ -227,22 +227,26 @@ fn attributes(root: &Path, package: &Package, room: &Room) -> Result<Vec<String>
     Ok(problems)
 }
 
-/// Numbers of the lines that have the keyword `unsafe`. Tests and benchmarks are crate roots of
-/// their own, which the attribute of the library does not reach.
+/// Numbers of the lines that open unsafe code. Tests and benchmarks are crate roots of their own,
+/// which the attribute of the library does not reach.
 fn unsafe_lines(text: &str) -> Vec<usize> {
-    let keyword = ["un", "safe"].concat(); // so that this file does not find itself
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"' | '#' | '`');
-    let mut lines = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let (code, _) = sources::split_comment(line);
-        let alone = |at: usize| {
-            !code[..at].ends_with(is_word) && !code[at + keyword.len()..].starts_with(is_word)
-        };
-        if !code.contains('"') && code.match_indices(&keyword).any(|(at, _)| alone(at)) {
-            lines.push(number + 1);
-        }
-    }
-    lines
+    let opens = |code: &str| {
+        code.match_indices("unsafe").any(|(at, keyword)| {
+            let before = code[..at].chars().next_back();
+            let after = code[at + keyword.len()..].trim_start();
+            before.is_none_or(|c| c.is_whitespace() || matches!(c, '{' | '(' | '[' | '='))
+                && (after.is_empty()
+                    || ["{", "(", "fn ", "impl", "trait ", "extern "]
+                        .iter()
+                        .any(|next| after.starts_with(next)))
+        })
+    };
+    let code_of = |line| sources::split_comment(line).0;
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| opens(code_of(line)))
+        .map(|(number, _)| number)
+        .collect()
 }
 
 /// Third-party crates in the workspace manifest without the reason why they are there.
@@ -361,15 +365,16 @@ mod tests {
 
     #[test]
     fn the_keyword_is_found_only_as_code() {
-        let text = [
+        let lines = [
             "a// unsafe {",
-            "unsafe { x }",
+            "un\u{73}afe { x }",
             "#![forbid(unsafe_code)]",
-            "\"unsafe\"",
-            "pub unsafe fn f()",
-        ]
-        .join("\n");
-        assert_eq!(unsafe_lines(&text), [2, 5]);
+            "pub un\u{73}afe fn f()",
+            "that only io is unsafe, said a text",
+            "#[un\u{73}afe(no_mangle)]",
+            "x = un\u{73}afe",
+        ];
+        assert_eq!(unsafe_lines(&lines.join("\n")), [2, 4, 6, 7]);
     }
 
     #[test]
