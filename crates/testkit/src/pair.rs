@@ -1,0 +1,566 @@
+//! Two endpoints and the network between them, stepped from event to event.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tack_base::Instant;
+use tack_base::random::RandomStream;
+use tack_tcp::{
+    Batch, CloseReason, Config, Connection, ConnectionId, Endpoint, EndpointConfig, Event,
+    ReadError, WriteError,
+};
+use tack_wire::{Ecn, Segment};
+
+use crate::model::{Delivery, Link, Model};
+use crate::pattern;
+use crate::trace::{Origins, Trace, describe};
+use crate::watch::Watch;
+
+/// Time at which every run begins.
+pub const BEGIN: Instant = Instant::from_millis(1_000_000);
+/// Port that the server listens on.
+pub const PORT: u16 = 7000;
+/// More steps than any test has at one instant: something fires without end.
+const SPIN: usize = 100_000;
+
+/// One of the two hosts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Side {
+    /// The one that connects.
+    Client,
+    /// The one that listens.
+    Server,
+}
+
+impl Side {
+    /// The other one.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    const fn index(self) -> usize {
+        self as usize
+    }
+
+    fn address(self) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1 + self.index() as u8], 0))
+    }
+}
+
+/// An application: it writes a known stream and checks what it reads against the other's.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// Its connection.
+    pub id: ConnectionId,
+    /// Bytes it wants to have written.
+    pub to_write: u64,
+    /// Bytes it wrote.
+    pub written: u64,
+    /// It ends its stream once it wrote everything.
+    pub finishing: bool,
+    /// It reads what comes.
+    pub reading: bool,
+    /// Bytes it read.
+    pub read: u64,
+    /// It read the end of the other's stream.
+    pub ended: bool,
+    /// Events in the order they came, `Readable` and `Writable` left out.
+    pub events: Vec<Event>,
+    finish_called: bool,
+}
+
+impl App {
+    fn new(id: ConnectionId) -> Self {
+        Self {
+            id,
+            to_write: 0,
+            written: 0,
+            finishing: false,
+            reading: true,
+            read: 0,
+            ended: false,
+            events: Vec::new(),
+            finish_called: false,
+        }
+    }
+
+    /// How its connection ended, if it did.
+    pub fn closed(&self) -> Option<CloseReason> {
+        self.events.iter().find_map(|event| {
+            if let Event::Closed(reason) = event {
+                Some(*reason)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Arrival {
+    at: Instant,
+    serial: u64,
+    to: Side,
+    arrived: Instant,
+    bytes: Vec<u8>,
+    ecn: Ecn,
+}
+
+impl PartialEq for Arrival {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.serial) == (other.at, other.serial)
+    }
+}
+impl Eq for Arrival {}
+impl PartialOrd for Arrival {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Arrival {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.serial).cmp(&(other.at, other.serial))
+    }
+}
+
+/// Two endpoints, the network between them, and an application on each connection. What breaks an invariant panics with
+/// the last segments.
+#[derive(Debug)]
+pub struct Pair {
+    endpoints: [Endpoint; 2],
+    /// By sender.
+    links: [Link; 2],
+    now: Instant,
+    arrivals: BinaryHeap<Reverse<Arrival>>,
+    serial: u64,
+    apps: [BTreeMap<ConnectionId, App>; 2],
+    /// Connections of the server in the order they were accepted.
+    accepted: Vec<ConnectionId>,
+    /// What is seen on the wire of each connection, by (client port, server port).
+    watches: BTreeMap<(u16, u16), Watch>,
+    trace: Trace,
+    max_batch: [usize; 2],
+    /// Packets that entered the network, by sender.
+    pub packets: [u64; 2],
+}
+
+impl Pair {
+    /// Two hosts: `forward` leads from the client to the server, `backward` the other way. Random faults follow `seed`.
+    pub fn new(seed: u64, forward: Model, backward: Model) -> Self {
+        let endpoint = |side: u8| Endpoint::new(EndpointConfig::new([side ^ seed as u8; 16]));
+        Self {
+            endpoints: [endpoint(1), endpoint(2)],
+            links: [
+                Link::new(forward, RandomStream::new(seed, "testkit link", 0)),
+                Link::new(backward, RandomStream::new(seed, "testkit link", 1)),
+            ],
+            now: BEGIN,
+            arrivals: BinaryHeap::new(),
+            serial: 0,
+            apps: [BTreeMap::new(), BTreeMap::new()],
+            accepted: Vec::new(),
+            watches: BTreeMap::new(),
+            trace: Trace::new(200),
+            max_batch: [1, 1],
+            packets: [0, 0],
+        }
+    }
+
+    /// The current instant.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Time since the beginning.
+    pub fn elapsed(&self) -> Duration {
+        self.now.saturating_since(BEGIN)
+    }
+
+    /// The network from this side to the other, to change it.
+    pub fn model(&mut self, from: Side) -> &mut Model {
+        &mut self.links[from.index()].model
+    }
+
+    /// The endpoint of a side.
+    pub fn endpoint(&mut self, side: Side) -> &mut Endpoint {
+        &mut self.endpoints[side.index()]
+    }
+
+    /// The server listens with `config`.
+    pub fn listen(&mut self, config: &Config) {
+        self.max_batch[Side::Server.index()] = config.carrier.max_batch;
+        self.endpoints[Side::Server.index()]
+            .listen(PORT, config.clone(), 16)
+            .expect("nobody listens yet");
+    }
+
+    /// The client connects with `config`.
+    pub fn connect(&mut self, config: &Config) -> ConnectionId {
+        self.max_batch[Side::Client.index()] = config.carrier.max_batch;
+        let server = Side::Server.address();
+        let id = self.endpoints[0]
+            .connect(self.now, server, PORT, 0, config)
+            .expect("there are free ports");
+        self.apps[0].insert(id, App::new(id));
+        self.settle(Side::Client);
+        id
+    }
+
+    /// A network with one connection, whose first packet has just entered. Both ends have the same `config`.
+    pub fn open(seed: u64, config: &Config, forward: Model, backward: Model) -> Self {
+        let mut pair = Self::new(seed, forward, backward);
+        pair.listen(config);
+        pair.connect(config);
+        pair
+    }
+
+    /// The application of this side's first connection.
+    ///
+    /// # Panics
+    /// When there is none (yet).
+    pub fn app(&mut self, side: Side) -> &mut App {
+        let id = self.first(side).expect("there is a connection");
+        self.apps[side.index()]
+            .get_mut(&id)
+            .expect("each connection has an application")
+    }
+
+    /// This side's first connection.
+    ///
+    /// # Panics
+    /// When there is none (yet), or it is forgotten.
+    pub fn connection(&self, side: Side) -> &Connection {
+        let id = self.first(side).expect("there is a connection");
+        self.endpoints[side.index()]
+            .get(id)
+            .expect("it is not forgotten")
+    }
+
+    /// Uses a verb of this side's first connection.
+    ///
+    /// # Panics
+    /// When there is none (yet), or it is forgotten.
+    pub fn with<T>(&mut self, side: Side, verb: impl FnOnce(&mut Connection, Instant) -> T) -> T {
+        let id = self.first(side).expect("there is a connection");
+        let result = verb(
+            self.endpoints[side.index()]
+                .get_mut(id)
+                .expect("it is not forgotten"),
+            self.now,
+        );
+        self.settle(side);
+        result
+    }
+
+    /// The applications of all connections of a side, oldest first.
+    pub fn apps(&self, side: Side) -> impl Iterator<Item = &App> {
+        self.apps[side.index()].values()
+    }
+
+    fn first(&self, side: Side) -> Option<ConnectionId> {
+        self.apps[side.index()].keys().next().copied()
+    }
+
+    /// This side's first application wants to write `bytes` more, from now on.
+    pub fn send(&mut self, side: Side, bytes: u64) {
+        let app = self.app(side);
+        app.to_write += bytes;
+        let id = app.id;
+        self.work(side, id);
+        self.settle(side);
+    }
+
+    /// This side's first application ends its stream once everything is written.
+    pub fn finish(&mut self, side: Side) {
+        let app = self.app(side);
+        app.finishing = true;
+        let id = app.id;
+        self.work(side, id);
+        self.settle(side);
+    }
+
+    /// This side's first application stops or begins to read.
+    pub fn set_reading(&mut self, side: Side, reading: bool) {
+        let app = self.app(side);
+        app.reading = reading;
+        let id = app.id;
+        self.work(side, id);
+        self.settle(side);
+    }
+
+    /// Runs until `done`, at most for `limit`. Returns whether it is.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end = self.now + limit;
+        loop {
+            if done(self) {
+                return true;
+            }
+            match self.next() {
+                Some(next) if next <= end => self.step(next),
+                _ => {
+                    self.now = end;
+                    return done(self);
+                }
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub fn run_for(&mut self, time: Duration) {
+        self.run_until(time, |_| false);
+    }
+
+    /// Runs until both ends are established.
+    ///
+    /// # Panics
+    /// When that takes longer than `limit`.
+    pub fn establish(&mut self, limit: Duration) {
+        let connected = self.run_until(limit, |pair| {
+            [Side::Client, Side::Server].into_iter().all(|side| {
+                pair.apps[side.index()]
+                    .values()
+                    .next()
+                    .is_some_and(|app| app.events.contains(&Event::Connected))
+            })
+        });
+        assert!(connected, "no connection within {limit:?}\n{}", self.trace);
+    }
+
+    /// Sends so many bytes each way on the first connection, ends both streams, and demands that all of it arrives and both
+    /// ends are closed, within `limit`.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn transfer(&mut self, client_bytes: u64, server_bytes: u64, limit: Duration) {
+        self.establish(limit);
+        self.send(Side::Client, client_bytes);
+        self.send(Side::Server, server_bytes);
+        self.finish(Side::Client);
+        self.finish(Side::Server);
+        let done = self.run_until(limit, |pair| {
+            pair.app(Side::Client).closed().is_some() && pair.app(Side::Server).closed().is_some()
+        });
+        for (side, expected) in [(Side::Client, server_bytes), (Side::Server, client_bytes)] {
+            let app = self.app(side).clone();
+            let state = (app.read == expected && app.ended, app.closed());
+            assert!(
+                done && state == (true, Some(CloseReason::Graceful)),
+                "{side:?} after {:?}: {app:?}\n{:?}\n{}",
+                self.elapsed(),
+                self.endpoints[side.index()]
+                    .get(app.id)
+                    .map(|connection| connection.stats(self.now)),
+                self.trace
+            );
+        }
+    }
+
+    /// The last segments, for messages.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    fn next(&mut self) -> Option<Instant> {
+        let arrival = self.arrivals.peek().map(|Reverse(arrival)| arrival.at);
+        let timers = [
+            self.endpoints[0].poll_timeout(),
+            self.endpoints[1].poll_timeout(),
+        ];
+        arrival
+            .into_iter()
+            .chain(timers.into_iter().flatten())
+            .min()
+            .map(|next| next.max(self.now))
+    }
+
+    /// Everything that happens at `next`.
+    fn step(&mut self, next: Instant) {
+        self.now = next;
+        for _ in 0..SPIN {
+            if self
+                .arrivals
+                .peek()
+                .is_some_and(|Reverse(arrival)| arrival.at <= next)
+            {
+                let Some(Reverse(arrival)) = self.arrivals.pop() else {
+                    return;
+                };
+                let segment = Segment::parse(&arrival.bytes).expect("the network carries segments");
+                let from = arrival.to.other().address();
+                let endpoint = &mut self.endpoints[arrival.to.index()];
+                endpoint.handle_segment(next, arrival.arrived, from, &segment, arrival.ecn);
+                self.settle(arrival.to);
+                continue;
+            }
+            let due = [Side::Client, Side::Server].into_iter().find(|side| {
+                self.endpoints[side.index()]
+                    .poll_timeout()
+                    .is_some_and(|deadline| deadline <= next)
+            });
+            let Some(side) = due else { return };
+            self.endpoints[side.index()].handle_timeout(next);
+            self.settle(side);
+        }
+        panic!("timers fire without end at {next}\n{}", self.trace);
+    }
+
+    /// Drains an endpoint: segments, then events.
+    fn settle(&mut self, side: Side) {
+        loop {
+            self.drain(side);
+            if side == Side::Server {
+                while let Some(id) = self.endpoints[side.index()].accept(PORT) {
+                    self.apps[side.index()].insert(id, App::new(id));
+                    self.accepted.push(id);
+                }
+            }
+            let Some(id) = self.endpoints[side.index()].poll_ready() else {
+                break;
+            };
+            self.work(side, id);
+        }
+        self.check(side);
+    }
+
+    fn drain(&mut self, side: Side) {
+        let mut buf = Vec::new();
+        loop {
+            buf.clear();
+            let mut batch = Batch::new(&mut buf, 0, self.max_batch[side.index()]);
+            let Some((peer, transmit)) =
+                self.endpoints[side.index()].poll_transmit(self.now, &mut batch)
+            else {
+                break;
+            };
+            assert_eq!((peer, transmit.len), (side.other().address(), buf.len()));
+            for bytes in buf.chunks(transmit.segment_size) {
+                self.packets[side.index()] += 1;
+                self.observe(side, bytes, transmit.ecn);
+                let leaves = transmit.departure.max(self.now);
+                for Delivery { at, bytes, ecn } in
+                    self.links[side.index()].send(leaves, bytes, transmit.ecn)
+                {
+                    let serial = self.serial;
+                    self.serial += 1;
+                    let processed = at + self.links[side.index()].model.late;
+                    let to = side.other();
+                    self.arrivals.push(Reverse(Arrival {
+                        at: processed,
+                        serial,
+                        to,
+                        arrived: at,
+                        bytes,
+                        ecn,
+                    }));
+                }
+            }
+        }
+    }
+
+    fn observe(&mut self, side: Side, bytes: &[u8], ecn: Ecn) {
+        let segment = Segment::parse(bytes).expect("endpoints send segments");
+        let header = &segment.header;
+        let key = match side {
+            Side::Client => (header.src_port, header.dst_port),
+            Side::Server => (header.dst_port, header.src_port),
+        };
+        let watch = self.watches.entry(key).or_default();
+        let verdict = watch.observe(side, &segment);
+        let origins = Origins {
+            seq: watch.origin(side),
+            ack: watch.origin(side.other()),
+        };
+        let arrow = if side == Side::Client {
+            "client >"
+        } else {
+            "server >"
+        };
+        let text = describe(header, segment.payload.len(), ecn, origins);
+        self.trace
+            .note(Instant::ZERO + self.elapsed(), format!("{arrow} {text}"));
+        if let Err(why) = verdict {
+            panic!("{side:?}: {why}\n{}", self.trace);
+        }
+    }
+
+    /// The application of a connection does what it can.
+    fn work(&mut self, side: Side, id: ConnectionId) {
+        let now = self.now;
+        let Some(connection) = self.endpoints[side.index()].get_mut(id) else {
+            return;
+        };
+        let Some(app) = self.apps[side.index()].get_mut(&id) else {
+            return;
+        };
+        while let Some(event) = connection.poll_event() {
+            assert_eq!(
+                app.closed(),
+                None,
+                "{event:?} after the last event\n{}",
+                self.trace
+            );
+            if !matches!(event, Event::Readable | Event::Writable) {
+                app.events.push(event);
+            }
+        }
+        while app.written < app.to_write {
+            let data = pattern::bytes(
+                app.written,
+                (app.to_write - app.written).min(16_384) as usize,
+            );
+            match connection.write(now, &data) {
+                Ok(taken) => app.written += taken as u64,
+                Err(WriteError::Blocked | WriteError::Closed(_)) => break,
+                Err(WriteError::Finished) => panic!("finish was not called\n{}", self.trace),
+            }
+        }
+        if app.finishing && app.written == app.to_write && !app.finish_called {
+            app.finish_called = true;
+            connection.finish(now);
+        }
+        let mut buf = [0; 16_384];
+        while app.reading && !app.ended {
+            match connection.read(now, &mut buf) {
+                Ok(0) => app.ended = true,
+                Ok(len) => {
+                    if let Some(at) = pattern::mismatch(app.read, &buf[..len]) {
+                        panic!("{side:?} read a wrong byte at {at}\n{}", self.trace);
+                    }
+                    app.read += len as u64;
+                }
+                Err(ReadError::Blocked | ReadError::Closed(_)) => break,
+            }
+        }
+    }
+
+    /// Invariants that hold after each event.
+    fn check(&self, side: Side) {
+        for id in self.apps[side.index()].keys() {
+            let Some(connection) = self.endpoints[side.index()].get(*id) else {
+                continue;
+            };
+            let stats = connection.stats(self.now);
+            let verdict = if connection.close_reason().is_none()
+                && stats.bytes_in_flight > 0
+                && connection.poll_timeout().is_none()
+            {
+                Err("unacknowledged data, and no timer is armed".to_string())
+            } else if stats.cwnd < u64::from(stats.mss) {
+                Err(format!(
+                    "cwnd {} is below one segment of {}",
+                    stats.cwnd, stats.mss
+                ))
+            } else {
+                Ok(())
+            };
+            if let Err(why) = verdict {
+                panic!("{side:?}: {why}\n{stats:?}\n{}", self.trace);
+            }
+        }
+    }
+}

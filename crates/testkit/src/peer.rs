@@ -1,0 +1,645 @@
+//! One connection, and a peer driven by hand.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use tack_base::Instant;
+use tack_tcp::{Batch, Config, Connection, Event, ReadError};
+use tack_wire::{Ecn, Flags, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps};
+
+use crate::pattern;
+use crate::script::{self, Action, Line, OptionsSpec, SegmentSpec, When};
+use crate::trace::{Origins, Trace, describe};
+
+/// Time at which every test begins: not zero, so that nothing takes "zero" for "never".
+const BEGIN: Instant = Instant::from_millis(1_000_000);
+/// Ports of the connection under test and of the peer.
+const LOCAL_PORT: u16 = 1000;
+const REMOTE_PORT: u16 = 2000;
+/// Timestamp of the peer at the beginning.
+const PEER_CLOCK: u32 = 5_000_000;
+/// More timer events than any test needs at one instant: a timer that fires without end.
+const SPIN: usize = 10_000;
+
+/// A segment that left.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Output {
+    /// When, since the beginning.
+    pub at: Duration,
+    /// Its header.
+    pub header: Header,
+    /// Its payload.
+    pub payload: Vec<u8>,
+    /// ECN codepoint of its packet.
+    pub ecn: Ecn,
+}
+
+/// A connection under test and its peer, in virtual time. What fails panics with the segments that led there.
+#[derive(Debug)]
+pub struct Peer {
+    config: Config,
+    connection: Option<Connection>,
+    now: Instant,
+    last: Instant,
+    iss: SeqNum,
+    peer_iss: SeqNum,
+    output: VecDeque<Output>,
+    trace: Trace,
+    written: u64,
+    read: u64,
+    /// Stream positions near which 32-bit numbers are taken to be: sent by the connection, and by the peer.
+    near: (u64, u64),
+    offered_timestamps: (bool, bool),
+    newest_timestamp: u32,
+}
+
+impl Peer {
+    fn new(config: Config) -> Self {
+        Self {
+            config,
+            connection: None,
+            now: BEGIN,
+            last: BEGIN,
+            iss: SeqNum(1_000_000),
+            peer_iss: SeqNum(2_000_000),
+            output: VecDeque::new(),
+            trace: Trace::new(200),
+            written: 0,
+            read: 0,
+            near: (0, 0),
+            offered_timestamps: (false, false),
+            newest_timestamp: 0,
+        }
+    }
+
+    /// The connection opens actively: its SYN waits to be expected.
+    pub fn connecting(config: Config) -> Self {
+        Self::new(config)
+            .with_sequence_numbers(SeqNum(1_000_000), SeqNum(2_000_000))
+            .open()
+    }
+
+    /// The same with initial sequence numbers of one's own choice (`iss` of the connection, `peer_iss` of the peer).
+    pub fn connecting_with(config: Config, iss: SeqNum, peer_iss: SeqNum) -> Self {
+        Self::new(config)
+            .with_sequence_numbers(iss, peer_iss)
+            .open()
+    }
+
+    /// A listener: the connection is born by the first SYN that arrives.
+    pub fn listening(config: Config) -> Self {
+        Self::new(config)
+    }
+
+    /// The same with initial sequence numbers of one's own choice (`iss` of the connection, `peer_iss` of the peer).
+    pub fn listening_with(config: Config, iss: SeqNum, peer_iss: SeqNum) -> Self {
+        Self::new(config).with_sequence_numbers(iss, peer_iss)
+    }
+
+    /// A connection that the peer opened with these SYN `options` (as in a script), established 10 ms after the
+    /// beginning, `Connected` event taken.
+    pub fn accepted(config: Config, options: &str) -> Self {
+        let mut peer = Self::listening(config);
+        peer.run(&format!(
+            "+0 < S 0:0(0) win 65535 <{options}>
+             +0 > S. 0:0(0) ack 1
+             +10ms < . 1:1(0) ack 1 win 65535
+             event Connected"
+        ));
+        peer
+    }
+
+    /// A connection that opened towards a peer which answered with these SYN `options` (as in a script), established
+    /// 10 ms after the beginning, `Connected` event taken.
+    pub fn connected(config: Config, options: &str) -> Self {
+        let mut peer = Self::connecting(config);
+        peer.run(&format!(
+            "+0 > S 0:0(0)
+             +10ms < S. 0:0(0) ack 1 win 65535 <{options}>
+             +0 > . 1:1(0) ack 1
+             event Connected"
+        ));
+        peer
+    }
+
+    fn with_sequence_numbers(mut self, iss: SeqNum, peer_iss: SeqNum) -> Self {
+        (self.iss, self.peer_iss) = (iss, peer_iss);
+        self
+    }
+
+    fn open(mut self) -> Self {
+        self.connection = Some(Connection::connect(
+            &self.config,
+            LOCAL_PORT,
+            REMOTE_PORT,
+            self.iss,
+            1,
+            self.now,
+        ));
+        self.drain();
+        self
+    }
+
+    /// The connection under test.
+    ///
+    /// # Panics
+    /// When a listener has not seen a SYN yet.
+    pub fn connection(&self) -> &Connection {
+        self.connection.as_ref().expect("a SYN has arrived")
+    }
+
+    /// Uses a verb of the connection; what leaves because of it waits to be expected.
+    pub fn with<T>(&mut self, verb: impl FnOnce(&mut Connection, Instant) -> T) -> T {
+        let now = self.now;
+        let result = verb(self.connection.as_mut().expect("a SYN has arrived"), now);
+        self.drain();
+        result
+    }
+
+    /// Time since the beginning.
+    pub fn elapsed(&self) -> Duration {
+        self.now.saturating_since(BEGIN)
+    }
+
+    /// The current instant, as the connection sees it.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Lets time pass; what leaves waits to be expected.
+    pub fn wait(&mut self, time: Duration) {
+        self.advance(self.now + time);
+        self.last = self.now;
+    }
+
+    /// Takes everything that left and was not expected yet.
+    pub fn take_output(&mut self) -> Vec<Output> {
+        self.output.drain(..).collect()
+    }
+
+    /// When the next timer fires, since the beginning.
+    pub fn next_timer(&self) -> Option<Duration> {
+        self.connection()
+            .poll_timeout()
+            .map(|deadline| deadline.saturating_since(BEGIN))
+    }
+
+    /// Timestamp that the peer's clock shows now.
+    pub fn peer_timestamp(&self) -> u32 {
+        PEER_CLOCK.wrapping_add(self.elapsed().as_millis() as u32)
+    }
+
+    /// The newest timestamp value that came from the connection.
+    pub fn newest_timestamp(&self) -> u32 {
+        self.newest_timestamp
+    }
+
+    /// Runs a script (see [`script`]). Everything that leaves must be expected.
+    pub fn run(&mut self, text: &str) {
+        let lines = script::parse(text).unwrap_or_else(|why| panic!("{why}"));
+        for line in &lines {
+            self.step(line);
+        }
+        self.demand_silence("the end of the script");
+    }
+
+    fn step(&mut self, line: &Line) {
+        let place = format!("line {} of the script", line.number);
+        let target = match line.when {
+            When::After(time) => Some(self.last + time),
+            When::At(time) => Some(BEGIN + time),
+            When::Whenever => None,
+        };
+        if let Some(target) = target {
+            assert!(target >= self.now, "{place} goes back in time");
+            self.advance(target);
+            self.last = target;
+        }
+        if let Action::Leave(spec) = &line.action {
+            for spec in spec.train() {
+                self.expect(&spec, target, &place);
+            }
+            return;
+        }
+        self.demand_silence(&place);
+        self.act(&line.action, &place);
+    }
+
+    fn act(&mut self, action: &Action, place: &str) {
+        let now = self.now;
+        match action {
+            Action::Arrive(spec) => spec.train().iter().for_each(|spec| self.arrive(spec)),
+            Action::Leave(_) | Action::Silence => {}
+            Action::Write(len) => {
+                let data = pattern::bytes(self.written, *len);
+                let mut taken = 0;
+                while taken < *len {
+                    let more = self.with(|connection, now| connection.write(now, &data[taken..]));
+                    match more {
+                        Ok(more) => taken += more,
+                        Err(why) => self.fail(
+                            place,
+                            &format!("write of {len} bytes: {taken} were taken, then: {why}"),
+                        ),
+                    }
+                }
+                self.written += *len as u64;
+            }
+            Action::Read(len) => {
+                let got = self.read_all(place);
+                if got != *len {
+                    self.fail(place, &format!("{got} bytes could be read, not {len}"));
+                }
+            }
+            Action::Eof => {
+                let result = self.with(|connection, now| connection.read(now, &mut [0; 16]));
+                if result != Ok(0) {
+                    self.fail(
+                        place,
+                        &format!("end of stream expected, read says {result:?}"),
+                    );
+                }
+            }
+            Action::Finish => self.with(|connection, now| connection.finish(now)),
+            Action::Abort => self.with(|connection, now| connection.abort(now)),
+            Action::StopReading => self.with(|connection, now| connection.stop_reading(now)),
+            Action::PathMtu(mtu) => {
+                self.with(|connection, _| connection.handle_path_mtu(now, *mtu))
+            }
+            Action::Event(expected) => {
+                let event = self.next_event();
+                if event != *expected {
+                    self.fail(place, &format!("event {event:?}, not {expected:?}"));
+                }
+            }
+            Action::State(expected) => {
+                let state = self.connection().state();
+                if state != *expected {
+                    self.fail(place, &format!("state {state:?}, not {expected:?}"));
+                }
+            }
+        }
+    }
+
+    /// The next event of the connection.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.connection.as_mut().and_then(Connection::poll_event)
+    }
+
+    fn read_all(&mut self, place: &str) -> usize {
+        let mut total = 0;
+        loop {
+            let mut buf = [0; 4096];
+            match self.with(|connection, now| connection.read(now, &mut buf)) {
+                Ok(0) | Err(ReadError::Blocked) => return total,
+                Err(why) => self.fail(place, &format!("read: {why}")),
+                Ok(len) => {
+                    if let Some(at) = pattern::mismatch(self.read, &buf[..len]) {
+                        self.fail(place, &format!("byte {at} of the peer's stream is wrong"));
+                    }
+                    self.read += len as u64;
+                    total += len;
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, spec: &SegmentSpec) {
+        let header = self.header_of(spec);
+        // Where the bytes of the stream are: behind the SYN, near what was sent before.
+        let first = header.seq + u32::from(spec.flags.syn());
+        let position = first.position(self.peer_iss + 1, self.near.1);
+        let payload = pattern::bytes(position.unwrap_or_default(), spec.len as usize);
+        if let Some(position) = position.filter(|at| at.abs_diff(self.near.1) < 1 << 30) {
+            self.near.1 = self.near.1.max(position + payload.len() as u64);
+        }
+        let unknown = spec
+            .options
+            .as_ref()
+            .map(|options| &options.unknown[..])
+            .unwrap_or_default();
+        let bytes = encode(&header, unknown, &payload);
+        self.inject(&bytes, spec.ecn.unwrap_or_default());
+    }
+
+    /// Hands the bytes of a segment to the connection (or, with a SYN, to the listener).
+    ///
+    /// # Panics
+    /// When the bytes are no segment.
+    pub fn inject(&mut self, bytes: &[u8], ecn: Ecn) {
+        let segment = Segment::parse(bytes).expect("a segment");
+        let header = &segment.header;
+        let origins = Origins {
+            seq: self.peer_iss,
+            ack: self.iss,
+        };
+        self.note(&format!(
+            "< {}",
+            describe(header, segment.payload.len(), ecn, origins)
+        ));
+        if header.flags.syn() {
+            self.offered_timestamps.1 = header.options.timestamps.is_some();
+        }
+        let now = self.now;
+        match &mut self.connection {
+            Some(connection) => connection.handle_segment(now, now, &segment, ecn),
+            None => {
+                assert!(
+                    header.flags.syn() && !header.flags.ack(),
+                    "a listener takes a SYN"
+                );
+                self.connection = Some(Connection::accept(
+                    &self.config,
+                    &segment,
+                    ecn,
+                    self.iss,
+                    1,
+                    now,
+                ));
+            }
+        }
+        self.drain();
+    }
+
+    fn header_of(&self, spec: &SegmentSpec) -> Header {
+        let options = match &spec.options {
+            Some(options) => self.options_of(options),
+            None if self.offered_timestamps == (true, true) => TcpOptions {
+                timestamps: Some(Timestamps {
+                    value: self.peer_timestamp(),
+                    echo: self.newest_timestamp,
+                }),
+                ..TcpOptions::default()
+            },
+            None => TcpOptions::default(),
+        };
+        Header {
+            src_port: REMOTE_PORT,
+            dst_port: LOCAL_PORT,
+            seq: self.peer_iss + spec.seq,
+            ack: spec.ack.map_or(SeqNum(0), |ack| self.iss + ack),
+            flags: spec.flags,
+            window: spec.window.unwrap_or(u16::MAX),
+            urgent: spec.urgent.unwrap_or(0),
+            options,
+        }
+    }
+
+    fn options_of(&self, spec: &OptionsSpec) -> TcpOptions {
+        let mut options = TcpOptions {
+            mss: spec.mss,
+            window_scale: spec.window_scale,
+            sack_permitted: spec.sack_permitted,
+            timestamps: spec.timestamps.map(|(value, echo)| Timestamps {
+                value: value.unwrap_or(self.peer_timestamp()),
+                echo: echo.unwrap_or(self.newest_timestamp),
+            }),
+            ..TcpOptions::default()
+        };
+        for (start, end) in &spec.sack {
+            options.sack.push(SackBlock {
+                start: self.iss + *start,
+                end: self.iss + *end,
+            });
+        }
+        options
+    }
+
+    fn expect(&mut self, spec: &SegmentSpec, target: Option<Instant>, place: &str) {
+        if target.is_none() {
+            let mut steps = 0;
+            while self.output.is_empty() && steps < SPIN {
+                let Some(deadline) = self.connection().poll_timeout() else {
+                    break;
+                };
+                self.advance(deadline.max(self.now));
+                steps += 1;
+            }
+        }
+        let Some(output) = self.output.pop_front() else {
+            self.fail(place, &format!("expected {spec:?}, but nothing left"));
+        };
+        let at = target.map_or(output.at, |target| target.saturating_since(BEGIN));
+        self.last = BEGIN + at;
+        let difference = self.difference(&output, spec, at);
+        if !difference.is_empty() {
+            let left = describe(
+                &output.header,
+                output.payload.len(),
+                output.ecn,
+                self.origins(),
+            );
+            self.fail(
+                place,
+                &format!("what left is not what was expected:\n  {left}\n{difference}"),
+            );
+        }
+    }
+
+    /// Where a segment is not as a line has it, one line each; empty when it is.
+    fn difference(&self, output: &Output, spec: &SegmentSpec, at: Duration) -> String {
+        let mut text = String::new();
+        let mut demand =
+            |what: &str, found: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug| {
+                let (found, expected) = (format!("{found:?}"), format!("{expected:?}"));
+                if found != expected {
+                    writeln!(text, "    {what}: {found}, expected {expected}")
+                        .expect("strings take everything");
+                }
+            };
+        let header = &output.header;
+        let without_push = |flags: Flags| Flags(flags.0 & !Flags::PSH.0);
+        demand("time", &output.at, &at);
+        demand(
+            "flags",
+            &without_push(header.flags),
+            &without_push(spec.flags),
+        );
+        demand("seq", &header.seq.0.wrapping_sub(self.iss.0), &spec.seq);
+        demand("length", &output.payload.len(), &spec.len);
+        demand(
+            "ports",
+            &(header.src_port, header.dst_port),
+            &(LOCAL_PORT, REMOTE_PORT),
+        );
+        if let Some(ack) = spec.ack {
+            demand("ack", &header.ack.0.wrapping_sub(self.peer_iss.0), &ack);
+        }
+        if let Some(window) = spec.window {
+            demand("win", &header.window, &window);
+        }
+        if let Some(urgent) = spec.urgent {
+            demand("urg", &header.urgent, &urgent);
+        }
+        if let Some(ecn) = spec.ecn {
+            demand("ecn", &output.ecn, &ecn);
+        }
+        if let Some(options) = &spec.options {
+            let found = &header.options;
+            let closed = !options.open;
+            if closed || options.mss.is_some() {
+                demand("mss", &found.mss, &options.mss);
+            }
+            if closed || options.window_scale.is_some() {
+                demand("wscale", &found.window_scale, &options.window_scale);
+            }
+            if closed || options.sack_permitted {
+                demand("sackOK", &found.sack_permitted, &options.sack_permitted);
+            }
+            if closed || !options.sack.is_empty() {
+                let relative = |n: SeqNum| n.0.wrapping_sub(self.peer_iss.0);
+                let blocks: Vec<_> = found
+                    .sack
+                    .iter()
+                    .map(|b| (relative(b.start), relative(b.end)))
+                    .collect();
+                demand("sack", &blocks, &options.sack);
+            }
+            match (found.timestamps, options.timestamps) {
+                (Some(found), Some((value, echo))) => {
+                    demand("TS val", &found.value, &value.unwrap_or(found.value));
+                    demand("TS ecr", &found.echo, &echo.unwrap_or(found.echo));
+                }
+                (found, expected) if closed || expected.is_some() => {
+                    demand("TS", &found.is_some(), &expected.is_some());
+                }
+                _ => {}
+            }
+        }
+        text
+    }
+
+    fn demand_silence(&mut self, place: &str) {
+        if let Some(output) = self.output.front() {
+            let left = describe(
+                &output.header,
+                output.payload.len(),
+                output.ecn,
+                self.origins(),
+            );
+            let at = output.at;
+            self.fail(
+                place,
+                &format!("this left at {at:?} and was not expected:\n  {left}"),
+            );
+        }
+    }
+
+    fn advance(&mut self, to: Instant) {
+        for _ in 0..SPIN {
+            let Some(connection) = &mut self.connection else {
+                break;
+            };
+            match connection.poll_timeout() {
+                Some(deadline) if deadline <= to => {
+                    self.now = self.now.max(deadline);
+                    connection.handle_timeout(self.now);
+                    self.drain();
+                }
+                _ => {
+                    self.now = self.now.max(to);
+                    return;
+                }
+            }
+        }
+        assert!(
+            self.connection.is_none(),
+            "timers fire without end\n{}",
+            self.trace
+        );
+        self.now = self.now.max(to);
+    }
+
+    fn drain(&mut self) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        let mut buf = Vec::new();
+        let mut batches = Vec::new();
+        while let Some(transmit) = connection.poll_transmit(
+            self.now,
+            &mut Batch::new(&mut buf, 0, self.config.carrier.max_batch),
+        ) {
+            assert_eq!(transmit.len, buf.len(), "the batch is as long as it says");
+            assert_eq!(
+                buf.len().div_ceil(transmit.segment_size),
+                transmit.segments,
+                "{transmit:?}"
+            );
+            batches.push((transmit, std::mem::take(&mut buf)));
+        }
+        for (transmit, buf) in batches {
+            for bytes in buf.chunks(transmit.segment_size) {
+                let segment = Segment::parse(bytes).expect("what leaves is a segment");
+                self.take(&segment, transmit.ecn, transmit.departure.max(self.now));
+            }
+        }
+    }
+
+    fn take(&mut self, segment: &Segment<'_>, ecn: Ecn, at: Instant) {
+        let header = segment.header.clone();
+        let text = describe(&header, segment.payload.len(), ecn, self.origins());
+        self.trace.note(
+            Instant::ZERO + at.saturating_since(BEGIN),
+            format!("> {text}"),
+        );
+        if header.flags.syn() {
+            self.offered_timestamps.0 = header.options.timestamps.is_some();
+        }
+        if let Some(timestamps) = header.options.timestamps {
+            self.newest_timestamp = timestamps.value;
+        }
+        if !segment.payload.is_empty() {
+            let position = header
+                .seq
+                .position(self.iss + 1, self.near.0)
+                .expect("data begins behind the SYN");
+            if let Some(at) = pattern::mismatch(position, segment.payload) {
+                panic!("byte {at} of the stream left wrong\n{}", self.trace);
+            }
+            self.near.0 = self.near.0.max(position + segment.payload.len() as u64);
+        }
+        let at = at.saturating_since(BEGIN);
+        self.output.push_back(Output {
+            at,
+            header,
+            payload: segment.payload.to_vec(),
+            ecn,
+        });
+    }
+
+    fn origins(&self) -> Origins {
+        Origins {
+            seq: self.iss,
+            ack: self.peer_iss,
+        }
+    }
+
+    fn note(&mut self, what: &str) {
+        self.trace
+            .note(Instant::ZERO + self.now.saturating_since(BEGIN), what);
+    }
+
+    fn fail(&self, place: &str, why: &str) -> ! {
+        let state = self.connection.as_ref().map(Connection::state);
+        panic!(
+            "{place}: {why}\nstate {state:?}, now {:?}, segments so far:\n{}",
+            self.elapsed(),
+            self.trace
+        )
+    }
+}
+
+/// The bytes of a segment; `unknown` is put in front of the options as it is, padded to words.
+fn encode(header: &Header, unknown: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; header.encoded_len()];
+    header.emit(&mut bytes);
+    let mut unknown = unknown.to_vec();
+    unknown.resize(unknown.len().next_multiple_of(4), 1);
+    bytes.splice(20..20, unknown);
+    assert!(bytes.len() <= 60, "40 bytes of options at most");
+    bytes[12] = ((bytes.len() / 4) as u8) << 4;
+    bytes.extend_from_slice(payload);
+    bytes
+}
