@@ -5,6 +5,8 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
+use tack_base::units::{UnitError, parse_duration, show_duration};
+
 /// Which acknowledgement policy to run.
 ///
 /// As text: `every`, `delayed:L` (L from 1 to 255) or `delayed:L,timer=40ms`. `Display` writes the shortest form that
@@ -47,15 +49,10 @@ impl fmt::Display for AckKind {
             Self::Every => f.write_str("every"),
             Self::Delayed { segments, timer } => {
                 write!(f, "delayed:{segments}")?;
-                let ns = timer.as_nanos();
                 if timer == Self::DEFAULT_TIMER {
                     Ok(())
-                } else if ns % 1_000_000 == 0 {
-                    write!(f, ",timer={}ms", ns / 1_000_000)
-                } else if ns % 1_000 == 0 {
-                    write!(f, ",timer={}us", ns / 1_000)
                 } else {
-                    write!(f, ",timer={ns}ns")
+                    write!(f, ",timer={}", show_duration(timer))
                 }
             }
         }
@@ -83,9 +80,12 @@ pub enum ParseAckKindError {
         /// What the policy understands.
         allowed: &'static str,
     },
-    /// The timer is no duration, or not one that RFC 9293 §3.8.6.3 allows (MUST-40: less than 0.5 s).
+    /// The timer is no duration.
+    #[error("timer of delayed: {0}")]
+    Timer(#[from] UnitError),
+    /// RFC 9293 §3.8.6.3 (MUST-40) wants less than 0.5 s.
     #[error("`{0}` is no timer for delayed; above 0 and below 500ms is meant, as in timer=40ms")]
-    Timer(String),
+    TimerRange(String),
 }
 
 impl FromStr for AckKind {
@@ -119,28 +119,16 @@ impl FromStr for AckKind {
                             allowed: "its only one is timer, as in timer=40ms",
                         });
                     };
-                    timer = parse_timer(value)
-                        .ok_or_else(|| ParseAckKindError::Timer(value.to_string()))?;
+                    timer = parse_duration(value)?;
+                    if timer.is_zero() || timer >= Duration::from_millis(500) {
+                        return Err(ParseAckKindError::TimerRange(value.to_string()));
+                    }
                 }
                 Ok(Self::Delayed { segments, timer })
             }
             _ => Err(ParseAckKindError::UnknownPolicy(text.to_string())),
         }
     }
-}
-
-fn parse_timer(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (count, unit) = text.split_at(digits);
-    let unit_ns = match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    let timer = Duration::from_nanos(count.parse::<u64>().ok()?.checked_mul(unit_ns)?);
-    (!timer.is_zero() && timer < Duration::from_millis(500)).then_some(timer)
 }
 
 #[cfg(test)]
@@ -187,7 +175,7 @@ mod tests {
             ("delayed:-1", "`-1`", "1 to 255"),
             ("delayed:2,", "``", "timer=40ms"),
             ("delayed:2,delay=4ms", "`delay=4ms`", "timer=40ms"),
-            ("delayed:2,timer=40", "`40`", "timer=40ms"),
+            ("delayed:2,timer=40", "\"40\"", "200ms"),
             ("delayed:2,timer=0ms", "`0ms`", "above 0"),
             ("delayed:2,timer=500ms", "`500ms`", "below 500ms"),
             (
