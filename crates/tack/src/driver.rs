@@ -4,11 +4,11 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tack_base::Instant;
-use tack_io::UdpReceiver;
-use tack_wire::Segment;
+use tack_io::{Received, UdpReceiver};
+use tack_wire::{ParseError, Segment};
 
 use crate::builder::Coalesce;
 use crate::state::{Life, Shared, State};
@@ -27,27 +27,33 @@ impl Driver {
     /// Takes one system call's worth of datagrams in. Ready when it may be worth another.
     fn receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shared = Arc::clone(&self.shared);
-        std::task::ready!(self.receiver.poll_readable(cx))?;
-        let mut received = match self.receiver.receive(&shared.clock) {
-            Ok(received) => received,
-            // Ask the poller again, which now knows that there is nothing.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Ready(Ok(())),
-            // An ICMP answer to something sent earlier, on some systems. The timers deal with silent peers.
-            Err(_) => return Poll::Ready(Ok(())),
+        let received = loop {
+            ready!(self.receiver.poll_readable(cx))?;
+            match self.receiver.receive(&shared.clock) {
+                Ok(received) => break received,
+                // Nothing: ask the poller again, which knows now.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // An ICMP answer to something sent earlier, on some systems. The timers deal with silent peers.
+                Err(_) => return Poll::Ready(Ok(())),
+            }
         };
         match shared.coalesce {
             Coalesce::Batches => shared.run(|state, now| {
                 state.receives += 1;
-                for messages in received.by_ref() {
-                    for datagram in messages.datagrams() {
-                        state.take(now, &messages, datagram);
+                for datagrams in received {
+                    for segment in datagrams.segments() {
+                        state.take(now, &datagrams, segment);
                     }
                 }
+                state.wake_acceptors();
             }),
             Coalesce::Off => {
-                for messages in received {
-                    for datagram in messages.datagrams() {
-                        shared.run(|state, now| state.take(now, &messages, datagram));
+                for datagrams in received {
+                    for segment in datagrams.segments() {
+                        shared.run(|state, now| {
+                            state.take(now, &datagrams, segment);
+                            state.wake_acceptors();
+                        });
                     }
                 }
             }
@@ -57,9 +63,14 @@ impl Driver {
 }
 
 impl State {
-    fn take(&mut self, now: Instant, from: &tack_io::Received<'_>, datagram: &[u8]) {
+    fn take(
+        &mut self,
+        now: Instant,
+        from: &Received<'_>,
+        segment: Result<Segment<'_>, ParseError>,
+    ) {
         self.received += 1;
-        match Segment::parse(datagram) {
+        match segment {
             Ok(segment) => {
                 self.core
                     .handle_segment(now, from.arrived, from.peer, &segment, from.ecn);

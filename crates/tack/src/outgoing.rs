@@ -104,7 +104,6 @@ impl Outgoing {
         } = pending;
         let Err(error) = self.sender.send(&Datagrams {
             peer,
-            source: None,
             ecn,
             contents,
             segment_size,

@@ -191,7 +191,7 @@ impl State {
         if self.life == Life::Dead {
             return;
         }
-        self.drain_events();
+        // Events are known, and deadlines right, once a connection has nothing more to send.
         if !self.blocked {
             self.flush(now);
         }
@@ -201,9 +201,9 @@ impl State {
             if !self.blocked {
                 self.flush(now);
             }
-            self.drain_events();
             deadline = self.core.poll_timeout();
         }
+        self.drain_events();
         if self.life != Life::Open {
             deadline = self.wind_up(now).into_iter().chain(deadline).min();
         }
@@ -246,19 +246,32 @@ impl State {
                 .get_mut(id)
                 .and_then(|connection| connection.poll_event())
             {
-                match self.slots.get_mut(&id) {
-                    Some(slot) => slot.on_event(event, &mut self.wakers),
-                    None => self.wake_acceptor(id),
+                if let Some(slot) = self.slots.get_mut(&id) {
+                    slot.on_event(event, &mut self.wakers);
                 }
             }
         }
     }
 
-    fn wake_acceptor(&mut self, id: ConnectionId) {
-        if let Some((_, port, _)) = self.core.address(id)
-            && let Some(acceptor) = self.acceptors.get_mut(&port).and_then(Option::take)
-        {
-            self.wakers.push(acceptor);
+    /// After arrivals, which alone complete handshakes.
+    pub(crate) fn wake_acceptors(&mut self) {
+        let Self {
+            acceptors,
+            core,
+            wakers,
+            ..
+        } = self;
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "each is looked at by itself; order does not matter"
+        )]
+        for (port, acceptor) in acceptors {
+            if acceptor.is_some() && core.is_acceptable(*port) {
+                acceptor
+                    .take()
+                    .into_iter()
+                    .for_each(|waker| wakers.push(waker));
+            }
         }
     }
 

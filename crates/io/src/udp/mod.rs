@@ -3,6 +3,7 @@
 //! The socket has two halves with one owner each: [`UdpSender`] for whoever transmits, [`UdpReceiver`] for the one task
 //! that receives. Both share the socket and its registration with the runtime.
 
+mod control;
 mod receive;
 mod send;
 
@@ -10,7 +11,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use quinn_udp::UdpSocketState;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 pub use receive::{Received, UdpReceiver};
@@ -83,16 +83,19 @@ impl UdpOptions {
         };
         socket.set_nonblocking(true)?;
         socket.bind(&self.bind.into())?;
-        let sending = UdpSocketState::new((&socket).into())?;
-        let receiving = UdpSocketState::new((&socket).into())?;
         let local = socket
             .local_addr()?
             .as_socket()
             .ok_or_else(|| io::Error::other("not an IP socket"))?;
         let socket = Arc::new(tokio::net::UdpSocket::from_std(socket.into())?);
+        let sending = control::state(&socket)?;
+        let receiving = control::state(&socket)?;
         Ok((
             UdpSender::new(Arc::clone(&socket), sending, local, segmentation),
             UdpReceiver::new(socket, receiving),
         ))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The receiving half: many datagrams a system call, each with its arrival time and ECN codepoint.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -9,6 +9,7 @@ use arrayvec::ArrayVec;
 use quinn_udp::{RecvMeta, UdpSocketState};
 use tack_base::Instant;
 use tack_wire::Ecn;
+use tack_wire::encapsulation::{Segments, segments};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -34,8 +35,6 @@ pub struct UdpReceiver {
 pub struct Received<'a> {
     /// Where they came from, IPv4 always as IPv4.
     pub peer: SocketAddr,
-    /// The local address they were sent to, where the system says.
-    pub local: Option<IpAddr>,
     /// ECN codepoint of all of them.
     pub ecn: Ecn,
     /// When the kernel had the first of them, on the carrier's clock; the time of the call where the kernel does not say.
@@ -45,9 +44,9 @@ pub struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// The UDP payloads, in order.
-    pub fn datagrams(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
-        self.contents.chunks(self.stride)
+    /// The segments in them, in order; an error for each datagram that is none.
+    pub fn segments(&self) -> Segments<'a> {
+        segments(self.contents, self.stride)
     }
 }
 
@@ -90,20 +89,21 @@ impl UdpReceiver {
                 state.recv((&**socket).into(), &mut buffers, meta)
             })?
         };
-        let (now, wall) = (clock.now(), Clock::wall());
+        // In this order: should the process lose the processor in between, arrivals look late (an RTT too long, once)
+        // rather than early (a minimum RTT too short, for long).
+        let wall = Clock::wall();
+        let now = clock.now();
         Ok(meta[..count]
             .iter()
             .zip(storage.chunks_exact(JOINED))
             .map(move |(meta, buffer)| Received {
                 peer: canonical(meta.addr),
-                local: meta.dst_ip,
                 ecn: meta
                     .ecn
                     .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
                 arrived: arrival(now, wall, meta.timestamp),
-                // An empty datagram has stride zero; it is no segment either, but must not stop the others.
                 contents: &buffer[..meta.len.min(buffer.len())],
-                stride: meta.stride.max(1),
+                stride: meta.stride,
             }))
     }
 }

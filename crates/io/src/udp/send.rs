@@ -1,7 +1,7 @@
 //! The sending half: batches out, nothing lost on the way into the kernel.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,7 +10,7 @@ use tack_wire::Ecn;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use super::{MAX_BATCH_BYTES, Segmentation};
+use super::{MAX_BATCH_BYTES, Segmentation, control};
 use crate::address::for_socket;
 
 /// Equally sized datagrams to one peer, back to back; the last one may be shorter.
@@ -18,8 +18,6 @@ use crate::address::for_socket;
 pub struct Datagrams<'a> {
     /// Where they go.
     pub peer: SocketAddr,
-    /// The local address they leave from; `None` leaves it to the routing table.
-    pub source: Option<IpAddr>,
     /// ECN codepoint of all of them.
     pub ecn: Ecn,
     /// The UDP payloads.
@@ -118,7 +116,7 @@ impl UdpSender {
                 ecn: EcnCodepoint::from_bits(datagrams.ecn as u8),
                 contents: chunk,
                 segment_size: (chunk.len() > size).then_some(size),
-                src_ip: datagrams.source,
+                src_ip: None,
             };
             let outcome = self.socket.try_io(Interest::WRITABLE, || {
                 self.state.try_send((&*self.socket).into(), &transmit)
@@ -136,7 +134,7 @@ impl UdpSender {
                 Err(_) if chunk.len() > size => {
                     refused = true;
                     // The state has drawn conclusions of its own (no offload, no ECN marks) that may be wrong.
-                    if let Ok(fresh) = UdpSocketState::new((&*self.socket).into()) {
+                    if let Ok(fresh) = control::state(&self.socket) {
                         self.state = fresh;
                     }
                     continue;
@@ -155,5 +153,13 @@ impl UdpSender {
     /// When the runtime is shutting down.
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.poll_send_ready(cx)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+impl UdpSender {
+    /// Makes the kernel refuse segmentation offload on this socket.
+    pub(super) fn refuse_offload(&self) {
+        control::set_option(&self.socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
     }
 }

@@ -76,6 +76,11 @@ impl Listener {
         self.waiting.pop_front()
     }
 
+    /// True when a connection waits.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Every connection that was not accepted.
     pub(super) fn into_connections(self) -> impl Iterator<Item = ConnectionId> {
         self.half_open.into_iter().chain(self.waiting)

@@ -199,6 +199,12 @@ impl Endpoint {
         }
     }
 
+    /// True when [`Endpoint::accept`] on `port` may have a connection to hand out: what a driver asks before it wakes the
+    /// task that waits for one.
+    pub fn is_acceptable(&self, port: u16) -> bool {
+        self.listeners.get(&port).is_some_and(Listener::has_waiting)
+    }
+
     /// A segment arrived from `peer` (at `arrived`, and is processed `now`). Says which connection took it.
     pub fn handle_segment(
         &mut self,
