@@ -181,7 +181,7 @@ mod tests {
             (
                 "delayed:2,timer=99999999999999999999ms",
                 "99999999999999999999ms",
-                "timer=40ms",
+                "too large",
             ),
         ] {
             let error = text.parse::<AckKind>().expect_err(text).to_string();
