@@ -1,0 +1,10 @@
+//! What each fuzz target does with its bytes. The targets themselves only call these functions, so
+//! that `cargo test` replays the seeds without a fuzzer.
+#![forbid(unsafe_code)]
+
+mod wire;
+
+pub use wire::{encapsulation, ip, options, segment};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! The seeds and a little noise, without a fuzzer.
+
+use std::fs;
+use std::path::Path;
+
+fn replay(target: &str, run: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
+    let mut seeds = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        run(&bytes);
+        // Cut short at every length, and with each byte disturbed.
+        for at in 0..bytes.len() {
+            run(&bytes[..at]);
+            let mut disturbed = bytes.clone();
+            disturbed[at] = disturbed[at].wrapping_mul(31).wrapping_add(at as u8);
+            run(&disturbed);
+        }
+        seeds += 1;
+    }
+    assert!(seeds > 0, "no seeds in {}", folder.display());
+}
+
+#[test]
+fn segment_seeds() {
+    replay("segment", super::segment);
+}
+
+#[test]
+fn options_seeds() {
+    replay("options", super::options);
+}
+
+#[test]
+fn encapsulation_seeds() {
+    replay("encapsulation", super::encapsulation);
+}
+
+#[test]
+fn ip_seeds() {
+    replay("ip", super::ip);
+}
