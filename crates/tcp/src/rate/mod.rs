@@ -1,0 +1,3 @@
+//! How fast data is delivered.
+
+pub(crate) mod sender;

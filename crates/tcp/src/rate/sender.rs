@@ -1,0 +1,108 @@
+//! Delivery rate measured by the sender (draft-ietf-ccwg-bbr §4.1, "delivery rate estimation").
+//!
+//! Each transmission remembers how much had been delivered when it left. When it is delivered itself,
+//! what was delivered since, over the longer of the sending and the acknowledging interval, is a rate
+//! that the path has carried. The longer interval keeps compressed ACKs and bursts from inflating it.
+
+use core::time::Duration;
+
+use tack_base::{Instant, Rate};
+
+use crate::cc::RateSample;
+use crate::send::sent::{Delivered, FlightStart};
+
+/// The estimator's state ("C.*" in the draft).
+#[derive(Debug)]
+pub(crate) struct RateEstimator {
+    delivered: u64,
+    delivered_at: Instant,
+    first_sent_at: Instant,
+    /// Total delivered at which the current application-limited phase ends; zero outside one.
+    app_limited_until: u64,
+    sample: Option<Pending>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    number: u64,
+    prior: FlightStart,
+    sent_at: Instant,
+}
+
+impl RateEstimator {
+    /// A fresh estimator.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { delivered: 0, delivered_at: now, first_sent_at: now, app_limited_until: 0, sample: None }
+    }
+
+    /// A transmission leaves; returns what it must remember.
+    #[inline]
+    pub(crate) fn on_send(&mut self, now: Instant, in_flight: u64) -> FlightStart {
+        if in_flight == 0 {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        FlightStart {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.app_limited_until != 0,
+        }
+    }
+
+    /// A segment was delivered by the acknowledgement being processed, which arrived at `arrived`.
+    #[inline]
+    pub(crate) fn on_delivered(&mut self, arrived: Instant, delivered: &Delivered) {
+        self.delivered += delivered.transmission.len();
+        self.delivered_at = arrived;
+        if self.sample.is_none_or(|sample| delivered.number > sample.number) {
+            self.sample = Some(Pending {
+                number: delivered.number,
+                prior: delivered.transmission.flight,
+                sent_at: delivered.transmission.sent_at,
+            });
+        }
+    }
+
+    /// All segments of the acknowledgement were seen: the sample, if there is a sound one.
+    pub(crate) fn finish_ack(&mut self, min_rtt: Option<Duration>) -> Option<RateSample> {
+        if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        let sample = self.sample.take()?;
+        let send_elapsed = sample.sent_at.saturating_since(sample.prior.first_sent_at);
+        let ack_elapsed = self.delivered_at.saturating_since(sample.prior.delivered_at);
+        self.first_sent_at = sample.sent_at;
+        let interval = send_elapsed.max(ack_elapsed);
+        // A sample shorter than the round trip must stem from a spurious retransmission (draft, §4.1.2.3).
+        if interval.is_zero() || min_rtt.is_some_and(|min| interval < min) {
+            return None;
+        }
+        let delivered = self.delivered - sample.prior.delivered;
+        Some(RateSample {
+            delivered,
+            interval,
+            delivery_rate: Rate::from_bytes_over(delivered, interval),
+            prior_delivered: sample.prior.delivered,
+            app_limited: sample.prior.app_limited,
+        })
+    }
+
+    /// The sender has nothing to send although window and pacing would allow it.
+    #[inline]
+    pub(crate) fn on_app_limited(&mut self, in_flight: u64) {
+        self.app_limited_until = (self.delivered + in_flight).max(1);
+    }
+
+    /// Sending is application-limited at the moment.
+    #[inline]
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.app_limited_until != 0
+    }
+
+    /// Total of positions delivered.
+    #[inline]
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+}

@@ -1,0 +1,83 @@
+//! Loss recovery: who detects, what phase the sender is in, how it sends meanwhile, and how it takes a
+//! false alarm back.
+
+pub(crate) mod dup_acks;
+pub(crate) mod prr;
+pub(crate) mod rack;
+pub(crate) mod tlp;
+pub(crate) mod undo;
+
+use core::fmt;
+use core::time::Duration;
+
+use tack_base::Instant;
+
+use crate::send::sent::{Delivered, SentLog};
+
+/// Where the sender stands between losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// No loss outstanding.
+    Open,
+    /// Fast recovery until `until` is acknowledged (RFC 6675, RFC 8985).
+    Recovery {
+        /// SND.NXT when the episode began.
+        until: u64,
+    },
+    /// After a retransmission timeout, until `until` is acknowledged.
+    Timeout {
+        /// SND.NXT when the timer first fired.
+        until: u64,
+    },
+}
+
+impl Phase {
+    /// Position that ends the episode, within one.
+    pub(crate) fn until(self) -> Option<u64> {
+        match self {
+            Self::Open => None,
+            Self::Recovery { until } | Self::Timeout { until } => Some(until),
+        }
+    }
+}
+
+/// What loss detection needs to know about the moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DetectionContext {
+    /// Now.
+    pub(crate) now: Instant,
+    /// Smallest RTT.
+    pub(crate) min_rtt: Option<Duration>,
+    /// Smoothed RTT.
+    pub(crate) smoothed_rtt: Option<Duration>,
+    /// A loss episode is open.
+    pub(crate) in_recovery: bool,
+}
+
+/// Decides which transmissions are lost: from acknowledgements at the sender (RACK), or because the
+/// receiver says so.
+pub(crate) trait LossDetector: fmt::Debug + Send {
+    /// An acknowledgement delivered a segment. `snd_una` is the cumulative acknowledgement before it.
+    fn on_delivered(&mut self, context: &DetectionContext, delivered: &Delivered);
+
+    /// A DSACK told that something arrived twice; `round_end` is SND.NXT.
+    fn on_duplicate_report(&mut self, snd_una: u64, snd_nxt: u64);
+
+    /// Marks what is lost in the log. Returns the bytes marked, and when to look again.
+    fn detect(&mut self, context: &DetectionContext, log: &mut SentLog) -> Detection;
+
+    /// The retransmission timer fired: marks what must be presumed lost. Returns the bytes marked.
+    fn on_timeout(&mut self, context: &DetectionContext, log: &mut SentLog) -> u64;
+
+    /// A loss episode ended.
+    fn on_recovered(&mut self);
+}
+
+/// What [`LossDetector::detect`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Detection {
+    /// Bytes newly marked lost.
+    pub(crate) lost: u64,
+    /// When another segment would be deemed lost if nothing arrives.
+    pub(crate) look_again: Option<Instant>,
+}

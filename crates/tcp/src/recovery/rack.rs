@@ -1,0 +1,145 @@
+//! RACK (RFC 8985): a segment is lost when one sent sufficiently later was delivered.
+//!
+//! Time decides, not sequence: `sent_at + RTT + reordering window < now` for everything that left before
+//! the newest delivered transmission. The window starts at zero, so that the first loss is repaired at
+//! once, opens to min_rtt/4 when reordering is seen, and widens with each DSACK.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+
+use super::{Detection, DetectionContext, LossDetector};
+use crate::send::sent::{Delivered, SentLog};
+
+/// Delivered segments above a hole that make it lost without waiting, until reordering is seen (DupThresh).
+const DUP_THRESH: usize = 3;
+/// Recoveries for which a widened window persists without another DSACK (RFC 8985 §6.2 step 4).
+const PERSIST: u8 = 16;
+
+/// RACK's state (RFC 8985 §5.2).
+#[derive(Debug)]
+pub(crate) struct Rack {
+    /// Number and departure of the newest delivered transmission.
+    newest: Option<(u64, Instant)>,
+    /// Its round-trip time.
+    rtt: Duration,
+    /// Highest position delivered.
+    highest_delivered: u64,
+    reordering_seen: bool,
+    window_multiplier: u32,
+    window_persist: u8,
+    /// SND.NXT at the DSACK that last widened the window: at most once a round trip.
+    duplicate_round: Option<u64>,
+}
+
+impl Rack {
+    /// Nothing delivered yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            newest: None,
+            rtt: Duration::ZERO,
+            highest_delivered: 0,
+            reordering_seen: false,
+            window_multiplier: 1,
+            window_persist: 0,
+            duplicate_round: None,
+        }
+    }
+
+    /// RACK.reo_wnd (RFC 8985 §6.2 step 4).
+    fn reordering_window(&self, context: &DetectionContext, log: &SentLog) -> Duration {
+        if !self.reordering_seen && (context.in_recovery || log.sacked_segments() >= DUP_THRESH) {
+            return Duration::ZERO;
+        }
+        let quarter = context.min_rtt.unwrap_or_default() / 4;
+        (quarter * self.window_multiplier).min(context.smoothed_rtt.unwrap_or_default())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_reordering_seen(&self) -> bool {
+        self.reordering_seen
+    }
+}
+
+impl LossDetector for Rack {
+    fn on_delivered(&mut self, context: &DetectionContext, delivered: &Delivered) {
+        let sent = &delivered.transmission;
+        let rtt = context.now.saturating_since(sent.sent_at);
+        // Step 2: an acknowledgement sooner than any round trip must be for an earlier transmission.
+        let ambiguous = sent.retransmission && context.min_rtt.is_some_and(|min| rtt < min);
+        if !ambiguous && self.newest.is_none_or(|(number, _)| delivered.number > number) {
+            self.newest = Some((delivered.number, sent.sent_at));
+            self.rtt = rtt;
+        }
+        // Step 3: an original below something delivered earlier was reordered.
+        if sent.end > self.highest_delivered {
+            self.highest_delivered = sent.end;
+        } else if sent.end < self.highest_delivered && !delivered.retransmitted {
+            self.reordering_seen = true;
+        }
+    }
+
+    fn on_duplicate_report(&mut self, snd_una: u64, snd_nxt: u64) {
+        if self.duplicate_round.is_none_or(|round| snd_una >= round) {
+            self.duplicate_round = Some(snd_nxt);
+            self.window_multiplier = (self.window_multiplier + 1).min(64);
+            self.window_persist = PERSIST;
+            self.reordering_seen = true;
+        }
+    }
+
+    fn detect(&mut self, context: &DetectionContext, log: &mut SentLog) -> Detection {
+        let mut detection = Detection::default();
+        let Some((newest, newest_sent_at)) = self.newest else { return detection };
+        let window = self.reordering_window(context, log);
+        let deadline = self.rtt + window;
+        loop {
+            let Some((number, sent_at)) = log.outstanding().next().map(|(number, t)| (number, t.sent_at)) else {
+                return detection;
+            };
+            // Only what left before the newest delivered transmission can be judged by it.
+            if number >= newest || sent_at > newest_sent_at {
+                return detection;
+            }
+            let due = sent_at + deadline;
+            if due > context.now {
+                detection.look_again = Some(due);
+                return detection;
+            }
+            let lost = log.mark_lost(number);
+            debug_assert!(lost > 0, "outstanding transmissions can be lost");
+            if lost == 0 {
+                return detection;
+            }
+            detection.lost += lost;
+        }
+    }
+
+    fn on_timeout(&mut self, context: &DetectionContext, log: &mut SentLog) -> u64 {
+        // RFC 8985 §6.3: the first segment, and all that would be overdue, are lost; what left recently may
+        // still be on its way.
+        let mut lost = log.mark_front_lost();
+        let window = self.reordering_window(context, log);
+        let rtt = if self.rtt.is_zero() { context.smoothed_rtt.unwrap_or_default() } else { self.rtt };
+        while let Some((number, sent_at)) = log.outstanding().next().map(|(number, t)| (number, t.sent_at)) {
+            if sent_at + rtt + window > context.now {
+                break;
+            }
+            let len = log.mark_lost(number);
+            if len == 0 {
+                break;
+            }
+            lost += len;
+        }
+        lost
+    }
+
+    fn on_recovered(&mut self) {
+        if self.window_persist > 0 {
+            self.window_persist -= 1;
+            if self.window_persist == 0 {
+                self.window_multiplier = 1;
+            }
+        }
+    }
+}

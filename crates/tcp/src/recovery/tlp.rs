@@ -1,0 +1,86 @@
+//! Tail loss probe (RFC 8985 §7): when acknowledgements stop, one segment asks for another.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+
+/// PTO before there is an RTT sample.
+const INITIAL: Duration = Duration::from_secs(1);
+/// Allowance for the peer's delayed acknowledgement of a lone segment (WCDelAckT).
+const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
+
+/// A probe in flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Probe {
+    /// SND.NXT when the probe left: an acknowledgement of it ends the probe.
+    pub(crate) end: u64,
+    /// The probe repeated the last segment instead of sending new data.
+    pub(crate) retransmission: bool,
+}
+
+/// Tail loss probing of one connection: at most one probe at a time.
+#[derive(Debug, Default)]
+pub(crate) struct TailLossProbe {
+    probe: Option<Probe>,
+}
+
+/// What an acknowledgement means for the probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ProbeOutcome {
+    /// Nothing to conclude.
+    None,
+    /// The probe repaired a loss that must be answered for (RFC 8985 §7.4).
+    RepairedLoss,
+}
+
+impl TailLossProbe {
+    /// The probe timeout from now (RFC 8985 §7.2).
+    pub(crate) fn timeout(smoothed: Option<Duration>, single_segment: bool) -> Duration {
+        match smoothed {
+            None => INITIAL,
+            Some(smoothed) if single_segment => smoothed * 2 + WORST_DELAYED_ACK,
+            Some(smoothed) => smoothed * 2,
+        }
+    }
+
+    /// True while a probe is unanswered: the next step is the retransmission timer's.
+    pub(crate) fn is_outstanding(&self) -> bool {
+        self.probe.is_some()
+    }
+
+    /// A probe left.
+    pub(crate) fn on_probe(&mut self, end: u64, retransmission: bool) {
+        self.probe = Some(Probe { end, retransmission });
+    }
+
+    /// An acknowledgement up to `ack` arrived; `duplicate` says that it reports a duplicate (DSACK), `exact` that it
+    /// carries no other news.
+    pub(crate) fn on_ack(&mut self, ack: u64, duplicate: bool, exact: bool) -> ProbeOutcome {
+        let Some(probe) = self.probe else { return ProbeOutcome::None };
+        if ack < probe.end {
+            return ProbeOutcome::None;
+        }
+        if !probe.retransmission || duplicate {
+            // New data, or original and probe both arrived: nothing was lost.
+            self.probe = None;
+            return ProbeOutcome::None;
+        }
+        if ack > probe.end || !exact {
+            self.probe = None;
+            return ProbeOutcome::RepairedLoss;
+        }
+        // A plain duplicate ACK of exactly the probe: both copies arrived, and the peer knows no DSACK.
+        self.probe = None;
+        ProbeOutcome::None
+    }
+
+    /// The retransmission timer took over, or the connection moved on.
+    pub(crate) fn cancel(&mut self) {
+        self.probe = None;
+    }
+
+    /// When the probe timer fires if armed now, never after the retransmission timer.
+    pub(crate) fn deadline(now: Instant, timeout: Duration, rto_at: Instant) -> Instant {
+        (now + timeout).min(rto_at)
+    }
+}

@@ -1,0 +1,99 @@
+//! Taking a false alarm back: was everything that was retransmitted in this episode already there?
+//!
+//! Three witnesses: timestamps (Eifel, RFC 3522: the first acknowledgement after a retransmission echoes
+//! a time before it), DSACK (RFC 3708: every retransmission is reported as a duplicate), and originals
+//! that arrive after a timeout declared them lost (F-RTO, RFC 5682).
+
+use tack_base::Instant;
+
+/// Evidence about the running episode.
+#[derive(Debug, Default)]
+pub(crate) struct Undo {
+    episode: Option<Episode>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    /// SND.UNA when it began: duplicates below it belong to older ones.
+    marker: u64,
+    /// SND.NXT when it began.
+    until: u64,
+    /// Retransmissions not yet reported as duplicates.
+    unreported: u64,
+    retransmitted: bool,
+    /// When the first retransmission left.
+    first_retransmission: Option<Instant>,
+    /// Began by a timeout, and originals may still testify (F-RTO).
+    originals_count: bool,
+}
+
+impl Undo {
+    /// An episode begins. `originals_count` for timeouts outside any other episode.
+    pub(crate) fn begin(&mut self, snd_una: u64, snd_nxt: u64, originals_count: bool) {
+        // A timeout within fast recovery continues its episode's evidence.
+        if let Some(episode) = &mut self.episode {
+            episode.until = snd_nxt;
+            episode.originals_count = originals_count;
+            return;
+        }
+        self.episode = Some(Episode {
+            marker: snd_una,
+            until: snd_nxt,
+            unreported: 0,
+            retransmitted: false,
+            first_retransmission: None,
+            originals_count,
+        });
+    }
+
+    /// A segment was retransmitted.
+    pub(crate) fn on_retransmit(&mut self, now: Instant) {
+        if let Some(episode) = &mut self.episode {
+            episode.unreported += 1;
+            episode.retransmitted = true;
+            episode.first_retransmission.get_or_insert(now);
+        }
+    }
+
+    /// A DSACK reported that positions from `start` on arrived twice. True when it concerns this episode.
+    pub(crate) fn on_duplicate(&mut self, start: u64) -> bool {
+        let Some(episode) = &mut self.episode else { return false };
+        if start < episode.marker || start >= episode.until {
+            return false;
+        }
+        episode.unreported = episode.unreported.saturating_sub(1);
+        true
+    }
+
+    /// True when every retransmission of the episode turned out needless by DSACK.
+    pub(crate) fn is_every_retransmission_duplicate(&self) -> bool {
+        self.episode.is_some_and(|episode| episode.retransmitted && episode.unreported == 0)
+    }
+
+    /// When the first retransmission left, for comparison with an echoed timestamp.
+    pub(crate) fn first_retransmission(&self) -> Option<Instant> {
+        self.episode.and_then(|episode| episode.first_retransmission)
+    }
+
+    /// True when the arrival of originals after the timeout would prove it false.
+    pub(crate) fn originals_count(&self) -> bool {
+        self.episode.is_some_and(|episode| episode.originals_count)
+    }
+
+    /// No more testimony of originals: the timeout was real, or further retransmissions confuse it.
+    pub(crate) fn dismiss_originals(&mut self) {
+        if let Some(episode) = &mut self.episode {
+            episode.originals_count = false;
+        }
+    }
+
+    /// An episode with retransmissions is open to be undone.
+    pub(crate) fn is_open(&self) -> bool {
+        self.episode.is_some()
+    }
+
+    /// The episode is over, or was undone.
+    pub(crate) fn end(&mut self) {
+        self.episode = None;
+    }
+}

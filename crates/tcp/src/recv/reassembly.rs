@@ -1,0 +1,180 @@
+//! Puts segments back in order, in place: each byte is copied once into the ring, once out of it.
+
+use core::ops::Range;
+
+use tack_base::range_set::RangeSet;
+
+use crate::ring::Ring;
+
+/// Most holes kept at a time. More means a hostile peer (alternate single bytes would otherwise make a
+/// range record each); data that would open another hole is dropped and comes again.
+const MAX_RANGES: usize = 4096;
+
+/// What became of a segment's payload.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Arrival {
+    /// It continued the stream; nothing is missing below or above it.
+    InOrder,
+    /// It continued the stream while data above a hole waits: the hole shrank or closed.
+    FilledGap,
+    /// It lies above a hole.
+    OutOfOrder,
+    /// All of it was here already (an empty range when it could not be kept).
+    Duplicate(Range<u64>),
+}
+
+/// The receive buffer. Positions are sequence positions: SYN is 0, the first byte is 1.
+#[derive(Debug)]
+pub(crate) struct Reassembly {
+    ring: Ring,
+    /// First byte that the application has not taken.
+    read: u64,
+    /// RCV.NXT without the FIN.
+    next: u64,
+    /// What lies above the first hole.
+    ahead: RangeSet,
+}
+
+impl Reassembly {
+    /// An empty buffer.
+    pub(crate) fn new() -> Self {
+        Self { ring: Ring::default(), read: 1, next: 1, ahead: RangeSet::new() }
+    }
+
+    /// Position of the next byte expected.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Position of the first byte not yet taken by the application.
+    #[inline]
+    pub(crate) fn read_position(&self) -> u64 {
+        self.read
+    }
+
+    /// Stores `data` that starts at `start`; the caller has cut it to the window.
+    pub(crate) fn insert(&mut self, start: u64, data: &[u8]) -> Arrival {
+        let end = start + data.len() as u64;
+        if end <= self.next {
+            return Arrival::Duplicate(start..end);
+        }
+        let new_start = start.max(self.next);
+        let data = &data[(new_start - start) as usize..];
+        let highest = self.ahead.last().map_or(self.next, |range| range.end).max(end);
+        if new_start > self.next {
+            if self.ahead.contains(&(new_start..end)) {
+                return Arrival::Duplicate(start..end);
+            }
+            if self.ahead.len() >= MAX_RANGES {
+                return Arrival::Duplicate(start..start);
+            }
+        }
+        let live = self.read..self.ahead.last().map_or(self.next, |range| range.end);
+        self.ring.reserve(live, (highest - self.read) as usize);
+        self.ring.write(new_start, data);
+        if new_start > self.next {
+            self.ahead.insert(new_start..end);
+            return Arrival::OutOfOrder;
+        }
+        self.next = end;
+        if self.ahead.is_empty() {
+            return Arrival::InOrder;
+        }
+        if let Some(first) = self.ahead.first()
+            && first.start <= self.next
+        {
+            self.next = self.next.max(first.end);
+            self.ahead.remove_below(self.next);
+        }
+        Arrival::FilledGap
+    }
+
+    /// Bytes ready for the application, in at most two pieces.
+    pub(crate) fn peek(&self) -> (&[u8], &[u8]) {
+        self.ring.slices(self.read..self.next)
+    }
+
+    /// Number of bytes ready.
+    #[inline]
+    pub(crate) fn readable(&self) -> usize {
+        (self.next - self.read) as usize
+    }
+
+    /// Drops `len` bytes from the front of what is ready.
+    pub(crate) fn consume(&mut self, len: usize) {
+        self.read = (self.read + len as u64).min(self.next);
+    }
+
+    /// Bytes above the first hole.
+    pub(crate) fn blocked(&self) -> u64 {
+        self.ahead.positions()
+    }
+
+    /// What lies above the first hole.
+    pub(crate) fn ahead(&self) -> &RangeSet {
+        &self.ahead
+    }
+
+    /// Bytes of heap held.
+    pub(crate) fn memory(&self) -> usize {
+        self.ring.capacity()
+    }
+
+    /// Throws away everything not delivered: nobody reads any more.
+    pub(crate) fn discard(&mut self) {
+        self.read = self.next;
+        self.ahead.clear();
+        self.ring.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn drain(buffer: &mut Reassembly) -> Vec<u8> {
+        let (a, b) = buffer.peek();
+        let out = [a, b].concat();
+        buffer.consume(out.len());
+        out
+    }
+
+    #[test]
+    fn holes_block_and_fill() {
+        let mut buffer = Reassembly::new();
+        assert_eq!(buffer.insert(1, b"ab"), Arrival::InOrder);
+        assert_eq!(buffer.insert(5, b"ef"), Arrival::OutOfOrder);
+        assert_eq!(buffer.blocked(), 2);
+        assert_eq!(buffer.insert(5, b"ef"), Arrival::Duplicate(5..7));
+        assert_eq!(buffer.insert(1, b"a"), Arrival::Duplicate(1..2));
+        assert_eq!(buffer.insert(2, b"bcdef"), Arrival::FilledGap);
+        assert_eq!(drain(&mut buffer), b"abcdef");
+    }
+
+    proptest! {
+        #[test]
+        fn any_cutting_and_order_gives_the_stream_back(
+            len in 1_usize..4000,
+            pieces in proptest::collection::vec((0_usize..4000, 1_usize..600), 1..60),
+        ) {
+            let stream: Vec<u8> = (0..len).map(|i| (i * 7 + i / 256) as u8).collect();
+            let mut buffer = Reassembly::new();
+            let mut got = Vec::new();
+            let tail = (0..len).step_by(97).map(|at| (at, 97));
+            for (at, size) in pieces.into_iter().chain(tail) {
+                let from = at.min(len);
+                let to = (at + size).min(len);
+                buffer.insert(1 + from as u64, &stream[from..to]);
+                if at % 3 == 0 {
+                    got.extend(drain(&mut buffer));
+                }
+            }
+            got.extend(drain(&mut buffer));
+            prop_assert_eq!(got, stream);
+            prop_assert_eq!(buffer.blocked(), 0);
+        }
+    }
+}

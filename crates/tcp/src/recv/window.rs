@@ -1,0 +1,149 @@
+//! The window this side offers: autotuned, never shrinking, never silly.
+//!
+//! RFC 9293 §3.8.6.2.2 (receiver's silly-window avoidance), RFC 7323 §2 (scaling). Autotuning is
+//! dynamic right-sizing: the buffer grows to twice what the application took in the last round trip,
+//! so that a sender may double its rate each round trip, and no further than the cap.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+
+/// First size of the receive buffer, bytes.
+const INITIAL: usize = 64 << 10;
+/// Shortest interval over which consumption is measured.
+const SHORTEST_ROUND: Duration = Duration::from_millis(1);
+
+/// The receive window. Positions are sequence positions.
+#[derive(Debug)]
+pub(crate) struct ReceiveWindow {
+    /// Buffer in use, bytes.
+    buffer: usize,
+    cap: usize,
+    /// Right edge promised to the peer.
+    edge: u64,
+    /// Shift of our window field once scaling is agreed.
+    scale: u8,
+    round_start: Instant,
+    round_read: u64,
+}
+
+impl ReceiveWindow {
+    /// A window that may grow to `cap` bytes.
+    pub(crate) fn new(cap: usize, now: Instant) -> Self {
+        let cap = cap.max(1);
+        Self { buffer: INITIAL.min(cap), cap, edge: 1, scale: 0, round_start: now, round_read: 1 }
+    }
+
+    /// The shift to offer: the smallest with which the cap can be announced (RFC 7323 §2.3).
+    pub(crate) fn scale_for(cap: usize) -> u8 {
+        (0..14).find(|shift| cap >> shift <= 0xffff).unwrap_or(14)
+    }
+
+    /// The shift that the handshake settled: zero without agreement.
+    pub(crate) fn set_scale(&mut self, scale: u8) {
+        self.scale = scale;
+    }
+
+    /// First position that will not be accepted. Includes what rounding the window field up promised.
+    #[inline]
+    pub(crate) fn edge(&self) -> u64 {
+        self.edge + (1 << self.scale) - 1
+    }
+
+    /// Buffer in use, bytes.
+    pub(crate) fn buffer(&self) -> usize {
+        self.buffer
+    }
+
+    /// The window field for a segment that leaves now, and the promise it makes. `syn` fields are not scaled.
+    #[inline]
+    pub(crate) fn announce(&mut self, read: u64, next: u64, syn: bool) -> u16 {
+        let (edge, field) = self.field(read, next, syn);
+        self.edge = edge;
+        field
+    }
+
+    fn field(&self, read: u64, next: u64, syn: bool) -> (u64, u16) {
+        let scale = if syn { 0 } else { self.scale };
+        let edge = self.wanted_edge(read);
+        let size = edge.saturating_sub(next);
+        // Round up: rounding down could take back up to 2^scale - 1 promised bytes (RFC 7323 §2.4).
+        let field = (size + (1 << scale) - 1) >> scale;
+        let field = u16::try_from(field).unwrap_or(u16::MAX);
+        (edge.min(next + (u64::from(field) << scale)).max(self.edge), field)
+    }
+
+    fn wanted_edge(&self, read: u64) -> u64 {
+        let free = read + self.buffer as u64;
+        // Small advances of the edge would make the peer send small segments: hold them back.
+        let step = (self.buffer as u64 / 2).min(SILLY_STEP);
+        if free >= self.edge + step { free } else { self.edge }
+    }
+
+    /// The application took data up to `read`. True when that opens the window enough to say so at once: a
+    /// sender must not sit blocked on a window that is open.
+    pub(crate) fn on_read(&mut self, now: Instant, read: u64, next: u64, round_trip: Duration) -> bool {
+        let elapsed = now.saturating_since(self.round_start);
+        if elapsed >= round_trip.max(SHORTEST_ROUND) {
+            let taken = (read - self.round_read) as usize;
+            // A round that took much longer than asked for says less about the rate: scale it down.
+            let rounds = (elapsed.as_nanos() / round_trip.max(SHORTEST_ROUND).as_nanos()).max(1);
+            let target = (2 * taken / rounds as usize).saturating_add(16 * 1460);
+            self.buffer = self.buffer.max(target.min(self.cap));
+            self.round_start = now;
+            self.round_read = read;
+        }
+        let current = self.edge.saturating_sub(next);
+        let offered = self.wanted_edge(read).saturating_sub(next);
+        offered >= current.saturating_mul(2).max(1) && offered - current >= (self.buffer as u64 / 2).min(2 * SILLY_STEP)
+    }
+}
+
+/// A window edge moves by at least this much, about one full-sized segment.
+const SILLY_STEP: u64 = 1460;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_edge_never_goes_back() {
+        let mut window = ReceiveWindow::new(1 << 20, Instant::ZERO);
+        window.set_scale(7);
+        let first = window.announce(1, 1, false);
+        assert_eq!(u64::from(first) << 7, 65_536);
+        let edge = window.edge();
+        // Three odd bytes arrive and stay unread: the promise holds.
+        let second = window.announce(1, 4, false);
+        assert!(4 + (u64::from(second) << 7) >= edge - 127);
+        assert!(window.edge() >= edge);
+    }
+
+    #[test]
+    fn a_drained_buffer_is_announced_at_once() {
+        let mut window = ReceiveWindow::new(64 << 10, Instant::ZERO);
+        window.announce(1, 1, false);
+        let full = 1 + (64 << 10);
+        assert_eq!(window.announce(1, full, false), 0);
+        assert!(!window.on_read(Instant::ZERO, 100, full, Duration::from_millis(10)), "a silly window stays closed");
+        assert!(window.on_read(Instant::ZERO, 4000, full, Duration::from_millis(10)));
+    }
+
+    #[test]
+    fn the_buffer_grows_with_consumption_up_to_the_cap() {
+        let mut window = ReceiveWindow::new(1 << 20, Instant::ZERO);
+        let mut read = 1;
+        for round in 1..20 {
+            read += window.buffer() as u64;
+            window.on_read(Instant::from_millis(10 * round), read, read, Duration::from_millis(10));
+        }
+        assert_eq!(window.buffer(), 1 << 20);
+    }
+
+    #[test]
+    fn scales_cover_the_cap() {
+        assert_eq!(ReceiveWindow::scale_for(65_535), 0);
+        assert_eq!(ReceiveWindow::scale_for(6 << 20), 7);
+        assert_eq!(ReceiveWindow::scale_for(usize::MAX), 14);
+    }
+}

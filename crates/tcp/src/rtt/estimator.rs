@@ -1,0 +1,136 @@
+//! Smoothed RTT, its variation, its minimum, and the retransmission timeout (RFC 6298).
+
+use core::time::Duration;
+
+use tack_base::Instant;
+use tack_base::filter::WindowedMin;
+use tack_base::time::nanos;
+
+/// Window of the minimum filter: long enough to see an empty queue now and then, short enough to
+/// follow a changed path (Linux uses 300 s, BBR 10 s for its own).
+const MIN_WINDOW: Duration = Duration::from_secs(300);
+
+/// RTT estimator of one connection.
+#[derive(Debug)]
+pub(crate) struct RttEstimator {
+    smoothed: Option<Duration>,
+    variation: Duration,
+    latest: Option<Duration>,
+    min: WindowedMin<u64>,
+    initial_rto: Duration,
+    min_rto: Duration,
+    max_rto: Duration,
+    /// Timeouts in a row without a new sample: each doubles the timeout.
+    backoff: u32,
+    /// Variation measured over the running round trip, as its maximum (see `sample`).
+    round_max_deviation: Duration,
+    round_end: u64,
+}
+
+impl RttEstimator {
+    /// An estimator without samples.
+    pub(crate) fn new(initial_rto: Duration, min_rto: Duration, max_rto: Duration) -> Self {
+        Self {
+            smoothed: None,
+            variation: Duration::ZERO,
+            latest: None,
+            min: WindowedMin::new(nanos(MIN_WINDOW)),
+            initial_rto,
+            min_rto,
+            max_rto,
+            backoff: 0,
+            round_max_deviation: Duration::ZERO,
+            round_end: 0,
+        }
+    }
+
+    /// Takes a sample free of retransmission ambiguity (Karn): `smooth` for SRTT and RTTVAR, `fastest` for
+    /// the minimum. `snd_una` and `snd_nxt` delimit round trips.
+    ///
+    /// RFC 6298 §2.3, with alpha 1/8 and beta 1/4. Deviation: those gains assume one sample a round trip. With
+    /// many, RTTVAR would forget within a fraction of it and the timeout would hug SRTT. So RTTVAR rises at once
+    /// and decays once a round trip, towards that round trip's largest deviation (as Linux does; cf. RFC 7323
+    /// appendix G, which has the same aim).
+    pub(crate) fn sample(&mut self, now: Instant, smooth: Duration, fastest: Duration, snd_una: u64, snd_nxt: u64) {
+        self.latest = Some(fastest);
+        self.min.update(now.as_nanos(), nanos(fastest).max(1));
+        let Some(smoothed) = self.smoothed else {
+            self.smoothed = Some(smooth);
+            self.variation = smooth / 2;
+            self.round_end = snd_nxt;
+            return;
+        };
+        let deviation = smoothed.abs_diff(smooth);
+        self.smoothed = Some(Duration::from_nanos((nanos(smoothed) * 7 + nanos(smooth)) / 8));
+        let step = Duration::from_nanos((nanos(self.variation) * 3 + nanos(deviation)) / 4);
+        self.variation = self.variation.max(step);
+        self.round_max_deviation = self.round_max_deviation.max(deviation);
+        if snd_una > self.round_end {
+            let target = self.round_max_deviation;
+            if target < self.variation {
+                self.variation = Duration::from_nanos((nanos(self.variation) * 3 + nanos(target)) / 4);
+            }
+            self.round_max_deviation = Duration::ZERO;
+            self.round_end = snd_nxt;
+        }
+    }
+
+    /// The retransmission timer fired: the timeout doubles (RFC 6298 §5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(30);
+    }
+
+    /// New data was acknowledged: backing off ends.
+    #[inline]
+    pub(crate) fn end_back_off(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// Timeouts in a row.
+    pub(crate) fn backoffs(&self) -> u32 {
+        self.backoff
+    }
+
+    /// The SYN was lost: RFC 6298 §5.7 starts data with at least three seconds until there is a sample.
+    pub(crate) fn on_syn_timeout(&mut self) {
+        self.initial_rto = self.initial_rto.max(Duration::from_secs(3));
+    }
+
+    /// The timeout in force, backing off included.
+    #[inline]
+    pub(crate) fn rto(&self) -> Duration {
+        self.base_rto().saturating_mul(1 << self.backoff).min(self.max_rto)
+    }
+
+    /// The timeout without backing off.
+    #[inline]
+    pub(crate) fn base_rto(&self) -> Duration {
+        match self.smoothed {
+            None => self.initial_rto,
+            Some(smoothed) => smoothed + (self.variation * 4).max(self.min_rto),
+        }
+        .max(self.min_rto)
+    }
+
+    /// SRTT.
+    #[inline]
+    pub(crate) fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// RTTVAR.
+    pub(crate) fn variation(&self) -> Option<Duration> {
+        self.smoothed.map(|_| self.variation)
+    }
+
+    /// Newest sample.
+    pub(crate) fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+
+    /// Smallest sample of the filter window.
+    #[inline]
+    pub(crate) fn min(&self) -> Option<Duration> {
+        self.min.get().map(Duration::from_nanos)
+    }
+}

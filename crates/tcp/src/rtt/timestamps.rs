@@ -1,0 +1,76 @@
+//! The timestamps option (RFC 7323): our clock, PAWS, and the value to echo.
+
+use tack_base::{Duration, Instant};
+use tack_wire::{SeqNum, Timestamps};
+
+/// One tick: RFC 7323 §5.4 wants between 1 ms and 1 s.
+const TICK: u64 = 1_000_000;
+/// TS.Recent is out of date after this long without a segment (RFC 7323 §5.5).
+const STALE_AFTER: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// State of the timestamps option of one connection.
+#[derive(Debug)]
+pub(crate) struct TimestampClock {
+    /// Random start per connection (RFC 7323 §7.1).
+    offset: u32,
+    agreed: bool,
+    recent: u32,
+    recent_at: Instant,
+}
+
+impl TimestampClock {
+    /// A clock that starts at `offset`.
+    pub(crate) fn new(offset: u32) -> Self {
+        Self { offset, agreed: false, recent: 0, recent_at: Instant::ZERO }
+    }
+
+    /// Both sides sent the option on their SYN.
+    pub(crate) fn agree(&mut self, now: Instant, first: Timestamps) {
+        self.agreed = true;
+        self.recent = first.value;
+        self.recent_at = now;
+    }
+
+    /// True when segments carry the option.
+    #[inline]
+    pub(crate) fn is_agreed(&self) -> bool {
+        self.agreed
+    }
+
+    /// TSval at `now`.
+    #[inline]
+    pub(crate) fn value(&self, now: Instant) -> u32 {
+        ((now.as_nanos() / TICK) as u32).wrapping_add(self.offset)
+    }
+
+    /// The option for a segment that leaves now.
+    #[inline]
+    pub(crate) fn option(&self, now: Instant) -> Option<Timestamps> {
+        self.agreed.then(|| Timestamps { value: self.value(now), echo: self.recent })
+    }
+
+    /// Protection against wrapped sequence numbers: true when the segment is too old (RFC 7323 §5.3 R1).
+    pub(crate) fn is_old(&self, now: Instant, timestamps: Timestamps) -> bool {
+        (timestamps.value.wrapping_sub(self.recent) as i32) < 0
+            && now.saturating_since(self.recent_at) < STALE_AFTER
+    }
+
+    /// Updates TS.Recent from a segment that covers the last acknowledgement sent (RFC 7323 §4.3 (2)).
+    pub(crate) fn accept(&mut self, now: Instant, timestamps: Timestamps, seq: SeqNum, last_ack_sent: SeqNum) {
+        if !seq.after(last_ack_sent) && timestamps.value.wrapping_sub(self.recent) as i32 >= 0 {
+            self.recent = timestamps.value;
+            self.recent_at = now;
+        }
+    }
+
+    /// Time since our tick `echo`, at the clock's resolution; `None` when it lies in the future (a peer that lies).
+    pub(crate) fn age(&self, now: Instant, echo: u32) -> Option<Duration> {
+        let ticks = self.value(now).wrapping_sub(echo);
+        (ticks < 1 << 31).then(|| Duration::from_nanos(u64::from(ticks) * TICK))
+    }
+
+    /// True when the echo names a moment before `instant`, at the clock's resolution (Eifel, RFC 3522).
+    pub(crate) fn is_before(&self, echo: u32, instant: Instant) -> bool {
+        (echo.wrapping_sub(self.value(instant)) as i32) < 0
+    }
+}

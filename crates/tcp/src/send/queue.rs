@@ -1,0 +1,83 @@
+//! Bytes the application wrote, kept until they are cumulatively acknowledged.
+
+use core::ops::Range;
+
+use crate::ring::Ring;
+
+/// The send buffer. Positions are sequence positions: SYN is 0, the first byte is 1.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    ring: Ring,
+    start: u64,
+    end: u64,
+    finished: bool,
+}
+
+impl SendQueue {
+    /// An empty queue.
+    pub(crate) fn new() -> Self {
+        Self { ring: Ring::default(), start: 1, end: 1, finished: false }
+    }
+
+    /// Takes as much of `data` as keeps the queue within `limit` bytes; returns how much that was.
+    pub(crate) fn push(&mut self, data: &[u8], limit: usize) -> usize {
+        let len = data.len().min(limit.saturating_sub(self.len()));
+        if len > 0 {
+            self.ring.reserve(self.start..self.end, self.len() + len);
+            self.ring.write(self.end, &data[..len]);
+            self.end += len as u64;
+        }
+        len
+    }
+
+    /// Marks the end of the stream: a FIN follows the last byte.
+    pub(crate) fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// True once [`SendQueue::finish`] was called.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Position after the last byte written: where the FIN goes.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Position after everything there is to send, the FIN included.
+    #[inline]
+    pub(crate) fn end_with_fin(&self) -> u64 {
+        self.end + u64::from(self.finished)
+    }
+
+    /// Forgets everything below `position`.
+    pub(crate) fn release_to(&mut self, position: u64) {
+        self.start = self.start.max(position.min(self.end));
+    }
+
+    /// Bytes held.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// The bytes of `range`, in at most two pieces.
+    #[inline]
+    pub(crate) fn slices(&self, range: Range<u64>) -> (&[u8], &[u8]) {
+        debug_assert!(self.start <= range.start && range.end <= self.end, "range is not in the queue");
+        self.ring.slices(range)
+    }
+
+    /// Bytes of heap held.
+    pub(crate) fn memory(&self) -> usize {
+        self.ring.capacity()
+    }
+
+    /// Drops everything: the connection is over.
+    pub(crate) fn clear(&mut self) {
+        self.start = self.end;
+        self.ring.clear();
+    }
+}

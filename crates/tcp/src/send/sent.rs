@@ -1,0 +1,509 @@
+//! What is in flight: one record a transmission, one a segment.
+//!
+//! Transmissions are numbered from zero, one number each time a segment leaves, retransmissions
+//! included. Two ordered views: by number (time order, which RACK walks) and by sequence position
+//! (which acknowledgements walk). Both only pop at the front and push at the back, so the steady
+//! state allocates nothing.
+
+use alloc::collections::VecDeque;
+use core::ops::Range;
+
+use tack_base::Instant;
+use tack_base::range_set::RangeSet;
+
+use crate::cc::SendToken;
+
+/// One transmission of one segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transmission {
+    /// Sequence positions it carried (FIN counts one).
+    pub(crate) start: u64,
+    /// Position after the last one.
+    pub(crate) end: u64,
+    /// When it left.
+    pub(crate) sent_at: Instant,
+    /// It repeated positions sent before.
+    pub(crate) retransmission: bool,
+    /// Rate sampling state at departure.
+    pub(crate) flight: FlightStart,
+    /// The controller's token.
+    pub(crate) token: SendToken,
+    /// Still the newest transmission of a segment that is neither delivered nor lost.
+    outstanding: bool,
+}
+
+impl Transmission {
+    /// Sequence positions carried.
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// State of the delivery-rate estimator when a transmission left (draft-ietf-ccwg-bbr §4.1.2.2, "P.*").
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlightStart {
+    /// Total delivered then.
+    pub(crate) delivered: u64,
+    /// When that total was reached.
+    pub(crate) delivered_at: Instant,
+    /// When the first transmission of the flight left.
+    pub(crate) first_sent_at: Instant,
+    /// Sending was application-limited then.
+    pub(crate) app_limited: bool,
+}
+
+/// Where a segment stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    InFlight,
+    Sacked,
+    /// Marked lost; its retransmission has not left.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SentSegment {
+    start: u64,
+    end: u64,
+    /// Number of its newest transmission.
+    latest: u64,
+    fate: Fate,
+    retransmitted: bool,
+    first_sent_at: Instant,
+}
+
+impl SentSegment {
+    fn len(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// A segment that an acknowledgement delivered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivered {
+    /// Number of its newest transmission.
+    pub(crate) number: u64,
+    /// Its newest transmission.
+    pub(crate) transmission: Transmission,
+    /// It was retransmitted at least once.
+    pub(crate) retransmitted: bool,
+    /// It had been marked lost and was not retransmitted since: an original arrived after all.
+    pub(crate) was_lost: bool,
+}
+
+/// The log of everything sent and not cumulatively acknowledged.
+#[derive(Debug)]
+pub(crate) struct SentLog {
+    transmissions: VecDeque<Transmission>,
+    first_number: u64,
+    /// No transmission below this number is outstanding.
+    first_outstanding: u64,
+    segments: VecDeque<SentSegment>,
+    sacked: RangeSet,
+    lost: RangeSet,
+    in_flight: u64,
+    sacked_bytes: u64,
+    sacked_segments: usize,
+    lost_bytes: u64,
+}
+
+impl SentLog {
+    /// An empty log.
+    pub(crate) fn new() -> Self {
+        Self {
+            transmissions: VecDeque::new(),
+            first_number: 0,
+            first_outstanding: 0,
+            segments: VecDeque::new(),
+            sacked: RangeSet::new(),
+            lost: RangeSet::new(),
+            in_flight: 0,
+            sacked_bytes: 0,
+            sacked_segments: 0,
+            lost_bytes: 0,
+        }
+    }
+
+    /// Bytes in flight: sent, not known delivered, not known lost (RFC 6675 "pipe").
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Bytes selectively acknowledged above the cumulative acknowledgement.
+    pub(crate) fn sacked_bytes(&self) -> u64 {
+        self.sacked_bytes
+    }
+
+    /// Segments selectively acknowledged above the cumulative acknowledgement.
+    pub(crate) fn sacked_segments(&self) -> usize {
+        self.sacked_segments
+    }
+
+    /// Bytes marked lost and not retransmitted yet.
+    #[inline]
+    pub(crate) fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
+    }
+
+    /// True when everything sent is cumulatively acknowledged.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Segments not cumulatively acknowledged.
+    pub(crate) fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Number that the next transmission gets.
+    #[inline]
+    pub(crate) fn next_number(&self) -> u64 {
+        self.first_number + self.transmissions.len() as u64
+    }
+
+    /// Position after the highest one selectively acknowledged.
+    pub(crate) fn highest_sacked(&self) -> Option<u64> {
+        self.sacked.last().map(|range| range.end)
+    }
+
+    /// Records a segment that left for the first time; `range` continues what was sent before.
+    pub(crate) fn push(&mut self, range: Range<u64>, now: Instant, flight: FlightStart, token: SendToken) {
+        debug_assert!(
+            self.segments.back().is_none_or(|last| last.end == range.start),
+            "new segments follow the last one"
+        );
+        self.segments.push_back(SentSegment {
+            start: range.start,
+            end: range.end,
+            latest: self.next_number(),
+            fate: Fate::InFlight,
+            retransmitted: false,
+            first_sent_at: now,
+        });
+        self.in_flight += range.end - range.start;
+        self.record(range, now, false, flight, token);
+    }
+
+    /// Records that the segment starting at `start` left again. It counts as in flight from now on.
+    pub(crate) fn push_retransmission(&mut self, start: u64, now: Instant, flight: FlightStart, token: SendToken) {
+        let number = self.next_number();
+        let Some(index) = self.index_at(start) else {
+            debug_assert!(false, "a retransmitted segment is in the log");
+            return;
+        };
+        let before = self.segments[index];
+        self.retire(before.latest);
+        match before.fate {
+            Fate::Lost => {
+                self.lost.remove(before.start..before.end);
+                self.lost_bytes -= before.len();
+                self.in_flight += before.len();
+            }
+            Fate::InFlight => {}
+            Fate::Sacked => {
+                debug_assert!(false, "a delivered segment is not retransmitted");
+                return;
+            }
+        }
+        let segment = &mut self.segments[index];
+        segment.fate = Fate::InFlight;
+        segment.retransmitted = true;
+        segment.latest = number;
+        self.record(before.start..before.end, now, true, flight, token);
+        self.trim();
+    }
+
+    fn record(&mut self, range: Range<u64>, now: Instant, retransmission: bool, flight: FlightStart, token: SendToken) {
+        self.transmissions.push_back(Transmission {
+            start: range.start,
+            end: range.end,
+            sent_at: now,
+            retransmission,
+            flight,
+            token,
+            outstanding: true,
+        });
+    }
+
+    /// Takes a cumulative acknowledgement up to `position`; `each` sees every segment that it newly
+    /// delivers. Returns how many positions it newly delivers.
+    pub(crate) fn acknowledge(&mut self, position: u64, mut each: impl FnMut(&Delivered)) -> u64 {
+        let mut newly = 0;
+        while let Some(&segment) = self.segments.front() {
+            if segment.start >= position {
+                break;
+            }
+            if segment.end > position {
+                // Acknowledged in part: a path or peer that cuts segments. The rest stays one segment.
+                let part = position - segment.start;
+                self.account_leave(segment.fate, part);
+                if segment.fate != Fate::Sacked {
+                    newly += part;
+                }
+                self.segments[0].start = position;
+                if let Some(transmission) = self.transmission_mut(segment.latest) {
+                    transmission.start = position;
+                }
+                break;
+            }
+            self.segments.pop_front();
+            self.account_leave(segment.fate, segment.len());
+            if segment.fate == Fate::Sacked {
+                self.sacked_segments -= 1;
+            } else {
+                newly += segment.len();
+                if let Some(delivered) = self.delivered(&segment) {
+                    each(&delivered);
+                }
+            }
+            self.retire(segment.latest);
+        }
+        self.sacked.remove_below(position);
+        self.lost.remove_below(position);
+        self.trim();
+        newly
+    }
+
+    /// Takes a selective acknowledgement of `range` (within what was sent); `each` sees every segment
+    /// that it newly delivers. Returns how many positions it newly delivers.
+    pub(crate) fn acknowledge_selectively(&mut self, range: Range<u64>, mut each: impl FnMut(&Delivered)) -> u64 {
+        // Only what this block adds needs a look: a block grows with each acknowledgement, and walking
+        // all of it every time would be quadratic.
+        let mut added: Option<Range<u64>> = None;
+        self.sacked.insert_with(range, |part| {
+            added = Some(added.take().map_or(part.clone(), |sofar| sofar.start..part.end));
+        });
+        let Some(added) = added else { return 0 };
+        let mut newly = 0;
+        let mut index = self.segments.partition_point(|segment| segment.end <= added.start);
+        while let Some(&segment) = self.segments.get(index) {
+            if segment.start >= added.end {
+                break;
+            }
+            if segment.fate != Fate::Sacked && self.sacked.contains(&(segment.start..segment.end)) {
+                self.account_leave(segment.fate, segment.len());
+                self.sacked_bytes += segment.len();
+                self.sacked_segments += 1;
+                newly += segment.len();
+                if let Some(delivered) = self.delivered(&segment) {
+                    each(&delivered);
+                }
+                self.retire(segment.latest);
+                self.segments[index].fate = Fate::Sacked;
+                self.lost.remove(segment.start..segment.end);
+            }
+            index += 1;
+        }
+        self.trim();
+        newly
+    }
+
+    /// Outstanding transmissions in time order, with their numbers.
+    #[inline]
+    pub(crate) fn outstanding(&self) -> impl Iterator<Item = (u64, &Transmission)> {
+        let skip = (self.first_outstanding - self.first_number) as usize;
+        self.transmissions
+            .range(skip..)
+            .zip(self.first_outstanding..)
+            .filter(|(transmission, _)| transmission.outstanding)
+            .map(|(transmission, number)| (number, transmission))
+    }
+
+    /// Marks the segment whose newest transmission is `number` lost. Returns its length, zero when it
+    /// is not in flight.
+    pub(crate) fn mark_lost(&mut self, number: u64) -> u64 {
+        let Some(transmission) = self.transmission_mut(number) else { return 0 };
+        if !transmission.outstanding {
+            return 0;
+        }
+        transmission.outstanding = false;
+        let start = transmission.start;
+        let Some(index) = self.index_at(start) else { return 0 };
+        let segment = &mut self.segments[index];
+        debug_assert_eq!(segment.fate, Fate::InFlight, "outstanding transmissions belong to segments in flight");
+        segment.fate = Fate::Lost;
+        let (range, len) = (segment.start..segment.end, segment.len());
+        self.in_flight -= len;
+        self.lost_bytes += len;
+        self.lost.insert(range);
+        self.trim();
+        len
+    }
+
+    /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in flight.
+    pub(crate) fn mark_front_lost(&mut self) -> u64 {
+        self.segments.front().map(|segment| segment.latest).map_or(0, |number| self.mark_lost(number))
+    }
+
+    /// Takes back that segments are lost (a spurious episode): they count as in flight again.
+    pub(crate) fn unmark_lost(&mut self) {
+        let Some(first) = self.lost.first() else { return };
+        let index = self.segments.partition_point(|segment| segment.end <= first.start);
+        for segment in self.segments.range_mut(index..) {
+            if segment.fate != Fate::Lost {
+                continue;
+            }
+            segment.fate = Fate::InFlight;
+            self.in_flight += segment.len();
+            self.lost_bytes -= segment.len();
+            if let Some(position) = segment.latest.checked_sub(self.first_number)
+                && let Some(transmission) = self.transmissions.get_mut(position as usize)
+            {
+                transmission.outstanding = true;
+                self.first_outstanding = self.first_outstanding.min(segment.latest);
+            }
+        }
+        self.lost.clear();
+    }
+
+    /// Forgets selective acknowledgements: the peer may have dropped what it reported (RFC 2018 §8).
+    /// What was reported counts as lost.
+    pub(crate) fn forget_sacked(&mut self) {
+        for segment in &mut self.segments {
+            if segment.fate == Fate::Sacked {
+                segment.fate = Fate::Lost;
+                self.sacked_bytes -= segment.len();
+                self.lost_bytes += segment.len();
+                self.lost.insert(segment.start..segment.end);
+            }
+        }
+        self.sacked_segments = 0;
+        self.sacked.clear();
+    }
+
+    /// True when the oldest unacknowledged segment was selectively acknowledged: the peer forgot it.
+    pub(crate) fn is_front_sacked(&self) -> bool {
+        self.segments.front().is_some_and(|segment| segment.fate == Fate::Sacked)
+    }
+
+    /// The lowest segment marked lost whose retransmission has not left.
+    #[inline]
+    pub(crate) fn first_lost(&self) -> Option<Range<u64>> {
+        let lost = self.lost.first()?;
+        let segment = &self.segments[self.index_at(lost.start)?];
+        Some(segment.start..segment.end)
+    }
+
+    /// The oldest unacknowledged segment.
+    pub(crate) fn front(&self) -> Option<Range<u64>> {
+        self.segments.front().map(|segment| segment.start..segment.end)
+    }
+
+    /// When the oldest unacknowledged segment first left.
+    pub(crate) fn front_first_sent_at(&self) -> Option<Instant> {
+        self.segments.front().map(|segment| segment.first_sent_at)
+    }
+
+    /// The highest segment that is neither delivered nor lost.
+    pub(crate) fn last_in_flight(&self) -> Option<Range<u64>> {
+        self.segments
+            .iter()
+            .rev()
+            .find(|segment| segment.fate == Fate::InFlight)
+            .map(|segment| segment.start..segment.end)
+    }
+
+    /// Cuts the lost segment at `start` after `len` positions: the path takes no longer ones.
+    pub(crate) fn split_lost(&mut self, start: u64, len: u64) {
+        let Some(index) = self.index_at(start) else { return };
+        let segment = self.segments[index];
+        if segment.len() <= len || segment.fate != Fate::Lost {
+            return;
+        }
+        // The second part has no transmission of its own any more: give it a settled one.
+        let middle = segment.start + len;
+        let number = self.next_number();
+        let copy = self.transmission_mut(segment.latest).map(|transmission| {
+            let copy = Transmission { start: middle, ..*transmission };
+            transmission.end = middle;
+            copy
+        });
+        let Some(copy) = copy else { return };
+        self.transmissions.push_back(copy);
+        self.segments[index].end = middle;
+        self.segments.insert(index + 1, SentSegment { start: middle, latest: number, ..segment });
+    }
+
+    /// The sums that must agree with the records.
+    ///
+    /// # Errors
+    /// Names the first that does not.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let sum = |fate| self.segments.iter().filter(|s| s.fate == fate).map(SentSegment::len).sum::<u64>();
+        if sum(Fate::InFlight) != self.in_flight {
+            return Err("bytes in flight differ from the log's sum");
+        }
+        if sum(Fate::Sacked) != self.sacked_bytes {
+            return Err("selectively acknowledged bytes differ from the log's sum");
+        }
+        if sum(Fate::Lost) != self.lost_bytes || self.lost.positions() != self.lost_bytes {
+            return Err("lost bytes differ from the log's sum");
+        }
+        let outstanding: u64 = self.outstanding().map(|(_, transmission)| transmission.len()).sum();
+        if outstanding != self.in_flight {
+            return Err("outstanding transmissions differ from bytes in flight");
+        }
+        Ok(())
+    }
+
+    fn account_leave(&mut self, fate: Fate, len: u64) {
+        match fate {
+            Fate::InFlight => self.in_flight -= len,
+            Fate::Sacked => self.sacked_bytes -= len,
+            Fate::Lost => self.lost_bytes -= len,
+        }
+    }
+
+    fn delivered(&self, segment: &SentSegment) -> Option<Delivered> {
+        let index = segment.latest.checked_sub(self.first_number)?;
+        let transmission = *self.transmissions.get(index as usize)?;
+        Some(Delivered {
+            number: segment.latest,
+            transmission,
+            retransmitted: segment.retransmitted,
+            was_lost: segment.fate == Fate::Lost,
+        })
+    }
+
+    fn transmission_mut(&mut self, number: u64) -> Option<&mut Transmission> {
+        let index = number.checked_sub(self.first_number)?;
+        self.transmissions.get_mut(index as usize)
+    }
+
+    fn retire(&mut self, number: u64) {
+        if let Some(transmission) = self.transmission_mut(number) {
+            transmission.outstanding = false;
+        }
+    }
+
+    /// Drops settled transmissions from the front of the time view, except those that a lost segment
+    /// still names: it may yet be delivered.
+    fn trim(&mut self) {
+        while let Some(transmission) =
+            self.transmissions.get((self.first_outstanding - self.first_number) as usize)
+            && !transmission.outstanding
+        {
+            self.first_outstanding += 1;
+        }
+        while self.first_number < self.first_outstanding {
+            let front = self.transmissions[0];
+            if !self.lost.is_empty()
+                && let Some(index) = self.index_at(front.start)
+                && self.segments[index].latest == self.first_number
+                && self.segments[index].fate == Fate::Lost
+            {
+                break;
+            }
+            self.transmissions.pop_front();
+            self.first_number += 1;
+        }
+    }
+
+    fn index_at(&self, position: u64) -> Option<usize> {
+        let index = self.segments.partition_point(|segment| segment.end <= position);
+        self.segments.get(index).filter(|segment| segment.start <= position).map(|_| index)
+    }
+}
