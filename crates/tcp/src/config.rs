@@ -65,7 +65,11 @@ pub struct KeepAlive {
 
 impl Default for KeepAlive {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
+        Self {
+            idle: Duration::from_secs(7200),
+            interval: Duration::from_secs(75),
+            probes: 9,
+        }
     }
 }
 
@@ -84,7 +88,11 @@ pub struct Carrier {
 
 impl Default for Carrier {
     fn default() -> Self {
-        Self { timer_granularity: Duration::ZERO, max_batch: 1, overhead: 20 }
+        Self {
+            timer_granularity: Duration::ZERO,
+            max_batch: 1,
+            overhead: 20,
+        }
     }
 }
 

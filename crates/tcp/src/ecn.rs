@@ -20,16 +20,14 @@ impl EcnState {
         self.agreed = true;
     }
 
-    /// True when ECN is in use.
-    #[inline]
-    pub(crate) fn is_agreed(&self) -> bool {
-        self.agreed
-    }
-
     /// Codepoint for a segment: new data only, never retransmissions or pure ACKs (§6.1.4, §6.1.5).
     #[inline]
     pub(crate) fn codepoint(&self, new_data: bool) -> Ecn {
-        if self.agreed && new_data { Ecn::Ect0 } else { Ecn::NotEct }
+        if self.agreed && new_data {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
     }
 
     /// A segment arrived. True when the echo begins: the peer should hear of it at once.

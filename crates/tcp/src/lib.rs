@@ -22,7 +22,16 @@ pub mod ack;
 pub mod cc;
 pub mod config;
 pub mod connection;
+mod ecn;
 pub mod endpoint;
+mod mtu;
+mod pacing;
+mod rate;
+mod recovery;
+mod recv;
+mod ring;
+mod rtt;
+mod send;
 pub mod stats;
 pub mod transmit;
 
@@ -30,6 +39,8 @@ pub use ack::AckKind;
 pub use cc::Algorithm;
 pub use config::Config;
 pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
-pub use endpoint::{ConnectError, ConnectionId, Endpoint, EndpointConfig, EndpointStats, ListenError};
+pub use endpoint::{
+    ConnectError, ConnectionId, Endpoint, EndpointConfig, EndpointStats, ListenError,
+};
 pub use stats::Stats;
 pub use transmit::{Batch, Transmit};

@@ -23,7 +23,11 @@ pub(crate) struct PathMtu {
 impl PathMtu {
     /// At most `mss`; `overhead` bytes of headers lie below TCP.
     pub(crate) fn new(mss: u16, overhead: u16) -> Self {
-        Self { cap: mss.max(MIN_MSS), overhead, timeouts: 0 }
+        Self {
+            cap: mss.max(MIN_MSS),
+            overhead,
+            timeouts: 0,
+        }
     }
 
     /// Current segment size, before options.
@@ -44,7 +48,9 @@ impl PathMtu {
 
     /// A segment of `len` bytes timed out. True when that lowers the segment size.
     pub(crate) fn on_timeout(&mut self, len: u64) -> bool {
-        let Some(fallback) = FALLBACKS.into_iter().find(|fallback| *fallback < self.cap) else { return false };
+        let Some(fallback) = FALLBACKS.into_iter().find(|fallback| *fallback < self.cap) else {
+            return false;
+        };
         if len <= u64::from(fallback) {
             self.timeouts = 0;
             return false;

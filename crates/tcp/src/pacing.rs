@@ -28,7 +28,12 @@ pub(crate) struct Pacer {
 impl Pacer {
     /// A pacer for `carrier` that does not limit yet.
     pub(crate) fn new(carrier: Carrier) -> Self {
-        Self { rate: None, next: Instant::ZERO, quantum_left: 0, carrier }
+        Self {
+            rate: None,
+            next: Instant::ZERO,
+            quantum_left: 0,
+            carrier,
+        }
     }
 
     /// The rate from now on; `None` does not limit.
@@ -45,12 +50,15 @@ impl Pacer {
     /// Bytes that leave together: clamp(rate × interval, one segment, one batch).
     #[inline]
     pub(crate) fn quantum(&self, mss: u64) -> u64 {
-        let Some(rate) = self.rate else { return mss * self.carrier.max_batch as u64 };
+        let Some(rate) = self.rate else {
+            return mss * self.carrier.max_batch as u64;
+        };
         if self.carrier.max_batch <= 1 {
             return mss;
         }
         let interval = self.carrier.timer_granularity.max(QUANTUM_INTERVAL);
-        rate.bytes_in(interval).clamp(mss, mss * self.carrier.max_batch as u64)
+        rate.bytes_in(interval)
+            .clamp(mss, mss * self.carrier.max_batch as u64)
     }
 
     /// When the next segment may leave; `None` when it may leave now.
@@ -66,8 +74,14 @@ impl Pacer {
         if self.quantum_left == 0 || self.next <= now {
             self.quantum_left = self.quantum(mss);
             // Timers are late now and then: the time lost is made up for, at most one quantum of it.
-            let credit = rate.time_for(self.quantum_left).max(self.carrier.timer_granularity);
-            let earliest = if self.carrier.max_batch <= 1 { now } else { now - credit };
+            let credit = rate
+                .time_for(self.quantum_left)
+                .max(self.carrier.timer_granularity);
+            let earliest = if self.carrier.max_batch <= 1 {
+                now
+            } else {
+                now - credit
+            };
             self.next = self.next.max(earliest);
         }
         self.quantum_left = self.quantum_left.saturating_sub(len);
@@ -75,11 +89,6 @@ impl Pacer {
             self.quantum_left = 0;
         }
         self.next += rate.time_for(len);
-    }
-
-    /// Sending paused (idle, or the window closed): what is left of a quantum lapses.
-    pub(crate) fn on_pause(&mut self) {
-        self.quantum_left = 0;
     }
 }
 
@@ -99,14 +108,21 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(pacer.blocked_until(now), None);
             pacer.on_send(now, 1000, 1000);
-            assert_eq!(pacer.blocked_until(now), Some(now + Duration::from_millis(1)));
+            assert_eq!(
+                pacer.blocked_until(now),
+                Some(now + Duration::from_millis(1))
+            );
             now += Duration::from_millis(1);
         }
     }
 
     #[test]
     fn coarse_carriers_send_quanta_at_the_same_average() {
-        let carrier = Carrier { timer_granularity: Duration::from_millis(1), max_batch: 64, overhead: 28 };
+        let carrier = Carrier {
+            timer_granularity: Duration::from_millis(1),
+            max_batch: 64,
+            overhead: 28,
+        };
         let mut pacer = Pacer::new(carrier);
         pacer.set_rate(mbps(80));
         let mut now = Instant::from_millis(1);

@@ -21,7 +21,11 @@ impl<'a> Batch<'a> {
     /// A batch of at most `max_segments` segments (at least one) appended to `buf`, with `prefix`
     /// free bytes before each.
     pub fn new(buf: &'a mut Vec<u8>, prefix: usize, max_segments: usize) -> Self {
-        Self { buf, prefix, max_segments: max_segments.max(1) }
+        Self {
+            buf,
+            prefix,
+            max_segments: max_segments.max(1),
+        }
     }
 }
 

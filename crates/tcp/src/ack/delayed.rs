@@ -4,19 +4,28 @@
 
 use core::time::Duration;
 
-use super::policy::{AckContract, AckDecision, AckPolicy, AckReason, DataArrival, LossDetectedBy, Place};
+use tack_base::Instant;
+
+use super::policy::{
+    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, LossDetectedBy, Place,
+};
 
 /// The delayed policy.
 #[derive(Debug)]
 pub(crate) struct DelayedAck {
     segments: u8,
     timer: Duration,
+    /// The timer runs for data not acknowledged yet.
+    waiting: bool,
 }
 
 impl DelayedAck {
     /// One acknowledgement every `segments` full-sized segments, or `timer` after the first of them.
     pub(crate) fn new(segments: u8, timer: Duration) -> Self {
-        Self { segments: segments.max(1), timer }
+        Self {
+            segments: segments.max(1),
+            timer,
+        }
     }
 }
 
@@ -40,6 +49,15 @@ impl AckPolicy for DelayedAck {
         if arrival.unacknowledged >= u64::from(self.segments) * arrival.peer_mss {
             return AckDecision::Now(AckReason::Threshold);
         }
+        if self.waiting {
+            return AckDecision::Nothing;
+        }
+        self.waiting = true;
         AckDecision::Delayed(arrival.now + self.timer)
+    }
+
+    fn on_ack_sent(&mut self, now: Instant) {
+        let _ = now;
+        self.waiting = false;
     }
 }

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use super::policy::{AckContract, AckDecision, AckPolicy, AckReason, DataArrival, LossDetectedBy, Place};
+use super::policy::{
+    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, LossDetectedBy, Place,
+};
 
 /// The per-packet policy.
 #[derive(Debug)]
@@ -10,10 +12,18 @@ pub(crate) struct Every;
 
 impl AckPolicy for Every {
     fn contract(&self) -> AckContract {
-        AckContract { max_delay: Duration::ZERO, max_segments: 1, loss_detected_by: LossDetectedBy::Sender }
+        AckContract {
+            max_delay: Duration::ZERO,
+            max_segments: 1,
+            loss_detected_by: LossDetectedBy::Sender,
+        }
     }
 
     fn on_data(&mut self, arrival: &DataArrival) -> AckDecision {
-        AckDecision::Now(if arrival.place == Place::InOrder { AckReason::Threshold } else { AckReason::Loss })
+        AckDecision::Now(if arrival.place == Place::InOrder {
+            AckReason::Threshold
+        } else {
+            AckReason::Loss
+        })
     }
 }

@@ -23,8 +23,6 @@ pub(crate) enum Place {
 pub(crate) struct DataArrival {
     /// When it is processed.
     pub(crate) now: Instant,
-    /// Payload bytes.
-    pub(crate) len: u64,
     /// Where it fell.
     pub(crate) place: Place,
     /// The FIN came with it.
@@ -79,6 +77,15 @@ pub(crate) struct AckContract {
     pub(crate) max_segments: u32,
     /// Who detects loss.
     pub(crate) loss_detected_by: LossDetectedBy,
+}
+
+impl AckContract {
+    /// What a peer of unknown policy is held to: RFC 9293 §3.8.6.3, with the 200 ms that RFC 8985 §7.2 reckons with.
+    pub(crate) const LEGACY: Self = Self {
+        max_delay: Duration::from_millis(200),
+        max_segments: 2,
+        loss_detected_by: LossDetectedBy::Sender,
+    };
 }
 
 /// Decides when to acknowledge.

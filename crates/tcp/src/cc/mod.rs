@@ -290,6 +290,11 @@ pub trait CongestionController: fmt::Debug + Send {
         RecoveryShaping::Prr
     }
 
+    /// It answers congestion marks: without that, packets must not say that they may be marked (RFC 3168 §6.1.2).
+    fn responds_to_ecn(&self) -> bool {
+        true
+    }
+
     /// State for traces.
     fn metrics(&self) -> Metrics;
 }

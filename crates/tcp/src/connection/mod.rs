@@ -1,202 +1,478 @@
-//! One TCP connection.
+//! One TCP connection: owns the rooms, exposes the verbs. The algorithms live in the rooms.
+
+mod acknowledge;
+mod application;
+mod close;
+mod events;
+mod handshake;
+mod input;
+mod limits;
+mod output;
+mod state;
+mod timers;
 
 use core::time::Duration;
 
+use alloc::boxed::Box;
+
 use tack_base::Instant;
+use tack_base::timers::Timers;
 use tack_wire::{Ecn, Segment, SeqNum};
 
+use crate::ack::policy::{AckContract, AckPolicy, AckReason};
+use crate::cc::{self, Cause, CongestionController};
 use crate::config::Config;
+use crate::ecn::EcnState;
+use crate::mtu::PathMtu;
+use crate::pacing::Pacer;
+use crate::rate::sender::RateEstimator;
+use crate::recovery::dup_acks::DupAcks;
+use crate::recovery::frto::Frto;
+use crate::recovery::prr::Prr;
+use crate::recovery::rack::Rack;
+use crate::recovery::tlp::TailLossProbe;
+use crate::recovery::undo::Undo;
+use crate::recovery::{DetectionContext, LossDetector, Phase};
+use crate::recv::duplicates::Reports;
+use crate::recv::reassembly::Reassembly;
+use crate::recv::window::ReceiveWindow;
+use crate::rtt::estimator::RttEstimator;
+use crate::rtt::timestamps::TimestampClock;
+use crate::send::queue::SendQueue;
+use crate::send::sent::SentLog;
+use crate::send::window::SendWindow;
 use crate::stats::Stats;
-use crate::transmit::{Batch, Transmit};
 
-/// Connection states (RFC 9293 §3.3.2). LISTEN lives in the endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum State {
-    /// No connection.
-    Closed,
-    /// Our SYN is out.
-    SynSent,
-    /// A SYN came, ours is out, its acknowledgement is awaited.
-    SynReceived,
-    /// Data flows both ways.
-    Established,
-    /// Our FIN is out, not acknowledged.
-    FinWait1,
-    /// Our FIN is acknowledged, the peer's is awaited.
-    FinWait2,
-    /// The peer's FIN came, ours is still to be sent.
-    CloseWait,
-    /// Both FINs crossed, ours is not acknowledged.
-    Closing,
-    /// The peer's FIN came first, ours awaits its acknowledgement.
-    LastAck,
-    /// Both sides are done; late segments die here.
-    TimeWait,
-}
+pub use application::{ReadError, WriteError};
+pub use close::CloseReason;
+pub use events::Event;
+pub use state::State;
 
-/// Something the application may want to know.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// The handshake is complete.
-    Connected,
-    /// Bytes (or the end of the stream) can be read. Told when that becomes true.
-    Readable,
-    /// Bytes can be written again after a write took less than was offered.
-    Writable,
-    /// Everything written before `finish`, and the FIN, was acknowledged.
-    Finished,
-    /// The connection ended. The last event.
-    Closed(CloseReason),
-}
-
-/// How a connection ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum CloseReason {
-    /// Both streams ended and were acknowledged.
-    Graceful,
-    /// The peer reset it.
-    Reset,
-    /// The peer answered the SYN with a reset.
-    Refused,
-    /// No acknowledgement within the user timeout, the SYN retries, or the keep-alive probes.
-    TimedOut,
-    /// This side aborted it.
-    Aborted,
-}
-
-/// Why bytes cannot be written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum WriteError {
-    /// The send buffer is full, or the handshake is not complete; [`Event::Writable`] will tell.
-    #[error("the send buffer is full")]
-    Blocked,
-    /// `finish` was called: no more bytes can follow.
-    #[error("the sending side is finished")]
-    Finished,
-    /// The connection ended.
-    #[error("the connection ended: {0:?}")]
-    Closed(CloseReason),
-}
-
-/// Why bytes cannot be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ReadError {
-    /// Nothing here yet; [`Event::Readable`] will tell.
-    #[error("nothing to read yet")]
-    Blocked,
-    /// The connection ended before the peer's FIN.
-    #[error("the connection ended: {0:?}")]
-    Closed(CloseReason),
-}
+use close::ReplyLimit;
+use events::Events;
+use handshake::Handshake;
+use limits::Limits;
+use timers::{TIMERS, Timer};
 
 /// One TCP connection: a state machine without clock or socket.
+///
+/// Feed it with [`Connection::handle_segment`] and [`Connection::handle_timeout`], use it with
+/// [`Connection::write`], [`Connection::read`] and [`Connection::finish`]; after each of them drain
+/// [`Connection::poll_transmit`], then [`Connection::poll_event`], then arm a timer for
+/// [`Connection::poll_timeout`].
+///
+/// Inside, streams are counted in 64-bit positions: SYN is position 0, the first byte position 1.
 #[derive(Debug)]
-pub struct Connection {}
+pub struct Connection {
+    config: Config,
+    local_port: u16,
+    remote_port: u16,
+    state: State,
+    handshake: Handshake,
+    /// Our initial sequence number: position zero of what we send.
+    iss: SeqNum,
+    /// The peer's: position zero of what we receive.
+    irs: SeqNum,
+    seed: u64,
 
-#[allow(unused_variables, missing_docs, reason = "being written")]
+    // What we send.
+    queue: SendQueue,
+    log: SentLog,
+    snd_una: u64,
+    snd_nxt: u64,
+    /// A window probe went out with the octet below this position.
+    probed: u64,
+    window: SendWindow,
+    mtu: PathMtu,
+    cc: Box<dyn CongestionController>,
+    pacer: Pacer,
+    rate: RateEstimator,
+    rtt: RttEstimator,
+    timestamps: TimestampClock,
+    ecn: EcnState,
+    last_sent_at: Instant,
+    /// The congestion window limits until this position is acknowledged.
+    cwnd_limited_until: u64,
+
+    // Loss recovery.
+    phase: Phase,
+    episode_cause: Cause,
+    detector: Box<dyn LossDetector>,
+    dup_acks: DupAcks,
+    prr: Option<Prr>,
+    tlp: TailLossProbe,
+    undo: Undo,
+    frto: Frto,
+    total_lost: u64,
+    /// The next retransmission leaves whatever the congestion window says.
+    force_retransmission: bool,
+    probe_due: bool,
+    window_probe_due: bool,
+    keep_alive_due: bool,
+    persist_backoff: u32,
+    keep_alive_probes: u32,
+
+    // What we receive.
+    reassembly: Reassembly,
+    receive_window: ReceiveWindow,
+    reports: Reports,
+    /// Position of the peer's FIN once known.
+    peer_fin: Option<u64>,
+    /// The FIN was reached in order.
+    fin_received: bool,
+    /// The application still reads.
+    reading: bool,
+    receive_rtt: Option<Duration>,
+    peer_mss: u64,
+    peer_short_run: u8,
+    last_echo: u32,
+    last_heard: Instant,
+
+    // Acknowledging.
+    policy: Box<dyn AckPolicy>,
+    peer_contract: AckContract,
+    ack_pending: Option<AckReason>,
+    last_ack_sent: u64,
+
+    // The connection as a whole.
+    timers: Timers<Timer, TIMERS>,
+    events: Events,
+    write_blocked: bool,
+    reply_limit: ReplyLimit,
+    /// A reset has to leave, with this sequence number.
+    reset_due: Option<SeqNum>,
+    reset_acks: bool,
+    close_reason: Option<CloseReason>,
+    counters: Stats,
+    limits: Limits,
+}
+
 impl Connection {
-    /// Opens a connection actively: a SYN will leave at the next `poll_transmit`.
-    pub fn connect(config: &Config, local_port: u16, remote_port: u16, iss: SeqNum, seed: u64, now: Instant) -> Self {
-        unimplemented!()
+    /// Opens a connection actively: a SYN will leave at the next [`Connection::poll_transmit`].
+    ///
+    /// `iss` is the initial sequence number (RFC 6528), `seed` feeds the connection's own random choices.
+    pub fn connect(
+        config: &Config,
+        local_port: u16,
+        remote_port: u16,
+        iss: SeqNum,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        let mut connection = Self::new(config, local_port, remote_port, iss, seed, now);
+        connection.state = State::SynSent;
+        connection.handshake.pending = true;
+        connection
     }
+
     /// Answers a SYN that arrived for a listener: a SYN-ACK will leave.
-    pub fn accept(config: &Config, syn: &Segment<'_>, ecn: Ecn, iss: SeqNum, seed: u64, now: Instant) -> Self {
-        unimplemented!()
+    pub fn accept(
+        config: &Config,
+        syn: &Segment<'_>,
+        ecn: Ecn,
+        iss: SeqNum,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        let mut connection = Self::new(
+            config,
+            syn.header.dst_port,
+            syn.header.src_port,
+            iss,
+            seed,
+            now,
+        );
+        let _ = ecn;
+        connection.state = State::SynReceived;
+        connection.handshake.passive = true;
+        connection.handshake.pending = true;
+        connection.learn_from_syn(now, syn);
+        connection
+            .window
+            .update(syn.header.seq, 0, syn.header.window, true);
+        connection
     }
-    /// A segment for this connection arrived at `arrived` (a kernel timestamp, say) and is processed `now`.
-    pub fn handle_segment(&mut self, now: Instant, arrived: Instant, segment: &Segment<'_>, ecn: Ecn) {
-        unimplemented!()
+
+    fn new(
+        config: &Config,
+        local_port: u16,
+        remote_port: u16,
+        iss: SeqNum,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        let mtu = PathMtu::new(config.mss, config.carrier.overhead);
+        let mss = u64::from(mtu.mss());
+        let init = cc::Init {
+            now,
+            mss,
+            initial_window: mss * u64::from(config.initial_window_segments.max(1)),
+            rtt: None,
+            seed,
+        };
+        Self {
+            local_port,
+            remote_port,
+            state: State::Closed,
+            handshake: Handshake::default(),
+            iss,
+            irs: SeqNum(0),
+            seed,
+            queue: SendQueue::new(),
+            log: SentLog::new(),
+            snd_una: 0,
+            snd_nxt: 1,
+            probed: 1,
+            window: SendWindow::new(),
+            mtu,
+            cc: config.congestion.build(&init),
+            pacer: Pacer::new(config.carrier),
+            rate: RateEstimator::new(now),
+            rtt: RttEstimator::new(config.initial_rto, config.min_rto, config.max_rto),
+            timestamps: TimestampClock::new((seed >> 32) as u32),
+            ecn: EcnState::default(),
+            last_sent_at: now,
+            cwnd_limited_until: 0,
+            phase: Phase::Open,
+            episode_cause: Cause::Loss,
+            detector: Box::new(Rack::new()),
+            dup_acks: DupAcks::default(),
+            prr: None,
+            tlp: TailLossProbe::default(),
+            undo: Undo::default(),
+            frto: Frto::default(),
+            total_lost: 0,
+            force_retransmission: false,
+            probe_due: false,
+            window_probe_due: false,
+            keep_alive_due: false,
+            persist_backoff: 0,
+            keep_alive_probes: 0,
+            reassembly: Reassembly::new(),
+            receive_window: ReceiveWindow::new(config.receive_buffer, now),
+            reports: Reports::default(),
+            peer_fin: None,
+            fin_received: false,
+            reading: true,
+            receive_rtt: None,
+            peer_mss: u64::from(config.mss).min(536),
+            peer_short_run: 0,
+            last_echo: 0,
+            last_heard: now,
+            policy: config.ack.build(),
+            peer_contract: AckContract::LEGACY,
+            ack_pending: None,
+            last_ack_sent: 0,
+            timers: Timers::default(),
+            events: Events::default(),
+            write_blocked: false,
+            reply_limit: ReplyLimit::default(),
+            reset_due: None,
+            reset_acks: false,
+            close_reason: None,
+            counters: Stats::default(),
+            limits: Limits::new(now),
+            config: config.clone(),
+        }
     }
-    /// Runs every timer whose deadline is not after `now`.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        unimplemented!()
-    }
+
     /// The path reported (ICMP "packet too big") that IP packets longer than `mtu` bytes do not fit.
     pub fn handle_path_mtu(&mut self, now: Instant, mtu: u16) {
-        unimplemented!()
+        if self.mtu.on_path_mtu(mtu) {
+            self.on_segment_size_changed();
+            // What was too long is lost for certain; what fits will be found out by the usual means.
+            if self
+                .log
+                .front()
+                .is_some_and(|front| front.end - front.start > u64::from(self.mtu.mss()))
+            {
+                self.timers.set(Timer::Retransmit, now);
+            }
+        }
     }
-    /// Writes the next segments to leave into `batch`, if there are any. Call until it says `None`.
-    pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Transmit> {
-        unimplemented!()
-    }
+
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<Event> {
-        unimplemented!()
+        self.events.take()
     }
-    /// When to call next: `handle_timeout`, then `poll_transmit` (a pacing deadline counts too).
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        unimplemented!()
-    }
-    /// Queues bytes; returns how many were taken (at least one).
-    pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, WriteError> {
-        unimplemented!()
-    }
-    /// Moves received bytes into `buf`; `Ok(0)` is the end of the peer's stream.
-    pub fn read(&mut self, now: Instant, buf: &mut [u8]) -> Result<usize, ReadError> {
-        unimplemented!()
-    }
-    /// The readable bytes in place, in at most two slices; pair with [`Connection::consume`].
-    pub fn peek(&self) -> (&[u8], &[u8]) {
-        unimplemented!()
-    }
-    /// Drops `len` bytes (not more than [`Connection::peek`] showed) from the front of what can be read.
-    pub fn consume(&mut self, now: Instant, len: usize) {
-        unimplemented!()
-    }
-    /// Bytes that can be read now.
-    pub fn readable(&self) -> usize {
-        unimplemented!()
-    }
-    /// True when the peer's stream ended and all of it was read.
-    pub fn is_read_finished(&self) -> bool {
-        unimplemented!()
-    }
-    /// Free space of the send buffer, bytes.
-    pub fn writable(&self) -> usize {
-        unimplemented!()
-    }
-    /// Ends our stream: a FIN follows what was written. Reading goes on (half-close). Idempotent.
-    pub fn finish(&mut self, now: Instant) {
-        unimplemented!()
-    }
-    /// The application will not read any more: data that still arrives is answered with a reset (RFC 9293 §3.6.1).
-    pub fn stop_reading(&mut self, now: Instant) {
-        unimplemented!()
-    }
-    /// Ends the connection with a reset.
-    pub fn abort(&mut self, now: Instant) {
-        unimplemented!()
-    }
-    pub fn state(&self) -> State {
-        unimplemented!()
-    }
-    /// How the connection ended, once it has.
-    pub fn close_reason(&self) -> Option<CloseReason> {
-        unimplemented!()
-    }
-    /// Counters and estimates.
-    pub fn stats(&self, now: Instant) -> Stats {
-        unimplemented!()
-    }
-    /// Bytes received above a hole: here, but not yet deliverable.
-    pub fn blocked_bytes(&self) -> u64 {
-        unimplemented!()
-    }
-    /// Bytes of heap that this connection's buffers hold.
-    pub fn buffer_memory(&self) -> usize {
-        unimplemented!()
-    }
-    /// Smallest and latest RTT, for reports.
-    pub fn min_rtt(&self) -> Option<Duration> {
-        unimplemented!()
-    }
+
     /// True when [`Connection::poll_event`] has something to say.
     pub fn has_events(&self) -> bool {
-        unimplemented!()
+        !self.events.is_empty()
     }
-    /// May this SYN open a new incarnation of the connection, which is in TIME-WAIT (RFC 9293 §3.10.7.4, RFC 6191)? If so,
-    /// the initial sequence number of the new incarnation must not come before the one returned.
-    pub fn reopen(&self, syn: &Segment<'_>) -> Option<SeqNum> {
-        unimplemented!()
+
+    /// When to call next: [`Connection::handle_timeout`], then [`Connection::poll_transmit`] (pacing counts too).
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// State of RFC 9293 §3.3.2.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// How the connection ended, once it has.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.close_reason
+    }
+
+    /// TCP port of this side.
+    pub fn local_port(&self) -> u16 {
+        self.local_port
+    }
+
+    /// TCP port of the peer.
+    pub fn remote_port(&self) -> u16 {
+        self.remote_port
+    }
+
+    /// What this side's acknowledgement policy promises, as (longest delay, most full-sized segments).
+    pub fn ack_contract(&self) -> (Duration, u32) {
+        let contract = self.policy.contract();
+        (contract.max_delay, contract.max_segments)
+    }
+
+    /// What the congestion controller shows to traces.
+    pub fn congestion_metrics(&self) -> cc::Metrics {
+        self.cc.metrics()
+    }
+
+    /// Pacing rate in force; `None` when nothing limits.
+    pub fn pacing_rate(&self) -> Option<tack_base::Rate> {
+        self.pacer.rate()
+    }
+
+    /// RCV.NXT as a position, the FIN included once it was reached.
+    #[inline]
+    fn rcv_nxt(&self) -> u64 {
+        self.reassembly.next() + u64::from(self.fin_received)
+    }
+
+    /// Bytes in flight, duplicates of a peer without SACK taken off.
+    #[inline]
+    fn bytes_in_flight(&self) -> u64 {
+        let in_flight = self.log.in_flight();
+        if self.handshake.sack {
+            return in_flight;
+        }
+        in_flight - self.dup_acks.departed(self.mtu.mss().into(), in_flight)
+    }
+
+    fn detection_context(&self, now: Instant) -> DetectionContext {
+        DetectionContext {
+            now,
+            min_rtt: self.rtt.min(),
+            smoothed_rtt: self.rtt.smoothed(),
+            in_recovery: self.phase != Phase::Open,
+        }
+    }
+
+    /// Options on every data segment, bytes.
+    #[inline]
+    fn data_options_len(&self) -> u64 {
+        if self.timestamps.is_agreed() { 12 } else { 0 }
+    }
+
+    /// Largest payload of a data segment now.
+    #[inline]
+    fn max_payload(&self) -> u64 {
+        u64::from(self.mtu.mss()) - self.data_options_len()
+    }
+
+    fn on_segment_size_changed(&mut self) {
+        let mss = self.max_payload();
+        self.cc.on_mss(mss);
+    }
+
+    /// Takes pacing rate and window from the controller to the pacer.
+    fn update_pacing(&mut self) {
+        let rate = self.cc.pacing_rate().or_else(|| {
+            let smoothed = self.rtt.smoothed()?;
+            Some(
+                tack_base::Rate::from_bytes_over(self.cc.cwnd(), smoothed)
+                    .scale(self.cc.pacing_gain()),
+            )
+        });
+        self.pacer.set_rate(rate);
+    }
+
+    /// An acknowledgement has to leave with the next output. The strongest reason stays.
+    fn acknowledge_now(&mut self, reason: AckReason) {
+        if self.ack_pending != Some(AckReason::Loss) {
+            self.ack_pending = Some(reason);
+        }
+    }
+
+    /// Counters and estimates.
+    pub fn stats(&self, now: Instant) -> Stats {
+        let mut stats = self.counters.clone();
+        stats.min_rtt = self.rtt.min();
+        stats.srtt = self.rtt.smoothed();
+        stats.rttvar = self.rtt.variation();
+        stats.rto = self.rtt.rto();
+        stats.cwnd = self.cc.cwnd();
+        stats.ssthresh = self.cc.ssthresh();
+        stats.bytes_in_flight = self.bytes_in_flight();
+        stats.snd_wnd = self.window.size();
+        stats.receive_buffer = self.receive_window.buffer();
+        stats.mss = self.max_payload() as u16;
+        stats.bytes_acked = self.snd_una.min(self.queue.end()).saturating_sub(1);
+        stats.bytes_read = self.reassembly.read_position() - 1;
+        self.limits.report(now, &mut stats);
+        stats
+    }
+
+    /// Bytes received above a hole: here, but not yet deliverable.
+    pub fn blocked_bytes(&self) -> u64 {
+        self.reassembly.blocked()
+    }
+
+    /// Bytes of heap that this connection's buffers hold.
+    pub fn buffer_memory(&self) -> usize {
+        self.queue.memory() + self.reassembly.memory()
+    }
+
+    /// Smallest RTT seen.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.rtt.min()
+    }
+
+    /// What must hold between any two calls.
+    ///
+    /// # Errors
+    /// Names the invariant that is broken.
+    pub fn check_invariants(&self) -> Result<(), &'static str> {
+        self.log.check()?;
+        if self.snd_una > self.snd_nxt {
+            return Err("SND.UNA is beyond SND.NXT");
+        }
+        if self.state.is_synchronized()
+            && self.snd_nxt > self.snd_una + self.window.largest().max(1) + 1
+        {
+            return Err("SND.NXT is beyond SND.UNA and the largest window");
+        }
+        if self.cc.cwnd() < self.max_payload().min(u64::from(self.mtu.mss()))
+            && self.state.is_synchronized()
+        {
+            return Err("the congestion window is below one segment");
+        }
+        if !self.log.is_empty()
+            && !self.timers.is_armed(Timer::Retransmit)
+            && self.state != State::Closed
+        {
+            return Err("data is unacknowledged and no retransmission timer is armed");
+        }
+        if self.snd_nxt > self.queue.end_with_fin() && self.state.is_synchronized() {
+            return Err("more was sent than was queued");
+        }
+        if self.reassembly.memory()
+            > (2 * self.config.receive_buffer)
+                .max(64 << 10)
+                .next_power_of_two()
+        {
+            return Err("the receive buffer outgrew its cap");
+        }
+        Ok(())
     }
 }

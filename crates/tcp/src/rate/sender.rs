@@ -32,7 +32,13 @@ struct Pending {
 impl RateEstimator {
     /// A fresh estimator.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { delivered: 0, delivered_at: now, first_sent_at: now, app_limited_until: 0, sample: None }
+        Self {
+            delivered: 0,
+            delivered_at: now,
+            first_sent_at: now,
+            app_limited_until: 0,
+            sample: None,
+        }
     }
 
     /// A transmission leaves; returns what it must remember.
@@ -55,7 +61,10 @@ impl RateEstimator {
     pub(crate) fn on_delivered(&mut self, arrived: Instant, delivered: &Delivered) {
         self.delivered += delivered.transmission.len();
         self.delivered_at = arrived;
-        if self.sample.is_none_or(|sample| delivered.number > sample.number) {
+        if self
+            .sample
+            .is_none_or(|sample| delivered.number > sample.number)
+        {
             self.sample = Some(Pending {
                 number: delivered.number,
                 prior: delivered.transmission.flight,
@@ -71,7 +80,9 @@ impl RateEstimator {
         }
         let sample = self.sample.take()?;
         let send_elapsed = sample.sent_at.saturating_since(sample.prior.first_sent_at);
-        let ack_elapsed = self.delivered_at.saturating_since(sample.prior.delivered_at);
+        let ack_elapsed = self
+            .delivered_at
+            .saturating_since(sample.prior.delivered_at);
         self.first_sent_at = sample.sent_at;
         let interval = send_elapsed.max(ack_elapsed);
         // A sample shorter than the round trip must stem from a spurious retransmission (draft, §4.1.2.3).

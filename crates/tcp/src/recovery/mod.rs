@@ -2,6 +2,7 @@
 //! false alarm back.
 
 pub(crate) mod dup_acks;
+pub(crate) mod frto;
 pub(crate) mod prr;
 pub(crate) mod rack;
 pub(crate) mod tlp;

@@ -17,7 +17,13 @@ pub(crate) struct Prr {
 impl Prr {
     /// An episode begins with `flight` bytes in flight, heading for `ssthresh`.
     pub(crate) fn new(flight: u64, ssthresh: u64) -> Self {
-        Self { delivered: 0, out: 0, flight: flight.max(1), ssthresh, window: 0 }
+        Self {
+            delivered: 0,
+            out: 0,
+            flight: flight.max(1),
+            ssthresh,
+            window: 0,
+        }
     }
 
     /// An acknowledgement delivered `delivered` bytes; afterwards `in_flight` are in flight. `progress` says that
@@ -26,8 +32,11 @@ impl Prr {
         self.delivered += delivered;
         let allowance = if in_flight > self.ssthresh {
             // Proportional part: ceil(delivered · ssthresh / flight) − out.
-            let share = (u128::from(self.delivered) * u128::from(self.ssthresh)).div_ceil(u128::from(self.flight));
-            u64::try_from(share).unwrap_or(u64::MAX).saturating_sub(self.out)
+            let share = (u128::from(self.delivered) * u128::from(self.ssthresh))
+                .div_ceil(u128::from(self.flight));
+            u64::try_from(share)
+                .unwrap_or(u64::MAX)
+                .saturating_sub(self.out)
         } else {
             // Reduction bound: rebuild towards ssthresh, faster while all goes well.
             let mut limit = self.delivered.saturating_sub(self.out).max(delivered);
@@ -37,7 +46,11 @@ impl Prr {
             limit.min(self.ssthresh - in_flight)
         };
         // The first retransmission of the episode always leaves (fast retransmit).
-        let allowance = if self.out == 0 { allowance.max(mss) } else { allowance };
+        let allowance = if self.out == 0 {
+            allowance.max(mss)
+        } else {
+            allowance
+        };
         self.window = in_flight + allowance;
     }
 

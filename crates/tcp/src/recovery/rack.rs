@@ -67,7 +67,11 @@ impl LossDetector for Rack {
         let rtt = context.now.saturating_since(sent.sent_at);
         // Step 2: an acknowledgement sooner than any round trip must be for an earlier transmission.
         let ambiguous = sent.retransmission && context.min_rtt.is_some_and(|min| rtt < min);
-        if !ambiguous && self.newest.is_none_or(|(number, _)| delivered.number > number) {
+        if !ambiguous
+            && self
+                .newest
+                .is_none_or(|(number, _)| delivered.number > number)
+        {
             self.newest = Some((delivered.number, sent.sent_at));
             self.rtt = rtt;
         }
@@ -90,11 +94,13 @@ impl LossDetector for Rack {
 
     fn detect(&mut self, context: &DetectionContext, log: &mut SentLog) -> Detection {
         let mut detection = Detection::default();
-        let Some((newest, newest_sent_at)) = self.newest else { return detection };
+        let Some((newest, newest_sent_at)) = self.newest else {
+            return detection;
+        };
         let window = self.reordering_window(context, log);
         let deadline = self.rtt + window;
         loop {
-            let Some((number, sent_at)) = log.outstanding().next().map(|(number, t)| (number, t.sent_at)) else {
+            let Some((number, sent_at)) = log.oldest_outstanding() else {
                 return detection;
             };
             // Only what left before the newest delivered transmission can be judged by it.
@@ -120,8 +126,12 @@ impl LossDetector for Rack {
         // still be on its way.
         let mut lost = log.mark_front_lost();
         let window = self.reordering_window(context, log);
-        let rtt = if self.rtt.is_zero() { context.smoothed_rtt.unwrap_or_default() } else { self.rtt };
-        while let Some((number, sent_at)) = log.outstanding().next().map(|(number, t)| (number, t.sent_at)) {
+        let rtt = if self.rtt.is_zero() {
+            context.smoothed_rtt.unwrap_or_default()
+        } else {
+            self.rtt
+        };
+        while let Some((number, sent_at)) = log.oldest_outstanding() {
             if sent_at + rtt + window > context.now {
                 break;
             }

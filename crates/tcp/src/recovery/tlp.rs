@@ -2,12 +2,8 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
-
 /// PTO before there is an RTT sample.
 const INITIAL: Duration = Duration::from_secs(1);
-/// Allowance for the peer's delayed acknowledgement of a lone segment (WCDelAckT).
-const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 
 /// A probe in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,11 +30,16 @@ pub(crate) enum ProbeOutcome {
 }
 
 impl TailLossProbe {
-    /// The probe timeout from now (RFC 8985 §7.2).
-    pub(crate) fn timeout(smoothed: Option<Duration>, single_segment: bool) -> Duration {
+    /// The probe timeout from now (RFC 8985 §7.2). A lone segment may have its acknowledgement held back for
+    /// `peer_delay` (WCDelAckT).
+    pub(crate) fn timeout(
+        smoothed: Option<Duration>,
+        single_segment: bool,
+        peer_delay: Duration,
+    ) -> Duration {
         match smoothed {
             None => INITIAL,
-            Some(smoothed) if single_segment => smoothed * 2 + WORST_DELAYED_ACK,
+            Some(smoothed) if single_segment => smoothed * 2 + peer_delay,
             Some(smoothed) => smoothed * 2,
         }
     }
@@ -50,13 +51,18 @@ impl TailLossProbe {
 
     /// A probe left.
     pub(crate) fn on_probe(&mut self, end: u64, retransmission: bool) {
-        self.probe = Some(Probe { end, retransmission });
+        self.probe = Some(Probe {
+            end,
+            retransmission,
+        });
     }
 
     /// An acknowledgement up to `ack` arrived; `duplicate` says that it reports a duplicate (DSACK), `exact` that it
     /// carries no other news.
     pub(crate) fn on_ack(&mut self, ack: u64, duplicate: bool, exact: bool) -> ProbeOutcome {
-        let Some(probe) = self.probe else { return ProbeOutcome::None };
+        let Some(probe) = self.probe else {
+            return ProbeOutcome::None;
+        };
         if ack < probe.end {
             return ProbeOutcome::None;
         }
@@ -77,10 +83,5 @@ impl TailLossProbe {
     /// The retransmission timer took over, or the connection moved on.
     pub(crate) fn cancel(&mut self) {
         self.probe = None;
-    }
-
-    /// When the probe timer fires if armed now, never after the retransmission timer.
-    pub(crate) fn deadline(now: Instant, timeout: Duration, rto_at: Instant) -> Instant {
-        (now + timeout).min(rto_at)
     }
 }

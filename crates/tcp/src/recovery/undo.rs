@@ -57,7 +57,9 @@ impl Undo {
 
     /// A DSACK reported that positions from `start` on arrived twice. True when it concerns this episode.
     pub(crate) fn on_duplicate(&mut self, start: u64) -> bool {
-        let Some(episode) = &mut self.episode else { return false };
+        let Some(episode) = &mut self.episode else {
+            return false;
+        };
         if start < episode.marker || start >= episode.until {
             return false;
         }
@@ -67,12 +69,14 @@ impl Undo {
 
     /// True when every retransmission of the episode turned out needless by DSACK.
     pub(crate) fn is_every_retransmission_duplicate(&self) -> bool {
-        self.episode.is_some_and(|episode| episode.retransmitted && episode.unreported == 0)
+        self.episode
+            .is_some_and(|episode| episode.retransmitted && episode.unreported == 0)
     }
 
     /// When the first retransmission left, for comparison with an echoed timestamp.
     pub(crate) fn first_retransmission(&self) -> Option<Instant> {
-        self.episode.and_then(|episode| episode.first_retransmission)
+        self.episode
+            .and_then(|episode| episode.first_retransmission)
     }
 
     /// True when the arrival of originals after the timeout would prove it false.

@@ -65,14 +65,18 @@ impl Reports {
         }
         // Names merged into one block are named once.
         let mut named: ArrayVec<u64, RECENT> = ArrayVec::new();
-        self.recent.retain(|position| match ahead.range_at(*position) {
-            Some(range) if !named.contains(&range.start) => {
-                named.push(range.start);
-                true
-            }
-            _ => false,
-        });
-        let known = self.recent.iter().filter_map(|position| ahead.range_at(*position));
+        self.recent
+            .retain(|position| match ahead.range_at(*position) {
+                Some(range) if !named.contains(&range.start) => {
+                    named.push(range.start);
+                    true
+                }
+                _ => false,
+            });
+        let known = self
+            .recent
+            .iter()
+            .filter_map(|position| ahead.range_at(*position));
         for range in known.chain(ahead.iter().rev().take(RECENT)) {
             if blocks.len() == capacity {
                 break;
@@ -101,10 +105,16 @@ mod tests {
             ahead.insert(start..start + 10);
             reports.on_out_of_order(start);
         }
-        assert_eq!(ranges(&reports.take(&ahead, SeqNum(0), 3)), [(50, 60), (30, 40), (10, 20)]);
+        assert_eq!(
+            ranges(&reports.take(&ahead, SeqNum(0), 3)),
+            [(50, 60), (30, 40), (10, 20)]
+        );
         ahead.insert(20..25);
         reports.on_out_of_order(20);
-        assert_eq!(ranges(&reports.take(&ahead, SeqNum(0), 3)), [(10, 25), (50, 60), (30, 40)]);
+        assert_eq!(
+            ranges(&reports.take(&ahead, SeqNum(0), 3)),
+            [(10, 25), (50, 60), (30, 40)]
+        );
     }
 
     #[test]
@@ -113,9 +123,15 @@ mod tests {
         ahead.insert(100..200);
         reports.on_out_of_order(100);
         reports.on_duplicate(120..130);
-        assert_eq!(ranges(&reports.take(&ahead, SeqNum(0), 3)), [(120, 130), (100, 200)]);
+        assert_eq!(
+            ranges(&reports.take(&ahead, SeqNum(0), 3)),
+            [(120, 130), (100, 200)]
+        );
         assert_eq!(ranges(&reports.take(&ahead, SeqNum(0), 3)), [(100, 200)]);
         reports.on_duplicate(5..9);
-        assert_eq!(ranges(&reports.take(&RangeSet::new(), SeqNum(0), 3)), [(5, 9)]);
+        assert_eq!(
+            ranges(&reports.take(&RangeSet::new(), SeqNum(0), 3)),
+            [(5, 9)]
+        );
     }
 }

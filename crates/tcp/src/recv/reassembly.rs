@@ -38,7 +38,12 @@ pub(crate) struct Reassembly {
 impl Reassembly {
     /// An empty buffer.
     pub(crate) fn new() -> Self {
-        Self { ring: Ring::default(), read: 1, next: 1, ahead: RangeSet::new() }
+        Self {
+            ring: Ring::default(),
+            read: 1,
+            next: 1,
+            ahead: RangeSet::new(),
+        }
     }
 
     /// Position of the next byte expected.
@@ -61,7 +66,11 @@ impl Reassembly {
         }
         let new_start = start.max(self.next);
         let data = &data[(new_start - start) as usize..];
-        let highest = self.ahead.last().map_or(self.next, |range| range.end).max(end);
+        let highest = self
+            .ahead
+            .last()
+            .map_or(self.next, |range| range.end)
+            .max(end);
         if new_start > self.next {
             if self.ahead.contains(&(new_start..end)) {
                 return Arrival::Duplicate(start..end);

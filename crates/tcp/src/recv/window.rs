@@ -31,7 +31,14 @@ impl ReceiveWindow {
     /// A window that may grow to `cap` bytes.
     pub(crate) fn new(cap: usize, now: Instant) -> Self {
         let cap = cap.max(1);
-        Self { buffer: INITIAL.min(cap), cap, edge: 1, scale: 0, round_start: now, round_read: 1 }
+        Self {
+            buffer: INITIAL.min(cap),
+            cap,
+            edge: 1,
+            scale: 0,
+            round_start: now,
+            round_read: 1,
+        }
     }
 
     /// The shift to offer: the smallest with which the cap can be announced (RFC 7323 §2.3).
@@ -70,19 +77,32 @@ impl ReceiveWindow {
         // Round up: rounding down could take back up to 2^scale - 1 promised bytes (RFC 7323 §2.4).
         let field = (size + (1 << scale) - 1) >> scale;
         let field = u16::try_from(field).unwrap_or(u16::MAX);
-        (edge.min(next + (u64::from(field) << scale)).max(self.edge), field)
+        (
+            edge.min(next + (u64::from(field) << scale)).max(self.edge),
+            field,
+        )
     }
 
     fn wanted_edge(&self, read: u64) -> u64 {
         let free = read + self.buffer as u64;
         // Small advances of the edge would make the peer send small segments: hold them back.
         let step = (self.buffer as u64 / 2).min(SILLY_STEP);
-        if free >= self.edge + step { free } else { self.edge }
+        if free >= self.edge + step {
+            free
+        } else {
+            self.edge
+        }
     }
 
     /// The application took data up to `read`. True when that opens the window enough to say so at once: a
     /// sender must not sit blocked on a window that is open.
-    pub(crate) fn on_read(&mut self, now: Instant, read: u64, next: u64, round_trip: Duration) -> bool {
+    pub(crate) fn on_read(
+        &mut self,
+        now: Instant,
+        read: u64,
+        next: u64,
+        round_trip: Duration,
+    ) -> bool {
         let elapsed = now.saturating_since(self.round_start);
         if elapsed >= round_trip.max(SHORTEST_ROUND) {
             let taken = (read - self.round_read) as usize;
@@ -95,7 +115,8 @@ impl ReceiveWindow {
         }
         let current = self.edge.saturating_sub(next);
         let offered = self.wanted_edge(read).saturating_sub(next);
-        offered >= current.saturating_mul(2).max(1) && offered - current >= (self.buffer as u64 / 2).min(2 * SILLY_STEP)
+        offered >= current.saturating_mul(2).max(1)
+            && offered - current >= (self.buffer as u64 / 2).min(2 * SILLY_STEP)
     }
 }
 
@@ -125,7 +146,10 @@ mod tests {
         window.announce(1, 1, false);
         let full = 1 + (64 << 10);
         assert_eq!(window.announce(1, full, false), 0);
-        assert!(!window.on_read(Instant::ZERO, 100, full, Duration::from_millis(10)), "a silly window stays closed");
+        assert!(
+            !window.on_read(Instant::ZERO, 100, full, Duration::from_millis(10)),
+            "a silly window stays closed"
+        );
         assert!(window.on_read(Instant::ZERO, 4000, full, Duration::from_millis(10)));
     }
 
@@ -135,7 +159,12 @@ mod tests {
         let mut read = 1;
         for round in 1..20 {
             read += window.buffer() as u64;
-            window.on_read(Instant::from_millis(10 * round), read, read, Duration::from_millis(10));
+            window.on_read(
+                Instant::from_millis(10 * round),
+                read,
+                read,
+                Duration::from_millis(10),
+            );
         }
         assert_eq!(window.buffer(), 1 << 20);
     }

@@ -15,7 +15,6 @@ const MIN_WINDOW: Duration = Duration::from_secs(300);
 pub(crate) struct RttEstimator {
     smoothed: Option<Duration>,
     variation: Duration,
-    latest: Option<Duration>,
     min: WindowedMin<u64>,
     initial_rto: Duration,
     min_rto: Duration,
@@ -33,7 +32,6 @@ impl RttEstimator {
         Self {
             smoothed: None,
             variation: Duration::ZERO,
-            latest: None,
             min: WindowedMin::new(nanos(MIN_WINDOW)),
             initial_rto,
             min_rto,
@@ -51,8 +49,14 @@ impl RttEstimator {
     /// many, RTTVAR would forget within a fraction of it and the timeout would hug SRTT. So RTTVAR rises at once
     /// and decays once a round trip, towards that round trip's largest deviation (as Linux does; cf. RFC 7323
     /// appendix G, which has the same aim).
-    pub(crate) fn sample(&mut self, now: Instant, smooth: Duration, fastest: Duration, snd_una: u64, snd_nxt: u64) {
-        self.latest = Some(fastest);
+    pub(crate) fn sample(
+        &mut self,
+        now: Instant,
+        smooth: Duration,
+        fastest: Duration,
+        snd_una: u64,
+        snd_nxt: u64,
+    ) {
         self.min.update(now.as_nanos(), nanos(fastest).max(1));
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(smooth);
@@ -61,14 +65,17 @@ impl RttEstimator {
             return;
         };
         let deviation = smoothed.abs_diff(smooth);
-        self.smoothed = Some(Duration::from_nanos((nanos(smoothed) * 7 + nanos(smooth)) / 8));
+        self.smoothed = Some(Duration::from_nanos(
+            (nanos(smoothed) * 7 + nanos(smooth)) / 8,
+        ));
         let step = Duration::from_nanos((nanos(self.variation) * 3 + nanos(deviation)) / 4);
         self.variation = self.variation.max(step);
         self.round_max_deviation = self.round_max_deviation.max(deviation);
         if snd_una > self.round_end {
             let target = self.round_max_deviation;
             if target < self.variation {
-                self.variation = Duration::from_nanos((nanos(self.variation) * 3 + nanos(target)) / 4);
+                self.variation =
+                    Duration::from_nanos((nanos(self.variation) * 3 + nanos(target)) / 4);
             }
             self.round_max_deviation = Duration::ZERO;
             self.round_end = snd_nxt;
@@ -99,7 +106,9 @@ impl RttEstimator {
     /// The timeout in force, backing off included.
     #[inline]
     pub(crate) fn rto(&self) -> Duration {
-        self.base_rto().saturating_mul(1 << self.backoff).min(self.max_rto)
+        self.base_rto()
+            .saturating_mul(1 << self.backoff)
+            .min(self.max_rto)
     }
 
     /// The timeout without backing off.
@@ -121,11 +130,6 @@ impl RttEstimator {
     /// RTTVAR.
     pub(crate) fn variation(&self) -> Option<Duration> {
         self.smoothed.map(|_| self.variation)
-    }
-
-    /// Newest sample.
-    pub(crate) fn latest(&self) -> Option<Duration> {
-        self.latest
     }
 
     /// Smallest sample of the filter window.

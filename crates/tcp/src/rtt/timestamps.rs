@@ -21,7 +21,12 @@ pub(crate) struct TimestampClock {
 impl TimestampClock {
     /// A clock that starts at `offset`.
     pub(crate) fn new(offset: u32) -> Self {
-        Self { offset, agreed: false, recent: 0, recent_at: Instant::ZERO }
+        Self {
+            offset,
+            agreed: false,
+            recent: 0,
+            recent_at: Instant::ZERO,
+        }
     }
 
     /// Both sides sent the option on their SYN.
@@ -46,7 +51,10 @@ impl TimestampClock {
     /// The option for a segment that leaves now.
     #[inline]
     pub(crate) fn option(&self, now: Instant) -> Option<Timestamps> {
-        self.agreed.then(|| Timestamps { value: self.value(now), echo: self.recent })
+        self.agreed.then(|| Timestamps {
+            value: self.value(now),
+            echo: self.recent,
+        })
     }
 
     /// Protection against wrapped sequence numbers: true when the segment is too old (RFC 7323 §5.3 R1).
@@ -55,8 +63,19 @@ impl TimestampClock {
             && now.saturating_since(self.recent_at) < STALE_AFTER
     }
 
+    /// True when the value is later than the last one accepted (RFC 6191 §2).
+    pub(crate) fn is_newer(&self, timestamps: Timestamps) -> bool {
+        (timestamps.value.wrapping_sub(self.recent) as i32) > 0
+    }
+
     /// Updates TS.Recent from a segment that covers the last acknowledgement sent (RFC 7323 §4.3 (2)).
-    pub(crate) fn accept(&mut self, now: Instant, timestamps: Timestamps, seq: SeqNum, last_ack_sent: SeqNum) {
+    pub(crate) fn accept(
+        &mut self,
+        now: Instant,
+        timestamps: Timestamps,
+        seq: SeqNum,
+        last_ack_sent: SeqNum,
+    ) {
         if !seq.after(last_ack_sent) && timestamps.value.wrapping_sub(self.recent) as i32 >= 0 {
             self.recent = timestamps.value;
             self.recent_at = now;

@@ -16,7 +16,12 @@ pub(crate) struct SendQueue {
 impl SendQueue {
     /// An empty queue.
     pub(crate) fn new() -> Self {
-        Self { ring: Ring::default(), start: 1, end: 1, finished: false }
+        Self {
+            ring: Ring::default(),
+            start: 1,
+            end: 1,
+            finished: false,
+        }
     }
 
     /// Takes as much of `data` as keeps the queue within `limit` bytes; returns how much that was.
@@ -66,7 +71,10 @@ impl SendQueue {
     /// The bytes of `range`, in at most two pieces.
     #[inline]
     pub(crate) fn slices(&self, range: Range<u64>) -> (&[u8], &[u8]) {
-        debug_assert!(self.start <= range.start && range.end <= self.end, "range is not in the queue");
+        debug_assert!(
+            self.start <= range.start && range.end <= self.end,
+            "range is not in the queue"
+        );
         self.ring.slices(range)
     }
 

@@ -70,7 +70,6 @@ struct SentSegment {
     latest: u64,
     fate: Fate,
     retransmitted: bool,
-    first_sent_at: Instant,
 }
 
 impl SentSegment {
@@ -131,11 +130,6 @@ impl SentLog {
         self.in_flight
     }
 
-    /// Bytes selectively acknowledged above the cumulative acknowledgement.
-    pub(crate) fn sacked_bytes(&self) -> u64 {
-        self.sacked_bytes
-    }
-
     /// Segments selectively acknowledged above the cumulative acknowledgement.
     pub(crate) fn sacked_segments(&self) -> usize {
         self.sacked_segments
@@ -164,15 +158,18 @@ impl SentLog {
         self.first_number + self.transmissions.len() as u64
     }
 
-    /// Position after the highest one selectively acknowledged.
-    pub(crate) fn highest_sacked(&self) -> Option<u64> {
-        self.sacked.last().map(|range| range.end)
-    }
-
     /// Records a segment that left for the first time; `range` continues what was sent before.
-    pub(crate) fn push(&mut self, range: Range<u64>, now: Instant, flight: FlightStart, token: SendToken) {
+    pub(crate) fn push(
+        &mut self,
+        range: Range<u64>,
+        now: Instant,
+        flight: FlightStart,
+        token: SendToken,
+    ) {
         debug_assert!(
-            self.segments.back().is_none_or(|last| last.end == range.start),
+            self.segments
+                .back()
+                .is_none_or(|last| last.end == range.start),
             "new segments follow the last one"
         );
         self.segments.push_back(SentSegment {
@@ -181,14 +178,19 @@ impl SentLog {
             latest: self.next_number(),
             fate: Fate::InFlight,
             retransmitted: false,
-            first_sent_at: now,
         });
         self.in_flight += range.end - range.start;
         self.record(range, now, false, flight, token);
     }
 
     /// Records that the segment starting at `start` left again. It counts as in flight from now on.
-    pub(crate) fn push_retransmission(&mut self, start: u64, now: Instant, flight: FlightStart, token: SendToken) {
+    pub(crate) fn push_retransmission(
+        &mut self,
+        start: u64,
+        now: Instant,
+        flight: FlightStart,
+        token: SendToken,
+    ) {
         let number = self.next_number();
         let Some(index) = self.index_at(start) else {
             debug_assert!(false, "a retransmitted segment is in the log");
@@ -216,7 +218,14 @@ impl SentLog {
         self.trim();
     }
 
-    fn record(&mut self, range: Range<u64>, now: Instant, retransmission: bool, flight: FlightStart, token: SendToken) {
+    fn record(
+        &mut self,
+        range: Range<u64>,
+        now: Instant,
+        retransmission: bool,
+        flight: FlightStart,
+        token: SendToken,
+    ) {
         self.transmissions.push_back(Transmission {
             start: range.start,
             end: range.end,
@@ -269,16 +278,26 @@ impl SentLog {
 
     /// Takes a selective acknowledgement of `range` (within what was sent); `each` sees every segment
     /// that it newly delivers. Returns how many positions it newly delivers.
-    pub(crate) fn acknowledge_selectively(&mut self, range: Range<u64>, mut each: impl FnMut(&Delivered)) -> u64 {
+    pub(crate) fn acknowledge_selectively(
+        &mut self,
+        range: Range<u64>,
+        mut each: impl FnMut(&Delivered),
+    ) -> u64 {
         // Only what this block adds needs a look: a block grows with each acknowledgement, and walking
         // all of it every time would be quadratic.
         let mut added: Option<Range<u64>> = None;
         self.sacked.insert_with(range, |part| {
-            added = Some(added.take().map_or(part.clone(), |sofar| sofar.start..part.end));
+            added = Some(
+                added
+                    .take()
+                    .map_or(part.clone(), |sofar| sofar.start..part.end),
+            );
         });
         let Some(added) = added else { return 0 };
         let mut newly = 0;
-        let mut index = self.segments.partition_point(|segment| segment.end <= added.start);
+        let mut index = self
+            .segments
+            .partition_point(|segment| segment.end <= added.start);
         while let Some(&segment) = self.segments.get(index) {
             if segment.start >= added.end {
                 break;
@@ -312,18 +331,34 @@ impl SentLog {
             .map(|(transmission, number)| (number, transmission))
     }
 
+    /// Number and departure of the oldest outstanding transmission.
+    #[inline]
+    pub(crate) fn oldest_outstanding(&self) -> Option<(u64, Instant)> {
+        self.outstanding()
+            .next()
+            .map(|(number, transmission)| (number, transmission.sent_at))
+    }
+
     /// Marks the segment whose newest transmission is `number` lost. Returns its length, zero when it
     /// is not in flight.
     pub(crate) fn mark_lost(&mut self, number: u64) -> u64 {
-        let Some(transmission) = self.transmission_mut(number) else { return 0 };
+        let Some(transmission) = self.transmission_mut(number) else {
+            return 0;
+        };
         if !transmission.outstanding {
             return 0;
         }
         transmission.outstanding = false;
         let start = transmission.start;
-        let Some(index) = self.index_at(start) else { return 0 };
+        let Some(index) = self.index_at(start) else {
+            return 0;
+        };
         let segment = &mut self.segments[index];
-        debug_assert_eq!(segment.fate, Fate::InFlight, "outstanding transmissions belong to segments in flight");
+        debug_assert_eq!(
+            segment.fate,
+            Fate::InFlight,
+            "outstanding transmissions belong to segments in flight"
+        );
         segment.fate = Fate::Lost;
         let (range, len) = (segment.start..segment.end, segment.len());
         self.in_flight -= len;
@@ -335,13 +370,20 @@ impl SentLog {
 
     /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in flight.
     pub(crate) fn mark_front_lost(&mut self) -> u64 {
-        self.segments.front().map(|segment| segment.latest).map_or(0, |number| self.mark_lost(number))
+        self.segments
+            .front()
+            .map(|segment| segment.latest)
+            .map_or(0, |number| self.mark_lost(number))
     }
 
     /// Takes back that segments are lost (a spurious episode): they count as in flight again.
     pub(crate) fn unmark_lost(&mut self) {
-        let Some(first) = self.lost.first() else { return };
-        let index = self.segments.partition_point(|segment| segment.end <= first.start);
+        let Some(first) = self.lost.first() else {
+            return;
+        };
+        let index = self
+            .segments
+            .partition_point(|segment| segment.end <= first.start);
         for segment in self.segments.range_mut(index..) {
             if segment.fate != Fate::Lost {
                 continue;
@@ -376,7 +418,9 @@ impl SentLog {
 
     /// True when the oldest unacknowledged segment was selectively acknowledged: the peer forgot it.
     pub(crate) fn is_front_sacked(&self) -> bool {
-        self.segments.front().is_some_and(|segment| segment.fate == Fate::Sacked)
+        self.segments
+            .front()
+            .is_some_and(|segment| segment.fate == Fate::Sacked)
     }
 
     /// The lowest segment marked lost whose retransmission has not left.
@@ -389,12 +433,9 @@ impl SentLog {
 
     /// The oldest unacknowledged segment.
     pub(crate) fn front(&self) -> Option<Range<u64>> {
-        self.segments.front().map(|segment| segment.start..segment.end)
-    }
-
-    /// When the oldest unacknowledged segment first left.
-    pub(crate) fn front_first_sent_at(&self) -> Option<Instant> {
-        self.segments.front().map(|segment| segment.first_sent_at)
+        self.segments
+            .front()
+            .map(|segment| segment.start..segment.end)
     }
 
     /// The highest segment that is neither delivered nor lost.
@@ -408,7 +449,9 @@ impl SentLog {
 
     /// Cuts the lost segment at `start` after `len` positions: the path takes no longer ones.
     pub(crate) fn split_lost(&mut self, start: u64, len: u64) {
-        let Some(index) = self.index_at(start) else { return };
+        let Some(index) = self.index_at(start) else {
+            return;
+        };
         let segment = self.segments[index];
         if segment.len() <= len || segment.fate != Fate::Lost {
             return;
@@ -417,14 +460,24 @@ impl SentLog {
         let middle = segment.start + len;
         let number = self.next_number();
         let copy = self.transmission_mut(segment.latest).map(|transmission| {
-            let copy = Transmission { start: middle, ..*transmission };
+            let copy = Transmission {
+                start: middle,
+                ..*transmission
+            };
             transmission.end = middle;
             copy
         });
         let Some(copy) = copy else { return };
         self.transmissions.push_back(copy);
         self.segments[index].end = middle;
-        self.segments.insert(index + 1, SentSegment { start: middle, latest: number, ..segment });
+        self.segments.insert(
+            index + 1,
+            SentSegment {
+                start: middle,
+                latest: number,
+                ..segment
+            },
+        );
     }
 
     /// The sums that must agree with the records.
@@ -432,7 +485,13 @@ impl SentLog {
     /// # Errors
     /// Names the first that does not.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        let sum = |fate| self.segments.iter().filter(|s| s.fate == fate).map(SentSegment::len).sum::<u64>();
+        let sum = |fate| {
+            self.segments
+                .iter()
+                .filter(|s| s.fate == fate)
+                .map(SentSegment::len)
+                .sum::<u64>()
+        };
         if sum(Fate::InFlight) != self.in_flight {
             return Err("bytes in flight differ from the log's sum");
         }
@@ -442,7 +501,10 @@ impl SentLog {
         if sum(Fate::Lost) != self.lost_bytes || self.lost.positions() != self.lost_bytes {
             return Err("lost bytes differ from the log's sum");
         }
-        let outstanding: u64 = self.outstanding().map(|(_, transmission)| transmission.len()).sum();
+        let outstanding: u64 = self
+            .outstanding()
+            .map(|(_, transmission)| transmission.len())
+            .sum();
         if outstanding != self.in_flight {
             return Err("outstanding transmissions differ from bytes in flight");
         }
@@ -482,8 +544,9 @@ impl SentLog {
     /// Drops settled transmissions from the front of the time view, except those that a lost segment
     /// still names: it may yet be delivered.
     fn trim(&mut self) {
-        while let Some(transmission) =
-            self.transmissions.get((self.first_outstanding - self.first_number) as usize)
+        while let Some(transmission) = self
+            .transmissions
+            .get((self.first_outstanding - self.first_number) as usize)
             && !transmission.outstanding
         {
             self.first_outstanding += 1;
@@ -503,7 +566,12 @@ impl SentLog {
     }
 
     fn index_at(&self, position: u64) -> Option<usize> {
-        let index = self.segments.partition_point(|segment| segment.end <= position);
-        self.segments.get(index).filter(|segment| segment.start <= position).map(|_| index)
+        let index = self
+            .segments
+            .partition_point(|segment| segment.end <= position);
+        self.segments
+            .get(index)
+            .filter(|segment| segment.start <= position)
+            .map(|_| index)
     }
 }

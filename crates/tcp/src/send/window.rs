@@ -22,7 +22,13 @@ pub(crate) struct SendWindow {
 impl SendWindow {
     /// Before anything was announced.
     pub(crate) fn new() -> Self {
-        Self { edge: 1, size: 0, updated_by: None, largest: 0, scale: 0 }
+        Self {
+            edge: 1,
+            size: 0,
+            updated_by: None,
+            largest: 0,
+            scale: 0,
+        }
     }
 
     /// The shift that the handshake settled.
@@ -98,10 +104,18 @@ impl Candidate {
         }
         if len == self.queued {
             // Everything queued fits. Nagle holds a small tail while something is unacknowledged.
-            return if self.nagle && !self.idle && !self.finished { 0 } else { len };
+            return if self.nagle && !self.idle && !self.finished {
+                0
+            } else {
+                len
+            };
         }
         // The window cuts the segment short: worth it only for half of the largest window.
-        if len >= self.largest_window / 2 { len } else { 0 }
+        if len >= self.largest_window / 2 {
+            len
+        } else {
+            0
+        }
     }
 }
 
@@ -110,7 +124,15 @@ mod tests {
     use super::*;
 
     fn candidate() -> Candidate {
-        Candidate { queued: 5000, usable: 5000, mss: 1000, idle: false, nagle: true, finished: false, largest_window: 8000 }
+        Candidate {
+            queued: 5000,
+            usable: 5000,
+            mss: 1000,
+            idle: false,
+            nagle: true,
+            finished: false,
+            largest_window: 8000,
+        }
     }
 
     #[test]
@@ -120,18 +142,64 @@ mod tests {
 
     #[test]
     fn nagle_holds_small_tails_while_data_is_out() {
-        let small = Candidate { queued: 10, ..candidate() };
+        let small = Candidate {
+            queued: 10,
+            ..candidate()
+        };
         assert_eq!(small.segment_len(), 0);
-        assert_eq!(Candidate { idle: true, ..small }.segment_len(), 10);
-        assert_eq!(Candidate { nagle: false, ..small }.segment_len(), 10);
-        assert_eq!(Candidate { finished: true, ..small }.segment_len(), 10);
+        assert_eq!(
+            Candidate {
+                idle: true,
+                ..small
+            }
+            .segment_len(),
+            10
+        );
+        assert_eq!(
+            Candidate {
+                nagle: false,
+                ..small
+            }
+            .segment_len(),
+            10
+        );
+        assert_eq!(
+            Candidate {
+                finished: true,
+                ..small
+            }
+            .segment_len(),
+            10
+        );
     }
 
     #[test]
     fn silly_windows_are_not_used() {
-        assert_eq!(Candidate { usable: 999, ..candidate() }.segment_len(), 0);
-        assert_eq!(Candidate { usable: 500, largest_window: 1000, ..candidate() }.segment_len(), 500);
-        assert_eq!(Candidate { usable: 0, ..candidate() }.segment_len(), 0);
+        assert_eq!(
+            Candidate {
+                usable: 999,
+                ..candidate()
+            }
+            .segment_len(),
+            0
+        );
+        assert_eq!(
+            Candidate {
+                usable: 500,
+                largest_window: 1000,
+                ..candidate()
+            }
+            .segment_len(),
+            500
+        );
+        assert_eq!(
+            Candidate {
+                usable: 0,
+                ..candidate()
+            }
+            .segment_len(),
+            0
+        );
     }
 
     #[test]

@@ -1,0 +1,450 @@
+//! An acknowledgement, in the one order: validate → mark acknowledged → RTT → rate sample → loss detection → undo →
+//! congestion control → window → timers.
+
+use core::ops::Range;
+
+use tack_base::Instant;
+use tack_wire::{Segment, SeqNum};
+
+use super::Connection;
+use super::state::State;
+use super::timers::Timer;
+use crate::cc::{Ack, Cause, Congestion, RecoveryShaping, SendToken};
+use crate::recovery::Phase;
+use crate::recovery::frto::Verdict;
+use crate::recovery::prr::Prr;
+use crate::recovery::tlp::ProbeOutcome;
+use crate::send::sent::Delivered;
+
+/// What an acknowledgement delivered, collected while the log is walked.
+#[derive(Debug, Default)]
+struct Delivery {
+    /// Positions newly delivered.
+    bytes: u64,
+    /// Departures of the oldest and the newest segment free of retransmission ambiguity.
+    oldest_sent_at: Option<Instant>,
+    newest_sent_at: Option<Instant>,
+    /// Token of the newest transmission.
+    newest: Option<(u64, SendToken)>,
+    /// A segment presumed lost by a timeout, and not retransmitted, arrived.
+    late_original: bool,
+}
+
+impl Delivery {
+    #[inline]
+    fn note(&mut self, delivered: &Delivered) {
+        if !delivered.retransmitted {
+            let at = delivered.transmission.sent_at;
+            self.oldest_sent_at = Some(self.oldest_sent_at.map_or(at, |oldest| oldest.min(at)));
+            self.newest_sent_at = Some(self.newest_sent_at.map_or(at, |newest| newest.max(at)));
+            self.late_original |= delivered.was_lost;
+        }
+        if self
+            .newest
+            .is_none_or(|(number, _)| delivered.number > number)
+        {
+            self.newest = Some((delivered.number, delivered.transmission.token));
+        }
+    }
+}
+
+impl Connection {
+    /// Takes the acknowledgement of an acceptable segment; `ack` is its position, not beyond what was sent.
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        ack: u64,
+    ) {
+        let header = &segment.header;
+        let pure = segment.sequence_len() == 0;
+        if pure {
+            self.counters.acks_received += 1;
+        }
+        let prior_una = self.snd_una;
+        let prior_in_flight = self.bytes_in_flight();
+        let advanced = ack > prior_una;
+
+        // Mark acknowledged.
+        if ack > self.snd_nxt {
+            // A window probe's octet was taken: it is sent and acknowledged at once.
+            self.snd_nxt = ack;
+        }
+        let duplicate = self.take_duplicate_report(segment, ack);
+        let delivery = self.mark_delivered(now, arrived, segment, ack);
+        if advanced {
+            self.snd_una = ack;
+            self.queue.release_to(ack);
+            self.rtt.end_back_off();
+            self.mtu.on_progress();
+        }
+        let window_moved = self.window.update(header.seq, ack, header.window, false);
+
+        // RTT.
+        let rtt_sample = self.take_rtt_sample(now, arrived, segment, &delivery, advanced);
+        // Rate.
+        let rate = self.rate.finish_ack(self.rtt.min());
+
+        // Loss detection.
+        let in_recovery_before = self.phase != Phase::Open;
+        let plain_duplicate =
+            !advanced && pure && !window_moved && !self.log.is_empty() && ack == prior_una;
+        let mut lost = if self.handshake.sack {
+            if delivery.bytes > 0 || duplicate {
+                self.detect_losses(now)
+            } else {
+                0
+            }
+        } else {
+            self.count_duplicates(advanced, plain_duplicate, ack.saturating_sub(prior_una))
+        };
+        if self.tlp.on_ack(ack, duplicate, !plain_duplicate) == ProbeOutcome::RepairedLoss
+            && self.phase == Phase::Open
+        {
+            self.on_repaired_loss(now, prior_in_flight);
+        }
+
+        // Undo.
+        self.try_undo(segment, advanced, duplicate, delivery.late_original, now);
+        if lost > 0 && self.log.lost_bytes() == 0 {
+            lost = 0;
+        }
+        if lost > 0 {
+            self.on_loss(now, prior_in_flight);
+        }
+        if matches!(self.phase, Phase::Timeout { .. }) {
+            let new_data =
+                self.queue.end_with_fin() > self.snd_nxt && self.window.edge() > self.snd_nxt;
+            if (advanced || plain_duplicate || delivery.bytes > 0)
+                && self.frto.on_ack(advanced, new_data, self.max_payload()) == Verdict::Genuine
+            {
+                self.undo.dismiss_originals();
+            }
+        }
+
+        // Congestion control.
+        if self.ecn.on_ack(header.flags, self.snd_una, self.snd_nxt) && self.phase == Phase::Open {
+            self.cc.on_congestion(&Congestion {
+                now,
+                cause: Cause::Ecn,
+                prior_in_flight,
+                consecutive_timeouts: 0,
+                snd_nxt: self.snd_nxt,
+            });
+        }
+        self.leave_recovery_at(now);
+        if delivery.bytes > 0 || lost > 0 {
+            let in_flight = self.bytes_in_flight();
+            if let Some(prr) = &mut self.prr {
+                prr.on_ack(
+                    delivery.bytes,
+                    in_flight,
+                    self.mtu.mss().into(),
+                    advanced && lost == 0,
+                );
+            }
+            let smoothed = self.rtt.smoothed().unwrap_or_default();
+            let cwnd = self.cc.cwnd();
+            let slow_start = cwnd < self.cc.ssthresh();
+            self.cc.on_ack(&Ack {
+                now,
+                acked: ack.saturating_sub(prior_una),
+                delivered: delivery.bytes,
+                lost,
+                prior_in_flight,
+                bytes_in_flight: in_flight,
+                rtt: rtt_sample,
+                srtt: smoothed,
+                min_rtt: self.rtt.min().unwrap_or(smoothed),
+                rate,
+                total_delivered: self.rate.delivered(),
+                total_lost: self.total_lost,
+                snd_una: self.snd_una,
+                snd_nxt: self.snd_nxt,
+                in_recovery: in_recovery_before || self.phase != Phase::Open,
+                // A window at least half used in slow start counts as limiting: pacing spreads what it allows.
+                cwnd_limited: prior_una <= self.cwnd_limited_until
+                    || (slow_start && cwnd <= 2 * prior_in_flight),
+                token: delivery.newest.map(|(_, token)| token).unwrap_or_default(),
+            });
+            self.update_pacing();
+        } else if plain_duplicate && let Some(prr) = &mut self.prr {
+            let mss = u64::from(self.mtu.mss());
+            let in_flight =
+                self.log.in_flight() - self.dup_acks.departed(mss, self.log.in_flight());
+            prr.on_ack(mss, in_flight, mss, false);
+        }
+
+        // Window and timers.
+        if self.window.edge() > self.snd_nxt {
+            self.persist_backoff = 0;
+            self.timers.stop(Timer::Persist);
+        }
+        self.restart_timers(now, advanced);
+        if advanced {
+            self.offer_writable();
+            if self.queue.is_finished()
+                && ack == self.queue.end_with_fin()
+                && self.state != State::Closed
+            {
+                self.on_fin_acknowledged(now);
+            }
+        }
+    }
+
+    /// DSACK (RFC 2883): a first block below the cumulative acknowledgement, or inside the second block.
+    fn take_duplicate_report(&mut self, segment: &Segment<'_>, ack: u64) -> bool {
+        if !self.handshake.sack {
+            return false;
+        }
+        let blocks = &segment.header.options.sack;
+        let Some(first) = blocks.first() else {
+            return false;
+        };
+        let below = !first.end.after(segment.header.ack);
+        let inside = blocks.get(1).is_some_and(|second| {
+            !first.start.before(second.start) && !first.end.after(second.end)
+        });
+        if !(below || inside) || !first.start.before(first.end) {
+            return false;
+        }
+        let Some(start) = first.start.position(self.iss, self.snd_una) else {
+            return false;
+        };
+        // Only what was sent can have arrived twice, and not longer ago than a window (RFC 2883 §4, hostile peers).
+        if start >= self.snd_nxt || start + self.window.largest() < self.snd_una {
+            self.counters.dropped_segments += 1;
+            return false;
+        }
+        let _ = ack;
+        self.detector
+            .on_duplicate_report(self.snd_una, self.snd_nxt);
+        if self.undo.on_duplicate(start)
+            || self.counters.retransmitted_segments > self.counters.spurious_retransmissions
+        {
+            self.counters.spurious_retransmissions += 1;
+        }
+        true
+    }
+
+    /// Walks the log along the cumulative acknowledgement and the SACK blocks.
+    fn mark_delivered(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        ack: u64,
+    ) -> Delivery {
+        let mut delivery = Delivery::default();
+        let context = self.detection_context(arrived);
+        let Self {
+            log,
+            rate,
+            detector,
+            ..
+        } = self;
+        let mut each = |delivered: &Delivered| {
+            delivery.note(delivered);
+            rate.on_delivered(arrived, delivered);
+            detector.on_delivered(&context, delivered);
+        };
+        let mut bytes = 0;
+        if ack > self.snd_una {
+            bytes += log.acknowledge(ack, &mut each);
+        }
+        if self.handshake.sack && !segment.header.options.sack.is_empty() {
+            let position = |seq: SeqNum| seq.position(self.iss, ack);
+            for block in &segment.header.options.sack {
+                let (Some(start), Some(end)) = (position(block.start), position(block.end)) else {
+                    continue;
+                };
+                if let Some(range) = sound_block(start..end, ack, self.snd_nxt) {
+                    bytes += log.acknowledge_selectively(range, &mut each);
+                }
+            }
+        }
+        delivery.bytes = bytes;
+        let _ = now;
+        delivery
+    }
+
+    /// RFC 6298 §3 (Karn) with RFC 7323 §4.1: from departures where they are unambiguous, else from the echo.
+    fn take_rtt_sample(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        delivery: &Delivery,
+        advanced: bool,
+    ) -> Option<core::time::Duration> {
+        if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at) {
+            let smooth = arrived.saturating_since(oldest);
+            let fastest = arrived.saturating_since(newest);
+            self.rtt
+                .sample(now, smooth, fastest, self.snd_una, self.snd_nxt);
+            return Some(fastest);
+        }
+        let timestamps = segment
+            .header
+            .options
+            .timestamps
+            .filter(|_| self.timestamps.is_agreed())?;
+        if !advanced || timestamps.echo == 0 {
+            return None;
+        }
+        let age = self.timestamps.age(arrived, timestamps.echo)?;
+        // The echo ticks in milliseconds: good enough for the timeout, too coarse for the minimum.
+        let floor = self.rtt.min().unwrap_or(age);
+        self.rtt.sample(
+            now,
+            age.max(floor),
+            age.max(floor),
+            self.snd_una,
+            self.snd_nxt,
+        );
+        None
+    }
+
+    /// Runs the detector; arms the reordering timer; returns the bytes newly lost.
+    pub(super) fn detect_losses(&mut self, now: Instant) -> u64 {
+        let context = self.detection_context(now);
+        let detection = self.detector.detect(&context, &mut self.log);
+        match detection.look_again {
+            Some(at) => self.timers.set(Timer::Reorder, at),
+            None => self.timers.stop(Timer::Reorder),
+        }
+        self.total_lost += detection.lost;
+        detection.lost
+    }
+
+    /// Loss detection for a peer without SACK (RFC 5681 §3.2, RFC 6582 §3.2). Returns the bytes newly lost.
+    fn count_duplicates(&mut self, advanced: bool, duplicate: bool, acked: u64) -> u64 {
+        let mss = u64::from(self.mtu.mss());
+        let mut lost = 0;
+        if advanced {
+            let recovering =
+                matches!(self.phase, Phase::Recovery { until } if self.snd_una < until);
+            self.dup_acks.on_advance(acked, mss, recovering);
+            if recovering {
+                // A partial acknowledgement: the next hole starts where it stopped.
+                lost = self.log.mark_front_lost();
+            }
+        } else if duplicate && self.dup_acks.on_duplicate() && self.phase == Phase::Open {
+            lost = self.log.mark_front_lost();
+        }
+        self.total_lost += lost;
+        lost
+    }
+
+    /// Something was lost: fast recovery begins, unless an episode is open already.
+    pub(super) fn on_loss(&mut self, now: Instant, prior_in_flight: u64) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.counters.fast_recoveries += 1;
+        self.begin_reduction(now, prior_in_flight);
+        self.undo.begin(self.snd_una, self.snd_nxt, false);
+        self.phase = Phase::Recovery {
+            until: self.snd_nxt,
+        };
+        self.tlp.cancel();
+        self.timers.stop(Timer::Probe);
+        if self.cc.recovery_shaping() == RecoveryShaping::Prr {
+            self.prr = Some(Prr::new(prior_in_flight, self.cc.cwnd()));
+        }
+    }
+
+    /// A tail loss probe repaired a loss: congestion control hears of it, nothing needs repair (RFC 8985 §7.4.2).
+    fn on_repaired_loss(&mut self, now: Instant, prior_in_flight: u64) {
+        self.begin_reduction(now, prior_in_flight);
+        self.cc.on_recovered(now);
+    }
+
+    fn begin_reduction(&mut self, now: Instant, prior_in_flight: u64) {
+        self.episode_cause = Cause::Loss;
+        self.cc.on_congestion(&Congestion {
+            now,
+            cause: Cause::Loss,
+            prior_in_flight,
+            consecutive_timeouts: 0,
+            snd_nxt: self.snd_nxt,
+        });
+        self.ecn.on_reduction(self.snd_nxt);
+    }
+
+    /// Takes a false episode back where there is proof.
+    fn try_undo(
+        &mut self,
+        segment: &Segment<'_>,
+        advanced: bool,
+        duplicate: bool,
+        late_original: bool,
+        now: Instant,
+    ) {
+        if !self.undo.is_open() || self.phase == Phase::Open {
+            return;
+        }
+        let by_original = late_original && self.undo.originals_count();
+        let by_duplicates = duplicate && self.undo.is_every_retransmission_duplicate();
+        let by_echo = advanced
+            && segment.header.options.timestamps.is_some_and(|timestamps| {
+                timestamps.echo != 0
+                    && self.timestamps.is_agreed()
+                    && self
+                        .undo
+                        .first_retransmission()
+                        .is_some_and(|instant| self.timestamps.is_before(timestamps.echo, instant))
+            });
+        if !(by_original || by_duplicates || by_echo) {
+            return;
+        }
+        self.counters.undone_episodes += 1;
+        self.log.unmark_lost();
+        self.undo.end();
+        self.frto.end();
+        self.prr = None;
+        self.phase = Phase::Open;
+        self.force_retransmission = false;
+        self.cc.on_spurious(now, self.episode_cause);
+        self.update_pacing();
+    }
+
+    /// The episode ends when everything sent before it is acknowledged.
+    fn leave_recovery_at(&mut self, now: Instant) {
+        let Some(until) = self.phase.until() else {
+            return;
+        };
+        if self.snd_una < until {
+            return;
+        }
+        self.phase = Phase::Open;
+        self.prr = None;
+        self.undo.end();
+        self.frto.end();
+        self.dup_acks.reset();
+        self.detector.on_recovered();
+        self.cc.on_recovered(now);
+    }
+
+    fn restart_timers(&mut self, now: Instant, advanced: bool) {
+        if self.log.is_empty() {
+            self.timers.stop(Timer::Retransmit);
+            self.timers.stop(Timer::Probe);
+            self.timers.stop(Timer::Reorder);
+            self.timers.stop(Timer::User);
+            return;
+        }
+        if advanced {
+            self.arm_retransmission(now, true);
+            if let Some(limit) = self.config.user_timeout {
+                self.timers.set(Timer::User, now + limit);
+            }
+        }
+    }
+}
+
+/// A SACK block that can be true: not empty, above the cumulative acknowledgement, within what was sent.
+fn sound_block(range: Range<u64>, ack: u64, snd_nxt: u64) -> Option<Range<u64>> {
+    (range.start < range.end && range.start >= ack && range.end <= snd_nxt).then_some(range)
+}

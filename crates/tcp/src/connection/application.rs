@@ -1,0 +1,175 @@
+//! The application's verbs: write, read, finish.
+
+use tack_base::Instant;
+
+use super::state::{State, Transition};
+use super::timers::Timer;
+use super::{CloseReason, Connection, Event};
+use crate::ack::policy::AckReason;
+
+/// Least that may be written ahead of acknowledgement, bytes, however small the congestion window.
+const MIN_SEND_BUFFER: usize = 256 << 10;
+
+/// Why bytes cannot be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The send buffer is full, or the handshake is not complete; [`Event::Writable`] will tell.
+    #[error("the send buffer is full")]
+    Blocked,
+    /// `finish` was called: no more bytes can follow.
+    #[error("the sending side is finished")]
+    Finished,
+    /// The connection ended.
+    #[error("{0}")]
+    Closed(CloseReason),
+}
+
+/// Why bytes cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Nothing here yet; [`Event::Readable`] will tell.
+    #[error("nothing to read yet")]
+    Blocked,
+    /// The connection ended before the peer's FIN.
+    #[error("{0}")]
+    Closed(CloseReason),
+}
+
+impl Connection {
+    /// Queues bytes; returns how many were taken: at least one, unless `data` is empty.
+    ///
+    /// # Errors
+    /// [`WriteError`]. Before the handshake is complete every write is blocked.
+    pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, WriteError> {
+        let _ = now;
+        if let Some(reason) = self.close_reason {
+            return Err(WriteError::Closed(reason));
+        }
+        if self.queue.is_finished() {
+            return Err(WriteError::Finished);
+        }
+        if !matches!(self.state, State::Established | State::CloseWait) {
+            self.write_blocked = true;
+            return Err(WriteError::Blocked);
+        }
+        let taken = self.queue.push(data, self.send_limit());
+        if taken < data.len() {
+            self.write_blocked = true;
+        }
+        if taken == 0 && !data.is_empty() {
+            return Err(WriteError::Blocked);
+        }
+        Ok(taken)
+    }
+
+    /// Free space of the send buffer, bytes.
+    pub fn writable(&self) -> usize {
+        if self.queue.is_finished() || !matches!(self.state, State::Established | State::CloseWait)
+        {
+            return 0;
+        }
+        self.send_limit().saturating_sub(self.queue.len())
+    }
+
+    /// How much may be queued: enough for the next congestion window while this one is out, not so much that
+    /// the buffer falls out of the cache.
+    fn send_limit(&self) -> usize {
+        let wanted = usize::try_from(self.cc.cwnd().saturating_mul(3)).unwrap_or(usize::MAX);
+        wanted.max(MIN_SEND_BUFFER).min(self.config.send_buffer)
+    }
+
+    /// Tells a blocked writer that there is room, once there is a worthwhile amount of it.
+    pub(super) fn offer_writable(&mut self) {
+        if self.write_blocked && self.writable() > self.send_limit() / 4 {
+            self.write_blocked = false;
+            self.events.raise(Event::Writable);
+        }
+    }
+
+    /// Moves received bytes into `buf`; `Ok(0)` is the end of the peer's stream (or an empty `buf`).
+    ///
+    /// # Errors
+    /// [`ReadError`]. What arrived before a reset can still be read.
+    pub fn read(&mut self, now: Instant, buf: &mut [u8]) -> Result<usize, ReadError> {
+        let (a, b) = self.peek();
+        let first = a.len().min(buf.len());
+        buf[..first].copy_from_slice(&a[..first]);
+        let second = b.len().min(buf.len() - first);
+        buf[first..first + second].copy_from_slice(&b[..second]);
+        let len = first + second;
+        if len > 0 {
+            self.consume(now, len);
+            return Ok(len);
+        }
+        if buf.is_empty() || self.is_read_finished() {
+            return Ok(0);
+        }
+        match self.close_reason {
+            Some(reason) => Err(ReadError::Closed(reason)),
+            None => Err(ReadError::Blocked),
+        }
+    }
+
+    /// The readable bytes in place, in at most two slices; pair with [`Connection::consume`].
+    pub fn peek(&self) -> (&[u8], &[u8]) {
+        self.reassembly.peek()
+    }
+
+    /// Drops `len` bytes (at most what [`Connection::peek`] showed) from the front of what can be read.
+    pub fn consume(&mut self, now: Instant, len: usize) {
+        self.reassembly.consume(len);
+        let round_trip = self.receive_rtt.or(self.rtt.smoothed()).unwrap_or_default();
+        let (read, next) = (self.reassembly.read_position(), self.rcv_nxt());
+        if self.receive_window.on_read(now, read, next, round_trip) && self.state.may_receive_data()
+        {
+            self.acknowledge_now(AckReason::Window);
+        }
+    }
+
+    /// Bytes that can be read now.
+    pub fn readable(&self) -> usize {
+        self.reassembly.readable()
+    }
+
+    /// True when the peer's stream ended and all of it was read.
+    pub fn is_read_finished(&self) -> bool {
+        self.fin_received && self.reassembly.readable() == 0
+    }
+
+    /// Ends our stream: a FIN follows what was written. Reading goes on (half-close). Idempotent.
+    pub fn finish(&mut self, now: Instant) {
+        let _ = now;
+        if self.state == State::Closed || self.queue.is_finished() {
+            return;
+        }
+        self.queue.finish();
+        self.state = self.state.after(Transition::Finish);
+    }
+
+    /// The application will not read any more: data that still arrives is answered with a reset (RFC 9293
+    /// §3.6.1), and FIN-WAIT-2 lasts only as long as configured.
+    pub fn stop_reading(&mut self, now: Instant) {
+        if !self.reading {
+            return;
+        }
+        self.reading = false;
+        let unread = self.reassembly.readable() > 0 || self.reassembly.blocked() > 0;
+        self.reassembly.discard();
+        if unread && self.state.is_synchronized() && self.state != State::TimeWait {
+            // Data that will never be read: the peer must know that it was lost (RFC 2525 §2.17).
+            self.end_with_reset(CloseReason::Aborted);
+        } else if self.state == State::FinWait2 {
+            self.timers.set(Timer::Lifetime, now + self.config.fin_wait);
+        }
+    }
+
+    /// Ends the connection with a reset.
+    pub fn abort(&mut self, now: Instant) {
+        let _ = now;
+        match self.state {
+            State::Closed => {}
+            State::SynSent | State::TimeWait => self.end(CloseReason::Aborted),
+            _ => self.end_with_reset(CloseReason::Aborted),
+        }
+    }
+}

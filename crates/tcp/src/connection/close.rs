@@ -1,0 +1,170 @@
+//! Endings: how a connection is over, resets, and challenge ACKs.
+
+use core::fmt;
+use core::time::Duration;
+
+use tack_base::Instant;
+use tack_wire::{Segment, SeqNum};
+
+use super::state::{State, Transition};
+use super::timers::Timer;
+use super::{Connection, Event};
+use crate::ack::policy::AckReason;
+
+/// How a connection ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum CloseReason {
+    /// Both streams ended and were acknowledged.
+    Graceful,
+    /// The peer reset it.
+    Reset,
+    /// The peer answered the SYN with a reset.
+    Refused,
+    /// No acknowledgement within the user timeout, the SYN retries, or the keep-alive probes.
+    TimedOut,
+    /// This side aborted it.
+    Aborted,
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Graceful => "the connection is closed",
+            Self::Reset => "the peer reset the connection",
+            Self::Refused => "the peer refused the connection",
+            Self::TimedOut => "the peer does not answer",
+            Self::Aborted => "the connection was aborted",
+        })
+    }
+}
+
+/// Replies to segments that a blind attacker could send: at most this many per interval (RFC 5961 §7).
+const REPLIES: u32 = 10;
+const REPLY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Counts such replies.
+#[derive(Debug, Default)]
+pub(super) struct ReplyLimit {
+    since: Instant,
+    sent: u32,
+}
+
+impl ReplyLimit {
+    fn allow(&mut self, now: Instant) -> bool {
+        if now.saturating_since(self.since) >= REPLY_INTERVAL {
+            self.since = now;
+            self.sent = 0;
+        }
+        self.sent += 1;
+        self.sent <= REPLIES
+    }
+}
+
+impl Connection {
+    /// Answers a suspicious segment with an acknowledgement, which a real peer can set right (RFC 5961), but
+    /// not without limit: two confused peers would otherwise answer each other for ever.
+    pub(super) fn challenge(&mut self, now: Instant) {
+        self.counters.dropped_segments += 1;
+        if self.reply_limit.allow(now) {
+            self.acknowledge_now(AckReason::Event);
+        }
+    }
+
+    /// The connection is over; nothing more leaves but what is already due.
+    pub(super) fn end(&mut self, reason: CloseReason) {
+        self.state = self.state.after(Transition::End);
+        self.timers.stop_all();
+        self.queue.clear();
+        self.log = crate::send::sent::SentLog::new();
+        self.ack_pending = None;
+        self.handshake.pending = false;
+        self.probe_due = false;
+        self.window_probe_due = false;
+        self.keep_alive_due = false;
+        if self.close_reason.is_none() {
+            self.close_reason = Some(reason);
+            self.events.raise(Event::Readable);
+            self.events.raise(Event::Writable);
+            self.events.raise(Event::Closed(reason));
+        }
+    }
+
+    /// The connection is over, and the peer is told by a reset.
+    pub(super) fn end_with_reset(&mut self, reason: CloseReason) {
+        if self.state != State::SynSent {
+            self.reset_due = Some(SeqNum::at(self.iss, self.snd_nxt));
+            self.reset_acks = true;
+        }
+        self.end(reason);
+    }
+
+    /// Answers a segment of a half-open connection with a reset; this connection goes on.
+    pub(super) fn reply_with_reset(&mut self, seq: SeqNum) {
+        self.reset_due = Some(seq);
+        self.reset_acks = false;
+    }
+
+    /// The peer's FIN was reached, with everything before it.
+    pub(super) fn on_peer_fin(&mut self, now: Instant) {
+        self.fin_received = true;
+        let before = self.state;
+        self.state = before.after(Transition::FinArrived);
+        self.events.raise(Event::Readable);
+        if self.state == State::TimeWait {
+            self.enter_time_wait(now);
+        }
+    }
+
+    /// Our FIN was acknowledged.
+    pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
+        self.events.raise(Event::Finished);
+        self.state = self.state.after(Transition::FinAcknowledged);
+        match self.state {
+            State::TimeWait => self.enter_time_wait(now),
+            State::Closed => {
+                self.end(CloseReason::Graceful);
+            }
+            State::FinWait2 if !self.reading => {
+                self.timers.set(Timer::Lifetime, now + self.config.fin_wait)
+            }
+            _ => {}
+        }
+    }
+
+    fn enter_time_wait(&mut self, now: Instant) {
+        self.timers.stop_all();
+        self.timers
+            .set(Timer::Lifetime, now + self.config.time_wait);
+        if self.close_reason.is_none() {
+            self.close_reason = Some(CloseReason::Graceful);
+            self.events.raise(Event::Closed(CloseReason::Graceful));
+        }
+    }
+
+    /// Another FIN in TIME-WAIT: our last acknowledgement was lost; 2 MSL start over (RFC 9293 §3.10.7.4).
+    pub(super) fn restart_time_wait(&mut self, now: Instant) {
+        self.timers
+            .set(Timer::Lifetime, now + self.config.time_wait);
+        self.acknowledge_now(AckReason::Event);
+    }
+
+    /// May this SYN open a new incarnation of the connection, which is in TIME-WAIT (RFC 9293 §3.10.7.4, RFC
+    /// 6191)? If so, the initial sequence number of the new incarnation must come after the one returned.
+    pub fn reopen(&self, syn: &Segment<'_>) -> Option<SeqNum> {
+        let header = &syn.header;
+        if self.state != State::TimeWait
+            || !header.flags.syn()
+            || header.flags.rst()
+            || header.flags.ack()
+        {
+            return None;
+        }
+        let newer_sequence = header.seq.after(SeqNum::at(self.irs, self.rcv_nxt()));
+        let newer_timestamp = self.timestamps.is_agreed()
+            && header
+                .options
+                .timestamps
+                .is_some_and(|timestamps| self.timestamps.is_newer(timestamps));
+        (newer_sequence || newer_timestamp).then(|| SeqNum::at(self.iss, self.snd_nxt + (1 << 16)))
+    }
+}

@@ -1,0 +1,222 @@
+//! Opening: what is offered, what is agreed, and the answer to the peer's SYN.
+
+use tack_base::Instant;
+use tack_wire::options::TcpOptions;
+use tack_wire::{Ecn, Flags, Header, Segment, SeqNum};
+
+use super::state::{State, Transition};
+use super::timers::Timer;
+use super::{CloseReason, Connection, Event};
+use crate::ack::policy::AckReason;
+use crate::cc;
+use crate::recv::window::ReceiveWindow;
+
+/// The handshake's own state.
+#[derive(Debug, Default)]
+pub(super) struct Handshake {
+    /// A SYN or SYN-ACK has to leave.
+    pub(super) pending: bool,
+    /// How many have left.
+    pub(super) transmissions: u32,
+    /// When the first one left.
+    pub(super) sent_at: Option<Instant>,
+    /// Both sides permit SACK.
+    pub(super) sack: bool,
+    /// The connection was opened by the peer.
+    pub(super) passive: bool,
+    /// The peer's SYN asked for ECN.
+    peer_ecn: bool,
+    /// The peer's SYN offered window scaling with this shift.
+    peer_scale: Option<u8>,
+    /// The peer's SYN carried timestamps.
+    peer_timestamps: bool,
+}
+
+impl Connection {
+    /// Takes what the peer's SYN (or SYN-ACK) says.
+    pub(super) fn learn_from_syn(&mut self, now: Instant, segment: &Segment<'_>) {
+        let options = &segment.header.options;
+        self.irs = segment.header.seq;
+        self.mtu.on_peer_mss(options.mss);
+        self.handshake.sack = self.config.sack && options.sack_permitted;
+        self.handshake.peer_scale = options.window_scale.filter(|_| self.config.window_scaling);
+        self.handshake.peer_timestamps = options.timestamps.is_some();
+        if let Some(timestamps) = options.timestamps
+            && self.config.timestamps
+        {
+            self.timestamps.agree(now, timestamps);
+        }
+        if let Some(shift) = self.handshake.peer_scale {
+            self.window.set_scale(shift);
+            self.receive_window
+                .set_scale(ReceiveWindow::scale_for(self.config.receive_buffer));
+        }
+        let flags = segment.header.flags;
+        // RFC 3168 §6.1.1: ECE and CWR ask, ECE alone agrees.
+        self.handshake.peer_ecn = self.config.ecn
+            && if flags.ack() {
+                flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
+            } else {
+                flags.contains(Flags::ECE) && flags.contains(Flags::CWR)
+            };
+        if self.handshake.peer_ecn {
+            self.ecn.agree();
+        }
+    }
+
+    /// Header of our SYN or SYN-ACK.
+    pub(super) fn syn_header(&mut self, now: Instant) -> Header {
+        let answer = self.state == State::SynReceived;
+        let mut flags = Flags::SYN;
+        if answer {
+            flags = flags.with(Flags::ACK);
+            if self.handshake.peer_ecn {
+                flags = flags.with(Flags::ECE);
+            }
+        } else if self.config.ecn && self.handshake.transmissions == 0 {
+            // A path that drops ECN-setup SYNs gets a plain one next time (RFC 3168 §6.1.1.1).
+            flags = flags.with(Flags::ECE).with(Flags::CWR);
+        }
+        let window =
+            self.receive_window
+                .announce(self.reassembly.read_position(), self.rcv_nxt(), true);
+        let timestamps = if answer {
+            self.timestamps.option(now)
+        } else {
+            self.config.timestamps.then(|| tack_wire::Timestamps {
+                value: self.timestamps.value(now),
+                echo: 0,
+            })
+        };
+        let scale = ReceiveWindow::scale_for(self.config.receive_buffer);
+        Header {
+            src_port: self.local_port,
+            dst_port: self.remote_port,
+            seq: self.iss,
+            ack: if answer {
+                SeqNum::at(self.irs, 1)
+            } else {
+                SeqNum(0)
+            },
+            flags,
+            window,
+            urgent: 0,
+            options: TcpOptions {
+                mss: Some(self.config.mss),
+                window_scale: (self.config.window_scaling
+                    && (!answer || self.handshake.peer_scale.is_some()))
+                .then_some(scale),
+                sack_permitted: if answer {
+                    self.handshake.sack
+                } else {
+                    self.config.sack
+                },
+                timestamps,
+                ..TcpOptions::default()
+            },
+        }
+    }
+
+    /// A SYN or SYN-ACK left.
+    pub(super) fn on_syn_sent(&mut self, now: Instant) {
+        self.handshake.pending = false;
+        self.handshake.transmissions += 1;
+        self.handshake.sent_at.get_or_insert(now);
+        if self.state == State::SynReceived {
+            self.last_ack_sent = 1;
+        }
+        if !self.timers.is_armed(Timer::Retransmit) {
+            self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+        }
+    }
+
+    /// SYN-SENT (RFC 9293 §3.10.7.3).
+    pub(super) fn on_segment_in_syn_sent(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        ecn: Ecn,
+    ) {
+        let flags = segment.header.flags;
+        let acceptable = flags
+            .ack()
+            .then(|| segment.header.ack == SeqNum::at(self.iss, 1));
+        if acceptable == Some(false) {
+            self.counters.dropped_segments += 1;
+            if !flags.rst() {
+                self.reply_with_reset(segment.header.ack);
+            }
+            return;
+        }
+        if flags.rst() {
+            // RFC 5961: only a reset that acknowledges our SYN counts.
+            if acceptable == Some(true) {
+                self.end(CloseReason::Refused);
+            } else {
+                self.counters.dropped_segments += 1;
+            }
+            return;
+        }
+        if !flags.syn() {
+            self.counters.dropped_segments += 1;
+            return;
+        }
+        self.learn_from_syn(now, segment);
+        if acceptable == Some(true) {
+            self.window
+                .update(segment.header.seq, 1, segment.header.window, true);
+            self.on_handshake_complete(now, arrived);
+            self.acknowledge_now(AckReason::Event);
+        } else {
+            // Simultaneous open: answer with SYN-ACK.
+            self.window
+                .update(segment.header.seq, 0, segment.header.window, true);
+            self.state = self.state.after(Transition::SynArrived);
+            self.handshake.pending = true;
+            let _ = ecn;
+        }
+    }
+
+    /// Our SYN is acknowledged: the connection is open.
+    pub(super) fn on_handshake_complete(&mut self, now: Instant, arrived: Instant) {
+        self.state = self.state.after(Transition::HandshakeComplete);
+        self.snd_una = 1;
+        self.timers.stop(Timer::Retransmit);
+        self.handshake.pending = false;
+        self.rtt.end_back_off();
+        // Karn: a SYN sent twice gives no sample, and a lost one makes the start cautious.
+        if self.handshake.transmissions == 1
+            && let Some(sent_at) = self.handshake.sent_at
+        {
+            let rtt = arrived.saturating_since(sent_at);
+            self.rtt.sample(now, rtt, rtt, 1, 1);
+            self.receive_rtt = Some(rtt);
+        } else {
+            self.rtt.on_syn_timeout();
+        }
+        let mss = u64::from(self.mtu.mss()) - self.data_options_len();
+        let segments = if self.handshake.transmissions > 1 {
+            1
+        } else {
+            u64::from(self.config.initial_window_segments)
+        };
+        self.cc = self.config.congestion.build(&cc::Init {
+            now,
+            mss,
+            initial_window: mss * segments.max(1),
+            rtt: self.rtt.smoothed(),
+            seed: self.seed,
+        });
+        self.update_pacing();
+        if let Some(keep_alive) = self.config.keep_alive {
+            self.timers.set(Timer::KeepAlive, now + keep_alive.idle);
+        }
+        self.events.raise(Event::Connected);
+        self.write_blocked = true;
+        self.offer_writable();
+        if self.queue.is_finished() {
+            self.state = self.state.after(Transition::Finish);
+        }
+    }
+}

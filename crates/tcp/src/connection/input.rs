@@ -1,0 +1,363 @@
+//! SEGMENT ARRIVES (RFC 9293 §3.10.7): ordered checks that call rooms.
+
+use tack_base::Instant;
+use tack_wire::{Ecn, Segment, SeqNum};
+
+use super::state::State;
+use super::{CloseReason, Connection, Event};
+use crate::ack::policy::{AckDecision, AckReason, DataArrival, Place};
+use crate::recv::reassembly::Arrival;
+
+impl Connection {
+    /// A segment for this connection arrived at `arrived` (a kernel timestamp, say) and is processed `now`.
+    ///
+    /// Round trips and rates are measured with `arrived`, timers run from `now`.
+    pub fn handle_segment(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        ecn: Ecn,
+    ) {
+        match self.state {
+            State::Closed => self.counters.dropped_segments += 1,
+            State::SynSent => self.on_segment_in_syn_sent(now, arrived, segment, ecn),
+            _ => self.on_segment(now, arrived, segment, ecn),
+        }
+    }
+
+    /// All other states (RFC 9293 §3.10.7.4).
+    fn on_segment(&mut self, now: Instant, arrived: Instant, segment: &Segment<'_>, ecn: Ecn) {
+        let flags = segment.header.flags;
+        // A duplicate SYN of the handshake: the peer did not hear our answer.
+        if flags.syn()
+            && segment.header.seq == self.irs
+            && self.state == State::SynReceived
+            && !flags.rst()
+        {
+            if flags.ack() {
+                // Simultaneous open: the peer's SYN-ACK acknowledges our SYN.
+                self.on_acknowledgement_of_syn(now, arrived, segment);
+            } else {
+                self.handshake.pending = true;
+            }
+            return;
+        }
+        // First: protection against wrapped sequence numbers (RFC 7323 §5.3), then the window.
+        let timestamps = segment
+            .header
+            .options
+            .timestamps
+            .filter(|_| self.timestamps.is_agreed());
+        if let Some(timestamps) = timestamps
+            && !flags.rst()
+            && self.timestamps.is_old(now, timestamps)
+        {
+            self.reject(now, segment);
+            return;
+        }
+        let Some(start) = self.acceptable_position(segment) else {
+            if !flags.rst() {
+                self.reject(now, segment);
+            } else {
+                self.counters.dropped_segments += 1;
+            }
+            return;
+        };
+        // Second: RST (RFC 5961 §3.2): only the exact sequence number resets.
+        if flags.rst() {
+            if start == self.rcv_nxt() {
+                self.on_reset();
+            } else {
+                self.challenge(now);
+            }
+            return;
+        }
+        // Fourth: SYN in the window (RFC 5961 §4.2).
+        if flags.syn() {
+            self.challenge(now);
+            return;
+        }
+        // Fifth: ACK.
+        if !flags.ack() {
+            self.counters.dropped_segments += 1;
+            return;
+        }
+        if self.state == State::SynReceived
+            && !self.on_acknowledgement_of_syn(now, arrived, segment)
+        {
+            return;
+        }
+        let Some(ack) = segment.header.ack.position(self.iss, self.snd_una) else {
+            self.challenge(now);
+            return;
+        };
+        // RFC 5961 §5.2: neither for data never sent, nor impossibly old.
+        if ack > self.snd_nxt.max(self.probed) || ack + self.window.largest().max(1) < self.snd_una
+        {
+            self.challenge(now);
+            return;
+        }
+        if let Some(timestamps) = timestamps {
+            let last_ack_sent = SeqNum::at(self.irs, self.last_ack_sent);
+            self.timestamps
+                .accept(now, timestamps, segment.header.seq, last_ack_sent);
+        }
+        self.last_heard = now;
+        self.keep_alive_probes = 0;
+        let ce_begins = self.ecn.on_segment(ecn, flags);
+        if ecn == Ecn::Ce {
+            self.counters.ce_received += 1;
+        }
+        self.on_acknowledgement(now, arrived, segment, ack);
+        if self.state == State::Closed {
+            return;
+        }
+        // Sixth, URG: RFC 6093 has new applications not use it; the bytes stay in the stream.
+        // Seventh: the payload. Eighth: FIN.
+        if !segment.payload.is_empty() {
+            self.on_payload(now, arrived, segment, start, ce_begins);
+        } else if segment.header.flags.fin() {
+            self.on_fin_segment(now, start);
+        } else if start < self.rcv_nxt() && self.log.is_empty() {
+            // A keep-alive or an old probe: empty, below the window. It asks for an acknowledgement.
+            self.challenge(now);
+        }
+    }
+
+    /// Where an acceptable segment starts (RFC 9293 §3.4, table 6), `None` for an unacceptable one.
+    ///
+    /// Deviation: an empty segment right at the window's edge is acceptable (a peer that filled the window sends its
+    /// acknowledgements from there), and so is one that starts below but not before the last acknowledgement.
+    fn acceptable_position(&self, segment: &Segment<'_>) -> Option<u64> {
+        let rcv_nxt = self.rcv_nxt();
+        let start = segment.header.seq.position(self.irs, rcv_nxt)?;
+        let end = start + u64::from(segment.sequence_len());
+        let edge = self.receive_window.edge().max(rcv_nxt);
+        (end >= self.last_ack_sent.min(rcv_nxt) && start <= edge).then_some(start)
+    }
+
+    /// An unacceptable segment: dropped, and answered with where we stand.
+    fn reject(&mut self, now: Instant, segment: &Segment<'_>) {
+        if self.state == State::TimeWait && segment.header.flags.fin() {
+            self.restart_time_wait(now);
+            return;
+        }
+        if segment.payload.is_empty() && !segment.header.flags.fin() {
+            self.challenge(now);
+            return;
+        }
+        // Data that came before: its acknowledgement was lost. The answer is as large as the data at most.
+        self.counters.dropped_segments += 1;
+        if self.handshake.sack
+            && let Some(start) = segment.header.seq.position(self.irs, self.rcv_nxt())
+            && start < self.reassembly.next()
+        {
+            let end = (start + segment.payload.len() as u64).min(self.reassembly.next());
+            self.counters.duplicate_segments += 1;
+            self.reports.on_duplicate(start..end);
+        }
+        self.acknowledge_now(AckReason::Loss);
+    }
+
+    /// A reset at exactly the expected sequence number.
+    fn on_reset(&mut self) {
+        let reason = match self.state {
+            State::SynReceived if !self.handshake.passive => CloseReason::Refused,
+            State::TimeWait => CloseReason::Graceful,
+            _ => CloseReason::Reset,
+        };
+        self.end(reason);
+    }
+
+    /// SYN-RECEIVED: does this segment acknowledge our SYN? If not, it is answered with a reset.
+    fn on_acknowledgement_of_syn(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+    ) -> bool {
+        let acknowledged = segment
+            .header
+            .ack
+            .position(self.iss, 1)
+            .is_some_and(|ack| ack == 1);
+        if !acknowledged {
+            self.counters.dropped_segments += 1;
+            self.reply_with_reset(segment.header.ack);
+            return false;
+        }
+        let syn = segment.header.flags.syn();
+        self.window
+            .update(segment.header.seq, 1, segment.header.window, syn);
+        self.last_heard = now;
+        self.on_handshake_complete(now, arrived);
+        if syn {
+            self.acknowledge_now(AckReason::Event);
+        }
+        true
+    }
+
+    fn on_payload(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        start: u64,
+        ce_begins: bool,
+    ) {
+        self.counters.segments_received += 1;
+        let len = segment.payload.len() as u64;
+        if !self.state.may_receive_data() {
+            // CLOSE-WAIT and later: the peer's FIN was seen; what it still sends is a duplicate, or a lie.
+            if start + len > self.rcv_nxt() {
+                self.counters.dropped_segments += 1;
+            }
+            self.acknowledge_now(AckReason::Loss);
+            if self.state == State::TimeWait && segment.header.flags.fin() {
+                self.restart_time_wait(now);
+            }
+            return;
+        }
+        if !self.reading {
+            // Nobody will read it, and the peer must not believe otherwise (RFC 9293 §3.6.1).
+            if start + len > self.rcv_nxt() {
+                self.end_with_reset(CloseReason::Aborted);
+                return;
+            }
+        }
+        self.observe_peer_segment(arrived, segment, len);
+        // Cut to the window: what lies beyond was sent against our word (or is a window probe).
+        let edge = self.receive_window.edge();
+        let fits = edge.saturating_sub(start).min(len);
+        let limit = self.peer_fin.unwrap_or(u64::MAX);
+        let fits = limit.saturating_sub(start).min(fits) as usize;
+        let data = &segment.payload[..fits];
+        if data.is_empty() {
+            self.counters.dropped_segments += 1;
+            self.acknowledge_now(AckReason::Window);
+            return;
+        }
+        let before = self.reassembly.next();
+        let arrival = self.reassembly.insert(start, data);
+        let place = match arrival {
+            Arrival::InOrder => Place::InOrder,
+            Arrival::FilledGap => Place::FilledGap,
+            Arrival::OutOfOrder => {
+                self.reports.on_out_of_order(start.max(before));
+                Place::OutOfOrder
+            }
+            Arrival::Duplicate(range) => {
+                self.counters.duplicate_segments += 1;
+                self.reports.on_duplicate(range);
+                Place::Duplicate
+            }
+        };
+        if start < before && before < start + fits as u64 && self.handshake.sack {
+            // Partly old: the old part is reported (RFC 2883 §4.1).
+            self.reports.on_duplicate(start..before);
+        }
+        if self.reassembly.next() > before {
+            self.events.raise(Event::Readable);
+        }
+        let fin_here = segment.header.flags.fin() && fits as u64 == len;
+        if fin_here {
+            self.note_peer_fin(start + len);
+        }
+        let fin = self.reach_peer_fin(now);
+        let decision = self.policy.on_data(&DataArrival {
+            now,
+            place,
+            fin,
+            unacknowledged: self.reassembly.next().saturating_sub(self.last_ack_sent),
+            peer_mss: self.peer_mss,
+            ce_changed: ce_begins,
+        });
+        match decision {
+            AckDecision::Nothing => {}
+            AckDecision::Delayed(at) => {
+                if self.ack_pending.is_none()
+                    && self
+                        .timers
+                        .get(super::Timer::DelayedAck)
+                        .is_none_or(|set| at < set)
+                {
+                    self.timers.set(super::Timer::DelayedAck, at);
+                }
+            }
+            AckDecision::Now(reason) => self.acknowledge_now(reason),
+        }
+        if fits < segment.payload.len() {
+            self.acknowledge_now(AckReason::Window);
+        }
+    }
+
+    /// A FIN without payload.
+    fn on_fin_segment(&mut self, now: Instant, start: u64) {
+        if self.state == State::TimeWait {
+            self.restart_time_wait(now);
+            return;
+        }
+        if !self.state.may_receive_data() {
+            self.acknowledge_now(AckReason::Event);
+            return;
+        }
+        self.note_peer_fin(start);
+        if !self.reach_peer_fin(now) {
+            self.acknowledge_now(AckReason::Loss);
+            return;
+        }
+        self.acknowledge_now(AckReason::Event);
+    }
+
+    /// The stream ends at `position`. A second, different end is a lie and is ignored.
+    fn note_peer_fin(&mut self, position: u64) {
+        let received_beyond = self
+            .reassembly
+            .ahead()
+            .last()
+            .is_some_and(|range| range.end > position);
+        if self.peer_fin.is_none() && position >= self.reassembly.next() && !received_beyond {
+            self.peer_fin = Some(position);
+        }
+    }
+
+    /// Takes the FIN once everything before it is here. True when that happened.
+    fn reach_peer_fin(&mut self, now: Instant) -> bool {
+        if self.fin_received || self.peer_fin != Some(self.reassembly.next()) {
+            return false;
+        }
+        self.on_peer_fin(now);
+        true
+    }
+
+    /// Learns the peer's segment size, and the round trip as this side sees it.
+    #[inline]
+    fn observe_peer_segment(&mut self, arrived: Instant, segment: &Segment<'_>, len: u64) {
+        if len > self.peer_mss {
+            self.peer_mss = len.min(u64::from(u16::MAX));
+            self.peer_short_run = 0;
+        } else if len == self.peer_mss {
+            self.peer_short_run = 0;
+        } else if len >= self.peer_mss / 4 {
+            // A path that got narrower: full segments of the old size will not come again, and an
+            // acknowledgement that waits for two of them would always wait for the timer.
+            self.peer_short_run += 1;
+            if self.peer_short_run >= 16 {
+                self.peer_mss = len;
+                self.peer_short_run = 0;
+            }
+        }
+        if let Some(timestamps) = segment.header.options.timestamps
+            && self.timestamps.is_agreed()
+            && timestamps.echo != self.last_echo
+            && len >= self.peer_mss
+        {
+            self.last_echo = timestamps.echo;
+            if let Some(age) = self.timestamps.age(arrived, timestamps.echo) {
+                self.receive_rtt =
+                    Some(self.receive_rtt.map_or(age, |known| (known * 7 + age) / 8));
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What kept the sender from sending more: the first question about any throughput figure.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+
+use crate::stats::Stats;
+
+/// What limits sending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Limit {
+    /// The congestion window is full.
+    Cwnd,
+    /// The peer's window is full.
+    Rwnd,
+    /// The next segment waits for its departure time.
+    Pacing,
+    /// There is nothing to send.
+    App,
+}
+
+/// Time spent under each limit.
+#[derive(Debug)]
+pub(super) struct Limits {
+    current: Limit,
+    since: Instant,
+    spent: [Duration; 4],
+}
+
+impl Limits {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            current: Limit::App,
+            since: now,
+            spent: [Duration::ZERO; 4],
+        }
+    }
+
+    /// From now on `limit` is what holds sending back.
+    #[inline]
+    pub(super) fn set(&mut self, now: Instant, limit: Limit) {
+        if limit != self.current {
+            self.spent[self.current as usize] += now.saturating_since(self.since);
+            self.current = limit;
+            self.since = now;
+        }
+    }
+
+    pub(super) fn report(&self, now: Instant, stats: &mut Stats) {
+        let mut spent = self.spent;
+        spent[self.current as usize] += now.saturating_since(self.since);
+        stats.limited_by_cwnd = spent[Limit::Cwnd as usize];
+        stats.limited_by_rwnd = spent[Limit::Rwnd as usize];
+        stats.limited_by_pacing = spent[Limit::Pacing as usize];
+        stats.limited_by_app = spent[Limit::App as usize];
+    }
+}

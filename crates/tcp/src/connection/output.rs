@@ -1,0 +1,470 @@
+//! What leaves: decide → account → encode, one room each step, into the carrier's batch.
+
+use core::ops::Range;
+
+use tack_base::Instant;
+use tack_wire::options::TcpOptions;
+use tack_wire::segment::MAX_HEADER_LEN;
+use tack_wire::{Ecn, Flags, Header, SeqNum};
+
+use super::Connection;
+use super::limits::Limit;
+use super::state::State;
+use super::timers::Timer;
+use crate::ack::policy::AckReason;
+use crate::cc::Sent;
+use crate::recovery::Phase;
+use crate::send::window::Candidate;
+use crate::transmit::{Batch, Transmit};
+
+/// Why data leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    New,
+    Retransmission,
+}
+
+/// One data segment to send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Plan {
+    kind: Kind,
+    /// Positions, the FIN's included.
+    range: Range<u64>,
+    /// It is a tail loss probe or follows a timeout: windows of ours do not hold it back.
+    forced: bool,
+}
+
+impl Connection {
+    /// Appends the next segments to leave to `batch`, if there are any. Call until it says `None`.
+    pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Transmit> {
+        let before = batch.buf.len();
+        let (segment_size, segments, ecn) = self.fill(now, batch)?;
+        Some(Transmit {
+            len: batch.buf.len() - before,
+            segment_size,
+            segments,
+            ecn,
+            departure: now,
+        })
+    }
+
+    /// Returns segment size, number of segments and codepoint of what was appended.
+    fn fill(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<(usize, usize, Ecn)> {
+        if let Some(seq) = self.reset_due.take() {
+            let header = self.reset_header(seq);
+            return Some(single(batch, &header, Ecn::NotEct));
+        }
+        if self.handshake.pending {
+            let header = self.syn_header(now);
+            self.on_syn_sent(now);
+            return Some(single(batch, &header, Ecn::NotEct));
+        }
+        // Blocks do not fit beside a full payload: they travel on an acknowledgement of their own.
+        if self.ack_pending.is_some() && !self.reports.is_empty(self.reassembly.ahead()) {
+            return Some(self.emit_pure_ack(now, batch));
+        }
+        if let Some(sent) = self.fill_with_data(now, batch) {
+            return Some(sent);
+        }
+        if core::mem::take(&mut self.window_probe_due)
+            && let Some(sent) = self.emit_window_probe(now, batch)
+        {
+            return Some(sent);
+        }
+        if core::mem::take(&mut self.keep_alive_due) {
+            // RFC 9293 §3.8.4: an old sequence number makes the peer answer.
+            let mut header = self.header(now, Flags::ACK);
+            header.seq = SeqNum::at(self.iss, self.snd_nxt - 1);
+            return Some(single(batch, &header, Ecn::NotEct));
+        }
+        if self.ack_pending.is_some() {
+            return Some(self.emit_pure_ack(now, batch));
+        }
+        None
+    }
+
+    // Decide.
+
+    /// The next data segment that may leave now, if there is one. Notes what holds it back otherwise.
+    fn decide(&mut self, now: Instant) -> Option<Plan> {
+        if !self.state.may_send_data() {
+            return None;
+        }
+        if self.force_retransmission {
+            self.force_retransmission = false;
+            if let Some(range) = self.log.first_lost().or_else(|| self.log.front()) {
+                return Some(Plan {
+                    kind: Kind::Retransmission,
+                    range: self.fit(range),
+                    forced: true,
+                });
+            }
+        }
+        if self.probe_due {
+            self.probe_due = false;
+            if let Some(plan) = self.decide_probe() {
+                return Some(plan);
+            }
+        }
+        let held = self.frto.new_data_allowance();
+        let lost = if held.is_some() {
+            None
+        } else {
+            self.log.first_lost()
+        };
+        let (kind, range) = match lost {
+            Some(range) => (Kind::Retransmission, self.fit(range)),
+            None if held == Some(0) => return None,
+            None => (Kind::New, self.next_new_range(now)?),
+        };
+        let len = range.end - range.start;
+        let in_flight = self.bytes_in_flight();
+        if in_flight > 0 && in_flight + len > self.flight_limit() {
+            self.cwnd_limited_until = self.snd_nxt;
+            self.limits.set(now, Limit::Cwnd);
+            return None;
+        }
+        if let Some(until) = self.pacer.blocked_until(now) {
+            self.timers.set(Timer::Pacing, until);
+            self.limits.set(now, Limit::Pacing);
+            return None;
+        }
+        Some(Plan {
+            kind,
+            range,
+            forced: false,
+        })
+    }
+
+    /// RFC 8985 §7.3: new data if there is any and the window allows it, else the last segment again.
+    fn decide_probe(&mut self) -> Option<Plan> {
+        let fresh = self.snd_nxt
+            ..self
+                .queue
+                .end_with_fin()
+                .min(self.window.edge())
+                .min(self.snd_nxt + self.max_payload());
+        if fresh.start < fresh.end {
+            self.tlp.on_probe(fresh.end, false);
+            return Some(Plan {
+                kind: Kind::New,
+                range: fresh,
+                forced: true,
+            });
+        }
+        let range = self.log.last_in_flight()?;
+        self.tlp.on_probe(self.snd_nxt, true);
+        Some(Plan {
+            kind: Kind::Retransmission,
+            range,
+            forced: true,
+        })
+    }
+
+    /// The range of the next new segment; `None` when there is nothing to send, or the peer's window or Nagle
+    /// holds it back.
+    fn next_new_range(&mut self, now: Instant) -> Option<Range<u64>> {
+        let end = self.queue.end();
+        let fin = self.queue.end_with_fin();
+        if self.snd_nxt >= fin {
+            self.on_nothing_to_send(now);
+            return None;
+        }
+        let queued = end.saturating_sub(self.snd_nxt);
+        let usable = self.window.edge().saturating_sub(self.snd_nxt);
+        if queued == 0 {
+            // The FIN alone. It takes a sequence number, but no buffer: a closed window does not hold it.
+            return Some(self.snd_nxt..fin);
+        }
+        let candidate = Candidate {
+            queued,
+            usable,
+            mss: self.max_payload(),
+            idle: self.log.is_empty(),
+            nagle: self.config.nagle,
+            finished: self.queue.is_finished(),
+            largest_window: self.window.largest(),
+        };
+        let len = candidate.segment_len();
+        if len > 0 {
+            let stop = self.snd_nxt + len;
+            // The FIN travels with the last byte.
+            return Some(self.snd_nxt..if stop == end { fin } else { stop });
+        }
+        if usable < queued {
+            self.limits.set(now, Limit::Rwnd);
+            if self.log.is_empty() && !self.timers.is_armed(Timer::Persist) {
+                self.arm_persist(now);
+            }
+        } else {
+            self.on_nothing_to_send(now);
+        }
+        None
+    }
+
+    fn on_nothing_to_send(&mut self, now: Instant) {
+        self.limits.set(now, Limit::App);
+        let in_flight = self.bytes_in_flight();
+        // Draft-ietf-ccwg-bbr §4.1.2.4: idle although window and pacing would allow more.
+        if in_flight < self.flight_limit()
+            && self.log.lost_bytes() == 0
+            && self.state == State::Established
+        {
+            self.rate.on_app_limited(in_flight);
+        }
+    }
+
+    /// How much may be in flight.
+    #[inline]
+    fn flight_limit(&self) -> u64 {
+        match (&self.prr, self.phase) {
+            (Some(prr), Phase::Recovery { .. }) => prr.window(),
+            _ => self.cc.cwnd(),
+        }
+    }
+
+    /// Cuts a lost segment that the path no longer takes.
+    fn fit(&mut self, range: Range<u64>) -> Range<u64> {
+        let max = self.max_payload();
+        let payload = range.end.min(self.queue.end()) - range.start.min(self.queue.end());
+        if payload <= max {
+            return range;
+        }
+        self.log.split_lost(range.start, max);
+        range.start..range.start + max
+    }
+
+    // Account.
+
+    fn account(&mut self, now: Instant, plan: &Plan) {
+        let len = plan.range.end - plan.range.start;
+        let in_flight = self.bytes_in_flight();
+        if self.log.is_empty() {
+            let idle = now.saturating_since(self.last_sent_at);
+            if idle >= self.rtt.rto() && self.counters.data_segments > 0 {
+                self.cc.on_idle_restart(now, idle);
+                self.update_pacing();
+            }
+            if let Some(limit) = self.config.user_timeout {
+                self.timers.set(Timer::User, now + limit);
+            }
+        }
+        let flight = self.rate.on_send(now, self.log.in_flight());
+        let retransmission = plan.kind == Kind::Retransmission;
+        let token = self.cc.on_send(&Sent {
+            now,
+            bytes: len,
+            prior_in_flight: in_flight,
+            retransmission,
+            app_limited: self.rate.is_app_limited(),
+        });
+        let payload = plan
+            .range
+            .end
+            .min(self.queue.end())
+            .saturating_sub(plan.range.start);
+        if payload > 0 {
+            self.counters.data_segments += 1;
+            self.counters.data_bytes += payload;
+        }
+        if retransmission {
+            self.log
+                .push_retransmission(plan.range.start, now, flight, token);
+            self.undo.on_retransmit(now);
+            self.counters.retransmitted_segments += 1;
+            self.counters.retransmitted_bytes += payload;
+        } else {
+            self.log.push(plan.range.clone(), now, flight, token);
+            self.snd_nxt = plan.range.end;
+            self.probed = self.probed.max(self.snd_nxt);
+            self.frto.on_send(len);
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_send(len);
+        }
+        self.pacer.on_send(now, len, self.max_payload());
+        self.last_sent_at = now;
+        self.arm_retransmission(now, false);
+    }
+
+    // Encode.
+
+    fn fill_with_data(
+        &mut self,
+        now: Instant,
+        batch: &mut Batch<'_>,
+    ) -> Option<(usize, usize, Ecn)> {
+        let mut size = 0;
+        let mut segments = 0;
+        let mut codepoint = Ecn::NotEct;
+        // The first segment says how long all are; the last may be shorter.
+        while segments < batch.max_segments {
+            let Some(plan) = self.decide(now) else { break };
+            let kind_codepoint = self
+                .ecn
+                .codepoint(plan.kind == Kind::New && self.cc.responds_to_ecn());
+            let len = self.encoded_len(&plan);
+            if segments > 0 && (kind_codepoint != codepoint || len + batch.prefix > size) {
+                self.put_back(&plan);
+                break;
+            }
+            self.account(now, &plan);
+            self.encode(now, &plan, batch);
+            if segments == 0 {
+                size = len + batch.prefix;
+                codepoint = kind_codepoint;
+            }
+            segments += 1;
+            if len + batch.prefix < size {
+                break;
+            }
+        }
+        (segments > 0).then_some((size, segments, codepoint))
+    }
+
+    /// A plan that does not fit this batch stays due for the next one.
+    fn put_back(&mut self, plan: &Plan) {
+        if plan.forced {
+            match plan.kind {
+                Kind::Retransmission if self.tlp.is_outstanding() => {
+                    self.tlp.cancel();
+                    self.probe_due = true;
+                }
+                Kind::Retransmission => self.force_retransmission = true,
+                Kind::New => {
+                    self.tlp.cancel();
+                    self.probe_due = true;
+                }
+            }
+        }
+    }
+
+    /// Length of the segment, header included.
+    #[inline]
+    fn encoded_len(&self, plan: &Plan) -> usize {
+        let payload = plan
+            .range
+            .end
+            .min(self.queue.end())
+            .saturating_sub(plan.range.start);
+        tack_wire::segment::HEADER_LEN + self.data_options_len() as usize + payload as usize
+    }
+
+    fn encode(&mut self, now: Instant, plan: &Plan, batch: &mut Batch<'_>) {
+        let end = self.queue.end();
+        let data = plan.range.start..plan.range.end.min(end).max(plan.range.start);
+        let fin = plan.range.end > end;
+        let mut flags = Flags::ACK.with(self.ecn.flags(plan.kind == Kind::New));
+        if fin {
+            flags = flags.with(Flags::FIN);
+        }
+        // What empties the queue is pushed (RFC 9293 §3.9.1 SEND).
+        if data.end == end && data.start < end {
+            flags = flags.with(Flags::PSH);
+        }
+        let mut header = self.header(now, flags);
+        header.seq = SeqNum::at(self.iss, plan.range.start);
+        let (a, b) = self.queue.slices(data);
+        append(batch, &header, a, b);
+    }
+
+    /// Header of any segment of a synchronised connection: acknowledges everything, announces the window.
+    fn header(&mut self, now: Instant, flags: Flags) -> Header {
+        let rcv_nxt = self.rcv_nxt();
+        let window = self
+            .receive_window
+            .announce(self.reassembly.read_position(), rcv_nxt, false);
+        self.ack_pending = None;
+        self.timers.stop(Timer::DelayedAck);
+        self.last_ack_sent = rcv_nxt;
+        self.policy.on_ack_sent(now);
+        Header {
+            src_port: self.local_port,
+            dst_port: self.remote_port,
+            seq: SeqNum::at(self.iss, self.snd_nxt),
+            ack: SeqNum::at(self.irs, rcv_nxt),
+            flags,
+            window,
+            urgent: 0,
+            options: TcpOptions {
+                timestamps: self.timestamps.option(now),
+                ..TcpOptions::default()
+            },
+        }
+    }
+
+    fn emit_pure_ack(&mut self, now: Instant, batch: &mut Batch<'_>) -> (usize, usize, Ecn) {
+        let reason = self.ack_pending;
+        let flags = Flags::ACK.with(self.ecn.flags(false));
+        let mut header = self.header(now, flags);
+        if self.handshake.sack {
+            let capacity = header.options.sack_capacity();
+            header.options.sack = self
+                .reports
+                .take(self.reassembly.ahead(), self.irs, capacity);
+        } else {
+            self.reports = Default::default();
+        }
+        self.counters.acks += 1;
+        self.counters.ack_bytes += header.encoded_len() as u64;
+        match reason {
+            Some(AckReason::Threshold | AckReason::Timer) => self.counters.acks_delayed += 1,
+            Some(AckReason::Loss) => self.counters.acks_loss += 1,
+            Some(AckReason::Window) => self.counters.acks_window += 1,
+            Some(AckReason::Event) | None => self.counters.acks_event += 1,
+        }
+        single(batch, &header, Ecn::NotEct)
+    }
+
+    /// One octet beyond the peer's closed window (RFC 9293 §3.8.6.1). It is not in the log: should the peer take
+    /// it, its acknowledgement says so; should it not, nothing is lost.
+    fn emit_window_probe(
+        &mut self,
+        now: Instant,
+        batch: &mut Batch<'_>,
+    ) -> Option<(usize, usize, Ecn)> {
+        if !self.state.may_send_data() || self.snd_nxt >= self.queue.end() || !self.log.is_empty() {
+            return None;
+        }
+        let octet = self.snd_nxt..self.snd_nxt + 1;
+        self.probed = self.probed.max(octet.end);
+        let header = self.header(now, Flags::ACK.with(Flags::PSH));
+        let start = batch.buf.len();
+        let (a, b) = self.queue.slices(octet);
+        append(batch, &header, a, b);
+        Some((batch.buf.len() - start, 1, Ecn::NotEct))
+    }
+
+    fn reset_header(&mut self, seq: SeqNum) -> Header {
+        let mut header = Header {
+            src_port: self.local_port,
+            dst_port: self.remote_port,
+            seq,
+            flags: Flags::RST,
+            ..Header::default()
+        };
+        if self.reset_acks {
+            header.flags = header.flags.with(Flags::ACK);
+            header.ack = SeqNum::at(self.irs, self.rcv_nxt());
+        }
+        header
+    }
+}
+
+/// Appends a segment without payload.
+fn single(batch: &mut Batch<'_>, header: &Header, ecn: Ecn) -> (usize, usize, Ecn) {
+    let start = batch.buf.len();
+    append(batch, header, &[], &[]);
+    (batch.buf.len() - start, 1, ecn)
+}
+
+/// Appends prefix, header and payload.
+#[inline]
+fn append(batch: &mut Batch<'_>, header: &Header, a: &[u8], b: &[u8]) {
+    let mut bytes = [0; MAX_HEADER_LEN];
+    let len = header.emit(&mut bytes);
+    batch.buf.resize(batch.buf.len() + batch.prefix, 0);
+    batch.buf.extend_from_slice(&bytes[..len]);
+    batch.buf.extend_from_slice(a);
+    batch.buf.extend_from_slice(b);
+}

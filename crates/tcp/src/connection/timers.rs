@@ -1,0 +1,233 @@
+//! The timers of a connection, each with a deadline of its own, and what happens when one runs out.
+
+use tack_base::Instant;
+use tack_base::timers::TimerName;
+
+use super::state::State;
+use super::{CloseReason, Connection};
+use crate::ack::policy::AckReason;
+use crate::cc::{Cause, Congestion};
+use crate::recovery::Phase;
+use crate::recovery::tlp::TailLossProbe;
+
+/// Names of the timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Timer {
+    /// SYN or data unacknowledged for one RTO.
+    Retransmit,
+    /// Tail loss probe.
+    Probe,
+    /// The reordering window of the oldest suspect is over.
+    Reorder,
+    /// The peer's window is closed: ask again.
+    Persist,
+    /// A held-back acknowledgement is due.
+    DelayedAck,
+    /// The peer was silent for long.
+    KeepAlive,
+    /// Data unacknowledged for too long.
+    User,
+    /// TIME-WAIT, or FIN-WAIT-2 that nobody reads, is over.
+    Lifetime,
+    /// Pacing lets the next segment out.
+    Pacing,
+}
+
+/// Number of timers.
+pub(crate) const TIMERS: usize = 9;
+
+impl TimerName for Timer {
+    const ALL: &'static [Self] = &[
+        Self::User,
+        Self::Lifetime,
+        Self::Reorder,
+        Self::Probe,
+        Self::Retransmit,
+        Self::Persist,
+        Self::DelayedAck,
+        Self::KeepAlive,
+        Self::Pacing,
+    ];
+
+    #[inline]
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Connection {
+    /// Runs every timer whose deadline is not after `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::Retransmit if !self.state.is_synchronized() => {
+                    self.on_handshake_timeout(now)
+                }
+                Timer::Retransmit => self.on_retransmission_timeout(now),
+                Timer::Probe => self.on_probe_timeout(now),
+                Timer::Reorder => self.on_reorder_timeout(now),
+                Timer::Persist => self.on_persist_timeout(now),
+                Timer::DelayedAck => self.acknowledge_now(AckReason::Timer),
+                Timer::KeepAlive => self.on_keep_alive_timeout(now),
+                Timer::User => self.end(CloseReason::TimedOut),
+                Timer::Lifetime => self.end(CloseReason::Graceful),
+                Timer::Pacing => {}
+            }
+        }
+    }
+
+    /// SYN or SYN-ACK was not acknowledged in time.
+    fn on_handshake_timeout(&mut self, now: Instant) {
+        if self.handshake.transmissions > self.config.syn_retries {
+            self.end(CloseReason::TimedOut);
+            return;
+        }
+        self.rtt.back_off();
+        self.handshake.pending = true;
+        self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+    }
+
+    /// RFC 6298 §5.4 to 5.7, RFC 8985 §6.3.
+    fn on_retransmission_timeout(&mut self, now: Instant) {
+        let Some(front) = self.log.front() else {
+            return;
+        };
+        self.counters.rto_count += 1;
+        if self.log.is_front_sacked() {
+            // The peer forgot what it had reported (RFC 2018 §8).
+            self.log.forget_sacked();
+        }
+        let prior_in_flight = self.bytes_in_flight();
+        if self.mtu.on_timeout(front.end - front.start) {
+            self.on_segment_size_changed();
+        }
+        let context = self.detection_context(now);
+        self.detector.on_timeout(&context, &mut self.log);
+        // Originals testify only for a timeout that no other retransmission precedes (RFC 5682 §2.1).
+        let first = !matches!(self.phase, Phase::Timeout { .. });
+        self.undo.begin(
+            self.snd_una,
+            self.snd_nxt,
+            first && !matches!(self.phase, Phase::Recovery { .. }),
+        );
+        self.frto.on_timeout(self.undo.originals_count());
+        self.cc.on_congestion(&Congestion {
+            now,
+            cause: Cause::Timeout,
+            prior_in_flight,
+            consecutive_timeouts: self.rtt.backoffs() + 1,
+            snd_nxt: self.snd_nxt,
+        });
+        self.episode_cause = Cause::Timeout;
+        self.phase = Phase::Timeout {
+            until: self.snd_nxt,
+        };
+        self.ecn.on_reduction(self.snd_nxt);
+        self.prr = None;
+        self.dup_acks.reset();
+        self.tlp.cancel();
+        self.timers.stop(Timer::Probe);
+        self.timers.stop(Timer::Reorder);
+        self.rtt.back_off();
+        self.force_retransmission = true;
+        self.update_pacing();
+        self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+    }
+
+    /// RFC 8985 §7.3.
+    fn on_probe_timeout(&mut self, now: Instant) {
+        if self.log.is_empty() || self.tlp.is_outstanding() || self.phase != Phase::Open {
+            return;
+        }
+        self.counters.tlp_count += 1;
+        self.probe_due = true;
+        self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+    }
+
+    fn on_reorder_timeout(&mut self, now: Instant) {
+        let prior_in_flight = self.bytes_in_flight();
+        let lost = self.detect_losses(now);
+        if lost > 0 {
+            self.on_loss(now, prior_in_flight);
+            if let Some(prr) = &mut self.prr {
+                prr.on_ack(0, self.log.in_flight(), self.mtu.mss().into(), false);
+            }
+            self.update_pacing();
+        }
+    }
+
+    /// RFC 9293 §3.8.6.1: the peer's window is closed; one octet asks whether it still is.
+    fn on_persist_timeout(&mut self, now: Instant) {
+        if let Some(limit) = self.config.user_timeout
+            && now.saturating_since(self.last_heard) >= limit
+        {
+            self.end(CloseReason::TimedOut);
+            return;
+        }
+        self.persist_backoff = (self.persist_backoff + 1).min(16);
+        self.window_probe_due = true;
+        self.arm_persist(now);
+    }
+
+    /// Arms the persist timer, backing off like the retransmission timer (RFC 9293 SHLD-29, SHLD-30).
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let wait = self
+            .rtt
+            .base_rto()
+            .saturating_mul(1 << self.persist_backoff)
+            .min(self.config.max_rto);
+        self.timers.set(Timer::Persist, now + wait);
+    }
+
+    /// RFC 9293 §3.8.4.
+    fn on_keep_alive_timeout(&mut self, now: Instant) {
+        let Some(keep_alive) = self.config.keep_alive else {
+            return;
+        };
+        if !self.state.is_synchronized() || self.state == State::TimeWait {
+            return;
+        }
+        let silent = now.saturating_since(self.last_heard);
+        if silent < keep_alive.idle {
+            self.timers
+                .set(Timer::KeepAlive, self.last_heard + keep_alive.idle);
+            return;
+        }
+        // Unacknowledged data has the retransmission timer to watch over the peer.
+        if self.log.is_empty() {
+            if self.keep_alive_probes >= keep_alive.probes {
+                self.end_with_reset(CloseReason::TimedOut);
+                return;
+            }
+            self.keep_alive_probes += 1;
+            self.keep_alive_due = true;
+        }
+        self.timers.set(Timer::KeepAlive, now + keep_alive.interval);
+    }
+
+    /// (Re)starts what watches over data in flight: called when data leaves and when some is acknowledged.
+    #[inline]
+    pub(super) fn arm_retransmission(&mut self, now: Instant, restart: bool) {
+        if restart || !self.timers.is_armed(Timer::Retransmit) {
+            self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+        }
+        if self.phase == Phase::Open
+            && self.handshake.sack
+            && !self.tlp.is_outstanding()
+            && self.log.lost_bytes() == 0
+        {
+            let timeout = TailLossProbe::timeout(
+                self.rtt.smoothed(),
+                self.log.segment_count() == 1,
+                self.peer_contract.max_delay,
+            );
+            let at = now + timeout;
+            match self.timers.get(Timer::Retransmit) {
+                Some(rto_at) if at >= rto_at => self.timers.stop(Timer::Probe),
+                _ => self.timers.set(Timer::Probe, at),
+            }
+        } else {
+            self.timers.stop(Timer::Probe);
+        }
+    }
+}
