@@ -25,6 +25,7 @@ impl DelayedAck {
         Self {
             segments: segments.max(1),
             timer,
+            waiting: false,
         }
     }
 }
