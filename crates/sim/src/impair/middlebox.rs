@@ -1,0 +1,184 @@
+//! Boxes on the way that rewrite TCP headers: option strippers and randomisers of initial sequence numbers.
+
+use tack_base::random::RandomStream;
+use tack_wire::checksum::PROTOCOL_TCP;
+
+use crate::packet::Packet;
+
+const KIND_END: u8 = 0;
+const KIND_NOP: u8 = 1;
+const KIND_SACK: u8 = 5;
+const FLAG_SYN: u8 = 0x02;
+const FLAG_ACK: u8 = 0x10;
+
+/// Which segments lose their options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StripFrom {
+    /// Every segment.
+    #[default]
+    All,
+    /// Segments with SYN: the feature is never negotiated.
+    Syn,
+    /// Segments without SYN: the feature is negotiated and then fails.
+    Rest,
+}
+
+/// What an ISN rewriter does with SACK blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IsnRewrite {
+    /// There is no rewriter.
+    #[default]
+    Off,
+    /// It shifts them with the other numbers.
+    WithSack,
+    /// It forgets them, as some do: they then name bytes that were never sent.
+    WithoutSack,
+}
+
+/// Settings of one direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MiddleboxConfig {
+    /// Option kinds that are taken out.
+    pub strip: Vec<u8>,
+    /// Of which segments.
+    pub strip_from: StripFrom,
+    /// Rewriting of sequence numbers; must be the same in both directions.
+    pub isn: IsnRewrite,
+}
+
+/// A box in one direction. Two boxes made with the same seed shift the numbers of the two directions consistently.
+#[derive(Clone, Debug)]
+pub struct Middlebox {
+    config: MiddleboxConfig,
+    seed: u64,
+    /// 0 from the server, 1 to the server.
+    direction: usize,
+    /// Shift of each direction by the (server, client) ports of the connection.
+    shifts: Vec<((u16, u16), [u32; 2])>,
+}
+
+impl Middlebox {
+    /// Of direction `direction`: 0 from the server, 1 to the server.
+    pub fn new(config: MiddleboxConfig, seed: u64, direction: usize) -> Self {
+        Self {
+            config,
+            seed,
+            direction,
+            shifts: Vec::new(),
+        }
+    }
+
+    /// True when the box does anything.
+    pub fn is_on(&self) -> bool {
+        !self.config.strip.is_empty() || self.config.isn != IsnRewrite::Off
+    }
+
+    /// Rewrites a packet that passes. Says whether options were taken out.
+    pub fn pass(&mut self, packet: &mut Packet) -> bool {
+        if packet.protocol() != PROTOCOL_TCP {
+            return false;
+        }
+        if self.config.isn != IsnRewrite::Off {
+            self.rewrite(packet);
+        }
+        !self.config.strip.is_empty() && self.strip(packet)
+    }
+
+    fn rewrite(&mut self, packet: &mut Packet) {
+        let transport = packet.transport();
+        let half = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
+        let ports = match self.direction {
+            0 => (half(0), half(2)),
+            _ => (half(2), half(0)),
+        };
+        let shifts = self.shifts_of(ports);
+        let (own, other) = (shifts[self.direction], shifts[1 - self.direction]);
+        let with_sack = self.config.isn == IsnRewrite::WithSack;
+        let transport = packet.transport_mut();
+        shift(&mut transport[4..8], own);
+        // Acknowledgements and SACK blocks speak of the other direction's numbers, as this side saw them: shifted.
+        if transport[13] & FLAG_ACK != 0 {
+            shift(&mut transport[8..12], other.wrapping_neg());
+        }
+        if with_sack {
+            for_each_option(&mut transport[20..], |kind, body| {
+                if kind == KIND_SACK {
+                    for edge in body.chunks_exact_mut(4) {
+                        shift(edge, other.wrapping_neg());
+                    }
+                }
+            });
+        }
+    }
+
+    fn shifts_of(&mut self, ports: (u16, u16)) -> [u32; 2] {
+        if let Some((_, shifts)) = self.shifts.iter().find(|(known, _)| *known == ports) {
+            return *shifts;
+        }
+        let connection = u64::from(ports.0) << 16 | u64::from(ports.1);
+        let mut stream = RandomStream::new(self.seed, "isn_rewrite", connection);
+        let shifts = [stream.next_u64() as u32, stream.next_u64() as u32];
+        self.shifts.push((ports, shifts));
+        shifts
+    }
+
+    fn strip(&self, packet: &mut Packet) -> bool {
+        let is_syn = packet.transport()[13] & FLAG_SYN != 0;
+        let concerned = match self.config.strip_from {
+            StripFrom::All => true,
+            StripFrom::Syn => is_syn,
+            StripFrom::Rest => !is_syn,
+        };
+        if !concerned {
+            return false;
+        }
+        let mut kept = Vec::new();
+        let mut stripped = false;
+        for_each_option(&mut packet.transport_mut()[20..], |kind, body| {
+            if self.config.strip.contains(&kind) {
+                stripped = true;
+            } else {
+                kept.push(kind);
+                kept.push(body.len() as u8 + 2);
+                kept.extend_from_slice(body);
+            }
+        });
+        if !stripped {
+            return false;
+        }
+        kept.resize(kept.len().next_multiple_of(4), KIND_NOP);
+        let header_len = 20 + kept.len();
+        let start = packet.head.len() - packet.transport().len();
+        packet.head.truncate(start + 20);
+        packet
+            .head
+            .try_extend_from_slice(&kept)
+            .expect("without alignment options never grow");
+        packet.transport_mut()[12] = ((header_len / 4) as u8) << 4;
+        packet.update_length();
+        true
+    }
+}
+
+fn shift(field: &mut [u8], by: u32) {
+    let number = u32::from_be_bytes([field[0], field[1], field[2], field[3]]);
+    field.copy_from_slice(&number.wrapping_add(by).to_be_bytes());
+}
+
+/// Calls `visit` with kind and body of each option (padding aside) until the list ends or makes no sense.
+fn for_each_option(mut options: &mut [u8], mut visit: impl FnMut(u8, &mut [u8])) {
+    while let [kind, rest @ ..] = options {
+        let (kind, available) = (*kind, rest.len() + 1);
+        let len = match (kind, rest.first()) {
+            (KIND_END, _) => return,
+            (KIND_NOP, _) => 1,
+            (_, Some(len)) if (2..=available).contains(&usize::from(*len)) => usize::from(*len),
+            _ => return,
+        };
+        let (option, rest) = std::mem::take(&mut options).split_at_mut(len);
+        if kind != KIND_NOP {
+            visit(kind, &mut option[2..]);
+        }
+        options = rest;
+    }
+}

@@ -1,0 +1,78 @@
+//! Watching a run: packets as they leave and arrive, and samples of every flow at an interval.
+
+use std::io;
+use std::time::Duration;
+
+use tack_base::Instant;
+
+use crate::packet::Packet;
+use crate::scenario::Party;
+
+/// A packet at a host's network interface.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketEvent<'a> {
+    /// When, in the run's time.
+    pub at: Instant,
+    /// Whose interface.
+    pub host: Party,
+    /// Which way.
+    pub passing: Passing,
+    /// The packet; its checksums may be blank.
+    pub packet: &'a Packet,
+}
+
+/// Which way a packet passes an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// Out of the host.
+    Out,
+    /// Into the host.
+    In,
+}
+
+/// State of one flow at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// When, in the run's time.
+    pub at: Instant,
+    /// Which flow.
+    pub flow: usize,
+    /// Payload delivered since the last sample, bits per second.
+    pub goodput_bps: f64,
+    /// Congestion window of the sender, bytes; zero for UDP.
+    pub cwnd: u64,
+    /// Bytes in flight; zero for UDP.
+    pub bytes_in_flight: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Pacing rate, bits per second, where there is one.
+    pub pacing_bps: Option<u64>,
+    /// Packets that wait in the bottleneck queue of the flow's direction.
+    pub queue_packets: usize,
+}
+
+/// Something that watches a run. It cannot change it.
+pub trait Observer {
+    /// A packet passes an interface.
+    fn on_packet(&mut self, event: &PacketEvent<'_>) {
+        let _ = event;
+    }
+
+    /// How often this observer wants [`Observer::on_sample`]; `None` for never. Asked once, before the run.
+    fn interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The state of one flow.
+    fn on_sample(&mut self, sample: &Sample) {
+        let _ = sample;
+    }
+
+    /// The run is over: write out what is left.
+    ///
+    /// # Errors
+    /// The first thing that went wrong with writing, during the run or now.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Packets on their way: real IP and transport headers, a payload that is shared and never copied.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use arrayvec::ArrayVec;
+use bytes::Bytes;
+use tack_base::Instant;
+use tack_wire::checksum::{self, PROTOCOL_TCP, PROTOCOL_UDP};
+use tack_wire::{Ecn, ip};
+
+/// Most header bytes of a packet: IPv4 and a full TCP header.
+pub const MAX_HEAD: usize = ip::IPV4_HEADER_LEN + tack_wire::segment::MAX_HEADER_LEN;
+
+/// Bytes of a UDP header.
+pub const UDP_HEADER_LEN: usize = 8;
+
+/// Who has answered for the checksums of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checksums {
+    /// Left blank, as with checksum offload: nothing on the way has touched a bit that was not meant to change, so
+    /// computing and checking them would only prove that addition works.
+    Blank,
+    /// Written into the headers; the receiving host verifies them.
+    Written,
+}
+
+/// One IPv4 packet.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// IP and transport header, options included.
+    pub head: ArrayVec<u8, MAX_HEAD>,
+    /// What follows the transport header.
+    pub payload: Bytes,
+    /// State of the checksums.
+    pub checksums: Checksums,
+    /// When the sending host handed it to the link.
+    pub sent: Instant,
+}
+
+impl Packet {
+    /// A packet whose transport header is `transport`, checksums blank.
+    ///
+    /// # Panics
+    /// When the transport header is longer than 60 bytes or the packet longer than 65,535.
+    pub fn new(
+        addresses: (Ipv4Addr, Ipv4Addr),
+        protocol: u8,
+        ecn: Ecn,
+        transport: &[u8],
+        payload: Bytes,
+        sent: Instant,
+    ) -> Self {
+        let total = ip::IPV4_HEADER_LEN + transport.len() + payload.len();
+        let total = u16::try_from(total).expect("an IPv4 packet has at most 65,535 bytes");
+        let mut head = ArrayVec::new();
+        // RFC 791 §3.1: version and length, DSCP and ECN, total length; identification zero is right for packets that
+        // are never fragmented (RFC 6864 §4.1); don't fragment; hop limit; protocol; checksum blank.
+        let [high, low] = total.to_be_bytes();
+        let fixed = [
+            0x45,
+            ecn as u8,
+            high,
+            low,
+            0,
+            0,
+            0x40,
+            0,
+            ip::DEFAULT_HOP_LIMIT,
+            protocol,
+            0,
+            0,
+        ];
+        head.extend(fixed);
+        head.extend(addresses.0.octets());
+        head.extend(addresses.1.octets());
+        head.try_extend_from_slice(transport)
+            .expect("a transport header has at most 60 bytes");
+        Self {
+            head,
+            payload,
+            checksums: Checksums::Blank,
+            sent,
+        }
+    }
+
+    /// Length of the IP packet, bytes.
+    #[inline]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a packet has at least a header"
+    )]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.payload.len()
+    }
+
+    /// Transport protocol number.
+    #[inline]
+    pub fn protocol(&self) -> u8 {
+        self.head[9]
+    }
+
+    /// The transport header with its options.
+    #[inline]
+    pub fn transport(&self) -> &[u8] {
+        &self.head[ip::IPV4_HEADER_LEN..]
+    }
+
+    /// The transport header, to be changed by something on the way.
+    ///
+    /// The checksums must still be [`Checksums::Blank`]: whoever changes a header on purpose comes before whoever damages it.
+    #[inline]
+    pub fn transport_mut(&mut self) -> &mut [u8] {
+        debug_assert_eq!(self.checksums, Checksums::Blank);
+        &mut self.head[ip::IPV4_HEADER_LEN..]
+    }
+
+    /// Source address.
+    pub fn src(&self) -> Ipv4Addr {
+        Ipv4Addr::new(self.head[12], self.head[13], self.head[14], self.head[15])
+    }
+
+    /// Destination address.
+    pub fn dst(&self) -> Ipv4Addr {
+        Ipv4Addr::new(self.head[16], self.head[17], self.head[18], self.head[19])
+    }
+
+    /// ECN codepoint.
+    #[inline]
+    pub fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.head[1])
+    }
+
+    /// Marks congestion experienced, when the transport takes part (RFC 3168 §5). Says whether it did.
+    pub fn mark_congestion(&mut self) -> bool {
+        debug_assert_eq!(self.checksums, Checksums::Blank);
+        let capable = self.ecn() != Ecn::NotEct;
+        if capable {
+            self.head[1] |= Ecn::Ce as u8;
+        }
+        capable
+    }
+
+    /// True for a TCP segment without payload, SYN, FIN or RST: an acknowledgement and nothing else.
+    #[inline]
+    pub fn is_pure_ack(&self) -> bool {
+        const SYN_FIN_RST: u8 = 0x07;
+        self.protocol() == PROTOCOL_TCP
+            && self.payload.is_empty()
+            && self.transport()[13] & SYN_FIN_RST == 0
+    }
+
+    /// Rewrites the length fields after the transport header grew or shrank.
+    pub fn update_length(&mut self) {
+        let total = (self.len() as u16).to_be_bytes();
+        self.head[2..4].copy_from_slice(&total);
+    }
+
+    /// Writes IP and transport checksums. Does nothing when they are there.
+    pub fn write_checksums(&mut self) {
+        if self.checksums == Checksums::Written {
+            return;
+        }
+        let sum = checksum::internet(&self.head[..ip::IPV4_HEADER_LEN]);
+        self.head[10..12].copy_from_slice(&sum);
+        let sum = self.transport_sum();
+        let at = ip::IPV4_HEADER_LEN
+            + if self.protocol() == PROTOCOL_UDP {
+                6
+            } else {
+                16
+            };
+        // A UDP checksum of zero would mean "none" (RFC 768).
+        let sum = if self.protocol() == PROTOCOL_UDP && sum == [0, 0] {
+            [0xff, 0xff]
+        } else {
+            sum
+        };
+        self.head[at..at + 2].copy_from_slice(&sum);
+        self.checksums = Checksums::Written;
+    }
+
+    /// True when a host would take the packet: both checksums are right, and the IP header makes sense.
+    pub fn verify_checksums(&self) -> bool {
+        match self.checksums {
+            Checksums::Blank => true,
+            Checksums::Written => {
+                checksum::internet(&self.head[..ip::IPV4_HEADER_LEN]) == [0, 0]
+                    && self.transport_sum() == [0, 0]
+            }
+        }
+    }
+
+    fn transport_sum(&self) -> [u8; 2] {
+        let transport = self.transport();
+        let len = transport.len() + self.payload.len();
+        let (src, dst) = (IpAddr::V4(self.src()), IpAddr::V4(self.dst()));
+        let mut sum = checksum::Sum::pseudo_header(src, dst, self.protocol(), len);
+        sum.add(transport);
+        sum.add(&self.payload);
+        sum.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(payload: &'static [u8]) -> Packet {
+        let addresses = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let mut transport = [0; 24];
+        transport[12] = 6 << 4;
+        transport[13] = 0x10;
+        Packet::new(
+            addresses,
+            PROTOCOL_TCP,
+            Ecn::Ect0,
+            &transport,
+            Bytes::from_static(payload),
+            Instant::ZERO,
+        )
+    }
+
+    #[test]
+    fn headers_are_what_a_parser_of_ip_expects() {
+        let mut packet = packet(b"hello");
+        packet.write_checksums();
+        let mut bytes = packet.head.to_vec();
+        bytes.extend_from_slice(&packet.payload);
+        let parsed = ip::parse(&bytes).unwrap();
+        assert_eq!(
+            (parsed.src, parsed.dst),
+            (packet.src().into(), packet.dst().into())
+        );
+        assert_eq!((parsed.ecn, parsed.protocol), (Ecn::Ect0, PROTOCOL_TCP));
+        assert_eq!(parsed.payload.len(), 24 + 5);
+        assert!(checksum::verify_tcp(parsed.src, parsed.dst, parsed.payload));
+    }
+
+    #[test]
+    fn a_changed_bit_is_noticed() {
+        let mut packet = packet(b"hello");
+        packet.write_checksums();
+        assert!(packet.verify_checksums());
+        for at in 0..packet.head.len() {
+            let mut damaged = packet.clone();
+            damaged.head[at] ^= 0x04;
+            assert!(!damaged.verify_checksums(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn marks_need_a_capable_transport() {
+        let mut capable = packet(b"");
+        assert!(capable.mark_congestion());
+        assert_eq!(capable.ecn(), Ecn::Ce);
+        let mut other = packet(b"");
+        other.head[1] = 0;
+        assert!(!other.mark_congestion());
+        assert_eq!(other.ecn(), Ecn::NotEct);
+        assert!(other.is_pure_ack());
+    }
+}

@@ -1,0 +1,227 @@
+//! One direction of the path between two hosts: middlebox, black holes, bottleneck, marks, loss, damage, delay.
+//!
+//! In the order in which a packet meets them:
+//!
+//! 1. blackout (everything is lost), then the MTU black hole (large packets are);
+//! 2. the middlebox rewrites headers;
+//! 3. the queue drops, marks, and serves; what is lost after it has used the link;
+//! 4. loss, damage;
+//! 5. delay, extra delay of a reordered packet, suspension;
+//! 6. duplication: the copy comes right behind.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tack_base::{Duration, Instant};
+
+use crate::impair::damage::Damage;
+use crate::impair::loss::{Loss, LossConfig};
+use crate::impair::mark::{Mark, MarkConfig};
+use crate::impair::middlebox::{Middlebox, MiddleboxConfig};
+use crate::impair::order::{Order, OrderConfig};
+use crate::impair::outage::{Blackout, Suspension, SuspensionConfig};
+use crate::link::{Bottleneck, BottleneckConfig, Bound, LinkRate};
+use crate::packet::Packet;
+
+/// Settings of one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathConfig {
+    /// Rate, delay and queue.
+    pub bottleneck: BottleneckConfig,
+    /// Random loss.
+    pub loss: LossConfig,
+    /// Reordering and duplication.
+    pub order: OrderConfig,
+    /// Probability of damage.
+    pub corrupt: f64,
+    /// ECN marks.
+    pub mark: MarkConfig,
+    /// Header rewriting.
+    pub middlebox: MiddleboxConfig,
+    /// Times in which everything is lost.
+    pub blackouts: Vec<Blackout>,
+    /// Repeated suspensions.
+    pub suspension: Option<SuspensionConfig>,
+    /// IP packets longer than this vanish without a word.
+    pub mtu_black_hole: Option<usize>,
+}
+
+impl PathConfig {
+    /// A direction without faults.
+    pub fn new(rate: LinkRate, delay: Duration, queue: Bound) -> Self {
+        Self {
+            bottleneck: BottleneckConfig { rate, delay, queue },
+            loss: LossConfig::default(),
+            order: OrderConfig::default(),
+            corrupt: 0.0,
+            mark: MarkConfig::default(),
+            middlebox: MiddleboxConfig::default(),
+            blackouts: Vec::new(),
+            suspension: None,
+            mtu_black_hole: None,
+        }
+    }
+}
+
+/// What happened to the packets of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct PathCounters {
+    /// Packets that entered.
+    pub packets: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Packets that arrived, copies included.
+    pub delivered: u64,
+    /// Dropped because the queue was full.
+    pub queue_drops: u64,
+    /// Lost at random.
+    pub lost: u64,
+    /// Lost in a blackout.
+    pub blacked_out: u64,
+    /// Lost because of their size.
+    pub too_large: u64,
+    /// Damaged.
+    pub corrupted: u64,
+    /// Delayed beyond packets behind them.
+    pub reordered: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Marked congestion experienced.
+    pub marked: u64,
+    /// Packets that lost options.
+    pub stripped: u64,
+    /// Longest queue, packets.
+    pub queue_max: u64,
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+pub struct Path {
+    bottleneck: Bottleneck,
+    loss: Loss,
+    order: Order,
+    damage: Damage,
+    mark: Mark,
+    middlebox: Middlebox,
+    blackouts: Vec<Blackout>,
+    suspension: Option<Suspension>,
+    largest: usize,
+    /// On the way, in order of arrival.
+    in_order: VecDeque<(Instant, Packet)>,
+    /// On the way with extra delay, by arrival and entry.
+    late: BTreeMap<(Instant, u64), Packet>,
+    counters: PathCounters,
+}
+
+impl Path {
+    /// An empty direction; `direction` is 0 from the server and 1 to the server.
+    pub fn new(config: &PathConfig, seed: u64, direction: usize) -> Self {
+        let stream = direction as u64;
+        Self {
+            bottleneck: Bottleneck::new(&config.bottleneck),
+            loss: Loss::new(config.loss, seed, stream),
+            order: Order::new(config.order, seed, stream),
+            damage: Damage::new(config.corrupt, seed, stream),
+            mark: Mark::new(config.mark, seed, stream),
+            middlebox: Middlebox::new(config.middlebox.clone(), seed, direction),
+            blackouts: config.blackouts.clone(),
+            suspension: config
+                .suspension
+                .map(|config| Suspension::new(config, seed, stream)),
+            largest: config.mtu_black_hole.unwrap_or(usize::MAX),
+            in_order: VecDeque::new(),
+            late: BTreeMap::new(),
+            counters: PathCounters::default(),
+        }
+    }
+
+    /// A packet enters at `now`, which never goes back.
+    pub fn send(&mut self, now: Instant, mut packet: Packet) {
+        let len = packet.len();
+        self.counters.packets += 1;
+        self.counters.bytes += len as u64;
+        if self.blackouts.iter().any(|blackout| blackout.covers(now)) {
+            self.counters.blacked_out += 1;
+            return;
+        }
+        if len > self.largest {
+            self.counters.too_large += 1;
+            return;
+        }
+        if self.middlebox.is_on() && self.middlebox.pass(&mut packet) {
+            self.counters.stripped += 1;
+        }
+        if self.mark.is_on() {
+            let (packets, bytes) = self.bottleneck.backlog(now);
+            self.counters.marked += u64::from(self.mark.apply(&mut packet, packets, bytes));
+        }
+        let Ok(mut arrival) = self.bottleneck.enqueue(now, packet.len()) else {
+            self.counters.queue_drops += 1;
+            return;
+        };
+        if self.loss.loses(&packet) {
+            self.counters.lost += 1;
+            return;
+        }
+        if self.damage.strike(&mut packet) {
+            self.counters.corrupted += 1;
+        }
+        let extra = self.order.extra_delay();
+        arrival += extra.unwrap_or_default();
+        if let Some(suspension) = &mut self.suspension {
+            arrival = suspension.hold(arrival);
+        }
+        let copy = self.order.duplicates().then(|| packet.clone());
+        self.counters.duplicated += u64::from(copy.is_some());
+        self.counters.reordered += u64::from(extra.is_some());
+        for packet in std::iter::once(packet).chain(copy) {
+            self.counters.delivered += 1;
+            if extra.is_some() {
+                self.late.insert((arrival, self.counters.delivered), packet);
+            } else {
+                self.in_order.push_back((arrival, packet));
+            }
+        }
+    }
+
+    /// When the next packet arrives.
+    #[inline]
+    pub fn next_arrival(&self) -> Option<Instant> {
+        let in_order = self.in_order.front().map(|(at, _)| *at);
+        if self.late.is_empty() {
+            return in_order;
+        }
+        let late = self.late.first_key_value().map(|((at, _), _)| *at);
+        in_order.into_iter().chain(late).min()
+    }
+
+    /// The next packet that has arrived by `now`.
+    #[inline]
+    pub fn receive(&mut self, now: Instant) -> Option<(Instant, Packet)> {
+        let at = self.next_arrival().filter(|at| *at <= now)?;
+        if self.in_order.front().is_some_and(|(first, _)| *first == at) {
+            return self.in_order.pop_front();
+        }
+        self.late.pop_first().map(|(_, packet)| (at, packet))
+    }
+
+    /// When the bottleneck takes a packet of `len` bytes behind fewer than `most` others: `now` when it has room.
+    pub fn room_at(&mut self, now: Instant, len: usize, most: usize) -> Instant {
+        self.bottleneck.room_at(now, len, most)
+    }
+
+    /// Packets and bytes that wait in the bottleneck's queue.
+    pub fn backlog(&mut self, now: Instant) -> (usize, u64) {
+        self.bottleneck.backlog(now)
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> PathCounters {
+        PathCounters {
+            queue_max: self.bottleneck.peak().0 as u64,
+            ..self.counters
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

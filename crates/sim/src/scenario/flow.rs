@@ -1,0 +1,359 @@
+//! A `[[flow]]` table: who talks to whom, by which transport, for which application.
+
+use std::time::Duration;
+
+use tack_base::{Instant, Rate};
+use tack_tcp::{AckKind, Algorithm, Config};
+
+use super::error::ScenarioError;
+use super::reader::Reader;
+use super::units;
+
+/// One end of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// The host on the far side of the path.
+    Server,
+    /// The host on the near side.
+    Client,
+}
+
+impl Party {
+    /// As scenario files call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+
+    /// Position in arrays of the two.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What the endpoints do with a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum App {
+    /// `from` writes as much as it can, until `bytes`, `stop` or the end of the run.
+    Bulk {
+        /// Times at which the receiver stops reading and goes on again.
+        pauses: Vec<(Instant, Instant)>,
+    },
+    /// Both sides write `bytes` at the same time over one connection.
+    Duplex,
+    /// `from` asks, `to` answers, one exchange after the other.
+    Request {
+        /// Bytes of a request, at least one.
+        request: u64,
+        /// Bytes of a response, at least one.
+        response: u64,
+        /// Pause between the end of one exchange and the next request.
+        gap: Duration,
+    },
+}
+
+/// Settings of a TCP flow.
+#[derive(Clone, Debug)]
+pub struct TcpFlow {
+    /// Both endpoints' settings.
+    pub config: Config,
+    /// The application.
+    pub app: App,
+}
+
+/// How fast a UDP flow sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpRate {
+    /// Keeps the queue in front of the bottleneck full.
+    Saturate,
+    /// At this rate of UDP payload.
+    Fixed(Rate),
+}
+
+/// Settings of a UDP flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpFlow {
+    /// Rate of sending.
+    pub rate: UdpRate,
+    /// UDP payload of a datagram, bytes.
+    pub payload: usize,
+    /// One acknowledgement for so many datagrams; zero is none.
+    pub ack_every: u64,
+    /// IP packet length of an acknowledgement, bytes.
+    pub ack_size: usize,
+}
+
+/// The transport of a flow.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// TCP.
+    Tcp(Box<TcpFlow>),
+    /// UDP.
+    Udp(UdpFlow),
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Who connects and sends (or asks).
+    pub from: Party,
+    /// The other one.
+    pub to: Party,
+    /// When it begins.
+    pub start: Duration,
+    /// When `from` stops sending.
+    pub stop: Option<Duration>,
+    /// How many bytes `from` sends (each side, for [`App::Duplex`]).
+    pub bytes: Option<u64>,
+    /// How.
+    pub transport: Transport,
+}
+
+impl Flow {
+    /// Most flows of a scenario: each has a port of its own.
+    pub const MOST: u16 = 10_000;
+}
+
+const TCP_ONLY: [&str; 11] = [
+    "congestion",
+    "ack",
+    "app",
+    "mss",
+    "timestamps",
+    "sack",
+    "ecn",
+    "nagle",
+    "receive_buffer",
+    "send_buffer",
+    "initial_window",
+];
+const UDP_ONLY: [&str; 4] = ["rate", "payload", "ack_every", "ack_size"];
+
+pub(super) fn read(mut table: Reader<'_>, id: usize) -> Result<Flow, ScenarioError> {
+    let from = read_party(&mut table, "from")?.unwrap_or(Party::Server);
+    let other = match from {
+        Party::Server => Party::Client,
+        Party::Client => Party::Server,
+    };
+    let to = read_party(&mut table, "to")?.unwrap_or(other);
+    if from == to {
+        let message = format!(
+            "flow {id} goes from {0} to {0}; the ends must differ",
+            from.name()
+        );
+        return Err(table.fail("to", message));
+    }
+    let start = table.duration("start")?.unwrap_or_default();
+    let stop = table.duration("stop")?;
+    if stop.is_some_and(|stop| stop <= start) {
+        return Err(table.fail("stop", "must be later than start"));
+    }
+    let bytes = table.size("bytes")?;
+    if bytes == Some(0) {
+        return Err(table.fail("bytes", "must be above zero"));
+    }
+    if bytes.is_some() && stop.is_some() {
+        return Err(table.fail("stop", "give either stop or bytes, not both"));
+    }
+    let is_udp = table
+        .choice("transport", &[("tcp", false), ("udp", true)])?
+        .unwrap_or(false);
+    let transport = if is_udp {
+        for key in TCP_ONLY {
+            table.refuse(key, "means nothing for transport = \"udp\"; leave it out")?;
+        }
+        Transport::Udp(read_udp(&mut table)?)
+    } else {
+        for key in UDP_ONLY {
+            table.refuse(
+                key,
+                "is for transport = \"udp\"; TCP finds its own rate and segment size (mss)",
+            )?;
+        }
+        Transport::Tcp(Box::new(read_tcp(&mut table)?))
+    };
+    if let Transport::Tcp(tcp) = &transport {
+        match tcp.app {
+            App::Request { .. } if bytes.is_some() => {
+                return Err(table.fail(
+                    "bytes",
+                    "means nothing for a request app, whose exchanges have their own sizes",
+                ));
+            }
+            App::Duplex if bytes.is_none() && stop.is_none() => {
+                return Err(table.fail("app", "duplex needs bytes (for each side) or stop"));
+            }
+            _ => {}
+        }
+    }
+    table.finish()?;
+    Ok(Flow {
+        from,
+        to,
+        start,
+        stop,
+        bytes,
+        transport,
+    })
+}
+
+fn read_party(table: &mut Reader<'_>, key: &str) -> Result<Option<Party>, ScenarioError> {
+    match table.text(key)?.as_deref() {
+        None => Ok(None),
+        Some("server") => Ok(Some(Party::Server)),
+        Some("client") => Ok(Some(Party::Client)),
+        Some(name) if name.strip_prefix("sta").is_some_and(|n| n.parse::<u32>().is_ok()) => Err(table.fail(
+            key,
+            format!("{name:?} would be a wireless station: not yet, the 802.11 model comes later; use server or client"),
+        )),
+        Some(name) => Err(table.fail(key, format!("{name:?} is no host; one of: server, client"))),
+    }
+}
+
+fn read_udp(table: &mut Reader<'_>) -> Result<UdpFlow, ScenarioError> {
+    let rate = match table.text("rate")?.as_deref() {
+        None | Some("saturate") => UdpRate::Saturate,
+        Some(text) => match units::rate(text).filter(|rate| !rate.is_zero()) {
+            Some(rate) => UdpRate::Fixed(rate),
+            None => {
+                let message =
+                    format!("{text:?} is no rate; write \"saturate\" or a rate like \"100Mbps\"");
+                return Err(table.fail("rate", message));
+            }
+        },
+    };
+    Ok(UdpFlow {
+        rate,
+        payload: table.integer("payload", 16, 65_507)?.unwrap_or(1_472) as usize,
+        ack_every: table.integer("ack_every", 0, 1_000_000)?.unwrap_or(0),
+        ack_size: table.integer("ack_size", 44, 1_500)?.unwrap_or(64) as usize,
+    })
+}
+
+fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
+    let mut config = Config::default();
+    if let Some(name) = table.text("congestion")? {
+        config.congestion = match name.parse::<Algorithm>() {
+            Ok(algorithm) => algorithm,
+            Err(_) if matches!(name.as_str(), "vegas" | "compound") => {
+                return Err(table.fail(
+                    "congestion",
+                    format!("{name:?} comes later; one of: {}", algorithms()),
+                ));
+            }
+            Err(_) => {
+                let message = format!(
+                    "{name:?} is no congestion control; one of: {}",
+                    algorithms()
+                );
+                return Err(table.fail("congestion", message));
+            }
+        };
+    }
+    if let Some(name) = table.text("ack")? {
+        config.ack = match name.parse::<AckKind>() {
+            Ok(kind) => kind,
+            Err(_) if name == "tack" || name.starts_with("tack:") => {
+                return Err(table.fail(
+                    "ack",
+                    "tack comes later; one of: every, delayed:L (L from 1 to 255)",
+                ));
+            }
+            Err(error) => return Err(table.fail("ack", error.to_string())),
+        };
+    }
+    config.mss = table
+        .integer("mss", 88, 65_475)?
+        .map_or(config.mss, |mss| mss as u16);
+    config.timestamps = table.boolean("timestamps")?.unwrap_or(config.timestamps);
+    config.sack = table.boolean("sack")?.unwrap_or(config.sack);
+    config.ecn = table.boolean("ecn")?.unwrap_or(config.ecn);
+    config.nagle = table.boolean("nagle")?.unwrap_or(config.nagle);
+    config.receive_buffer = read_buffer(table, "receive_buffer", config.receive_buffer)?;
+    config.send_buffer = read_buffer(table, "send_buffer", config.send_buffer)?;
+    config.initial_window_segments = table
+        .integer("initial_window", 1, 1_000)?
+        .map_or(config.initial_window_segments, |segments| segments as u32);
+    Ok(TcpFlow {
+        app: read_app(table)?,
+        config,
+    })
+}
+
+fn algorithms() -> String {
+    Algorithm::ALL.map(Algorithm::name).join(", ")
+}
+
+fn read_buffer(table: &mut Reader<'_>, key: &str, default: usize) -> Result<usize, ScenarioError> {
+    // RFC 7323 §2.3: a window is at most 2^30 bytes.
+    match table.size(key)? {
+        None => Ok(default),
+        Some(size @ 2_048..=0x4000_0000) => Ok(size as usize),
+        Some(_) => Err(table.fail(key, "must be from 2KiB to 1GiB")),
+    }
+}
+
+fn read_app(table: &mut Reader<'_>) -> Result<App, ScenarioError> {
+    let Some(text) = table.text("app")? else {
+        return Ok(App::Bulk { pauses: Vec::new() });
+    };
+    let (name, rest) = text.split_once(':').unwrap_or((&text, ""));
+    match name {
+        "bulk" => match read_pauses(rest) {
+            Some(pauses) => Ok(App::Bulk { pauses }),
+            None => Err(table.fail(
+                "app",
+                format!("{text:?}: after bulk: come pairs like pause=1s,resume=3s, each later than the one before"),
+            )),
+        },
+        "duplex" if rest.is_empty() => Ok(App::Duplex),
+        "request" => read_request(rest).ok_or_else(|| {
+            table.fail(
+                "app",
+                format!("{text:?}: write request:1KiB,1KiB or request:1KiB,1KiB,gap=10ms (sizes of request and response)"),
+            )
+        }),
+        "video" => Err(table.fail("app", "video comes later; one of: bulk, duplex, request:…")),
+        _ => Err(table.fail("app", format!("{text:?} is no app; one of: bulk, bulk:pause=…,resume=…, duplex, request:…"))),
+    }
+}
+
+fn read_pauses(text: &str) -> Option<Vec<(Instant, Instant)>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut pauses = Vec::new();
+    let mut last = Duration::ZERO;
+    let mut parts = text.split(',');
+    while let Some(pause) = parts.next() {
+        let pause = units::duration(pause.strip_prefix("pause=")?)?;
+        let resume = match parts.next() {
+            // A pause without an end lasts to the end of the run.
+            None => Duration::from_secs(u64::MAX / 2_000_000_000),
+            Some(resume) => units::duration(resume.strip_prefix("resume=")?)?,
+        };
+        if pause < last || resume <= pause {
+            return None;
+        }
+        last = resume;
+        pauses.push((Instant::ZERO + pause, Instant::ZERO + resume));
+    }
+    Some(pauses)
+}
+
+fn read_request(text: &str) -> Option<App> {
+    let mut parts = text.split(',');
+    let request = units::size(parts.next()?).filter(|size| *size > 0)?;
+    let response = units::size(parts.next()?).filter(|size| *size > 0)?;
+    let gap = match parts.next() {
+        None => Duration::ZERO,
+        Some(gap) => units::duration(gap.strip_prefix("gap=")?)?,
+    };
+    parts.next().is_none().then_some(App::Request {
+        request,
+        response,
+        gap,
+    })
+}

@@ -1,0 +1,134 @@
+//! Scenario files: one declarative TOML file describes one experiment (see `docs/scenario.md`).
+//!
+//! Reading is strict. An unknown key, a wrong unit or an impossible combination is a [`ScenarioError`] that names file,
+//! line, key and what would be right. A [`Scenario`] that was read needs no further checks.
+
+mod error;
+mod flow;
+mod reader;
+mod seeds;
+mod tree;
+mod units;
+mod wired;
+
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+pub use error::ScenarioError;
+pub use flow::{App, Flow, Party, TcpFlow, Transport, UdpFlow, UdpRate};
+pub use seeds::{SeedsError, parse_seeds};
+pub use wired::{HostConfig, Wired};
+
+use reader::Reader;
+
+/// One experiment.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Name for reports; the file's name without extension unless given.
+    pub name: String,
+    /// Seed unless the caller chooses others.
+    pub seed: u64,
+    /// Virtual time after which the run ends; earlier when every flow is complete.
+    pub duration: Duration,
+    /// Virtual time at the beginning that figures leave out.
+    pub warmup: Duration,
+    /// The path between the two hosts.
+    pub wired: Wired,
+    /// The flows, at least one.
+    pub flows: Vec<Flow>,
+}
+
+impl Scenario {
+    /// Reads the scenario `text` that came from the file `name` (trace files are looked for beside it), and applies `overrides`
+    /// of the form `KEY=VALUE` with dotted keys and numbers for array elements: `wired.rate=10Mbps`, `flow.0.ack=every`.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] for anything that is not exactly a scenario.
+    pub fn from_toml(name: &str, text: &str, overrides: &[String]) -> Result<Self, ScenarioError> {
+        let root = tree::parse(name, text, overrides)?;
+        let mut root = Reader::new(name, String::new(), root)?;
+        let stem = FilePath::new(name)
+            .file_stem()
+            .map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
+        let scenario = Self {
+            name: root.text("name")?.unwrap_or(stem),
+            seed: root.integer("seed", 0, i64::MAX as u64)?.unwrap_or(1),
+            duration: root
+                .duration("duration")?
+                .unwrap_or(Duration::from_secs(10)),
+            warmup: root.duration("warmup")?.unwrap_or_default(),
+            wired: {
+                root.refuse(
+                    "wlan",
+                    "not yet: the 802.11 model comes later; leave the table out for a purely wired path",
+                )?;
+                let directory = FilePath::new(name).parent().unwrap_or(FilePath::new(""));
+                let table = root.table("wired")?;
+                wired::read(
+                    table.unwrap_or_else(|| Reader::empty(name, "wired".into())),
+                    directory,
+                )?
+            },
+            flows: root
+                .tables("flow")?
+                .into_iter()
+                .enumerate()
+                .map(|(id, table)| flow::read(table, id))
+                .collect::<Result<_, _>>()?,
+        };
+        scenario.check(&root)?;
+        root.finish()?;
+        Ok(scenario)
+    }
+
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] when the file cannot be read or is not exactly a scenario.
+    pub fn from_file(path: &FilePath, overrides: &[String]) -> Result<Self, ScenarioError> {
+        let name = path.to_string_lossy();
+        let text = std::fs::read_to_string(path).map_err(|error| ScenarioError {
+            source: name.to_string(),
+            line: None,
+            key: String::new(),
+            message: format!("cannot be read: {error}"),
+        })?;
+        Self::from_toml(&name, &text, overrides)
+    }
+
+    /// What only the whole can be wrong about.
+    fn check(&self, root: &Reader<'_>) -> Result<(), ScenarioError> {
+        // Nanoseconds of a run stay far from the end of 64 bits, and a run from the end of patience.
+        const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+        if self.duration.is_zero() || self.duration > LONGEST {
+            return Err(root.fail("duration", "must be above zero and at most a year"));
+        }
+        if self.warmup >= self.duration {
+            return Err(root.fail(
+                "warmup",
+                "must be shorter than the duration: nothing would be measured",
+            ));
+        }
+        if self.flows.is_empty() {
+            return Err(root.fail("flow", "a scenario needs at least one [[flow]]"));
+        }
+        if self.flows.len() > usize::from(Flow::MOST) {
+            return Err(root.fail("flow", format!("at most {} flows are possible", Flow::MOST)));
+        }
+        for (id, flow) in self.flows.iter().enumerate() {
+            if flow.start >= self.duration {
+                return Err(root.fail(
+                    "flow",
+                    format!(
+                        "flow {id} starts at {:?}, not before the end of the run at {:?}",
+                        flow.start, self.duration
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

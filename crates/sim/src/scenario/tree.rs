@@ -1,0 +1,195 @@
+//! The scenario as a tree of values that remember where they were written.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::ScenarioError;
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Origin {
+    /// In the file, at this line (from 1).
+    Line(usize),
+    /// In an override.
+    Set,
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+/// What TOML can say, without dates.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    Array(Vec<Item>),
+    Table(BTreeMap<String, Item>),
+    /// Something no key takes (a date).
+    Other(&'static str),
+}
+
+impl Value {
+    /// How to name the value in an error.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Text(text) => format!("{text:?}"),
+            Self::Integer(number) => number.to_string(),
+            Self::Float(number) => number.to_string(),
+            Self::Boolean(value) => value.to_string(),
+            Self::Array(_) => "an array".into(),
+            Self::Table(_) => "a table".into(),
+            Self::Other(kind) => (*kind).into(),
+        }
+    }
+}
+
+/// Reads `text` and applies the overrides in order.
+pub(super) fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Item, ScenarioError> {
+    let document = DeTable::parse(text).map_err(|error| ScenarioError {
+        source: name.into(),
+        line: error.span().map(|span| line_at(text, span.start)),
+        key: String::new(),
+        message: error.message().replace('\n', ", "),
+    })?;
+    let mut root = Item {
+        value: Value::Table(table(text, document.get_ref())),
+        origin: Origin::Line(1),
+    };
+    for setting in overrides {
+        apply(&mut root, setting)?;
+    }
+    Ok(root)
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes()[..offset.min(text.len())]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+}
+
+fn table(text: &str, table: &DeTable<'_>) -> BTreeMap<String, Item> {
+    let entry = |(key, value): (
+        &toml::Spanned<toml::de::DeString<'_>>,
+        &toml::Spanned<DeValue<'_>>,
+    )| {
+        // The line of the key: a value that is a table may span many.
+        let origin = Origin::Line(line_at(text, key.span().start));
+        (
+            key.get_ref().to_string(),
+            Item {
+                value: convert(text, value.get_ref()),
+                origin,
+            },
+        )
+    };
+    table.iter().map(entry).collect()
+}
+
+fn convert(text: &str, value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(string) => Value::Text(string.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or(Value::Other("a number beyond 64 bits"), Value::Integer),
+        DeValue::Float(number) => number
+            .as_str()
+            .parse()
+            .map_or(Value::Other("no number"), Value::Float),
+        DeValue::Boolean(value) => Value::Boolean(*value),
+        DeValue::Datetime(_) => Value::Other("a date"),
+        DeValue::Array(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| Item {
+                    value: convert(text, item.get_ref()),
+                    origin: Origin::Line(line_at(text, item.span().start)),
+                })
+                .collect(),
+        ),
+        DeValue::Table(inner) => Value::Table(table(text, inner)),
+    }
+}
+
+/// `flow.0.ack=every`: the path names tables by key and array elements by number (one past the end adds a table).
+fn apply(root: &mut Item, setting: &str) -> Result<(), ScenarioError> {
+    let fail = |key: &str, message: String| ScenarioError {
+        source: "--set".into(),
+        line: None,
+        key: key.into(),
+        message,
+    };
+    let Some((path, text)) = setting.split_once('=') else {
+        return Err(fail(
+            "",
+            format!("{setting:?} is no override; write KEY=VALUE, such as flow.0.ack=every"),
+        ));
+    };
+    let path = path.trim();
+    // A value that is not TOML by itself is text: `10Mbps` needs no quotes.
+    let text = text.trim();
+    let value = match DeValue::parse(text) {
+        Ok(value) => convert(text, value.get_ref()),
+        Err(_) => Value::Text(text.into()),
+    };
+    let mut at = root;
+    for part in path.split('.') {
+        if part.is_empty() {
+            return Err(fail(path, "the key has an empty part".into()));
+        }
+        at = match &mut at.value {
+            Value::Table(entries) => entries.entry(part.into()).or_insert_with(|| {
+                // `flow` is the one array of tables: a first flow may be made by an override alone.
+                let value = if part == "flow" {
+                    Value::Array(Vec::new())
+                } else {
+                    Value::Table(BTreeMap::new())
+                };
+                Item {
+                    value,
+                    origin: Origin::Set,
+                }
+            }),
+            Value::Array(items) => {
+                let len = items.len();
+                let Ok(index) = part.parse::<usize>() else {
+                    return Err(fail(
+                        path,
+                        format!("{part:?} is no index; here an element's number from 0 is needed"),
+                    ));
+                };
+                if index > len {
+                    return Err(fail(
+                        path,
+                        format!(
+                            "there is no element {index}; the highest is {}",
+                            len as i64 - 1
+                        ),
+                    ));
+                }
+                if index == len {
+                    items.push(Item {
+                        value: Value::Table(BTreeMap::new()),
+                        origin: Origin::Set,
+                    });
+                }
+                &mut items[index]
+            }
+            other => {
+                let message = format!("{part:?} cannot be set inside {}", other.describe());
+                return Err(fail(path, message));
+            }
+        };
+    }
+    *at = Item {
+        value,
+        origin: Origin::Set,
+    };
+    Ok(())
+}

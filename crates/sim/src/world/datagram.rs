@@ -1,0 +1,146 @@
+//! UDP flows: datagrams at a rate, and an acknowledgement for every so many.
+
+use std::net::Ipv4Addr;
+
+use bytes::Bytes;
+use tack_base::Instant;
+use tack_wire::Ecn;
+use tack_wire::checksum::PROTOCOL_UDP;
+use tack_wire::ip::IPV4_HEADER_LEN;
+
+use super::flows::{CONNECT_PORT, LISTEN_PORT};
+use super::stream::Pattern;
+use crate::link::RateServer;
+use crate::packet::{Packet, UDP_HEADER_LEN};
+use crate::scenario::{UdpFlow, UdpRate};
+
+/// UDP payload starts with the datagram's number.
+const NUMBER_LEN: usize = 8;
+
+/// Most datagrams that a saturating sender keeps in the bottleneck's queue.
+pub(super) const SATURATION: usize = 64;
+
+/// Both ends of a UDP flow.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    flow: UdpFlow,
+    /// Datagrams to send in all.
+    limit: u64,
+    pattern: Pattern,
+    /// Spaces datagrams at a fixed rate.
+    spacing: Option<RateServer>,
+    sent: u64,
+    received: u64,
+    stopped: bool,
+}
+
+impl Datagrams {
+    pub(super) fn new(flow: UdpFlow, bytes: Option<u64>, pattern: Pattern) -> Self {
+        Self {
+            limit: bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(flow.payload as u64)),
+            spacing: match flow.rate {
+                UdpRate::Saturate => None,
+                UdpRate::Fixed(rate) => Some(RateServer::new(rate)),
+            },
+            flow,
+            pattern,
+            sent: 0,
+            received: 0,
+            stopped: false,
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// True when everything was sent.
+    pub(super) fn is_complete(&self) -> bool {
+        self.stopped || self.sent >= self.limit
+    }
+
+    /// True for a sender without a rate of its own.
+    pub(super) fn is_saturating(&self) -> bool {
+        self.spacing.is_none()
+    }
+
+    /// IP packet length of a datagram.
+    pub(super) fn packet_len(&self) -> usize {
+        IPV4_HEADER_LEN + UDP_HEADER_LEN + self.flow.payload
+    }
+
+    /// How acknowledgements are made, for reports.
+    pub(super) fn ack_name(&self) -> Option<String> {
+        (self.flow.ack_every > 0)
+            .then(|| format!("every {}, {} B", self.flow.ack_every, self.flow.ack_size))
+    }
+
+    /// The next datagram; with a fixed rate also when the one after it is due.
+    pub(super) fn send(
+        &mut self,
+        flow: usize,
+        addresses: (Ipv4Addr, Ipv4Addr),
+        now: Instant,
+    ) -> (Packet, Option<Instant>) {
+        let body = self.flow.payload - NUMBER_LEN;
+        let payload = self.pattern.share(self.sent * body as u64, body);
+        let ports = (CONNECT_PORT + flow as u16, LISTEN_PORT + flow as u16);
+        let packet = datagram(addresses, ports, self.sent, payload, now);
+        self.sent += 1;
+        let next = self.spacing.as_mut().map(|spacing| {
+            let turn = spacing.preview(now, self.flow.payload);
+            spacing.commit(&turn);
+            turn.end
+        });
+        (packet, next)
+    }
+
+    /// A datagram came. `None` when its bytes are not those sent; otherwise its UDP payload length and whether an
+    /// acknowledgement is due.
+    pub(super) fn receive(&mut self, packet: &Packet) -> Option<(usize, bool)> {
+        let number = packet.transport().get(UDP_HEADER_LEN..)?.try_into().ok()?;
+        let body = self.flow.payload - NUMBER_LEN;
+        let position = u64::from_be_bytes(number).checked_mul(body as u64)?;
+        if packet.payload.len() != body || !self.pattern.matches(position, &packet.payload) {
+            return None;
+        }
+        self.received += 1;
+        let is_due = self.flow.ack_every > 0 && self.received % self.flow.ack_every == 0;
+        Some((self.flow.payload, is_due))
+    }
+
+    /// An acknowledgement.
+    pub(super) fn acknowledge(
+        &self,
+        flow: usize,
+        addresses: (Ipv4Addr, Ipv4Addr),
+        now: Instant,
+    ) -> Packet {
+        static ZEROS: [u8; 1_500] = [0; 1_500];
+        let body = self.flow.ack_size - IPV4_HEADER_LEN - UDP_HEADER_LEN - NUMBER_LEN;
+        let ports = (LISTEN_PORT + flow as u16, CONNECT_PORT + flow as u16);
+        datagram(
+            addresses,
+            ports,
+            self.received,
+            Bytes::from_static(&ZEROS[..body]),
+            now,
+        )
+    }
+}
+
+fn datagram(
+    addresses: (Ipv4Addr, Ipv4Addr),
+    ports: (u16, u16),
+    number: u64,
+    payload: Bytes,
+    now: Instant,
+) -> Packet {
+    let len = (UDP_HEADER_LEN + NUMBER_LEN + payload.len()) as u16;
+    let mut head = [0; UDP_HEADER_LEN + NUMBER_LEN];
+    head[0..2].copy_from_slice(&ports.0.to_be_bytes());
+    head[2..4].copy_from_slice(&ports.1.to_be_bytes());
+    head[4..6].copy_from_slice(&len.to_be_bytes());
+    head[8..].copy_from_slice(&number.to_be_bytes());
+    Packet::new(addresses, PROTOCOL_UDP, Ecn::NotEct, &head, payload, now)
+}

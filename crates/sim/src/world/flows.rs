@@ -1,0 +1,567 @@
+//! The flows of a run: which connection belongs to which, and what their applications do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tack_base::Instant;
+use tack_base::time::nanos;
+use tack_tcp::{CloseReason, Connection, ConnectionId, State, Stats};
+
+use super::app::{End, Exchanges};
+use super::datagram::Datagrams;
+use super::host::Host;
+use super::meter::Meter;
+use super::stream::Pattern;
+use super::{Broken, Event};
+use crate::observe::Sample;
+use crate::report::{AcksByKind, FlowReport, LimitedBy, RequestReport};
+use crate::scenario::{App, Flow, Party, Scenario, TcpFlow, Transport};
+
+/// Flow `n` is listened for on this port plus `n`.
+pub(super) const LISTEN_PORT: u16 = 10_000;
+/// Flow `n` connects from this port plus `n`.
+pub(super) const CONNECT_PORT: u16 = 30_000;
+
+/// All flows.
+#[derive(Debug)]
+pub(super) struct Flows {
+    pub(super) list: Vec<FlowState>,
+    /// Flow by connection, for each host.
+    connections: [BTreeMap<ConnectionId, usize>; 2],
+    open: usize,
+    has_udp: bool,
+}
+
+/// One flow.
+#[derive(Debug)]
+pub(super) struct FlowState {
+    /// Hosts of the connecting and the accepting side.
+    parties: [Party; 2],
+    start: Instant,
+    stop: Option<Instant>,
+    bytes: Option<u64>,
+    pauses: Vec<(Instant, Instant)>,
+    pub(super) kind: Kind,
+    pub(super) meter: Meter,
+    is_complete: bool,
+}
+
+/// State by transport.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Tcp(Box<Stream>),
+    Udp(Datagrams),
+}
+
+/// A TCP connection between two applications. Index 0 is the connecting side.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) flow: TcpFlow,
+    ends: [End; 2],
+    exchanges: Option<Exchanges>,
+    pub(super) ids: [Option<ConnectionId>; 2],
+    /// How each side's connection ended, and its counters then.
+    closed: [Option<(CloseReason, Stats)>; 2],
+}
+
+impl Flows {
+    pub(super) fn new(flows: &[Flow]) -> Self {
+        let pattern = Pattern::new();
+        let list: Vec<_> = flows
+            .iter()
+            .enumerate()
+            .map(|(id, flow)| FlowState::new(id, flow, &pattern))
+            .collect();
+        Self {
+            open: list.len(),
+            has_udp: list.iter().any(|flow| matches!(flow.kind, Kind::Udp(_))),
+            list,
+            connections: [BTreeMap::new(), BTreeMap::new()],
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn has_udp(&self) -> bool {
+        self.has_udp
+    }
+
+    /// True when no flow will send or receive anything more.
+    pub(super) fn all_complete(&self) -> bool {
+        self.open == 0
+    }
+
+    /// What the flows want to happen, and when.
+    pub(super) fn agenda(&self) -> Vec<(Instant, Event)> {
+        let mut agenda = Vec::new();
+        for (id, flow) in self.list.iter().enumerate() {
+            agenda.push((flow.start, Event::Start(id)));
+            agenda.extend(flow.stop.map(|stop| (stop, Event::Stop(id))));
+            for (pause, resume) in &flow.pauses {
+                agenda.push((*pause, Event::Pause(id)));
+                agenda.push((*resume, Event::Resume(id)));
+            }
+        }
+        agenda
+    }
+
+    /// The flow with these ports, in either order.
+    #[inline]
+    pub(super) fn by_ports(&self, ports: (u16, u16)) -> Option<usize> {
+        super::flow_of(ports).filter(|flow| *flow < self.list.len())
+    }
+
+    /// Flow and side of a connection.
+    #[inline]
+    pub(super) fn by_connection(&self, host: usize, id: ConnectionId) -> Option<(usize, usize)> {
+        let flow = *self.connections[host].get(&id)?;
+        Some((flow, self.list[flow].side_of(host)))
+    }
+
+    /// Host of the sending (connecting) side.
+    pub(super) fn sender(&self, flow: usize) -> usize {
+        self.list[flow].parties[0].index()
+    }
+
+    /// Host of the receiving (accepting) side.
+    pub(super) fn receiver(&self, flow: usize) -> usize {
+        self.list[flow].parties[1].index()
+    }
+
+    /// Remembers the connection of one side.
+    pub(super) fn connect(&mut self, flow: usize, host: usize, id: ConnectionId) {
+        self.connections[host].insert(id, flow);
+        let side = self.list[flow].side_of(host);
+        if let Kind::Tcp(stream) = &mut self.list[flow].kind {
+            stream.ids[side] = Some(id);
+        }
+    }
+
+    /// A segment of `flow` was taken by connection `id` of `host`: accepts it when its handshake is complete.
+    #[inline]
+    pub(super) fn adopt(
+        &mut self,
+        flow: usize,
+        host: usize,
+        id: ConnectionId,
+        hosts: &mut [Host; 2],
+    ) {
+        let side = self.list[flow].side_of(host);
+        let Kind::Tcp(stream) = &self.list[flow].kind else {
+            return;
+        };
+        if side == 1 && stream.ids[1].is_none() {
+            let accepted = hosts[host].endpoint.accept(LISTEN_PORT + flow as u16);
+            if accepted == Some(id) {
+                self.connect(flow, host, id);
+            }
+        }
+    }
+
+    /// A segment with payload arrived at `host`, having been under way for `delay`.
+    #[inline]
+    pub(super) fn on_data(&mut self, flow: usize, host: usize, hosts: &[Host; 2], delay: Duration) {
+        let state = &mut self.list[flow];
+        if state.side_of(host) != 1 {
+            return;
+        }
+        let Kind::Tcp(stream) = &state.kind else {
+            return;
+        };
+        let connection = stream.ids[1].and_then(|id| hosts[host].endpoint.get(id));
+        state
+            .meter
+            .on_data(delay, connection.map_or(0, Connection::blocked_bytes));
+    }
+
+    /// Lets the application of one side read and write. Returns when it wants to act again by itself.
+    pub(super) fn drive(
+        &mut self,
+        flow: usize,
+        side: usize,
+        now: Instant,
+        local: Instant,
+        connection: &mut Connection,
+    ) -> Result<Option<Instant>, Broken> {
+        let state = &mut self.list[flow];
+        let broken = |what| Broken {
+            flow,
+            host: state.parties[side],
+            what,
+        };
+        let Kind::Tcp(stream) = &mut state.kind else {
+            return Ok(None);
+        };
+        let had_ended = stream.ends[side].ended;
+        let read = stream.ends[side].read(local, connection).map_err(|wrong| {
+            broken(format!(
+                "bytes read at position {} are not those written",
+                wrong.position
+            ))
+        })?;
+        if stream.ends[side].read > stream.ends[1 - side].written {
+            return Err(broken("more bytes were read than were written".into()));
+        }
+        if stream.ends[side].ended && stream.ends[side].read < stream.ends[1 - side].written {
+            return Err(broken("the stream ended before its last byte".into()));
+        }
+        let mut wake = None;
+        if let Some(exchanges) = &mut stream.exchanges {
+            let end = &mut stream.ends[side];
+            if side == 1 {
+                exchanges.on_request(end);
+            } else if let Some((latency, next)) = exchanges.on_response(now, end, read) {
+                state.meter.latency.record(nanos(latency) / 1_000);
+                wake = Some(next);
+            } else if exchanges.is_fresh() && connection.state() == State::Established {
+                exchanges.ask(now, end);
+            }
+        }
+        if side == 1 {
+            state.meter.delivered += read;
+        }
+        if stream.ends[side].ended && !had_ended {
+            // The receiver has nothing of its own left to say, or says it and then ends too.
+            stream.ends[side].ending = true;
+            if side == 1 {
+                state.meter.completed = Some(now);
+            }
+        }
+        stream.ends[side].write(local, connection);
+        if connection.state() == State::TimeWait && stream.closed[side].is_none() {
+            let stats = connection.stats(local);
+            self.on_closed(flow, side, CloseReason::Graceful, stats);
+        }
+        Ok(wake)
+    }
+
+    /// True when the applications of `flow` are through and only the closing of its connections is awaited.
+    #[inline]
+    pub(super) fn is_closing(&self, flow: usize) -> bool {
+        match &self.list[flow].kind {
+            Kind::Tcp(stream) => {
+                stream.ends.iter().any(|end| end.ended) && !self.list[flow].is_complete
+            }
+            Kind::Udp(_) => false,
+        }
+    }
+
+    /// The connection of one side ended, or waits only for late segments.
+    pub(super) fn on_closed(
+        &mut self,
+        flow: usize,
+        side: usize,
+        reason: CloseReason,
+        stats: Stats,
+    ) {
+        let Kind::Tcp(stream) = &mut self.list[flow].kind else {
+            return;
+        };
+        if stream.closed[side].is_none() {
+            stream.closed[side] = Some((reason, stats));
+        }
+        // A connection that failed before the other side existed will never have one.
+        let failed = stream.closed[0]
+            .as_ref()
+            .is_some_and(|(reason, _)| *reason != CloseReason::Graceful);
+        if stream.closed[1].is_some() && stream.closed[0].is_some()
+            || failed && stream.ids[1].is_none()
+        {
+            self.complete(flow);
+        }
+    }
+
+    /// Nothing more will happen in `flow`.
+    pub(super) fn complete(&mut self, flow: usize) {
+        if !self.list[flow].is_complete {
+            self.list[flow].is_complete = true;
+            self.open -= 1;
+        }
+    }
+
+    /// The application of the connecting side starts, or asks again.
+    pub(super) fn ask(&mut self, flow: usize, now: Instant) {
+        if let Kind::Tcp(stream) = &mut self.list[flow].kind
+            && let Some(exchanges) = &mut stream.exchanges
+        {
+            exchanges.ask(now, &mut stream.ends[0]);
+        }
+    }
+
+    /// The applications that send without end come to one.
+    pub(super) fn stop(&mut self, flow: usize) {
+        match &mut self.list[flow].kind {
+            Kind::Tcp(stream) => match &mut stream.exchanges {
+                Some(exchanges) => exchanges.stop(&mut stream.ends[0]),
+                None => {
+                    let sides = if stream.flow.app == App::Duplex { 2 } else { 1 };
+                    for end in &mut stream.ends[..sides] {
+                        end.allowance = end.written;
+                        end.ending = true;
+                    }
+                }
+            },
+            Kind::Udp(datagrams) => datagrams.stop(),
+        }
+    }
+
+    pub(super) fn set_paused(&mut self, flow: usize, is_paused: bool) {
+        if let Kind::Tcp(stream) = &mut self.list[flow].kind {
+            stream.ends[1].paused = is_paused;
+        }
+    }
+
+    /// The warm-up is over.
+    pub(super) fn end_warmup(&mut self, hosts: &[Host; 2], now: Instant) {
+        for state in &mut self.list {
+            let stats = [0, 1].map(|side| state.stats(side, hosts, now));
+            state.meter.end_warmup(stats);
+        }
+    }
+
+    pub(super) fn sample(
+        &mut self,
+        flow: usize,
+        hosts: &[Host; 2],
+        now: Instant,
+        interval: Duration,
+    ) -> Sample {
+        let state = &mut self.list[flow];
+        let bytes = state.meter.since_sample();
+        let stats = state.stats(0, hosts, now);
+        Sample {
+            at: now,
+            flow,
+            goodput_bps: bytes as f64 * 8.0 / interval.as_secs_f64(),
+            cwnd: stats.cwnd,
+            bytes_in_flight: stats.bytes_in_flight,
+            srtt: stats.srtt,
+            pacing_bps: None,
+            queue_packets: 0,
+        }
+    }
+
+    pub(super) fn report(
+        &self,
+        scenario: &Scenario,
+        hosts: &[Host; 2],
+        warmup: Instant,
+        end: Instant,
+    ) -> Vec<FlowReport> {
+        self.list
+            .iter()
+            .zip(&scenario.flows)
+            .enumerate()
+            .map(|(id, (state, flow))| state.report(id, flow, hosts, warmup, end))
+            .collect()
+    }
+}
+
+impl FlowState {
+    fn new(id: usize, flow: &Flow, pattern: &Pattern) -> Self {
+        let mut pauses = Vec::new();
+        let kind = match &flow.transport {
+            Transport::Udp(udp) => {
+                Kind::Udp(Datagrams::new(*udp, flow.bytes, pattern.stream(id, 0)))
+            }
+            Transport::Tcp(tcp) => {
+                let mut ends = [0, 1].map(|side| End::new(pattern, id, side));
+                let mut exchanges = None;
+                match &tcp.app {
+                    App::Bulk { pauses: given } => {
+                        pauses.clone_from(given);
+                        ends[0].allowance = flow.bytes.unwrap_or(u64::MAX);
+                        ends[0].ending = flow.bytes.is_some();
+                    }
+                    App::Duplex => {
+                        for end in &mut ends {
+                            end.allowance = flow.bytes.unwrap_or(u64::MAX);
+                            end.ending = flow.bytes.is_some();
+                        }
+                    }
+                    App::Request {
+                        request,
+                        response,
+                        gap,
+                    } => {
+                        exchanges = Some(Exchanges::new(*request, *response, *gap));
+                    }
+                }
+                Kind::Tcp(Box::new(Stream {
+                    flow: (**tcp).clone(),
+                    ends,
+                    exchanges,
+                    ids: [None; 2],
+                    closed: [None, None],
+                }))
+            }
+        };
+        Self {
+            parties: [flow.from, flow.to],
+            start: Instant::ZERO + flow.start,
+            stop: flow.stop.map(|stop| Instant::ZERO + stop),
+            bytes: flow.bytes,
+            pauses,
+            kind,
+            meter: Meter::new(),
+            is_complete: false,
+        }
+    }
+
+    #[inline]
+    fn side_of(&self, host: usize) -> usize {
+        usize::from(self.parties[0].index() != host)
+    }
+
+    /// Counters of one side's connection: now, or as it ended.
+    fn stats(&self, side: usize, hosts: &[Host; 2], now: Instant) -> Stats {
+        let Kind::Tcp(stream) = &self.kind else {
+            return Stats::default();
+        };
+        let host = &hosts[self.parties[side].index()];
+        match (&stream.closed[side], stream.ids[side]) {
+            (Some((_, stats)), _) => stats.clone(),
+            (None, Some(id)) => host
+                .endpoint
+                .get(id)
+                .map_or_else(Stats::default, |connection| {
+                    connection.stats(host.clock.local(now))
+                }),
+            (None, None) => Stats::default(),
+        }
+    }
+
+    fn report(
+        &self,
+        id: usize,
+        flow: &Flow,
+        hosts: &[Host; 2],
+        warmup: Instant,
+        end: Instant,
+    ) -> FlowReport {
+        let meter = &self.meter;
+        let begin = self.start.max(warmup);
+        let until = meter.completed.unwrap_or(end);
+        let measured = until.saturating_since(begin).as_secs_f64();
+        let bytes = meter.measured();
+        let common = FlowReport {
+            id,
+            from: flow.from.name(),
+            to: flow.to.name(),
+            goodput_bps: if measured > 0.0 {
+                bytes as f64 * 8.0 / measured
+            } else {
+                0.0
+            },
+            bytes_delivered: bytes,
+            owd_p50_us: meter.one_way.quantile(0.5),
+            owd_p95_us: meter.one_way.quantile(0.95),
+            blocked_bytes_p50: meter.blocked.quantile(0.5).unwrap_or(0),
+            blocked_bytes_p99: meter.blocked.quantile(0.99).unwrap_or(0),
+            completion_s: meter
+                .completed
+                .filter(|_| self.bytes.is_some() || self.stop.is_some())
+                .map(|at| at.saturating_since(self.start).as_secs_f64()),
+            ..FlowReport::default()
+        };
+        match &self.kind {
+            Kind::Tcp(stream) => self.report_tcp(stream, common, hosts, end),
+            Kind::Udp(datagrams) => FlowReport {
+                transport: "udp",
+                ack: datagrams.ack_name(),
+                data_segments: meter.datagrams,
+                acks: meter.datagram_acks.0,
+                ack_bytes: meter.datagram_acks.1,
+                ..common
+            },
+        }
+    }
+
+    fn report_tcp(
+        &self,
+        stream: &Stream,
+        common: FlowReport,
+        hosts: &[Host; 2],
+        end: Instant,
+    ) -> FlowReport {
+        let [sender, receiver] = [0, 1].map(|side| self.stats(side, hosts, end));
+        let [sender_before, receiver_before] = &self.meter.at_warmup;
+        let micros = |duration: Option<Duration>| duration.map(|duration| nanos(duration) / 1_000);
+        let limits = [
+            sender
+                .limited_by_cwnd
+                .saturating_sub(sender_before.limited_by_cwnd),
+            sender
+                .limited_by_rwnd
+                .saturating_sub(sender_before.limited_by_rwnd),
+            sender
+                .limited_by_pacing
+                .saturating_sub(sender_before.limited_by_pacing),
+            sender
+                .limited_by_app
+                .saturating_sub(sender_before.limited_by_app),
+        ];
+        let total: Duration = limits.iter().sum();
+        let share = |part: Duration| {
+            if total.is_zero() {
+                0.0
+            } else {
+                part.as_secs_f64() / total.as_secs_f64()
+            }
+        };
+        let latency = &self.meter.latency;
+        FlowReport {
+            transport: "tcp",
+            congestion: Some(stream.flow.config.congestion.to_string()),
+            ack: Some(stream.flow.config.ack.to_string()),
+            data_segments: sender.data_segments - sender_before.data_segments,
+            retransmitted_segments: sender.retransmitted_segments
+                - sender_before.retransmitted_segments,
+            spurious_retransmissions: sender.spurious_retransmissions
+                - sender_before.spurious_retransmissions,
+            acks: receiver.acks - receiver_before.acks,
+            acks_by_kind: AcksByKind {
+                tack: 0,
+                iack_loss: receiver.acks_loss - receiver_before.acks_loss,
+                iack_window: receiver.acks_window - receiver_before.acks_window,
+                iack_sync: 0,
+                delayed: receiver.acks_delayed - receiver_before.acks_delayed,
+            },
+            ack_bytes: receiver.ack_bytes - receiver_before.ack_bytes,
+            rto_count: sender.rto_count - sender_before.rto_count,
+            min_rtt_us: micros(sender.min_rtt),
+            srtt_us: micros(sender.srtt),
+            limited_by: LimitedBy {
+                cwnd: share(limits[0]),
+                rwnd: share(limits[1]),
+                pacing: share(limits[2]),
+                app: share(limits[3]),
+            },
+            requests: stream.exchanges.as_ref().map(|_| RequestReport {
+                completed: latency.count(),
+                latency_p50_us: latency.quantile(0.5).unwrap_or(0),
+                latency_p95_us: latency.quantile(0.95).unwrap_or(0),
+                latency_p99_us: latency.quantile(0.99).unwrap_or(0),
+                latency_max_us: latency.max(),
+            }),
+            closed: [0, 1].map(|side| {
+                stream.closed[side]
+                    .as_ref()
+                    .map(|(reason, _)| close_name(*reason))
+            }),
+            ..common
+        }
+    }
+}
+
+const fn close_name(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Graceful => "graceful",
+        CloseReason::Reset => "reset",
+        CloseReason::Refused => "refused",
+        CloseReason::TimedOut => "timed_out",
+        CloseReason::Aborted => "aborted",
+    }
+}

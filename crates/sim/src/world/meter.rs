@@ -1,0 +1,110 @@
+//! What is measured of one flow.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use tack_base::Instant;
+use tack_tcp::Stats;
+
+/// Values by count, to three significant digits, in bounded memory.
+#[derive(Clone, Debug)]
+pub(super) struct Percentiles(Histogram<u64>);
+
+impl Percentiles {
+    pub(super) fn new() -> Self {
+        // The bounds are constants that the histogram accepts: values of 1 to 2^40, two significant digits.
+        Self(Histogram::new_with_bounds(1, 1 << 40, 2).expect("constant bounds are valid"))
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, value: u64) {
+        self.0.saturating_record(value);
+    }
+
+    /// The value that this share of all values does not exceed; `None` without values.
+    pub(super) fn quantile(&self, share: f64) -> Option<u64> {
+        (!self.0.is_empty()).then(|| self.0.value_at_quantile(share))
+    }
+
+    pub(super) fn max(&self) -> u64 {
+        self.0.max()
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.reset();
+    }
+}
+
+/// Figures of one flow. Whatever is counted before the warm-up's end is taken off again there.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    /// Payload bytes delivered to the receiving application.
+    pub(super) delivered: u64,
+    delivered_at_warmup: u64,
+    delivered_at_sample: u64,
+    /// One-way delay of data packets, microseconds.
+    pub(super) one_way: Percentiles,
+    /// Bytes held back at the receiver.
+    pub(super) blocked: Percentiles,
+    /// Latency of requests, microseconds.
+    pub(super) latency: Percentiles,
+    /// Counters of the two endpoints at the warm-up's end.
+    pub(super) at_warmup: [Stats; 2],
+    /// UDP datagrams sent.
+    pub(super) datagrams: u64,
+    /// UDP acknowledgements sent, and their bytes with UDP header.
+    pub(super) datagram_acks: (u64, u64),
+    /// When the receiver got the end of the stream.
+    pub(super) completed: Option<Instant>,
+}
+
+impl Meter {
+    pub(super) fn new() -> Self {
+        Self {
+            delivered: 0,
+            delivered_at_warmup: 0,
+            delivered_at_sample: 0,
+            one_way: Percentiles::new(),
+            blocked: Percentiles::new(),
+            latency: Percentiles::new(),
+            at_warmup: [Stats::default(), Stats::default()],
+            datagrams: 0,
+            datagram_acks: (0, 0),
+            completed: None,
+        }
+    }
+
+    /// A data packet came after `delay`, and `blocked` bytes wait for something before them.
+    #[inline]
+    pub(super) fn on_data(&mut self, delay: Duration, blocked: u64) {
+        self.one_way.record(tack_base::time::nanos(delay) / 1_000);
+        self.blocked.record(blocked);
+    }
+
+    /// Measuring begins: forget what was counted.
+    pub(super) fn end_warmup(&mut self, stats: [Stats; 2]) {
+        self.delivered_at_warmup = self.delivered;
+        self.one_way.clear();
+        self.blocked.clear();
+        self.latency.clear();
+        self.datagrams = 0;
+        self.datagram_acks = (0, 0);
+        self.at_warmup = stats;
+    }
+
+    /// Bytes delivered after the warm-up.
+    pub(super) fn measured(&self) -> u64 {
+        self.delivered - self.delivered_at_warmup
+    }
+
+    /// Bytes delivered since the last call.
+    pub(super) fn since_sample(&mut self) -> u64 {
+        let bytes = self.delivered - self.delivered_at_sample;
+        self.delivered_at_sample = self.delivered;
+        bytes
+    }
+}

@@ -1,0 +1,492 @@
+//! One run: hosts, paths, flows and the loop over events.
+
+mod app;
+mod clock;
+mod datagram;
+mod drive;
+mod flows;
+mod hash;
+mod host;
+mod meter;
+mod stream;
+
+use std::io;
+
+use tack_base::{Duration, Instant};
+use tack_tcp::ConnectionId;
+use tack_wire::Segment;
+use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
+
+use crate::kernel::Kernel;
+use crate::observe::{Observer, PacketEvent, Passing, Sample};
+use crate::packet::Packet;
+use crate::path::Path;
+use crate::report::{Report, WiredReport};
+use crate::scenario::{Party, Scenario};
+use flows::{Flows, LISTEN_PORT};
+use hash::TraceHash;
+use host::Host;
+
+const PARTIES: [Party; 2] = [Party::Server, Party::Client];
+
+/// Whether the invariants of the stack are checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checks {
+    /// Only what costs next to nothing: delivered bytes are the bytes sent.
+    #[default]
+    Cheap,
+    /// Every invariant, at every event.
+    EveryEvent,
+}
+
+/// Who watches a run, and how closely.
+#[derive(Default)]
+pub struct Observers<'a> {
+    list: Vec<&'a mut dyn Observer>,
+    checks: Checks,
+}
+
+impl<'a> Observers<'a> {
+    /// Adds an observer.
+    #[must_use]
+    pub fn with(mut self, observer: &'a mut dyn Observer) -> Self {
+        self.list.push(observer);
+        self
+    }
+
+    /// Chooses how closely the stack is checked.
+    #[must_use]
+    pub fn checking(mut self, checks: Checks) -> Self {
+        self.checks = checks;
+        self
+    }
+}
+
+impl std::fmt::Debug for Observers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observers")
+            .field("observers", &self.list.len())
+            .field("checks", &self.checks)
+            .finish()
+    }
+}
+
+/// Why a run has no report.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The stack broke a promise: a bug in it, not in the scenario.
+    #[error("at {at} s, flow {flow}, {host}: {what} (scenario {scenario:?}, seed {seed})")]
+    Broken {
+        /// When, seconds of virtual time.
+        at: f64,
+        /// Which flow.
+        flow: usize,
+        /// Whose side.
+        host: &'static str,
+        /// The invariant, in words.
+        what: String,
+        /// Name of the scenario.
+        scenario: String,
+        /// Seed of the run.
+        seed: u64,
+    },
+    /// An observer could not write what it saw.
+    #[error("cannot write: {0}")]
+    Observer(#[from] io::Error),
+}
+
+/// An invariant that does not hold.
+#[derive(Debug)]
+struct Broken {
+    flow: usize,
+    host: Party,
+    what: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// The path of this direction has a packet for its far end.
+    Arrival(usize),
+    /// A host gets round to a packet that arrived.
+    Process(usize),
+    /// A timer of a host.
+    Wake(usize),
+    /// A flow begins.
+    Start(usize),
+    /// A flow's sender stops.
+    Stop(usize),
+    /// An application does the next thing.
+    App(usize),
+    /// The receiver of a flow stops reading, or reads again.
+    Pause(usize),
+    Resume(usize),
+    /// The warm-up is over.
+    Warm,
+    /// An observer wants samples.
+    Sample(usize),
+}
+
+/// Runs `scenario` with `seed`. The same arguments give the same report, but for what the observers' output costs.
+///
+/// # Errors
+/// [`RunError`] when the stack broke an invariant or an observer could not write.
+pub fn run(
+    scenario: &Scenario,
+    seed: u64,
+    observers: &mut Observers<'_>,
+) -> Result<Report, RunError> {
+    let mut world = World::new(scenario, seed, observers);
+    let outcome = world.run();
+    let at = world.kernel.now();
+    let report = outcome
+        .map(|()| world.report(scenario, seed))
+        .map_err(|broken| RunError::Broken {
+            at: at.as_secs_f64(),
+            flow: broken.flow,
+            host: broken.host.name(),
+            what: broken.what,
+            scenario: scenario.name.clone(),
+            seed,
+        });
+    // What was seen of a broken run is what its finder needs: write it out in any case.
+    let written = observers
+        .list
+        .iter_mut()
+        .map(|observer| observer.finish())
+        .fold(Ok(()), io::Result::and);
+    let report = report?;
+    written?;
+    Ok(report)
+}
+
+struct World<'a, 'o> {
+    kernel: Kernel<Event>,
+    hosts: [Host; 2],
+    /// By the host that sends into them.
+    paths: [Path; 2],
+    /// The arrival event that is scheduled for each path, if any.
+    arrivals: [Option<Instant>; 2],
+    /// The wake event that is scheduled for each host, if any.
+    wakes: [Option<Instant>; 2],
+    flows: Flows,
+    checksum_drops: u64,
+    hash: TraceHash,
+    warmup: Instant,
+    end: Instant,
+    observers: &'a mut Observers<'o>,
+    intervals: Vec<Option<Duration>>,
+}
+
+impl<'a, 'o> World<'a, 'o> {
+    fn new(scenario: &Scenario, seed: u64, observers: &'a mut Observers<'o>) -> Self {
+        let wired = &scenario.wired;
+        Self {
+            kernel: Kernel::default(),
+            hosts: [
+                Host::new(Party::Server, wired.server, seed),
+                Host::new(Party::Client, wired.client, seed),
+            ],
+            paths: [
+                Path::new(&wired.forward, seed, 0),
+                Path::new(&wired.reverse, seed, 1),
+            ],
+            arrivals: [None; 2],
+            wakes: [None; 2],
+            flows: Flows::new(&scenario.flows),
+            checksum_drops: 0,
+            hash: TraceHash::new(),
+            warmup: Instant::ZERO + scenario.warmup,
+            end: Instant::ZERO + scenario.duration,
+            intervals: observers
+                .list
+                .iter()
+                .map(|observer| observer.interval())
+                .collect(),
+            observers,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Broken> {
+        self.kernel.schedule(self.warmup, Event::Warm);
+        for (at, event) in self.flows.agenda() {
+            self.kernel.schedule(at, event);
+        }
+        for (observer, interval) in self.intervals.iter().enumerate() {
+            if let Some(interval) = interval {
+                self.kernel
+                    .schedule(Instant::ZERO + *interval, Event::Sample(observer));
+            }
+        }
+        while let Some((now, event)) = self.kernel.next(self.end) {
+            self.handle(now, event)?;
+            if self.flows.all_complete() && self.is_drained() {
+                self.end = now;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// UDP flows are complete once sent; the run still waits for what is under way.
+    fn is_drained(&self) -> bool {
+        !self.flows.has_udp() || self.paths.iter().all(|path| path.next_arrival().is_none())
+    }
+
+    fn handle(&mut self, now: Instant, event: Event) -> Result<(), Broken> {
+        match event {
+            Event::Arrival(direction) => {
+                if self.arrivals[direction] == Some(now) {
+                    self.arrivals[direction] = None;
+                }
+                while let Some((_, packet)) = self.paths[direction].receive(now) {
+                    self.arrive(now, 1 - direction, packet)?;
+                }
+                self.expect_arrival(direction);
+            }
+            Event::Process(host) => {
+                while let Some((arrived, packet)) = self.hosts[host].take_arrived(now) {
+                    self.process(now, arrived, host, &packet)?;
+                }
+            }
+            Event::Wake(host) => {
+                if self.wakes[host] == Some(now) {
+                    self.wakes[host] = None;
+                }
+                self.hosts[host].wake(now);
+                self.service(now, host)?;
+            }
+            Event::Start(flow) => self.start(now, flow)?,
+            Event::Stop(flow) => self.stop(now, flow)?,
+            Event::App(flow) => self.act(now, flow)?,
+            Event::Pause(flow) => self.flows.set_paused(flow, true),
+            Event::Resume(flow) => self.resume(now, flow)?,
+            Event::Warm => self.flows.end_warmup(&self.hosts, now),
+            Event::Sample(observer) => self.sample(now, observer),
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the first packet on the way is met on its arrival.
+    #[inline]
+    fn expect_arrival(&mut self, direction: usize) {
+        let Some(at) = self.paths[direction].next_arrival() else {
+            return;
+        };
+        if self.arrivals[direction].is_none_or(|known| at < known) {
+            self.arrivals[direction] = Some(at);
+            self.kernel.schedule(at, Event::Arrival(direction));
+        }
+    }
+
+    fn arrive(&mut self, now: Instant, host: usize, packet: Packet) -> Result<(), Broken> {
+        self.see(now, host, Passing::In, &packet);
+        match self.hosts[host].arrive(now, packet) {
+            Ok(packet) => self.process(now, now, host, &packet),
+            Err(later) => {
+                self.kernel.schedule(later, Event::Process(host));
+                Ok(())
+            }
+        }
+    }
+
+    /// A host's stack takes a packet from its interface.
+    fn process(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        host: usize,
+        packet: &Packet,
+    ) -> Result<(), Broken> {
+        if !packet.verify_checksums() {
+            self.checksum_drops += 1;
+            return Ok(());
+        }
+        match packet.protocol() {
+            PROTOCOL_TCP => self.process_segment(now, arrived, host, packet),
+            PROTOCOL_UDP => self.process_datagram(now, host, packet),
+            _ => Ok(()),
+        }
+    }
+
+    fn process_segment(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        host: usize,
+        packet: &Packet,
+    ) -> Result<(), Broken> {
+        let Ok(header) = Segment::parse(packet.transport()) else {
+            return Ok(());
+        };
+        let segment = Segment {
+            header: header.header,
+            payload: &packet.payload,
+        };
+        let peer = self.hosts[host].peer();
+        let clock = self.hosts[host].clock;
+        let (local, arrived_local) = (clock.local(now), clock.local(arrived));
+        let ports = (segment.header.src_port, segment.header.dst_port);
+        let taker = self.hosts[host].endpoint.handle_segment(
+            local,
+            arrived_local,
+            peer,
+            &segment,
+            packet.ecn(),
+        );
+        if let (Some(id), Some(flow)) = (taker, self.flows.by_ports(ports)) {
+            self.flows.adopt(flow, host, id, &mut self.hosts);
+            if !packet.payload.is_empty() {
+                self.flows.on_data(
+                    flow,
+                    host,
+                    &self.hosts,
+                    arrived.saturating_since(packet.sent),
+                );
+            }
+            // Entering TIME-WAIT is no event of its own, and is what the end of a run waits for.
+            if self.flows.is_closing(flow) {
+                self.tell(now, host, id)?;
+            }
+        }
+        self.service(now, host)
+    }
+
+    /// Lets a host do all that it can now: tell its applications, send, and set its timer.
+    fn service(&mut self, now: Instant, host: usize) -> Result<(), Broken> {
+        while let Some(id) = self.hosts[host].endpoint.poll_ready() {
+            self.tell(now, host, id)?;
+        }
+        self.transmit(now, host);
+        if let Some(at) = self.hosts[host].next_wake(now)
+            && self.wakes[host].is_none_or(|known| at < known)
+        {
+            self.wakes[host] = Some(at);
+            self.kernel.schedule(at, Event::Wake(host));
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self, now: Instant, host: usize) {
+        let Self {
+            hosts,
+            paths,
+            hash,
+            observers,
+            ..
+        } = self;
+        hosts[host].transmit(now, |packet| {
+            observe(now, host, Passing::Out, &packet, hash, observers);
+            paths[host].send(now, packet);
+        });
+        self.expect_arrival(host);
+    }
+
+    /// Passes a packet that is not TCP's from a host into its path.
+    fn emit(&mut self, now: Instant, host: usize, packet: Packet) {
+        self.see(now, host, Passing::Out, &packet);
+        self.paths[host].send(now, packet);
+        self.expect_arrival(host);
+    }
+
+    fn see(&mut self, now: Instant, host: usize, passing: Passing, packet: &Packet) {
+        observe(now, host, passing, packet, &mut self.hash, self.observers);
+    }
+
+    /// Connection `id` of `host` has events.
+    fn tell(&mut self, now: Instant, host: usize, id: ConnectionId) -> Result<(), Broken> {
+        let local = self.hosts[host].clock.local(now);
+        let Some(connection) = self.hosts[host].endpoint.get_mut(id) else {
+            return Ok(());
+        };
+        let mut closed = None;
+        while let Some(event) = connection.poll_event() {
+            if let tack_tcp::Event::Closed(reason) = event {
+                closed = Some(reason);
+            }
+        }
+        let Some((flow, side)) = self.flows.by_connection(host, id) else {
+            return Ok(());
+        };
+        let wake = self.flows.drive(flow, side, now, local, connection)?;
+        if let Some(reason) = closed {
+            let stats = connection.stats(local);
+            self.flows.on_closed(flow, side, reason, stats);
+        }
+        if let Some(at) = wake {
+            self.kernel.schedule(at, Event::App(flow));
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, now: Instant, observer: usize) {
+        let Some(interval) = self.intervals[observer] else {
+            return;
+        };
+        for flow in 0..self.flows.len() {
+            let direction = self.flows.sender(flow);
+            let (queue_packets, _) = self.paths[direction].backlog(now);
+            let sample = Sample {
+                queue_packets,
+                ..self.flows.sample(flow, &self.hosts, now, interval)
+            };
+            self.observers.list[observer].on_sample(&sample);
+        }
+        self.kernel
+            .schedule(now + interval, Event::Sample(observer));
+    }
+
+    fn report(&self, scenario: &Scenario, seed: u64) -> Report {
+        Report {
+            name: scenario.name.clone(),
+            seed,
+            virtual_seconds: self.end.as_secs_f64(),
+            wall_seconds: 0.0,
+            events: self.kernel.handled(),
+            flows: self
+                .flows
+                .report(scenario, &self.hosts, self.warmup, self.end),
+            wlan: None,
+            wired: WiredReport {
+                forward: self.paths[0].counters(),
+                reverse: self.paths[1].counters(),
+                checksum_drops: self.checksum_drops,
+            },
+            trace_hash: self.hash.finish(),
+        }
+    }
+}
+
+/// Folds a packet into the hash and shows it to whoever watches.
+#[inline]
+fn observe(
+    at: Instant,
+    host: usize,
+    passing: Passing,
+    packet: &Packet,
+    hash: &mut TraceHash,
+    observers: &mut Observers<'_>,
+) {
+    let transport = packet.transport();
+    hash.add(at.as_nanos() << 2 | (host as u64) << 1 | u64::from(passing == Passing::In));
+    hash.add_bytes(transport);
+    hash.add_bytes(&transport[8..]);
+    hash.add((packet.len() as u64) << 8 | u64::from(packet.head[1]));
+    for observer in &mut observers.list {
+        observer.on_packet(&PacketEvent {
+            at,
+            host: PARTIES[host],
+            passing,
+            packet,
+        });
+    }
+}
+
+/// The flow a packet belongs to, by its ports: one of the two is the port listened on.
+const fn flow_of(ports: (u16, u16)) -> Option<usize> {
+    let low = if ports.0 < ports.1 { ports.0 } else { ports.1 };
+    if low >= LISTEN_PORT {
+        Some((low - LISTEN_PORT) as usize)
+    } else {
+        None
+    }
+}
