@@ -344,7 +344,12 @@ impl Connection {
         }
         self.counters.fast_recoveries += 1;
         self.begin_reduction(now, prior_in_flight);
-        self.undo.begin(self.snd_una, self.snd_nxt, false);
+        self.undo.begin(
+            self.snd_una,
+            self.snd_nxt,
+            self.log.has_retransmissions(),
+            false,
+        );
         self.phase = Phase::Recovery {
             until: self.snd_nxt,
         };

@@ -108,6 +108,7 @@ impl Connection {
         self.undo.begin(
             self.snd_una,
             self.snd_nxt,
+            self.log.has_retransmissions(),
             first && !matches!(self.phase, Phase::Recovery { .. }),
         );
         self.frto.on_timeout(self.undo.originals_count());

@@ -23,13 +23,22 @@ struct Episode {
     retransmitted: bool,
     /// When the first retransmission left.
     first_retransmission: Option<Instant>,
+    /// A retransmission of an earlier episode was still out when it began: what arrives may answer that one.
+    confused: bool,
     /// Began by a timeout, and originals may still testify (F-RTO).
     originals_count: bool,
 }
 
 impl Undo {
-    /// An episode begins. `originals_count` for timeouts outside any other episode.
-    pub(crate) fn begin(&mut self, snd_una: u64, snd_nxt: u64, originals_count: bool) {
+    /// An episode begins. `confused` when retransmissions of an earlier one are still out, `originals_count` for
+    /// timeouts outside any other episode.
+    pub(crate) fn begin(
+        &mut self,
+        snd_una: u64,
+        snd_nxt: u64,
+        confused: bool,
+        originals_count: bool,
+    ) {
         // A timeout within fast recovery continues its episode's evidence.
         if let Some(episode) = &mut self.episode {
             episode.until = snd_nxt;
@@ -42,7 +51,8 @@ impl Undo {
             unreported: 0,
             retransmitted: false,
             first_retransmission: None,
-            originals_count,
+            confused,
+            originals_count: originals_count && !confused,
         });
     }
 
@@ -69,13 +79,15 @@ impl Undo {
 
     /// True when every retransmission of the episode turned out needless by DSACK.
     pub(crate) fn is_every_retransmission_duplicate(&self) -> bool {
-        self.episode
-            .is_some_and(|episode| episode.retransmitted && episode.unreported == 0)
+        self.episode.is_some_and(|episode| {
+            !episode.confused && episode.retransmitted && episode.unreported == 0
+        })
     }
 
     /// When the first retransmission left, for comparison with an echoed timestamp.
     pub(crate) fn first_retransmission(&self) -> Option<Instant> {
         self.episode
+            .filter(|episode| !episode.confused)
             .and_then(|episode| episode.first_retransmission)
     }
 

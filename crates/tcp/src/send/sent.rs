@@ -105,6 +105,8 @@ pub(crate) struct SentLog {
     sacked_bytes: u64,
     sacked_segments: usize,
     lost_bytes: u64,
+    /// Segments in the log that were retransmitted.
+    retransmitted_segments: usize,
 }
 
 impl SentLog {
@@ -121,6 +123,7 @@ impl SentLog {
             sacked_bytes: 0,
             sacked_segments: 0,
             lost_bytes: 0,
+            retransmitted_segments: 0,
         }
     }
 
@@ -139,6 +142,11 @@ impl SentLog {
     #[inline]
     pub(crate) fn lost_bytes(&self) -> u64 {
         self.lost_bytes
+    }
+
+    /// True when a segment not cumulatively acknowledged was retransmitted.
+    pub(crate) fn has_retransmissions(&self) -> bool {
+        self.retransmitted_segments > 0
     }
 
     /// True when everything sent is cumulatively acknowledged.
@@ -212,6 +220,7 @@ impl SentLog {
         }
         let segment = &mut self.segments[index];
         segment.fate = Fate::InFlight;
+        self.retransmitted_segments += usize::from(!segment.retransmitted);
         segment.retransmitted = true;
         segment.latest = number;
         self.record(before.start..before.end, now, true, flight, token);
@@ -259,6 +268,7 @@ impl SentLog {
                 break;
             }
             self.segments.pop_front();
+            self.retransmitted_segments -= usize::from(segment.retransmitted);
             self.account_leave(segment.fate, segment.len());
             if segment.fate == Fate::Sacked {
                 self.sacked_segments -= 1;
@@ -469,6 +479,7 @@ impl SentLog {
         });
         let Some(copy) = copy else { return };
         self.transmissions.push_back(copy);
+        self.retransmitted_segments += usize::from(segment.retransmitted);
         self.segments[index].end = middle;
         self.segments.insert(
             index + 1,
