@@ -1,0 +1,368 @@
+//! The receiving thread: frames in, files out, an answer for each.
+
+use std::io::{self, BufRead, Read};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::finisher::{Finisher, Job};
+use super::protocol::{Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, Refusal, Reply, Request, Violation};
+use super::report::Report;
+use super::staged::Staged;
+use super::store::{Cursor, Refused, Store};
+
+/// Entries whose answers may be outstanding: bounds what a sender that never reads can pile up.
+const MAX_UNANSWERED: usize = 4096;
+
+/// Why a transfer ended before its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReceiveError {
+    #[error(transparent)]
+    Violation(#[from] Violation),
+    #[error("the sender went away: {0}")]
+    Stream(#[from] io::Error),
+    #[error("the receiving directory failed: {0}")]
+    Storage(io::Error),
+}
+
+/// What the threads of one incoming transfer share.
+#[derive(Debug)]
+pub(crate) struct Session {
+    replies: UnboundedSender<Reply>,
+    counts: Mutex<Counts>,
+    changed: Condvar,
+    pub(crate) report: Mutex<Report>,
+    greeted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Files on their way to the disk.
+    finishing: usize,
+    /// Answers not yet written to the stream.
+    unanswered: usize,
+    /// The stream is gone; nobody waits for answers.
+    closed: bool,
+}
+
+impl Session {
+    pub(crate) fn new(replies: UnboundedSender<Reply>, report: Report) -> Self {
+        Self {
+            replies,
+            counts: Mutex::default(),
+            changed: Condvar::new(),
+            report: Mutex::new(report),
+            greeted: AtomicBool::new(false),
+        }
+    }
+
+    /// True once the peer has shown that it speaks the protocol.
+    pub(crate) fn is_greeted(&self) -> bool {
+        self.greeted.load(Ordering::Relaxed)
+    }
+
+    /// Says something to the sender; a stream that is gone is noticed elsewhere.
+    pub(crate) fn reply(&self, reply: Reply) {
+        self.counts().unanswered += 1;
+        let _ = self.replies.send(reply);
+    }
+
+    /// `count` answers were written.
+    pub(crate) fn answered(&self, count: usize) {
+        let mut counts = self.counts();
+        counts.unanswered = counts.unanswered.saturating_sub(count);
+        self.changed.notify_all();
+    }
+
+    /// The stream is gone.
+    pub(crate) fn close(&self) {
+        self.counts().closed = true;
+        self.changed.notify_all();
+    }
+
+    fn begin(&self) {
+        self.counts().finishing += 1;
+    }
+
+    /// A file is on the disk under its name, or is not.
+    pub(crate) fn settle(&self, index: u64, path: &std::path::Path, size: u64, hash: &Hash, result: Result<(), Refused>) {
+        match result {
+            Ok(()) => {
+                self.report().file(path, size, hash);
+                self.reply(Reply::Confirm { index, size, hash: *hash });
+            }
+            Err(refused) => self.reject(index, path, refused),
+        }
+        self.counts().finishing -= 1;
+        self.changed.notify_all();
+    }
+
+    fn reject(&self, index: u64, path: &std::path::Path, refused: Refused) {
+        self.report().failure(path, &refused.message);
+        self.reply(Reply::Reject { index, reason: refused.reason, message: refused.message });
+    }
+
+    fn wait_until(&self, ready: impl Fn(&Counts) -> bool) {
+        let counts = self.counts();
+        let _counts = self
+            .changed
+            .wait_while(counts, |counts| !ready(counts))
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A file being received.
+struct Open {
+    index: u64,
+    path: PathBuf,
+    name: Vec<u8>,
+    mode: u32,
+    modified: super::protocol::Modified,
+    announced: Option<u64>,
+    received: u64,
+    hasher: blake3::Hasher,
+    staged: Staged,
+}
+
+/// What data frames are for.
+enum Current {
+    Nothing,
+    File(Box<Open>),
+    /// The entry was refused; its data passes unseen.
+    Refused,
+}
+
+/// Receives one transfer from `input` until its end.
+pub(crate) fn receive(
+    input: &mut impl BufRead,
+    session: &Arc<Session>,
+    store: &Store,
+    finisher: &Finisher,
+) -> Result<(), ReceiveError> {
+    let result = Receiver { input, session, finisher, cursor: Cursor::new(store), next: 0, refused_depth: 0 }.run(store);
+    match &result {
+        Err(ReceiveError::Violation(violation)) => {
+            session.reply(Reply::Fatal { reason: Refusal::Protocol, message: violation.to_string() });
+        }
+        Err(ReceiveError::Storage(error)) => {
+            session.reply(Reply::Fatal { reason: Refusal::Storage, message: error.to_string() });
+        }
+        Ok(()) | Err(ReceiveError::Stream(_)) => {}
+    }
+    // Files that were complete are worth keeping whatever happened after them.
+    session.wait_until(|counts| counts.finishing == 0);
+    result
+}
+
+struct Receiver<'a, R> {
+    input: &'a mut R,
+    session: &'a Arc<Session>,
+    finisher: &'a Finisher,
+    cursor: Cursor<'a>,
+    /// Index of the next entry.
+    next: u64,
+    /// How many directories deep we are below (and including) one that was refused.
+    refused_depth: usize,
+}
+
+impl<R: BufRead> Receiver<'_, R> {
+    fn run(mut self, store: &Store) -> Result<(), ReceiveError> {
+        let mut payload = vec![0; MAX_CONTROL];
+        self.greet(&mut payload)?;
+        let mut current = Current::Nothing;
+        loop {
+            let head = self.head()?;
+            if head.kind == Kind::Data {
+                current = self.data(head, current)?;
+                continue;
+            }
+            let payload = &mut payload[..head.len];
+            self.input.read_exact(payload)?;
+            let request = Request::decode(head.kind, payload)?;
+            current = match (current, request) {
+                (current, Request::KeepAlive) => current,
+                (Current::Nothing, Request::Enter(entry)) => {
+                    self.enter(&entry)?;
+                    Current::Nothing
+                }
+                (Current::Nothing, Request::Leave) => {
+                    self.leave()?;
+                    Current::Nothing
+                }
+                (Current::Nothing, Request::File(entry)) => self.file(&entry),
+                (Current::File(open), Request::End(hash)) => {
+                    self.end(*open, hash, store);
+                    Current::Nothing
+                }
+                (Current::Refused, Request::End(_) | Request::Abort(_)) => Current::Nothing,
+                (Current::File(open), Request::Abort(message)) => {
+                    self.session.report().failure(&open.path, &format!("the sender gave up: {message}"));
+                    Current::Nothing
+                }
+                (Current::Nothing, Request::Done) => return self.done(),
+                _ => return Err(Violation::Unexpected(head.kind).into()),
+            };
+        }
+    }
+
+    fn head(&mut self) -> Result<Head, ReceiveError> {
+        let mut head = [0; HEAD];
+        self.input.read_exact(&mut head)?;
+        Ok(Head::parse(head)?)
+    }
+
+    fn greet(&mut self, payload: &mut [u8]) -> Result<(), ReceiveError> {
+        let head = self.head().map_err(|error| match error {
+            // Whatever a stranger speaks, say what is spoken here.
+            ReceiveError::Violation(_) => ReceiveError::Violation(Violation::Magic),
+            other => other,
+        })?;
+        if head.kind != Kind::Hello {
+            return Err(Violation::Magic.into());
+        }
+        self.input.read_exact(&mut payload[..head.len])?;
+        Request::decode(head.kind, &payload[..head.len])?;
+        self.session.greeted.store(true, Ordering::Relaxed);
+        self.session.reply(Reply::Welcome);
+        Ok(())
+    }
+
+    /// The next entry's index, once there is room for its answer.
+    fn index(&mut self) -> u64 {
+        self.session.wait_until(|counts| counts.closed || counts.unanswered + counts.finishing < MAX_UNANSWERED);
+        let index = self.next;
+        self.next += 1;
+        index
+    }
+
+    fn enter(&mut self, entry: &Entry<'_>) -> Result<(), ReceiveError> {
+        let index = self.index();
+        let result = if self.refused_depth > 0 { Err(parent_refused()) } else { self.cursor.enter(index, entry)? };
+        match result {
+            Ok(()) => self.session.report().directories += 1,
+            Err(refused) => {
+                self.refused_depth += 1;
+                self.session.reject(index, &self.cursor.path_of(entry.name), refused);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), ReceiveError> {
+        if self.refused_depth > 0 {
+            self.refused_depth -= 1;
+            return Ok(());
+        }
+        self.cursor.leave()?.map_err(ReceiveError::Storage)
+    }
+
+    fn file(&mut self, entry: &Entry<'_>) -> Current {
+        let index = self.index();
+        let created = if self.refused_depth > 0 { Err(parent_refused()) } else { self.cursor.create(entry) };
+        let path = self.cursor.path_of(entry.name);
+        match created {
+            Ok(staged) => Current::File(Box::new(Open {
+                index,
+                path,
+                name: entry.name.to_vec(),
+                mode: entry.mode,
+                modified: entry.modified,
+                announced: entry.size,
+                received: 0,
+                hasher: blake3::Hasher::new(),
+                staged,
+            })),
+            Err(refused) => {
+                self.session.reject(index, &path, refused);
+                Current::Refused
+            }
+        }
+    }
+
+    fn data(&mut self, head: Head, mut current: Current) -> Result<Current, ReceiveError> {
+        if matches!(current, Current::Nothing) || head.len == 0 {
+            return Err(Violation::Unexpected(Kind::Data).into());
+        }
+        let mut left = head.len;
+        while left > 0 {
+            let chunk = self.input.fill_buf()?;
+            if chunk.is_empty() {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            let amount = chunk.len().min(left);
+            let mut failed = None;
+            if let Current::File(open) = &mut current {
+                let chunk = &chunk[..amount];
+                open.hasher.update(chunk);
+                open.received += amount as u64;
+                if open.announced.is_some_and(|announced| open.received > announced) {
+                    failed = Some(Refused::new(Refusal::Corrupt, "more bytes arrived than were announced"));
+                } else if let Err(error) = open.staged.write(chunk) {
+                    failed = Some(Refused::storage(&error));
+                }
+            }
+            self.input.consume(amount);
+            left -= amount;
+            if let (Some(refused), Current::File(open)) = (failed, &current) {
+                self.session.reject(open.index, &open.path, refused);
+                current = Current::Refused;
+            }
+        }
+        Ok(current)
+    }
+
+    fn end(&mut self, open: Open, expected: Hash, store: &Store) {
+        let hash = *open.hasher.finalize().as_bytes();
+        if open.announced.is_some_and(|announced| announced != open.received) || hash != expected {
+            let refused = Refused::new(Refusal::Corrupt, "the bytes that arrived are not the bytes that were sent (BLAKE3)");
+            return self.session.reject(open.index, &open.path, refused);
+        }
+        self.session.begin();
+        self.finisher.submit(Job {
+            session: Arc::clone(self.session),
+            staged: open.staged,
+            index: open.index,
+            path: open.path,
+            name: open.name,
+            mode: open.mode,
+            modified: open.modified,
+            size: open.received,
+            hash,
+            existing: store.existing(),
+        });
+    }
+
+    fn done(mut self) -> Result<(), ReceiveError> {
+        if self.refused_depth > 0 || !self.cursor.is_at_root() {
+            return Err(Violation::Unexpected(Kind::Done).into());
+        }
+        self.session.wait_until(|counts| counts.finishing == 0);
+        let session = self.session;
+        self.cursor
+            .finish(|index, path, error| {
+                let refused = Refused::new(Refusal::Storage, format!("{}: {error}", path.display()));
+                session.reject(index, path, refused);
+            })
+            .map_err(ReceiveError::Storage)?;
+        let (files, bytes) = {
+            let report = session.report();
+            (report.files, report.bytes)
+        };
+        session.reply(Reply::Finished { files, bytes });
+        Ok(())
+    }
+}
+
+fn parent_refused() -> Refused {
+    Refused::new(Refusal::Parent, "the directory it is in was refused")
+}

@@ -1,0 +1,159 @@
+//! What a transfer did, kept in bounded memory however many files it has.
+
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use serde::Serialize;
+use tempfile::SpooledTempFile;
+
+use super::protocol::Hash;
+
+/// Bytes of a list that stay in memory before it goes to an unnamed file.
+const SPOOL: usize = 1 << 20;
+
+/// JSON values, one after the other, to become one array of the summary.
+#[derive(Debug)]
+struct List {
+    spool: SpooledTempFile,
+    empty: bool,
+}
+
+impl List {
+    fn new() -> Self {
+        Self { spool: SpooledTempFile::new(SPOOL), empty: true }
+    }
+
+    fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
+        if !std::mem::replace(&mut self.empty, false) {
+            self.spool.write_all(b",")?;
+        }
+        serde_json::to_writer(&mut self.spool, value)?;
+        Ok(())
+    }
+
+    fn copy_to(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.spool.rewind()?;
+        out.write_all(b"[")?;
+        io::copy(&mut self.spool.by_ref(), out)?;
+        out.write_all(b"]")
+    }
+}
+
+/// Whether the summary will list every file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Listing {
+    Files,
+    CountsOnly,
+}
+
+/// Counts, and with [`Listing::Files`] the files themselves.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// Files confirmed: stored under their names with the sender's hash.
+    pub(crate) files: u64,
+    pub(crate) directories: u64,
+    /// Bytes of the confirmed files.
+    pub(crate) bytes: u64,
+    /// Entries that should have been transferred and were not.
+    pub(crate) failed: u64,
+    /// Source entries left out on purpose (symbolic links, devices).
+    pub(crate) skipped: u64,
+    listing: Listing,
+    entries: List,
+    failures: List,
+    /// The list could not be kept: said once, at the end.
+    lost: Option<io::Error>,
+}
+
+#[derive(Serialize)]
+struct FileEntry<'a> {
+    path: std::borrow::Cow<'a, str>,
+    bytes: u64,
+    blake3: &'a str,
+}
+
+#[derive(Serialize)]
+struct FailureEntry<'a> {
+    path: std::borrow::Cow<'a, str>,
+    error: &'a str,
+}
+
+impl Report {
+    pub(crate) fn new(listing: Listing) -> Self {
+        Self {
+            files: 0,
+            directories: 0,
+            bytes: 0,
+            failed: 0,
+            skipped: 0,
+            listing,
+            entries: List::new(),
+            failures: List::new(),
+            lost: None,
+        }
+    }
+
+    /// A file is confirmed.
+    pub(crate) fn file(&mut self, path: &Path, bytes: u64, hash: &Hash) {
+        self.files += 1;
+        self.bytes += bytes;
+        if self.listing == Listing::Files {
+            let blake3 = blake3::Hash::from_bytes(*hash).to_hex();
+            let entry = FileEntry { path: path.to_string_lossy(), bytes, blake3: &blake3 };
+            let kept = self.entries.push(&entry);
+            self.keep(kept);
+        }
+    }
+
+    /// An entry is not transferred.
+    pub(crate) fn failure(&mut self, path: &Path, error: &str) {
+        self.failed += 1;
+        if self.listing == Listing::Files {
+            let kept = self.failures.push(&FailureEntry { path: path.to_string_lossy(), error });
+            self.keep(kept);
+        }
+    }
+
+    fn keep(&mut self, kept: io::Result<()>) {
+        if let Err(error) = kept {
+            self.lost.get_or_insert(error);
+        }
+    }
+
+    /// Writes one JSON object: the fields of `summary` (an object) and the two lists.
+    pub(crate) fn write_json(&mut self, summary: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(error) = self.lost.take() {
+            return Err(io::Error::new(error.kind(), format!("the list of files could not be kept: {error}")));
+        }
+        let mut object = serde_json::to_string(summary)?;
+        debug_assert!(object.len() > 2 && object.ends_with('}'));
+        object.pop();
+        out.write_all(object.as_bytes())?;
+        out.write_all(b",\"entries\":")?;
+        self.entries.copy_to(out)?;
+        out.write_all(b",\"failures\":")?;
+        self.failures.copy_to(out)?;
+        out.write_all(b"}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_is_one_json_object() {
+        let mut report = Report::new(Listing::Files);
+        report.file(Path::new("a \"quoted\" name"), 3, &[0xab; 32]);
+        report.file(Path::new("b"), 4, &[1; 32]);
+        report.failure(Path::new("c"), "gone");
+        let mut out = Vec::new();
+        report.write_json(&serde_json::json!({"files": report.files}), &mut out).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(value["files"], 2);
+        assert_eq!(value["entries"][0]["path"], "a \"quoted\" name");
+        assert_eq!(value["entries"][0]["blake3"], "ab".repeat(32));
+        assert_eq!(value["entries"][1]["bytes"], 4);
+        assert_eq!(value["failures"][0]["error"], "gone");
+    }
+}

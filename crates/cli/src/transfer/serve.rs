@@ -1,0 +1,121 @@
+//! One incoming transfer on a stream: feeds the receiving thread and writes its answers.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+
+use super::buffers::{HEARTBEAT, Incoming, Ring, feed};
+use super::finisher::Finisher;
+use super::protocol::{Refusal, Reply};
+use super::receive::{ReceiveError, Session, receive};
+use super::report::{Listing, Report};
+use super::store::Store;
+
+/// How long a stranger may take to greet.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long a sender may take to hear that the transfer is over.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What serves every transfer of one `tack recv`.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) store: Store,
+    pub(crate) finisher: Finisher,
+    pub(crate) listing: Listing,
+    /// How long a sender may be silent.
+    pub(crate) silence: Duration,
+}
+
+/// How one connection went.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) report: Report,
+    pub(crate) seconds: f64,
+    pub(crate) result: Result<(), ReceiveError>,
+    /// The peer greeted: this was a transfer, not a stranger.
+    pub(crate) greeted: bool,
+}
+
+/// Serves one connection until its transfer ends or `stop` turns true.
+pub(crate) async fn serve<S>(stream: &mut S, service: &Arc<Service>, mut stop: watch::Receiver<bool>) -> Served
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let began = Instant::now();
+    let (read_half, mut write_half) = tokio::io::split(stream);
+    let ring = Ring::new();
+    let (reply_in, mut replies) = mpsc::unbounded_channel();
+    let session = Arc::new(Session::new(reply_in, Report::new(service.listing)));
+
+    let thread = {
+        let (session, service) = (Arc::clone(&session), Arc::clone(service));
+        let mut input = Incoming::new(ring.full_out, ring.spent_in);
+        tokio::task::spawn_blocking(move || receive(&mut input, &session, &service.store, &service.finisher))
+    };
+    let mut thread = std::pin::pin!(thread);
+    let mut feeding = Some(Box::pin(feed(read_half, ring.full_in, ring.spent_out, service.silence)));
+    let mut greeting = std::pin::pin!(tokio::time::sleep(GREETING));
+    let mut encoded = Vec::new();
+    let mut batch = Vec::new();
+    let mut stream_lost = false;
+    let mut stopped = false;
+
+    let result = loop {
+        tokio::select! {
+            biased;
+            // Once the thread is done its answers are all queued; they are written below.
+            ended = &mut thread => break ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
+            () = async { feeding.as_mut().expect("checked").await }, if feeding.is_some() => feeding = None,
+            count = replies.recv_many(&mut batch, 256), if !stream_lost => {
+                let written = tokio::time::timeout(service.silence, write(&mut write_half, &mut batch, &mut encoded)).await;
+                session.answered(count);
+                if !matches!(written, Ok(Ok(()))) {
+                    // Nobody listens any more: the thread ends when its input does.
+                    stream_lost = true;
+                    session.close();
+                    feeding = None;
+                }
+            }
+            () = tokio::time::sleep(HEARTBEAT), if !stream_lost => batch.push(Reply::KeepAlive),
+            () = &mut greeting, if !session.is_greeted() && feeding.is_some() => feeding = None,
+            _ = stop.wait_for(|stop| *stop), if !stopped => {
+                stopped = true;
+                session.reply(Reply::Fatal { reason: Refusal::Stopping, message: "the receiver is being stopped".into() });
+                feeding = None;
+            }
+        }
+        if batch.first() == Some(&Reply::KeepAlive) && !stream_lost {
+            let written = tokio::time::timeout(service.silence, write(&mut write_half, &mut batch, &mut encoded)).await;
+            if !matches!(written, Ok(Ok(()))) {
+                stream_lost = true;
+                session.close();
+                feeding = None;
+            }
+        }
+    };
+    while let Ok(reply) = replies.try_recv() {
+        batch.push(reply);
+    }
+    let farewell = async {
+        write(&mut write_half, &mut batch, &mut encoded).await?;
+        write_half.shutdown().await
+    };
+    if !stream_lost {
+        // A sender that went away has its error already.
+        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    }
+    let report = std::mem::replace(&mut *session.report(), Report::new(Listing::CountsOnly));
+    Served { report, seconds: began.elapsed().as_secs_f64(), result, greeted: session.is_greeted() }
+}
+
+async fn write<W: AsyncWrite + Unpin>(stream: &mut W, batch: &mut Vec<Reply>, encoded: &mut Vec<u8>) -> io::Result<()> {
+    encoded.clear();
+    for reply in batch.drain(..) {
+        reply.encode(encoded);
+    }
+    stream.write_all(encoded).await?;
+    stream.flush().await
+}

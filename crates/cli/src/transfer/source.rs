@@ -1,0 +1,262 @@
+//! The sending thread: walks what was named on the command line, reads, hashes, and fills buffers.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use walkdir::WalkDir;
+
+use super::buffers::{Hung, Outgoing};
+use super::names;
+use super::protocol::{Entry, MAX_DEPTH, Modified, Request};
+use super::tally::Tally;
+
+/// What to do about symbolic links below the paths named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Links {
+    Skip,
+    Follow,
+}
+
+/// One thing named on the command line, and the name it gets at the receiver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    Path { path: PathBuf, name: OsString },
+    StandardInput { name: OsString },
+}
+
+impl Source {
+    /// The name at the receiver.
+    pub(crate) fn name(&self) -> &OsStr {
+        match self {
+            Self::Path { name, .. } | Self::StandardInput { name } => name,
+        }
+    }
+}
+
+/// Bytes below the sources, for the progress bar: what cannot be read now counts as nothing.
+pub(crate) fn total_size(sources: &[Source], links: Links) -> Option<u64> {
+    let mut total = 0;
+    for source in sources {
+        let Source::Path { path, .. } = source else { return None };
+        for entry in WalkDir::new(path).follow_links(links == Links::Follow).into_iter().flatten() {
+            total += entry.metadata().ok().filter(Metadata::is_file).map_or(0, |metadata| metadata.len());
+        }
+    }
+    Some(total)
+}
+
+/// Sends everything; what cannot be read is reported and left out.
+pub(crate) fn send_all(sources: &[Source], links: Links, out: &mut Outgoing, tally: &Tally) -> Result<(), Hung> {
+    let mut walker = Walker { links, out, tally };
+    for source in sources {
+        match source {
+            Source::Path { path, name } => walker.path(path, name)?,
+            Source::StandardInput { name } => walker.standard_input(name)?,
+        }
+    }
+    out.frame(|bytes| Request::Done.encode(bytes))?;
+    out.flush()
+}
+
+struct Walker<'a> {
+    links: Links,
+    out: &'a mut Outgoing,
+    tally: &'a Tally,
+}
+
+impl Walker<'_> {
+    fn path(&mut self, root: &Path, name: &OsStr) -> Result<(), Hung> {
+        // Lists of a directory are read as they are needed: memory does not grow with the number of files.
+        let mut walk = WalkDir::new(root).follow_links(self.links == Links::Follow).into_iter();
+        let mut depth = 0;
+        while let Some(entry) = walk.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error.path().unwrap_or(root).to_owned();
+                    let reason = match (error.loop_ancestor(), error.io_error()) {
+                        (Some(ancestor), _) => format!("leads back to {}", ancestor.display()),
+                        (None, Some(error)) => format!("cannot be read: {error}"),
+                        (None, None) => "cannot be read".into(),
+                    };
+                    self.tally.fail(&path, &reason);
+                    continue;
+                }
+            };
+            while depth > entry.depth() {
+                self.leave()?;
+                depth -= 1;
+            }
+            let path = entry.path();
+            // The names above an entry are those of the walk; only the first is chosen by the command line.
+            let name = if entry.depth() == 0 { name } else { entry.file_name() };
+            if self.tally.is_refused() {
+                if entry.depth() > 0 {
+                    walk.skip_current_dir();
+                }
+                continue;
+            }
+            if let Err(why) = names::check(name.as_bytes()) {
+                self.tally.fail(path, &format!("cannot be sent: {why}"));
+                if entry.file_type().is_dir() {
+                    walk.skip_current_dir();
+                }
+                continue;
+            }
+            let file_type = entry.file_type();
+            // A link named on the command line is meant; walkdir follows that one.
+            let is_link = entry.path_is_symlink() && entry.depth() > 0 && self.links == Links::Skip;
+            if is_link {
+                self.tally.skip(path, "symbolic link (--follow sends what it points to)");
+            } else if file_type.is_dir() {
+                if depth + 1 > MAX_DEPTH {
+                    self.tally.fail(path, "directories are nested too deeply");
+                    walk.skip_current_dir();
+                    continue;
+                }
+                match entry.metadata() {
+                    Ok(metadata) => {
+                        self.enter(path, name, &metadata)?;
+                        depth += 1;
+                    }
+                    Err(error) => {
+                        self.tally.fail(path, &format!("cannot be read: {error}"));
+                        walk.skip_current_dir();
+                    }
+                }
+            } else if file_type.is_file() || (file_type.is_symlink() && entry.depth() == 0) {
+                self.file(path, name, entry.depth() == 0)?;
+            } else {
+                self.tally.skip(path, "neither file nor directory");
+            }
+        }
+        for _ in 0..depth {
+            self.leave()?;
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, path: &Path, name: &OsStr, metadata: &Metadata) -> Result<(), Hung> {
+        self.tally.enter(path);
+        self.out.frame(|bytes| Request::Enter(describe(name, metadata, None)).encode(bytes))
+    }
+
+    fn leave(&mut self) -> Result<(), Hung> {
+        self.tally.leave();
+        self.out.frame(|bytes| Request::Leave.encode(bytes))
+    }
+
+    fn file(&mut self, path: &Path, name: &OsStr, named: bool) -> Result<(), Hung> {
+        let (mut file, metadata) = match open(path, named || self.links == Links::Follow) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.tally.fail(path, &format!("cannot be read: {error}"));
+                return Ok(());
+            }
+        };
+        let size = metadata.len();
+        self.tally.begin_file(path)?;
+        self.out.frame(|bytes| Request::File(describe(name, &metadata, Some(size))).encode(bytes))?;
+        let mut hasher = blake3::Hasher::new();
+        let mut left = size;
+        while left > 0 {
+            if self.tally.is_refused() {
+                return self.abort(None);
+            }
+            match self.out.data(left, |buffer| file.read(buffer))? {
+                Ok([]) => {
+                    let message = format!("it became shorter while it was sent: {} of {size} bytes", size - left);
+                    return self.abort(Some(&message));
+                }
+                Ok(chunk) => {
+                    hasher.update(chunk);
+                    left -= chunk.len() as u64;
+                }
+                Err(error) => return self.abort(Some(&format!("cannot be read: {error}"))),
+            }
+        }
+        // A file written to meanwhile may be a mixture of old and new that never existed.
+        let changed = match file.metadata() {
+            Ok(after) if after.len() != size => Some(format!("its size changed from {size} to {} bytes while it was sent", after.len())),
+            Ok(after) if (after.mtime(), after.mtime_nsec()) != (metadata.mtime(), metadata.mtime_nsec()) => {
+                Some("it was written to while it was sent".to_owned())
+            }
+            Ok(_) => None,
+            Err(error) => Some(format!("cannot be read: {error}")),
+        };
+        match changed {
+            Some(message) => self.abort(Some(&message)),
+            None => self.end(size, &hasher),
+        }
+    }
+
+    fn standard_input(&mut self, name: &OsStr) -> Result<(), Hung> {
+        self.tally.begin_file(Path::new("-"))?;
+        let entry = Entry { name: name.as_bytes(), mode: 0o644, modified: now(), size: None };
+        self.out.frame(|bytes| Request::File(entry).encode(bytes))?;
+        let mut hasher = blake3::Hasher::new();
+        let mut size = 0;
+        let mut input = io::stdin().lock();
+        loop {
+            if self.tally.is_refused() {
+                return self.abort(None);
+            }
+            // What is there goes out before we wait for more.
+            self.out.flush()?;
+            match self.out.data(u64::MAX, |buffer| input.read(buffer))? {
+                Ok([]) => return self.end(size, &hasher),
+                Ok(chunk) => {
+                    hasher.update(chunk);
+                    size += chunk.len() as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return self.abort(Some(&format!("cannot be read: {error}"))),
+            }
+        }
+    }
+
+    fn end(&mut self, size: u64, hasher: &blake3::Hasher) -> Result<(), Hung> {
+        let hash = *hasher.finalize().as_bytes();
+        self.tally.end_file(size, hash);
+        self.out.frame(|bytes| Request::End(hash).encode(bytes))
+    }
+
+    fn abort(&mut self, error: Option<&str>) -> Result<(), Hung> {
+        self.tally.abort_file(error);
+        self.out.frame(|bytes| Request::Abort(error.unwrap_or("refused")).encode(bytes))
+    }
+}
+
+/// Opens a regular file, without waiting on a pipe that took its place and without following a link that did.
+fn open(path: &Path, follow: bool) -> io::Result<(File, Metadata)> {
+    let mut flags = OFlags::NONBLOCK;
+    if !follow {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    Ok((file, metadata))
+}
+
+fn describe<'a>(name: &'a OsStr, metadata: &Metadata, size: Option<u64>) -> Entry<'a> {
+    let nanos = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
+    Entry {
+        name: name.as_bytes(),
+        mode: metadata.mode() & 0o777,
+        modified: Modified { seconds: metadata.mtime(), nanos },
+        size,
+    }
+}
+
+fn now() -> Modified {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Modified { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanos: since.subsec_nanos() }
+}

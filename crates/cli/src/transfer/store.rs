@@ -1,0 +1,268 @@
+//! Where received files go: one directory that nothing received can get out of.
+//!
+//! Names arrive one component at a time and are checked; directories are opened through a handle of
+//! the receiving directory that refuses every path leading out of it, symbolic links that were
+//! there before included.
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::io::Errno;
+use tempfile::SpooledTempFile;
+
+use super::names;
+use super::protocol::{Entry, MAX_DEPTH, MAX_NAME, Modified, Refusal, Violation};
+use super::staged::{Staged, set_modified};
+
+/// What to do about a name that is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Existing {
+    Refuse,
+    Overwrite,
+}
+
+/// The receiving directory.
+#[derive(Debug)]
+pub(crate) struct Store {
+    root: Arc<Dir>,
+    existing: Existing,
+}
+
+/// An entry that is not stored, and why.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) reason: Refusal,
+    pub(crate) message: String,
+}
+
+impl Refused {
+    pub(crate) fn new(reason: Refusal, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+
+    /// The receiver's file system says no.
+    pub(crate) fn storage(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::new(Refusal::NoSpace, "the receiver's disk is full")
+            }
+            io::ErrorKind::AlreadyExists => Self::exists(),
+            _ => Self::new(Refusal::Storage, format!("the receiver cannot store it: {error}")),
+        }
+    }
+
+    fn exists() -> Self {
+        Self::new(Refusal::Exists, "it exists already; a receiver started with --overwrite replaces files")
+    }
+}
+
+impl Store {
+    /// Opens (and creates, where missing) the receiving directory.
+    pub(crate) fn open(path: &Path, existing: Existing) -> io::Result<Self> {
+        std::fs::create_dir_all(path)?;
+        let root = Dir::open_ambient_dir(path, ambient_authority())?;
+        Ok(Self { root: Arc::new(root), existing })
+    }
+
+    pub(crate) fn existing(&self) -> Existing {
+        self.existing
+    }
+}
+
+/// Where one transfer currently is within the store.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    store: &'a Store,
+    dir: Arc<Dir>,
+    path: PathBuf,
+    levels: Vec<Level>,
+    /// Directories left, in post-order: their modes and times are set once everything is in them.
+    left: SpooledTempFile,
+    left_count: u64,
+}
+
+#[derive(Debug)]
+struct Level {
+    index: u64,
+    /// Mode and time to set; `None` for a directory that was here before.
+    metadata: Option<(u32, Modified)>,
+}
+
+/// Directories kept in memory before the list goes to an unnamed file.
+const SPOOL: usize = 64 << 10;
+/// Up to this many directories are forced to disk one by one; beyond, the file system as a whole is.
+const FEW_DIRECTORIES: u64 = 16;
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(store: &'a Store) -> Self {
+        Self {
+            store,
+            dir: Arc::clone(&store.root),
+            path: PathBuf::new(),
+            levels: Vec::new(),
+            left: SpooledTempFile::new(SPOOL),
+            left_count: 0,
+        }
+    }
+
+    /// The path of `name` here, for people.
+    pub(crate) fn path_of(&self, name: &[u8]) -> PathBuf {
+        self.path.join(OsStr::from_bytes(name))
+    }
+
+    /// Goes into a directory, creating it where it is missing.
+    pub(crate) fn enter(&mut self, index: u64, entry: &Entry<'_>) -> Result<Result<(), Refused>, Violation> {
+        if self.levels.len() >= MAX_DEPTH {
+            return Err(Violation::TooDeep);
+        }
+        Ok(self.enter_checked(index, entry))
+    }
+
+    fn enter_checked(&mut self, index: u64, entry: &Entry<'_>) -> Result<(), Refused> {
+        self.check_name(entry.name)?;
+        // Owner access while files arrive; the sender's mode follows when they are complete.
+        let mode = Mode::from_raw_mode(entry.mode & 0o777 | 0o700);
+        let created = match rustix::fs::mkdirat(self.dir.as_fd(), entry.name, mode) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(Refused::storage(&error.into())),
+        };
+        let path = self.path_of(entry.name);
+        let dir = self.store.root.open_dir(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotADirectory => Refused::new(Refusal::Exists, "something that is no directory has its name"),
+            // What the sandbox says about links that lead out of it.
+            io::ErrorKind::PermissionDenied => {
+                Refused::new(Refusal::Name, format!("it leads out of the receiving directory, or may not be entered: {error}"))
+            }
+            _ => Refused::storage(&error),
+        })?;
+        self.dir = Arc::new(dir);
+        self.path = path;
+        self.levels.push(Level { index, metadata: created.then_some((entry.mode & 0o777, entry.modified)) });
+        Ok(())
+    }
+
+    /// Goes back up.
+    pub(crate) fn leave(&mut self) -> Result<io::Result<()>, Violation> {
+        let level = self.levels.pop().ok_or(Violation::Unexpected(super::protocol::Kind::Leave))?;
+        Ok(self.leave_level(&level))
+    }
+
+    fn leave_level(&mut self, level: &Level) -> io::Result<()> {
+        write_left(&mut self.left, &self.path, level)?;
+        self.left_count += 1;
+        self.path.pop();
+        self.dir = if self.path.as_os_str().is_empty() {
+            Arc::clone(&self.store.root)
+        } else {
+            Arc::new(self.store.root.open_dir(&self.path)?)
+        };
+        Ok(())
+    }
+
+    /// Begins a file here.
+    pub(crate) fn create(&self, entry: &Entry<'_>) -> Result<Staged, Refused> {
+        self.check_name(entry.name)?;
+        match rustix::fs::statat(self.dir.as_fd(), entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => {
+                if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+                    return Err(Refused::new(Refusal::Exists, "a directory has its name"));
+                }
+                if self.store.existing == Existing::Refuse {
+                    return Err(Refused::exists());
+                }
+            }
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(Refused::storage(&error.into())),
+        }
+        if let (Some(size), Ok(disk)) = (entry.size, rustix::fs::fstatvfs(self.dir.as_fd())) {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            if size > free {
+                let message = format!("the receiver's disk has room for {free} bytes, the file has {size}");
+                return Err(Refused::new(Refusal::NoSpace, message));
+            }
+        }
+        Staged::create(&self.dir).map_err(|error| Refused::storage(&error))
+    }
+
+    fn check_name(&self, name: &[u8]) -> Result<(), Refused> {
+        names::check(name).map_err(|why| Refused::new(Refusal::Name, why.to_string()))?;
+        if self.path.as_os_str().len() + 1 + name.len() > MAX_NAME {
+            return Err(Refused::new(Refusal::Name, format!("its path is longer than {MAX_NAME} bytes")));
+        }
+        Ok(())
+    }
+
+    /// True when every directory entered has been left.
+    pub(crate) fn is_at_root(&self) -> bool {
+        self.levels.is_empty()
+    }
+
+    /// Gives the directories their modes and times and forces all names to the disk. Everything must be committed by
+    /// now. `failed` is told of each directory whose metadata cannot be set.
+    pub(crate) fn finish(mut self, mut failed: impl FnMut(u64, &Path, io::Error)) -> io::Result<()> {
+        self.left.rewind()?;
+        let few = self.left_count <= FEW_DIRECTORIES;
+        for _ in 0..self.left_count {
+            let (path, level) = read_left(&mut self.left)?;
+            let result = (|| {
+                let dir = self.store.root.open_dir(&path)?;
+                if few {
+                    rustix::fs::fsync(dir.as_fd())?;
+                }
+                if let Some((mode, modified)) = level.metadata {
+                    set_modified(dir.as_fd(), modified);
+                    rustix::fs::fchmod(dir.as_fd(), Mode::from_raw_mode(mode))?;
+                }
+                io::Result::Ok(())
+            })();
+            if let Err(error) = result {
+                failed(level.index, &path, error);
+            }
+        }
+        #[cfg(target_os = "linux")]
+        if !few {
+            return Ok(rustix::fs::syncfs(self.store.root.as_fd())?);
+        }
+        Ok(rustix::fs::fsync(self.store.root.as_fd())?)
+    }
+}
+
+fn write_left(spool: &mut SpooledTempFile, path: &Path, level: &Level) -> io::Result<()> {
+    let name = path.as_os_str().as_bytes();
+    let (created, (mode, modified)) = (level.metadata.is_some(), level.metadata.unwrap_or_default());
+    let mut record = Vec::with_capacity(27 + name.len());
+    record.extend_from_slice(&level.index.to_be_bytes());
+    record.push(created.into());
+    record.extend_from_slice(&mode.to_be_bytes());
+    record.extend_from_slice(&modified.seconds.to_be_bytes());
+    record.extend_from_slice(&modified.nanos.to_be_bytes());
+    // check_name() keeps paths within MAX_NAME, so two bytes hold the length.
+    record.extend_from_slice(&(name.len() as u16).to_be_bytes());
+    record.extend_from_slice(name);
+    spool.write_all(&record)
+}
+
+fn read_left(spool: &mut SpooledTempFile) -> io::Result<(PathBuf, Level)> {
+    fn take<const N: usize>(spool: &mut SpooledTempFile) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        spool.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+    let index = u64::from_be_bytes(take(spool)?);
+    let created = take::<1>(spool)? == [1];
+    let mode = u32::from_be_bytes(take(spool)?);
+    let seconds = i64::from_be_bytes(take(spool)?);
+    let nanos = u32::from_be_bytes(take(spool)?);
+    let mut name = vec![0; usize::from(u16::from_be_bytes(take(spool)?))];
+    spool.read_exact(&mut name)?;
+    let metadata = created.then_some((mode, Modified { seconds, nanos }));
+    Ok((PathBuf::from(OsStr::from_bytes(&name)), Level { index, metadata }))
+}
