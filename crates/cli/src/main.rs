@@ -1,1 +1,62 @@
-fn main() {}
+//! `tack`: move files, measure a path, run simulations.
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "the program is where the clock is read")]
+
+mod address;
+mod args;
+mod exit;
+mod net;
+mod perf;
+mod printer;
+mod signals;
+mod sim;
+mod transfer;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use exit::{Exit, Failure};
+
+fn main() -> ExitCode {
+    // clap exits with 2 on wrong usage, with 0 after help and version.
+    let cli = Cli::parse();
+    let exit = match run(cli.command) {
+        Ok(exit) => exit,
+        Err(failure) if failure.is_broken_pipe() => Exit::Done,
+        Err(failure) => {
+            eprintln!("tack: {failure}");
+            failure.exit
+        }
+    };
+    exit.into()
+}
+
+fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Send(args) => within_runtime(transfer::outbound::send(args)),
+        Command::Recv(args) => within_runtime(transfer::inbound::recv(args)),
+        Command::Perf(args) => within_runtime(perf::run(args)),
+        Command::Sim(args) => sim::run(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tack", &mut script);
+            printer::write_stdout(&script)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Runs an asynchronous command. Threads that wait for something that never comes (standard input) do not keep the
+/// program alive.
+fn within_runtime(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed("cannot start", error))?;
+    let result = runtime.block_on(command);
+    runtime.shutdown_background();
+    result
+}

@@ -109,9 +109,7 @@ impl Walker<'_> {
                 continue;
             }
             let file_type = entry.file_type();
-            // A link named on the command line is meant; walkdir follows that one.
-            let is_link = entry.path_is_symlink() && entry.depth() > 0 && self.links == Links::Skip;
-            if is_link {
+            if file_type.is_symlink() {
                 self.tally.skip(path, "symbolic link (--follow sends what it points to)");
             } else if file_type.is_dir() {
                 if depth + 1 > MAX_DEPTH {
@@ -129,8 +127,8 @@ impl Walker<'_> {
                         walk.skip_current_dir();
                     }
                 }
-            } else if file_type.is_file() || (file_type.is_symlink() && entry.depth() == 0) {
-                self.file(path, name, entry.depth() == 0)?;
+            } else if file_type.is_file() {
+                self.file(path, name)?;
             } else {
                 self.tally.skip(path, "neither file nor directory");
             }
@@ -151,8 +149,8 @@ impl Walker<'_> {
         self.out.frame(|bytes| Request::Leave.encode(bytes))
     }
 
-    fn file(&mut self, path: &Path, name: &OsStr, named: bool) -> Result<(), Hung> {
-        let (mut file, metadata) = match open(path, named || self.links == Links::Follow) {
+    fn file(&mut self, path: &Path, name: &OsStr) -> Result<(), Hung> {
+        let (mut file, metadata) = match open(path, self.links) {
             Ok(opened) => opened,
             Err(error) => {
                 self.tally.fail(path, &format!("cannot be read: {error}"));
@@ -233,9 +231,9 @@ impl Walker<'_> {
 }
 
 /// Opens a regular file, without waiting on a pipe that took its place and without following a link that did.
-fn open(path: &Path, follow: bool) -> io::Result<(File, Metadata)> {
+fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
     let mut flags = OFlags::NONBLOCK;
-    if !follow {
+    if links == Links::Skip {
         flags |= OFlags::NOFOLLOW;
     }
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use indicatif::ProgressBar;
+
 use super::buffers::Hung;
 use super::names::printable;
 use super::protocol::{Hash, Refusal};
@@ -48,10 +50,12 @@ impl BadAnswer {
 pub(crate) struct Tally {
     state: Mutex<State>,
     changed: Condvar,
+    /// Steps aside for what is said to people.
+    bar: ProgressBar,
 }
 
 impl Tally {
-    pub(crate) fn new(report: Report) -> Self {
+    pub(crate) fn new(report: Report, bar: ProgressBar) -> Self {
         let state = State {
             next: 0,
             pending: BTreeMap::new(),
@@ -60,7 +64,7 @@ impl Tally {
             report,
             hung: false,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        Self { state: Mutex::new(state), changed: Condvar::new(), bar }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -106,7 +110,7 @@ impl Tally {
             && state.pending.remove(&index).is_some()
         {
             let error = error.unwrap_or("given up");
-            state.fail(&path, error);
+            self.failed(&mut state, &path, error);
         }
         self.changed.notify_all();
     }
@@ -130,12 +134,21 @@ impl Tally {
 
     /// Something of the source cannot be sent.
     pub(crate) fn fail(&self, path: &Path, error: &str) {
-        self.state().fail(path, error);
+        self.failed(&mut self.state(), path, error);
+    }
+
+    fn failed(&self, state: &mut State, path: &Path, error: &str) {
+        self.say(path, error);
+        state.report.failure(path, error);
+    }
+
+    fn say(&self, path: &Path, what: &str) {
+        self.bar.suspend(|| eprintln!("tack: {}: {what}", printable(&path.to_string_lossy())));
     }
 
     /// Something of the source is left out on purpose.
     pub(crate) fn skip(&self, path: &Path, why: &str) {
-        eprintln!("tack: {}: skipped: {why}", printable(&path.to_string_lossy()));
+        self.say(path, &format!("skipped: {why}"));
         self.state().report.skipped += 1;
     }
 
@@ -151,7 +164,7 @@ impl Tally {
         if (size, hash) == (sent_size, &sent_hash) {
             state.report.file(&pending.path, size, hash);
         } else {
-            state.fail(&pending.path, "the receiver stored different bytes (BLAKE3)");
+            self.failed(&mut state, &pending.path, "the receiver stored different bytes (BLAKE3)");
         }
         self.changed.notify_all();
         Ok(())
@@ -173,7 +186,7 @@ impl Tally {
         if let Some(position) = position {
             state.refused = Some(state.refused.map_or(position, |refused| refused.min(position)));
         }
-        state.fail(&path, &format!("refused by the receiver ({reason}): {}", printable(message)));
+        self.failed(&mut state, &path, &format!("refused by the receiver ({reason}): {}", printable(message)));
         self.changed.notify_all();
         Ok(())
     }
@@ -182,7 +195,7 @@ impl Tally {
     pub(crate) fn finish(&self, files: u64, bytes: u64) -> Result<(), BadAnswer> {
         let mut state = self.state();
         while let Some((_, pending)) = state.pending.pop_first() {
-            state.fail(&pending.path, "not confirmed by the receiver");
+            self.failed(&mut state, &pending.path, "not confirmed by the receiver");
         }
         if (files, bytes) < (state.report.files, state.report.bytes) {
             return Err(BadAnswer("it counts fewer files than it confirmed"));
@@ -191,7 +204,7 @@ impl Tally {
     }
 
     /// The report so far; what is unconfirmed counts as failed.
-    pub(crate) fn into_report(&self) -> Report {
+    pub(crate) fn take_report(&self) -> Report {
         let mut state = self.state();
         while let Some((_, pending)) = state.pending.pop_first() {
             // One error message names the reason for all of them.
@@ -217,8 +230,4 @@ impl State {
         ended
     }
 
-    fn fail(&mut self, path: &Path, error: &str) {
-        eprintln!("tack: {}: {error}", printable(&path.to_string_lossy()));
-        self.report.failure(path, error);
-    }
 }

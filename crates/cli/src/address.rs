@@ -1,0 +1,129 @@
+//! Addresses as people write them, and what may be done with them while there is no encryption.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use crate::exit::Failure;
+
+/// `host`, `host:port`, `[v6]:port` or a bare IPv6 address; not yet resolved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Address {
+    host: String,
+    port: Option<u16>,
+}
+
+/// A text that is no address.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0:?} is no address; write host, host:port, 192.0.2.1:port or [2001:db8::1]:port")]
+pub(crate) struct BadAddress(String);
+
+impl FromStr for Address {
+    type Err = BadAddress;
+
+    fn from_str(text: &str) -> Result<Self, BadAddress> {
+        let bad = || BadAddress(text.to_owned());
+        let port = |text: &str| text.parse::<u16>().map_err(|_| bad());
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, rest) = rest.split_once(']').ok_or_else(bad)?;
+            host.split('%').next().unwrap_or(host).parse::<Ipv6Addr>().map_err(|_| bad())?;
+            match rest.strip_prefix(':') {
+                Some(rest) => (host, Some(port(rest)?)),
+                None if rest.is_empty() => (host, None),
+                None => return Err(bad()),
+            }
+        } else if text.parse::<Ipv6Addr>().is_ok() {
+            (text, None)
+        } else {
+            match text.rsplit_once(':') {
+                Some((host, rest)) => (host, Some(port(rest)?)),
+                None => (text, None),
+            }
+        };
+        // Whatever else is wrong with a name, the resolver says.
+        if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/') {
+            return Err(bad());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+/// Whether an address beyond this machine is acceptable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reach {
+    LoopbackOnly,
+    Anywhere,
+}
+
+impl Address {
+    /// All addresses of the name, IPv4 first: that is what servers listen on by default.
+    pub(crate) async fn resolve(&self, default_port: u16, reach: Reach) -> Result<Vec<SocketAddr>, Failure> {
+        let port = self.port.unwrap_or(default_port);
+        let mut addresses: Vec<SocketAddr> = match self.host.parse::<IpAddr>() {
+            Ok(ip) => vec![SocketAddr::new(ip, port)],
+            Err(_) => tokio::net::lookup_host((self.host.as_str(), port))
+                .await
+                .map_err(|error| Failure::network(format!("{} has no address: {error}", self.host)))?
+                .collect(),
+        };
+        addresses.sort_by_key(SocketAddr::is_ipv6);
+        addresses.dedup();
+        if addresses.is_empty() {
+            return Err(Failure::network(format!("{} has no address", self.host)));
+        }
+        if reach == Reach::LoopbackOnly
+            && let Some(beyond) = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback())
+        {
+            return Err(Failure::usage(format!(
+                "{beyond} is not a loopback address, and tack does not encrypt yet: anyone on the path could read and change the \
+                 data, anyone could pose as either side; give --insecure to use it all the same"
+            )));
+        }
+        Ok(addresses)
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.port {
+            Some(port) if self.host.contains(':') => write!(f, "[{}]:{port}", self.host),
+            Some(port) => write!(f, "{}:{port}", self.host),
+            None => f.write_str(&self.host),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_people_write_them() {
+        for (text, host, port) in [
+            ("example.org", "example.org", None),
+            ("example.org:9", "example.org", Some(9)),
+            ("127.0.0.1", "127.0.0.1", None),
+            ("127.0.0.1:7777", "127.0.0.1", Some(7777)),
+            ("::1", "::1", None),
+            ("[::1]", "::1", None),
+            ("[::1]:80", "::1", Some(80)),
+        ] {
+            assert_eq!(text.parse(), Ok(Address { host: host.into(), port }), "{text}");
+        }
+        for text in ["", ":7777", "host:", "host:99999", "[::1", "[::1]80", "[no]:1", "a b", "dir/file"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn beyond_loopback_needs_the_word() {
+        let address: Address = "192.0.2.1:5".parse().unwrap();
+        let refused = address.resolve(1, Reach::LoopbackOnly).await.unwrap_err();
+        assert_eq!(refused.exit, crate::exit::Exit::Usage);
+        assert!(refused.to_string().contains("--insecure"), "{refused}");
+        assert_eq!(address.resolve(1, Reach::Anywhere).await.unwrap(), ["192.0.2.1:5".parse().unwrap()]);
+        let wildcard: Address = "0.0.0.0".parse().unwrap();
+        assert!(wildcard.resolve(1, Reach::LoopbackOnly).await.is_err());
+        let loopback: Address = "::1".parse().unwrap();
+        assert_eq!(loopback.resolve(7, Reach::LoopbackOnly).await.unwrap(), ["[::1]:7".parse().unwrap()]);
+    }
+}

@@ -1,0 +1,286 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use tack::{AckKind, Algorithm, Config};
+
+use crate::address::{Address, Reach};
+
+/// What scripts may rely on; also in docs/cli.md.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; for a transfer: every file stored and confirmed with its BLAKE3 hash
+  1    the transfer, test or run failed
+  2    wrong usage: command line, address, a path named on it, scenario file
+  3    network: cannot listen, no such host, nobody answers
+  4    some files were stored and confirmed, others not (each is named)
+  130  cut off by SIGINT
+  143  cut off by SIGTERM
+
+Standard output is data (with --json: one JSON object a line), standard error is talk.
+A reader that closes standard output early is no error.";
+
+/// Reliable transport that is fast over Wi-Fi: move files, measure a path, run simulations.
+#[derive(Debug, Parser)]
+#[command(name = "tack", version, after_long_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send files and folders to a `tack recv`
+    #[command(after_long_help = EXIT_CODES)]
+    Send(SendArgs),
+    /// Receive files and folders from `tack send`
+    #[command(after_long_help = EXIT_CODES)]
+    Recv(RecvArgs),
+    /// Measure a path: throughput, round-trip time, losses, acknowledgements
+    #[command(after_long_help = EXIT_CODES)]
+    Perf(PerfArgs),
+    /// Run scenario files in the simulator
+    #[command(after_long_help = EXIT_CODES)]
+    Sim(SimArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Which addresses may be used.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ReachArgs {
+    /// Allow addresses beyond loopback. There is no encryption yet: anyone on the path can read and change the data
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl ReachArgs {
+    pub(crate) fn reach(self) -> Reach {
+        if self.insecure { Reach::Anywhere } else { Reach::LoopbackOnly }
+    }
+}
+
+/// Settings of connections.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TransportArgs {
+    /// Congestion control of what this side sends: new_reno, cubic or bbr
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub(crate) congestion: Algorithm,
+    /// Acknowledgement policy of what this side receives: every, delayed:2, delayed:8,timer=40ms
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    pub(crate) ack: AckKind,
+}
+
+impl TransportArgs {
+    /// A connection's settings; the peer is given up when it acknowledges nothing for `silence`.
+    pub(crate) fn config(&self, silence: Duration) -> Config {
+        Config {
+            congestion: self.congestion,
+            ack: self.ack,
+            user_timeout: Some(silence),
+            ..Config::default()
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// Files and folders to send; - is standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The receiver: host, host:port, [v6]:port (port 7777 unless given)
+    #[arg(required = true, value_name = "ADDR")]
+    pub(crate) address: Address,
+    /// Name of the one file or folder at the receiver; required for standard input
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<OsString>,
+    /// Send what symbolic links point to (without it they are skipped, with a warning)
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Print a JSON summary with every file's hash to standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Give up when nobody answers for this long
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) connect_timeout: Duration,
+    /// Give up when the receiver is silent for this long (at least 3s)
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = silence)]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) transport: TransportArgs,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecvArgs {
+    /// Address to listen on; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7777")]
+    pub(crate) listen: Address,
+    /// Where received files go; created where missing
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// End after one transfer, with its exit code
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Replace files that exist (without it they are refused, and the sender is told)
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Print JSON to standard output: the address listened on, then one object a transfer
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Most transfers at a time; more senders are turned away
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) max_transfers: u16,
+    /// Give up on a sender that is silent for this long (at least 3s)
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = silence)]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) transport: TransportArgs,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PerfArgs {
+    /// The server: host, host:port, [v6]:port (port 7778 unless given)
+    #[arg(value_name = "ADDR", required_unless_present = "server", conflicts_with = "server")]
+    pub(crate) address: Option<Address>,
+    /// Serve tests
+    #[arg(long)]
+    pub(crate) server: bool,
+    /// Server: address to listen on; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7778", requires = "server")]
+    pub(crate) listen: Address,
+    /// Server: end after one test
+    #[arg(long, requires = "server")]
+    pub(crate) one_off: bool,
+    /// Length of the test
+    #[arg(long, short, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
+    pub(crate) time: Duration,
+    /// Send this much on each connection instead of for a time
+    #[arg(long, short = 'n', value_name = "SIZE", value_parser = size, conflicts_with_all = ["time", "server"])]
+    pub(crate) bytes: Option<u64>,
+    /// The server sends, this side receives
+    #[arg(long, short = 'R', conflicts_with_all = ["server", "bidir"])]
+    pub(crate) reverse: bool,
+    /// Both sides send
+    #[arg(long, conflicts_with = "server")]
+    pub(crate) bidir: bool,
+    /// Connections at the same time
+    #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128), conflicts_with = "server")]
+    pub(crate) parallel: u16,
+    /// Time between reports; 0s reports only the end
+    #[arg(long, short, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// Print one JSON object with intervals and summary instead of lines for people
+    #[arg(long, short = 'J')]
+    pub(crate) json: bool,
+    /// Congestion control of both sides: new_reno, cubic or bbr
+    #[arg(long, short = 'C', value_name = "NAME", default_value_t, conflicts_with = "server")]
+    pub(crate) congestion: Algorithm,
+    /// Acknowledgement policy of both sides: every, delayed:2, delayed:8,timer=40ms
+    #[arg(long, value_name = "POLICY", default_value_t, conflicts_with = "server")]
+    pub(crate) ack: AckKind,
+    /// Largest segment payload, bytes
+    #[arg(long, short = 'M', value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=65000), conflicts_with = "server")]
+    pub(crate) mss: Option<u16>,
+    /// Cap of send and receive buffers, and so of the window
+    #[arg(long, short, value_name = "SIZE", value_parser = size, conflicts_with = "server")]
+    pub(crate) window: Option<u64>,
+    /// Give up when nobody answers for this long
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
+    pub(crate) connect_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimArgs {
+    /// Scenario files (TOML)
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Change a key of every scenario: wired.rate=10Mbps, flow.0.ack=every
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// Seeds to run instead of each scenario's own: 7, 1..10, 1,5,9..12
+    #[arg(long, value_name = "SEEDS")]
+    pub(crate) seeds: Option<String>,
+    /// Runs at the same time; default one a processor
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Print one JSON object a run
+    #[arg(long, group = "format")]
+    pub(crate) json: bool,
+    /// Print CSV, one line for each flow of each run
+    #[arg(long, group = "format")]
+    pub(crate) csv: bool,
+    /// Write a Parquet file, one row for each flow of each run
+    #[arg(long, value_name = "OUT", group = "format")]
+    pub(crate) parquet: Option<PathBuf>,
+    /// Write each flow's state over time as CSV; one run only
+    #[arg(long, value_name = "OUT")]
+    pub(crate) series: Option<PathBuf>,
+    /// Write all packets as a capture file (pcapng); one run only
+    #[arg(long, value_name = "OUT")]
+    pub(crate) pcap: Option<PathBuf>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    // iperf3 users write bare seconds.
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Ok(Duration::from_secs(seconds.into()));
+    }
+    tack_base::units::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// Both sides say once a second that they are alive; less patience than three of those is a mistake.
+fn silence(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        duration if duration >= Duration::from_secs(3) => Ok(duration),
+        _ => Err("at least 3s, because an idle peer says once a second that it is alive".into()),
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    match tack_base::units::parse_size(text) {
+        Ok(0) => Err("at least one byte".into()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_may_be_bare_seconds() {
+        assert_eq!(duration("5"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert!(duration("fast").is_err());
+        assert!(silence("1s").is_err());
+    }
+
+    #[test]
+    fn the_last_argument_of_send_is_the_address() {
+        let cli = Cli::try_parse_from(["tack", "send", "a", "b", "localhost:5"]).unwrap();
+        let Command::Send(args) = cli.command else { panic!("not send") };
+        assert_eq!(args.paths, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(args.address.to_string(), "localhost:5");
+        assert!(Cli::try_parse_from(["tack", "send", "a"]).is_err(), "one of the two is missing");
+    }
+}

@@ -1,0 +1,124 @@
+//! Connections: the settings that the command line has for them, and what they counted.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tack::{Config, ConnectError, Endpoint, Stats, Stream};
+
+use crate::address::{Address, Reach};
+use crate::exit::Failure;
+
+/// The UDP port of `tack recv`.
+pub(crate) const TRANSFER_UDP_PORT: u16 = 7777;
+/// The UDP port of `tack perf --server`.
+pub(crate) const PERF_UDP_PORT: u16 = 7778;
+/// The TCP port of transfers within the UDP port, so that a stranger is refused by the handshake already.
+pub(crate) const TRANSFER_PORT: u16 = tack::DEFAULT_PORT;
+/// The TCP port of `tack perf`.
+pub(crate) const PERF_PORT: u16 = tack::DEFAULT_PORT + 1;
+
+/// Connects to the first address of `to` that answers, each from a socket of its own.
+pub(crate) async fn connect(
+    to: &Address,
+    udp_port: u16,
+    tcp_port: u16,
+    reach: Reach,
+    config: &Config,
+    patience: Duration,
+) -> Result<Stream, Failure> {
+    let addresses = to.resolve(udp_port, reach).await?;
+    let share = patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    let mut last = None;
+    for address in addresses {
+        match tokio::time::timeout(share, connect_one(address, tcp_port, reach, config)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => last = Some(format!("cannot connect to {address}: {error}")),
+            Err(_) => last = Some(format!("cannot connect to {address}: no answer within {} s", share.as_secs_f64())),
+        }
+    }
+    Err(Failure::network(last.unwrap_or_default()))
+}
+
+async fn connect_one(address: SocketAddr, tcp_port: u16, reach: Reach, config: &Config) -> Result<Stream, ConnectError> {
+    let builder = Endpoint::builder().bind_towards(address).insecure(reach == Reach::Anywhere);
+    builder.build().await?.connect_with(address, tcp_port, config).await
+}
+
+/// Opens the socket of a server on the first address of `at`.
+pub(crate) async fn serve(at: &Address, udp_port: u16, reach: Reach, max_connections: usize) -> Result<Endpoint, Failure> {
+    let address = at.resolve(udp_port, reach).await?[0];
+    Endpoint::builder()
+        .bind(address)
+        .insecure(reach == Reach::Anywhere)
+        .max_connections(max_connections)
+        .build()
+        .await
+        .map_err(|error| Failure::network(format!("cannot listen on {address}: {error}")))
+}
+
+/// What one side's connection counted, for JSON output and for `tack perf`'s exchange of results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TransportFigures {
+    /// Segments with payload sent, retransmissions included.
+    pub(crate) data_segments: u64,
+    /// Segments that carried bytes sent before.
+    pub(crate) retransmitted_segments: u64,
+    /// Retransmissions that the peer turned out to have had.
+    pub(crate) spurious_retransmissions: u64,
+    /// Retransmission timeouts.
+    pub(crate) rto_count: u64,
+    /// Pure acknowledgements sent.
+    pub(crate) acks_sent: u64,
+    /// Pure acknowledgements received.
+    pub(crate) acks_received: u64,
+    /// Segments with payload received, duplicates included.
+    pub(crate) segments_received: u64,
+    /// Smoothed round-trip time, microseconds.
+    pub(crate) srtt_us: Option<f64>,
+    /// Smallest round-trip time, microseconds.
+    pub(crate) min_rtt_us: Option<f64>,
+    /// Congestion window, bytes.
+    pub(crate) cwnd: u64,
+    /// Payload bytes of a full segment.
+    pub(crate) mss: u16,
+    /// Seconds that sending waited for each reason.
+    pub(crate) limited_seconds: LimitedSeconds,
+}
+
+/// What kept the sender from sending, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LimitedSeconds {
+    pub(crate) cwnd: f64,
+    pub(crate) rwnd: f64,
+    pub(crate) pacing: f64,
+    pub(crate) app: f64,
+}
+
+fn micros(duration: Option<Duration>) -> Option<f64> {
+    duration.map(|duration| duration.as_nanos() as f64 / 1e3)
+}
+
+impl From<&Stats> for TransportFigures {
+    fn from(stats: &Stats) -> Self {
+        Self {
+            data_segments: stats.data_segments,
+            retransmitted_segments: stats.retransmitted_segments,
+            spurious_retransmissions: stats.spurious_retransmissions,
+            rto_count: stats.rto_count,
+            acks_sent: stats.acks,
+            acks_received: stats.acks_received,
+            segments_received: stats.segments_received,
+            srtt_us: micros(stats.srtt),
+            min_rtt_us: micros(stats.min_rtt),
+            cwnd: stats.cwnd,
+            mss: stats.mss,
+            limited_seconds: LimitedSeconds {
+                cwnd: stats.limited_by_cwnd.as_secs_f64(),
+                rwnd: stats.limited_by_rwnd.as_secs_f64(),
+                pacing: stats.limited_by_pacing.as_secs_f64(),
+                app: stats.limited_by_app.as_secs_f64(),
+            },
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! `tack perf`: how fast a path is, and what limits it.
+//!
+//! A control connection agrees on the test and exchanges results; the data flows on connections of
+//! their own, to a TCP port that the server opens for this one test with the settings the client
+//! asked for, so that congestion control and acknowledgement policy hold on both sides.
+
+mod client;
+mod flow;
+mod protocol;
+mod report;
+mod server;
+
+use crate::args::PerfArgs;
+use crate::exit::{Exit, Failure};
+
+/// Runs a test or serves them.
+pub(crate) async fn run(args: PerfArgs) -> Result<Exit, Failure> {
+    match &args.address {
+        Some(address) => client::run(&args, address).await,
+        None => server::run(&args).await,
+    }
+}

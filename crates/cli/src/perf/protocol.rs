@@ -1,0 +1,219 @@
+//! What client and server of a test say to each other: JSON messages with bounded lengths.
+//!
+//! On the control connection the client sends [`MAGIC`] and a [`TestRequest`]; everything else there
+//! is a [`ServerMessage`]. A data connection begins with [`Ticket`] bytes from the client; after
+//! that each direction carries nothing but test data until its end.
+
+use std::io;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tack::{AckKind, Algorithm, Config, KeepAlive};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::flow::FlowResult;
+
+/// First bytes of a control connection; the last one is the version.
+pub(crate) const MAGIC: [u8; 9] = *b"tackperf\x01";
+/// Largest request, bytes.
+pub(crate) const MAX_REQUEST: usize = 4 << 10;
+/// Largest answer, bytes: the results of the most connections fit several times.
+pub(crate) const MAX_ANSWER: usize = 256 << 10;
+/// Most connections of one test.
+pub(crate) const MAX_STREAMS: u16 = 128;
+/// Longest test.
+const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
+/// Most memory that one test may ask the server to buffer, bytes.
+const MAX_BUFFERS: u64 = 1 << 30;
+
+/// Who sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Direction {
+    /// The client.
+    Up,
+    /// The server.
+    Down,
+    /// Both.
+    Both,
+}
+
+impl Direction {
+    pub(crate) fn client_sends(self) -> bool {
+        self != Self::Down
+    }
+
+    pub(crate) fn server_sends(self) -> bool {
+        self != Self::Up
+    }
+}
+
+/// When a sender stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Limit {
+    Millis(u64),
+    Bytes(u64),
+}
+
+/// The test that a client asks for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TestRequest {
+    pub(crate) direction: Direction,
+    pub(crate) streams: u16,
+    pub(crate) limit: Limit,
+    pub(crate) congestion: String,
+    pub(crate) ack: String,
+    pub(crate) mss: Option<u16>,
+    pub(crate) window: Option<u64>,
+}
+
+impl TestRequest {
+    /// The settings of the test's connections, or what is wrong with the request.
+    pub(crate) fn config(&self) -> Result<Config, String> {
+        if self.streams == 0 || self.streams > MAX_STREAMS {
+            return Err(format!("between 1 and {MAX_STREAMS} connections are possible"));
+        }
+        if matches!(self.limit, Limit::Millis(millis) if millis == 0 || Duration::from_millis(millis) > MAX_TIME) {
+            return Err(format!("a test may last up to {} h", MAX_TIME.as_secs() / 3600));
+        }
+        let mut config = Config {
+            congestion: self.congestion.parse::<Algorithm>().map_err(|error| error.to_string())?,
+            ack: self.ack.parse::<AckKind>().map_err(|error| error.to_string())?,
+            user_timeout: Some(Duration::from_secs(30)),
+            // Who only receives learns from these that the other side is gone.
+            keep_alive: Some(KeepAlive {
+                idle: Duration::from_secs(10),
+                interval: Duration::from_secs(5),
+                probes: 3,
+            }),
+            ..Config::default()
+        };
+        if let Some(mss) = self.mss {
+            config.mss = mss;
+        }
+        if let Some(window) = self.window {
+            let window = usize::try_from(window).map_err(|_| "the window is too large".to_owned())?;
+            config.send_buffer = window;
+            config.receive_buffer = window;
+        }
+        let buffers = (config.send_buffer as u64).saturating_add(config.receive_buffer as u64);
+        if buffers.saturating_mul(self.streams.into()) > 2 * MAX_BUFFERS {
+            return Err(format!("connections times window may be {} MiB", MAX_BUFFERS >> 20));
+        }
+        Ok(config)
+    }
+}
+
+/// What the server says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ServerMessage {
+    /// Data connections go to this TCP port and begin with this token.
+    Accepted { port: u16, token: u64 },
+    /// There will be no test.
+    Refused { message: String },
+    /// All data connections are here: the test begins.
+    Started,
+    /// The server's side of the finished test.
+    Results { flows: Vec<FlowResult>, cpu_seconds: f64 },
+}
+
+/// The first bytes of a data connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) token: u64,
+    pub(crate) stream: u16,
+}
+
+impl Ticket {
+    pub(crate) async fn write<W: AsyncWrite + Unpin>(self, to: &mut W) -> io::Result<()> {
+        let mut bytes = [0; 10];
+        bytes[..8].copy_from_slice(&self.token.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.stream.to_be_bytes());
+        to.write_all(&bytes).await?;
+        to.flush().await
+    }
+
+    pub(crate) async fn read<R: AsyncRead + Unpin>(from: &mut R) -> io::Result<Self> {
+        Ok(Self { token: from.read_u64().await?, stream: from.read_u16().await? })
+    }
+}
+
+/// Sends one message: four bytes of length, big-endian, and JSON.
+pub(crate) async fn write_message<W: AsyncWrite + Unpin>(to: &mut W, message: &impl Serialize) -> io::Result<()> {
+    let json = serde_json::to_vec(message)?;
+    let len = u32::try_from(json.len()).map_err(|_| io::Error::other("a message is too long"))?;
+    to.write_all(&len.to_be_bytes()).await?;
+    to.write_all(&json).await?;
+    to.flush().await
+}
+
+/// Reads one message of at most `max` bytes.
+pub(crate) async fn read_message<R, T>(from: &mut R, max: usize) -> io::Result<T>
+where
+    R: AsyncRead + Unpin,
+    T: DeserializeOwned,
+{
+    let len = from.read_u32().await? as usize;
+    if len > max {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {len} bytes, allowed are {max}")));
+    }
+    let mut json = vec![0; len];
+    from.read_exact(&mut json).await?;
+    serde_json::from_slice(&json).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> TestRequest {
+        TestRequest {
+            direction: Direction::Both,
+            streams: 2,
+            limit: Limit::Millis(1_000),
+            congestion: "cubic".into(),
+            ack: "delayed:4".into(),
+            mss: Some(1000),
+            window: Some(1 << 20),
+        }
+    }
+
+    #[test]
+    fn a_request_becomes_a_config() {
+        let config = request().config().unwrap();
+        assert_eq!((config.congestion, config.mss, config.send_buffer), (Algorithm::Cubic, 1000, 1 << 20));
+        assert_eq!(config.ack, AckKind::delayed(4));
+    }
+
+    #[test]
+    fn greedy_or_wrong_requests_are_refused() {
+        for wrong in [
+            TestRequest { streams: 0, ..request() },
+            TestRequest { streams: 129, ..request() },
+            TestRequest { limit: Limit::Millis(0), ..request() },
+            TestRequest { limit: Limit::Millis(u64::MAX), ..request() },
+            TestRequest { congestion: "warp".into(), ..request() },
+            TestRequest { ack: "never".into(), ..request() },
+            TestRequest { window: Some(u64::MAX), ..request() },
+            TestRequest { window: Some(1 << 30), streams: 128, ..request() },
+        ] {
+            assert!(wrong.config().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn messages_round_trip_and_are_bounded() {
+        let (mut a, mut b) = tokio::io::duplex(1 << 16);
+        write_message(&mut a, &request()).await.unwrap();
+        assert_eq!(read_message::<_, TestRequest>(&mut b, MAX_REQUEST).await.unwrap(), request());
+        write_message(&mut a, &request()).await.unwrap();
+        assert!(read_message::<_, TestRequest>(&mut b, 10).await.is_err());
+        let (mut a, mut b) = tokio::io::duplex(64);
+        a.write_all(&[0, 0, 0, 2, b'n', b'o']).await.unwrap();
+        assert!(read_message::<_, TestRequest>(&mut b, 10).await.is_err());
+    }
+}

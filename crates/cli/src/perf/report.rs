@@ -1,0 +1,385 @@
+//! What a test says: lines for people while it runs, or one JSON object at its end.
+
+use std::fmt::Write as _;
+
+use indicatif::HumanBytes;
+use serde::Serialize;
+use tack_base::Rate;
+
+use super::flow::{FlowResult, Snapshot};
+use super::protocol::{Direction, TestRequest};
+use crate::printer::bits_per_second;
+
+/// What this side does on a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Role {
+    Sender,
+    Receiver,
+}
+
+/// One connection, in one role, between two looks.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct IntervalRow {
+    pub(crate) stream: usize,
+    pub(crate) role: Role,
+    /// Sender: bytes newly acknowledged. Receiver: bytes newly read.
+    pub(crate) bytes: u64,
+    pub(crate) bits_per_second: f64,
+    pub(crate) retransmitted_segments: u64,
+    pub(crate) acks_sent: u64,
+    pub(crate) acks_received: u64,
+    pub(crate) cwnd: u64,
+    pub(crate) bytes_in_flight: u64,
+    pub(crate) srtt_us: Option<f64>,
+}
+
+/// All connections between two looks.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Interval {
+    pub(crate) start: f64,
+    pub(crate) end: f64,
+    pub(crate) streams: Vec<IntervalRow>,
+    pub(crate) sent_bits_per_second: f64,
+    pub(crate) received_bits_per_second: f64,
+}
+
+/// Turns looks at the connections into intervals.
+#[derive(Debug)]
+pub(crate) struct Intervals {
+    direction: Direction,
+    last_time: f64,
+    last: Vec<Snapshot>,
+}
+
+impl Intervals {
+    pub(crate) fn new(direction: Direction, streams: usize) -> Self {
+        let nothing = |stream| Snapshot { stream, sent: 0, received: 0, stats: tack::Stats::default() };
+        Self { direction, last_time: 0.0, last: (0..streams).map(nothing).collect() }
+    }
+
+    /// The interval that ends with these snapshots, `now` seconds after the beginning.
+    pub(crate) fn next(&mut self, now: f64, snapshots: Vec<Snapshot>) -> Interval {
+        let (start, seconds) = (self.last_time, now - self.last_time);
+        let mut rows = Vec::new();
+        for snapshot in snapshots {
+            let last = &self.last[snapshot.stream];
+            let (stats, before) = (&snapshot.stats, &last.stats);
+            let mut row = |role, bytes| {
+                rows.push(IntervalRow {
+                    stream: snapshot.stream,
+                    role,
+                    bytes,
+                    bits_per_second: bits_per_second(bytes, seconds),
+                    retransmitted_segments: stats.retransmitted_segments.saturating_sub(before.retransmitted_segments),
+                    acks_sent: stats.acks.saturating_sub(before.acks),
+                    acks_received: stats.acks_received.saturating_sub(before.acks_received),
+                    cwnd: stats.cwnd,
+                    bytes_in_flight: stats.bytes_in_flight,
+                    srtt_us: stats.srtt.map(|srtt| srtt.as_nanos() as f64 / 1e3),
+                });
+            };
+            if self.direction.client_sends() {
+                row(Role::Sender, stats.bytes_acked.saturating_sub(before.bytes_acked));
+            }
+            if self.direction.server_sends() {
+                row(Role::Receiver, snapshot.received - last.received);
+            }
+            let stream = snapshot.stream;
+            self.last[stream] = snapshot;
+        }
+        self.last_time = now;
+        let total = |role| rows.iter().filter(|row: &&IntervalRow| row.role == role).map(|row| row.bytes).sum();
+        Interval {
+            start,
+            end: now,
+            sent_bits_per_second: bits_per_second(total(Role::Sender), seconds),
+            received_bits_per_second: bits_per_second(total(Role::Receiver), seconds),
+            streams: rows,
+        }
+    }
+}
+
+/// Shares of the sender's time, 0 to 1, that each thing kept it from sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct LimitedBy {
+    pub(crate) cwnd: f64,
+    pub(crate) rwnd: f64,
+    pub(crate) pacing: f64,
+    pub(crate) app: f64,
+    /// None of these: processors and sockets.
+    pub(crate) machine: f64,
+}
+
+/// One direction of a finished test.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DirectionSummary {
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    /// From the beginning to the end of the received data.
+    pub(crate) seconds: f64,
+    /// Bytes received over seconds.
+    pub(crate) goodput_bps: f64,
+    pub(crate) data_segments: u64,
+    pub(crate) retransmitted_segments: u64,
+    pub(crate) spurious_retransmissions: u64,
+    pub(crate) rto_count: u64,
+    /// Mean over the connections.
+    pub(crate) srtt_us: Option<f64>,
+    pub(crate) min_rtt_us: Option<f64>,
+    /// Sum over the connections, bytes.
+    pub(crate) cwnd: u64,
+    /// By the data's receiver.
+    pub(crate) acks_sent: u64,
+    /// By the data's sender.
+    pub(crate) acks_received: u64,
+    pub(crate) acks_per_mib: f64,
+    pub(crate) limited: LimitedBy,
+    /// The largest of those shares, by name.
+    pub(crate) limited_by: &'static str,
+}
+
+impl DirectionSummary {
+    fn new(senders: &[FlowResult], receivers: &[FlowResult]) -> Self {
+        let bytes_received = receivers.iter().map(|flow| flow.received).sum();
+        let seconds = receivers.iter().map(|flow| flow.receive_seconds).fold(0.0, f64::max);
+        let sum = |value: fn(&FlowResult) -> u64| senders.iter().map(value).sum::<u64>();
+        let acks_sent = receivers.iter().map(|flow| flow.transport.acks_sent).sum();
+        let srtts: Vec<f64> = senders.iter().filter_map(|flow| flow.transport.srtt_us).collect();
+        let limited = limited(senders, seconds);
+        Self {
+            bytes_sent: sum(|flow| flow.sent),
+            bytes_received,
+            seconds,
+            goodput_bps: bits_per_second(bytes_received, seconds),
+            data_segments: sum(|flow| flow.transport.data_segments),
+            retransmitted_segments: sum(|flow| flow.transport.retransmitted_segments),
+            spurious_retransmissions: sum(|flow| flow.transport.spurious_retransmissions),
+            rto_count: sum(|flow| flow.transport.rto_count),
+            srtt_us: (!srtts.is_empty()).then(|| srtts.iter().sum::<f64>() / srtts.len() as f64),
+            min_rtt_us: senders.iter().filter_map(|flow| flow.transport.min_rtt_us).reduce(f64::min),
+            cwnd: sum(|flow| flow.transport.cwnd),
+            acks_sent,
+            acks_received: sum(|flow| flow.transport.acks_received),
+            acks_per_mib: if bytes_received == 0 { 0.0 } else { acks_sent as f64 / (bytes_received as f64 / 1_048_576.0) },
+            limited,
+            limited_by: limited.most(),
+        }
+    }
+}
+
+fn limited(senders: &[FlowResult], seconds: f64) -> LimitedBy {
+    let time = seconds * senders.len() as f64;
+    if time <= 0.0 {
+        return LimitedBy::default();
+    }
+    let share = |value: fn(&FlowResult) -> f64| (senders.iter().map(value).sum::<f64>() / time).clamp(0.0, 1.0);
+    let mut limited = LimitedBy {
+        cwnd: share(|flow| flow.transport.limited_seconds.cwnd),
+        rwnd: share(|flow| flow.transport.limited_seconds.rwnd),
+        pacing: share(|flow| flow.transport.limited_seconds.pacing),
+        app: share(|flow| flow.transport.limited_seconds.app),
+        machine: 0.0,
+    };
+    limited.machine = (1.0 - limited.cwnd - limited.rwnd - limited.pacing - limited.app).max(0.0);
+    limited
+}
+
+impl LimitedBy {
+    fn shares(&self) -> [(&'static str, f64); 5] {
+        [
+            ("cwnd", self.cwnd),
+            ("rwnd", self.rwnd),
+            ("pacing", self.pacing),
+            ("app", self.app),
+            ("machine", self.machine),
+        ]
+    }
+
+    fn most(&self) -> &'static str {
+        let [first, rest @ ..] = self.shares();
+        rest.into_iter().fold(first, |most, share| if share.1 > most.1 { share } else { most }).0
+    }
+}
+
+/// Processors used, 1.0 for one of them all the time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Cpu {
+    pub(crate) client: f64,
+    pub(crate) server: f64,
+}
+
+/// The end of a test.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Summary {
+    /// Client to server.
+    pub(crate) up: Option<DirectionSummary>,
+    /// Server to client.
+    pub(crate) down: Option<DirectionSummary>,
+    pub(crate) cpu: Cpu,
+}
+
+impl Summary {
+    pub(crate) fn new(direction: Direction, client: &[FlowResult], server: &[FlowResult], cpu: Cpu) -> Self {
+        Self {
+            up: direction.client_sends().then(|| DirectionSummary::new(client, server)),
+            down: direction.server_sends().then(|| DirectionSummary::new(server, client)),
+            cpu,
+        }
+    }
+}
+
+/// The whole test as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct TestJson<'a> {
+    pub(crate) event: &'static str,
+    pub(crate) peer: String,
+    pub(crate) request: &'a TestRequest,
+    pub(crate) intervals: &'a [Interval],
+    pub(crate) summary: Option<&'a Summary>,
+    pub(crate) client: &'a [FlowResult],
+    pub(crate) server: &'a [FlowResult],
+    pub(crate) error: Option<&'a str>,
+}
+
+/// The column heads of [`interval_lines`].
+pub(crate) fn heads() -> String {
+    format!(
+        "[{:>4}] {:<8} {:>15} {:>11} {:>13} {:>6} {:>8} {:>11} {:>10}\n",
+        "ID", "role", "interval", "bytes", "bitrate", "retr", "acks", "cwnd", "srtt"
+    )
+}
+
+/// An interval for people, a line for each connection and role, and sums when there are several.
+pub(crate) fn interval_lines(interval: &Interval) -> String {
+    let mut text = String::new();
+    for row in &interval.streams {
+        let acks = if row.role == Role::Sender { row.acks_received } else { row.acks_sent };
+        let tail = if row.role == Role::Sender {
+            format!("{:>6} {acks:>8} {:>11} {:>10}", row.retransmitted_segments, bytes(row.cwnd), millis(row.srtt_us))
+        } else {
+            format!("{:>6} {acks:>8} {:>11} {:>10}", "-", "-", "-")
+        };
+        line(&mut text, &row.stream.to_string(), row.role, interval, row.bytes, row.bits_per_second, &tail);
+    }
+    for role in [Role::Sender, Role::Receiver] {
+        let rows: Vec<&IntervalRow> = interval.streams.iter().filter(|row| row.role == role).collect();
+        if rows.len() > 1 {
+            let total = rows.iter().map(|row| row.bytes).sum();
+            line(&mut text, "SUM", role, interval, total, bits_per_second(total, interval.end - interval.start), "");
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, id: &str, role: Role, interval: &Interval, amount: u64, rate: f64, tail: &str) {
+    let role = if role == Role::Sender { "send" } else { "receive" };
+    let span = format!("{:.2}-{:.2} s", interval.start, interval.end);
+    let rate = Rate::from_bits_per_sec(rate as u64).to_string();
+    let whole = format!("[{id:>4}] {role:<8} {span:>15} {:>11} {rate:>13} {tail}", bytes(amount));
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{}", whole.trim_end());
+}
+
+/// The summary for people.
+pub(crate) fn summary_lines(summary: &Summary) -> String {
+    let mut text = String::new();
+    for (name, direction) in [("up", &summary.up), ("down", &summary.down)] {
+        let Some(direction) = direction else { continue };
+        let rate = Rate::from_bits_per_sec(direction.goodput_bps as u64);
+        let _ = writeln!(
+            text,
+            "{name}: {} received in {:.2} s, {rate}; {} of {} segments retransmitted ({} needlessly), {} timeouts",
+            bytes(direction.bytes_received),
+            direction.seconds,
+            direction.retransmitted_segments,
+            direction.data_segments,
+            direction.spurious_retransmissions,
+            direction.rto_count,
+        );
+        let _ = writeln!(
+            text,
+            "{name}: srtt {}, min rtt {}, cwnd {}; {} acks sent, {} arrived, {:.1} per MiB",
+            millis(direction.srtt_us),
+            millis(direction.min_rtt_us),
+            bytes(direction.cwnd),
+            direction.acks_sent,
+            direction.acks_received,
+            direction.acks_per_mib,
+        );
+        let shares: Vec<String> = direction
+            .limited
+            .shares()
+            .into_iter()
+            .filter(|(_, share)| *share >= 0.005)
+            .map(|(what, share)| format!("{what} {:.0} %", share * 100.0))
+            .collect();
+        let _ = writeln!(text, "{name}: limited by {} ({})", direction.limited_by, shares.join(", "));
+    }
+    let _ = writeln!(
+        text,
+        "processors: client {:.0} %, server {:.0} %",
+        summary.cpu.client * 100.0,
+        summary.cpu.server * 100.0
+    );
+    text
+}
+
+fn bytes(amount: u64) -> String {
+    HumanBytes(amount).to_string()
+}
+
+fn millis(micros: Option<f64>) -> String {
+    micros.map_or_else(|| "-".into(), |micros| format!("{:.3} ms", micros / 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::{LimitedSeconds, TransportFigures};
+
+    fn snapshot(acked: u64, received: u64, acks: u64) -> Snapshot {
+        let stats = tack::Stats { bytes_acked: acked, acks, ..tack::Stats::default() };
+        Snapshot { stream: 0, sent: acked + 10, received, stats }
+    }
+
+    #[test]
+    fn intervals_are_differences() {
+        let mut intervals = Intervals::new(Direction::Both, 1);
+        let first = intervals.next(1.0, vec![snapshot(1_000_000, 500_000, 7)]);
+        assert_eq!((first.start, first.end), (0.0, 1.0));
+        assert_eq!(first.sent_bits_per_second, 8e6);
+        assert_eq!(first.received_bits_per_second, 4e6);
+        let second = intervals.next(1.5, vec![snapshot(1_250_000, 500_000, 9)]);
+        assert_eq!(second.streams[0].bytes, 250_000);
+        assert_eq!(second.sent_bits_per_second, 4e6);
+        assert_eq!(second.streams[1].acks_sent, 2);
+        assert_eq!(second.received_bits_per_second, 0.0);
+    }
+
+    #[test]
+    fn the_summary_names_what_limited_the_run() {
+        let sender = FlowResult {
+            sent: 2 << 20,
+            send_seconds: 2.0,
+            transport: TransportFigures {
+                limited_seconds: LimitedSeconds { cwnd: 0.2, rwnd: 0.0, pacing: 1.2, app: 0.0 },
+                ..TransportFigures::default()
+            },
+            ..FlowResult::default()
+        };
+        let receiver = FlowResult {
+            received: 2 << 20,
+            receive_seconds: 2.0,
+            transport: TransportFigures { acks_sent: 100, ..TransportFigures::default() },
+            ..FlowResult::default()
+        };
+        let summary = Summary::new(Direction::Up, &[sender], &[receiver], Cpu { client: 0.5, server: 0.25 });
+        let up = summary.up.as_ref().unwrap();
+        assert!(summary.down.is_none());
+        assert_eq!((up.limited_by, up.acks_per_mib), ("pacing", 50.0));
+        assert!((up.limited.machine - 0.3).abs() < 1e-9);
+        let text = summary_lines(&summary);
+        assert!(text.contains("limited by pacing (cwnd 10 %, pacing 60 %, machine 30 %)"), "{text}");
+    }
+}

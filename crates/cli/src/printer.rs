@@ -1,0 +1,53 @@
+//! Standard output is data, standard error is talk.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use indicatif::HumanBytes;
+use tack_base::Rate;
+
+use crate::exit::Failure;
+
+/// Whoever read our standard output closed it.
+#[derive(Debug)]
+pub(crate) struct OutputClosed;
+
+impl fmt::Display for OutputClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output is closed")
+    }
+}
+
+impl std::error::Error for OutputClosed {}
+
+/// Writes to standard output at once.
+pub(crate) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
+    with_stdout(|out| out.write_all(bytes))
+}
+
+/// Lets `write` write to standard output, and flushes it.
+pub(crate) fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write(&mut out).and_then(|()| out.flush()).map_err(output_failure)
+}
+
+/// What a failed write to standard output means.
+pub(crate) fn output_failure(error: io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        Failure::failed("standard output", OutputClosed)
+    } else {
+        Failure::failed("cannot write to standard output", error)
+    }
+}
+
+/// Bits per second as a JSON number.
+pub(crate) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+}
+
+/// `3 files, 1.00 GiB in 2.1 s, 4.09 Gbit/s`.
+pub(crate) fn transferred(files: u64, bytes: u64, seconds: f64) -> String {
+    let rate = Rate::from_bits_per_sec(bits_per_second(bytes, seconds) as u64);
+    let plural = if files == 1 { "" } else { "s" };
+    format!("{files} file{plural}, {} in {seconds:.1} s, {rate}", HumanBytes(bytes))
+}

@@ -1,0 +1,178 @@
+//! `tack recv`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tack::Stream;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::finisher::Finisher;
+use super::names::printable;
+use super::protocol::{Refusal, Reply};
+use super::report::Listing;
+use super::serve::{Served, Service, serve};
+use super::store::{Existing, Store};
+use super::summary;
+use crate::args::RecvArgs;
+use crate::exit::{Exit, Failure};
+use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
+use crate::printer::{transferred, with_stdout};
+use crate::signals::Signals;
+
+/// How long transfers may take to end after a signal.
+const WIND_UP: Duration = Duration::from_secs(5);
+/// Connections beyond the permitted transfers that are heard to be turned away.
+const STRANGERS: usize = 64;
+
+#[derive(Serialize)]
+struct Listening {
+    event: &'static str,
+    address: String,
+    dir: String,
+}
+
+/// Receives until a signal comes, or one transfer with `--once`.
+pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
+    let existing = if args.overwrite { Existing::Overwrite } else { Existing::Refuse };
+    let store = Store::open(&args.dir, existing)
+        .map_err(|error| Failure::usage(format!("{}: cannot receive into it: {error}", args.dir.display())))?;
+    let service = Arc::new(Service {
+        store,
+        finisher: Finisher::start().map_err(|error| Failure::failed("cannot start threads", error))?,
+        listing: if args.json { Listing::Files } else { Listing::CountsOnly },
+        silence: args.timeout,
+    });
+    let mut signals = Signals::new()?;
+    let limit = usize::from(args.max_transfers);
+    let endpoint = net::serve(&args.listen, TRANSFER_UDP_PORT, args.reach.reach(), limit + STRANGERS).await?;
+    let mut listener = endpoint
+        .listen_with(TRANSFER_PORT, &args.transport.config(args.timeout), STRANGERS)
+        .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
+    announce(&args, endpoint.local_addr().to_string())?;
+
+    let permits = Arc::new(Semaphore::new(limit));
+    let (stop, stopped) = watch::channel(false);
+    let mut transfers = JoinSet::new();
+    let exit = loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let stream = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
+                match Arc::clone(&permits).try_acquire_owned() {
+                    Ok(permit) => {
+                        let (service, stopped) = (Arc::clone(&service), stopped.clone());
+                        transfers.spawn(async move {
+                            let _permit = permit;
+                            one(stream, &service, stopped).await
+                        });
+                    }
+                    Err(_) => { tokio::spawn(turn_away(stream)); }
+                }
+            }
+            Some(ended) = transfers.join_next() => {
+                // A panic in a transfer is a bug; it must not pass for an orderly end.
+                let ended = ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+                let exit = tell(&args, ended)?;
+                if args.once && let Some(exit) = exit {
+                    break exit;
+                }
+            }
+            signal = signals.next() => {
+                // Nothing was under way: being stopped is how a server ends.
+                if transfers.is_empty() { break Exit::Done; }
+                let _ = stop.send(true);
+                let wind_up = async {
+                    while let Some(ended) = transfers.join_next().await {
+                        if let Ok(ended) = ended {
+                            let _ = tell(&args, ended);
+                        }
+                    }
+                };
+                tokio::select! {
+                    () = wind_up => {}
+                    () = tokio::time::sleep(WIND_UP) => eprintln!("tack: a transfer did not end in time"),
+                    _ = signals.next() => {}
+                }
+                break signal;
+            }
+        }
+    };
+    drop(listener);
+    // The confirmations must reach the sender before this process and its socket are gone.
+    let _ = endpoint.shutdown(WIND_UP).await;
+    Ok(exit)
+}
+
+fn announce(args: &RecvArgs, address: String) -> Result<(), Failure> {
+    let dir = args.dir.display().to_string();
+    if args.json {
+        let listening = Listening { event: "listening", address, dir };
+        return with_stdout(|out| {
+            serde_json::to_writer(&mut *out, &listening)?;
+            writeln!(out)
+        });
+    }
+    eprintln!("listening on {address}, receiving into {dir}");
+    Ok(())
+}
+
+/// A finished connection, with what the summary needs of its stream.
+struct Ended {
+    served: Served,
+    peer: String,
+    figures: TransportFigures,
+}
+
+async fn one(mut stream: Stream, service: &Arc<Service>, stopped: watch::Receiver<bool>) -> Ended {
+    let served = serve(&mut stream, service, stopped).await;
+    let (peer, figures) = (stream.peer_addr().to_string(), TransportFigures::from(&stream.stats()));
+    if served.result.is_ok() {
+        // The answers are acknowledged, or the sender is gone; both end this.
+        let _ = tokio::time::timeout(WIND_UP, stream.finished()).await;
+    }
+    Ended { served, peer, figures }
+}
+
+/// Says what came of a connection; the exit code if it was a transfer.
+fn tell(args: &RecvArgs, ended: Ended) -> Result<Option<Exit>, Failure> {
+    let Ended { mut served, peer, figures } = ended;
+    let error = served.result.as_ref().err().map(ToString::to_string);
+    if !served.greeted {
+        eprintln!("tack: {peer} began no transfer: {}", printable(error.as_deref().unwrap_or("nothing came")));
+        return Ok(None);
+    }
+    let report = &mut served.report;
+    let exit = match (&error, report.failed, report.files) {
+        (None, 0, _) => Exit::Done,
+        (None, _, files) if files > 0 => Exit::Partial,
+        _ => Exit::Failed,
+    };
+    match &error {
+        Some(error) => eprintln!("tack: transfer from {peer} failed after {} files: {error}", report.files),
+        None if report.failed > 0 => {
+            eprintln!("tack: transfer from {peer}: {} not stored, {} files stored", report.failed, report.files);
+        }
+        None => eprintln!("{} from {peer}", transferred(report.files, report.bytes, served.seconds)),
+    }
+    if args.json {
+        with_stdout(|out| {
+            summary::write("recv", Some(peer), error.as_deref(), served.seconds, Some(figures), report, out)
+        })?;
+    }
+    Ok(Some(exit))
+}
+
+/// Tells a sender that there are too many.
+async fn turn_away(mut stream: Stream) {
+    let mut answer = Vec::new();
+    let message = "it serves as many transfers as it may (--max-transfers); try again later".to_owned();
+    Reply::Fatal { reason: Refusal::Busy, message }.encode(&mut answer);
+    let telling = async {
+        stream.write_all(&answer).await?;
+        stream.shutdown().await?;
+        stream.finished().await
+    };
+    let _ = tokio::time::timeout(WIND_UP, telling).await;
+}

@@ -1,0 +1,24 @@
+//! `tack send` and `tack recv`: files over one stream, verified and confirmed one by one.
+//!
+//! The protocol is described in `docs/transfer-protocol.md`. A blocking thread on each side reads or
+//! writes files and hashes; a task moves buffers between it and the stream.
+
+mod buffers;
+mod finisher;
+pub(crate) mod inbound;
+mod names;
+pub(crate) mod outbound;
+mod protocol;
+mod receive;
+mod report;
+mod send;
+mod serve;
+mod source;
+mod staged;
+mod store;
+mod summary;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use names::printable;

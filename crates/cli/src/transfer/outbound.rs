@@ -1,0 +1,178 @@
+//! `tack send`.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::names;
+use super::report::{Listing, Report};
+use super::send::{Outbound, send as transfer};
+use super::source::{Links, Source, total_size};
+use super::summary;
+use super::tally::Tally;
+use crate::args::SendArgs;
+use crate::exit::{Exit, Failure};
+use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
+use crate::printer::{transferred, with_stdout};
+use crate::signals::Signals;
+
+/// How long the last acknowledgements may take after everything was confirmed.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Sends what the arguments name.
+pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
+    let sources = sources(&args)?;
+    let links = if args.follow { Links::Follow } else { Links::Skip };
+    let listing = if args.json { Listing::Files } else { Listing::CountsOnly };
+    let mut signals = Signals::new()?;
+    let began = Instant::now();
+
+    let config = args.transport.config(args.timeout);
+    let connecting =
+        net::connect(&args.address, TRANSFER_UDP_PORT, TRANSFER_PORT, args.reach.reach(), &config, args.connect_timeout);
+    let connected = tokio::select! {
+        connected = connecting => connected,
+        exit = signals.next() => return Ok(exit),
+    };
+    let mut stream = match connected {
+        Ok(stream) => stream,
+        Err(failure) => {
+            if args.json {
+                let mut report = Report::new(listing);
+                let (peer, error) = (Some(args.address.to_string()), failure.to_string());
+                with_stdout(|out| summary::write("send", peer, Some(&error), 0.0, None, &mut report, out))?;
+            }
+            return Err(failure);
+        }
+    };
+
+    let written = Arc::new(AtomicU64::new(0));
+    let bar = progress_bar();
+    let ticking = tokio::spawn(tick(bar.clone(), sources.clone(), links, Arc::clone(&written)));
+    let tally = Arc::new(Tally::new(Report::new(listing), bar.clone()));
+    let outbound = Outbound { sources, links, silence: args.timeout, written };
+    let outcome = tokio::select! {
+        outcome = transfer(&mut stream, outbound, &tally) => Ok(outcome),
+        exit = signals.next() => Err(exit),
+    };
+    tally.hang();
+    ticking.abort();
+    bar.finish_and_clear();
+
+    let seconds = began.elapsed().as_secs_f64();
+    let mut report = tally.take_report();
+    let figures = TransportFigures::from(&stream.stats());
+    let peer = stream.peer_addr();
+    let error = match &outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("cut off by a signal".to_owned()),
+    };
+    if error.is_none() {
+        let endpoint = stream.endpoint();
+        drop(stream);
+        // Everything is confirmed; this only spares the receiver a wait for our end of the connection.
+        let _ = endpoint.shutdown(FAREWELL).await;
+    } else {
+        stream.reset();
+        // Lets the reset leave.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    if args.json {
+        with_stdout(|out| {
+            summary::write("send", Some(peer.to_string()), error.as_deref(), seconds, Some(figures), &mut report, out)
+        })?;
+    } else if error.is_none() && io::IsTerminal::is_terminal(&io::stderr()) {
+        eprintln!("{} to {peer}", transferred(report.files, report.bytes, seconds));
+    }
+    match outcome {
+        Err(exit) => {
+            eprintln!("tack: cut off by a signal; {} files are stored and confirmed", report.files);
+            Ok(exit)
+        }
+        Ok(Err(error)) => Err(Failure::failed(format!("transfer to {peer}"), error)),
+        Ok(Ok(())) if report.failed == 0 => Ok(Exit::Done),
+        Ok(Ok(())) => {
+            eprintln!("tack: {} could not be transferred, {} files were", report.failed, report.files);
+            Ok(if report.files > 0 { Exit::Partial } else { Exit::Failed })
+        }
+    }
+}
+
+/// Checks everything named before anybody is bothered.
+fn sources(args: &SendArgs) -> Result<Vec<Source>, Failure> {
+    if args.name.is_some() && args.paths.len() != 1 {
+        return Err(Failure::usage("--name renames one file or folder; give one PATH with it"));
+    }
+    let mut sources: Vec<Source> = Vec::with_capacity(args.paths.len());
+    for path in &args.paths {
+        let source = if path == Path::new("-") {
+            let name = args.name.clone();
+            Source::StandardInput { name: name.ok_or_else(|| Failure::usage("standard input needs a name: --name NAME"))? }
+        } else {
+            path_source(path, args.name.clone())?
+        };
+        let name = source.name();
+        if let Err(why) = names::check(name.as_encoded_bytes()) {
+            return Err(Failure::usage(format!("{} cannot be the name of a file at the receiver: {why}", name.display())));
+        }
+        if sources.iter().any(|other| other.name() == name) {
+            return Err(Failure::usage(format!("two paths would have the same name at the receiver: {}", name.display())));
+        }
+        sources.push(source);
+    }
+    Ok(sources)
+}
+
+fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
+    let unreadable = |error: io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
+    // A link named on the command line is meant: what it points to is sent, under the link's name.
+    let target = path.canonicalize().map_err(unreadable)?;
+    let file_type = target.metadata().map_err(unreadable)?.file_type();
+    if !file_type.is_file() && !file_type.is_dir() {
+        return Err(Failure::usage(format!(
+            "{} is neither file nor directory; for the output of a pipe use - with --name",
+            path.display()
+        )));
+    }
+    let name = name.or_else(|| path.file_name().or(target.file_name()).map(Into::into));
+    match name {
+        Some(name) => {
+            let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+            Ok(Source::Path { path: if is_link { target } else { path.to_owned() }, name })
+        }
+        None => Err(Failure::usage(format!("{} has no name; give it one with --name", path.display()))),
+    }
+}
+
+fn progress_bar() -> ProgressBar {
+    // Hides itself when standard error is no terminal.
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10))
+}
+
+/// Keeps the bar up to date; finds out the total first, for the time to go.
+async fn tick(bar: ProgressBar, sources: Vec<Source>, links: Links, written: Arc<AtomicU64>) {
+    if bar.is_hidden() {
+        return;
+    }
+    let known = "{bar:32} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}";
+    let unknown = "{spinner} {bytes} {bytes_per_sec} {elapsed}";
+    let total = tokio::task::spawn_blocking(move || total_size(&sources, links)).await.ok().flatten();
+    let template = if total.is_some() { known } else { unknown };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    if let Some(total) = total {
+        bar.set_length(total);
+    }
+    loop {
+        // Frame heads are counted, too; they must not carry the bar beyond its end.
+        bar.set_position(written.load(Ordering::Relaxed).min(total.unwrap_or(u64::MAX)));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

@@ -1,0 +1,58 @@
+//! The JSON summary of one transfer.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::report::Report;
+use crate::net::TransportFigures;
+use crate::printer::bits_per_second;
+
+/// Everything but the lists of files.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary<'a> {
+    pub(crate) event: &'static str,
+    /// `send` or `recv`.
+    pub(crate) role: &'static str,
+    pub(crate) peer: Option<String>,
+    /// True when everything was transferred and confirmed.
+    pub(crate) ok: bool,
+    /// Why the transfer as a whole failed.
+    pub(crate) error: Option<&'a str>,
+    pub(crate) files: u64,
+    pub(crate) directories: u64,
+    pub(crate) bytes: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+    pub(crate) seconds: f64,
+    pub(crate) goodput_bps: f64,
+    pub(crate) transport: Option<TransportFigures>,
+}
+
+/// Writes the summary with the report's lists as one line of JSON.
+pub(crate) fn write(
+    role: &'static str,
+    peer: Option<String>,
+    error: Option<&str>,
+    seconds: f64,
+    transport: Option<TransportFigures>,
+    report: &mut Report,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let summary = Summary {
+        event: "transfer",
+        role,
+        peer,
+        ok: error.is_none() && report.failed == 0,
+        error,
+        files: report.files,
+        directories: report.directories,
+        bytes: report.bytes,
+        failed: report.failed,
+        skipped: report.skipped,
+        seconds,
+        goodput_bps: bits_per_second(report.bytes, seconds),
+        transport,
+    };
+    report.write_json(&summary, out)
+}
