@@ -25,7 +25,11 @@ impl FromStr for Address {
         let port = |text: &str| text.parse::<u16>().map_err(|_| bad());
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, rest) = rest.split_once(']').ok_or_else(bad)?;
-            host.split('%').next().unwrap_or(host).parse::<Ipv6Addr>().map_err(|_| bad())?;
+            host.split('%')
+                .next()
+                .unwrap_or(host)
+                .parse::<Ipv6Addr>()
+                .map_err(|_| bad())?;
             match rest.strip_prefix(':') {
                 Some(rest) => (host, Some(port(rest)?)),
                 None if rest.is_empty() => (host, None),
@@ -40,10 +44,15 @@ impl FromStr for Address {
             }
         };
         // Whatever else is wrong with a name, the resolver says.
-        if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/') {
+        if host.is_empty()
+            || host.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/')
+        {
             return Err(bad());
         }
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
     }
 }
 
@@ -56,13 +65,19 @@ pub(crate) enum Reach {
 
 impl Address {
     /// All addresses of the name, IPv4 first: that is what servers listen on by default.
-    pub(crate) async fn resolve(&self, default_port: u16, reach: Reach) -> Result<Vec<SocketAddr>, Failure> {
+    pub(crate) async fn resolve(
+        &self,
+        default_port: u16,
+        reach: Reach,
+    ) -> Result<Vec<SocketAddr>, Failure> {
         let port = self.port.unwrap_or(default_port);
         let mut addresses: Vec<SocketAddr> = match self.host.parse::<IpAddr>() {
             Ok(ip) => vec![SocketAddr::new(ip, port)],
             Err(_) => tokio::net::lookup_host((self.host.as_str(), port))
                 .await
-                .map_err(|error| Failure::network(format!("{} has no address: {error}", self.host)))?
+                .map_err(|error| {
+                    Failure::network(format!("{} has no address: {error}", self.host))
+                })?
                 .collect(),
         };
         addresses.sort_by_key(SocketAddr::is_ipv6);
@@ -71,7 +86,9 @@ impl Address {
             return Err(Failure::network(format!("{} has no address", self.host)));
         }
         if reach == Reach::LoopbackOnly
-            && let Some(beyond) = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback())
+            && let Some(beyond) = addresses
+                .iter()
+                .find(|address| !address.ip().to_canonical().is_loopback())
         {
             return Err(Failure::usage(format!(
                 "{beyond} is not a loopback address, and tack does not encrypt yet: anyone on the path could read and change the \
@@ -107,9 +124,26 @@ mod tests {
             ("[::1]", "::1", None),
             ("[::1]:80", "::1", Some(80)),
         ] {
-            assert_eq!(text.parse(), Ok(Address { host: host.into(), port }), "{text}");
+            assert_eq!(
+                text.parse(),
+                Ok(Address {
+                    host: host.into(),
+                    port
+                }),
+                "{text}"
+            );
         }
-        for text in ["", ":7777", "host:", "host:99999", "[::1", "[::1]80", "[no]:1", "a b", "dir/file"] {
+        for text in [
+            "",
+            ":7777",
+            "host:",
+            "host:99999",
+            "[::1",
+            "[::1]80",
+            "[no]:1",
+            "a b",
+            "dir/file",
+        ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }
@@ -120,10 +154,16 @@ mod tests {
         let refused = address.resolve(1, Reach::LoopbackOnly).await.unwrap_err();
         assert_eq!(refused.exit, crate::exit::Exit::Usage);
         assert!(refused.to_string().contains("--insecure"), "{refused}");
-        assert_eq!(address.resolve(1, Reach::Anywhere).await.unwrap(), ["192.0.2.1:5".parse().unwrap()]);
+        assert_eq!(
+            address.resolve(1, Reach::Anywhere).await.unwrap(),
+            ["192.0.2.1:5".parse().unwrap()]
+        );
         let wildcard: Address = "0.0.0.0".parse().unwrap();
         assert!(wildcard.resolve(1, Reach::LoopbackOnly).await.is_err());
         let loopback: Address = "::1".parse().unwrap();
-        assert_eq!(loopback.resolve(7, Reach::LoopbackOnly).await.unwrap(), ["[::1]:7".parse().unwrap()]);
+        assert_eq!(
+            loopback.resolve(7, Reach::LoopbackOnly).await.unwrap(),
+            ["[::1]:7".parse().unwrap()]
+        );
     }
 }

@@ -62,7 +62,11 @@ pub(crate) struct ReachArgs {
 
 impl ReachArgs {
     pub(crate) fn reach(self) -> Reach {
-        if self.insecure { Reach::Anywhere } else { Reach::LoopbackOnly }
+        if self.insecure {
+            Reach::Anywhere
+        } else {
+            Reach::LoopbackOnly
+        }
     }
 }
 
@@ -150,13 +154,22 @@ pub(crate) struct RecvArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PerfArgs {
     /// The server: host, host:port, [v6]:port (port 7778 unless given)
-    #[arg(value_name = "ADDR", required_unless_present = "server", conflicts_with = "server")]
+    #[arg(
+        value_name = "ADDR",
+        required_unless_present = "server",
+        conflicts_with = "server"
+    )]
     pub(crate) address: Option<Address>,
     /// Serve tests
     #[arg(long)]
     pub(crate) server: bool,
     /// Server: address to listen on; port 0 picks a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7778", requires = "server")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:7778",
+        requires = "server"
+    )]
     pub(crate) listen: Address,
     /// Server: end after one test
     #[arg(long, requires = "server")]
@@ -183,10 +196,21 @@ pub(crate) struct PerfArgs {
     #[arg(long, short = 'J')]
     pub(crate) json: bool,
     /// Congestion control of both sides: new_reno, cubic or bbr
-    #[arg(long, short = 'C', value_name = "NAME", default_value_t, conflicts_with = "server")]
+    #[arg(
+        long,
+        short = 'C',
+        value_name = "NAME",
+        default_value_t,
+        conflicts_with = "server"
+    )]
     pub(crate) congestion: Algorithm,
     /// Acknowledgement policy of both sides: every, delayed:2, delayed:8,timer=40ms
-    #[arg(long, value_name = "POLICY", default_value_t, conflicts_with = "server")]
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value_t,
+        conflicts_with = "server"
+    )]
     pub(crate) ack: AckKind,
     /// Largest segment payload, bytes
     #[arg(long, short = 'M', value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=65000), conflicts_with = "server")]
@@ -278,9 +302,14 @@ mod tests {
     #[test]
     fn the_last_argument_of_send_is_the_address() {
         let cli = Cli::try_parse_from(["tack", "send", "a", "b", "localhost:5"]).unwrap();
-        let Command::Send(args) = cli.command else { panic!("not send") };
+        let Command::Send(args) = cli.command else {
+            panic!("not send")
+        };
         assert_eq!(args.paths, [PathBuf::from("a"), PathBuf::from("b")]);
         assert_eq!(args.address.to_string(), "localhost:5");
-        assert!(Cli::try_parse_from(["tack", "send", "a"]).is_err(), "one of the two is missing");
+        assert!(
+            Cli::try_parse_from(["tack", "send", "a"]).is_err(),
+            "one of the two is missing"
+        );
     }
 }

@@ -38,27 +38,41 @@ pub(crate) struct Failure {
 impl Failure {
     /// A wrong command line or input, in words.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
-        Self { exit: Exit::Usage, error: anyhow::anyhow!("{message}") }
+        Self {
+            exit: Exit::Usage,
+            error: anyhow::anyhow!("{message}"),
+        }
     }
 
     /// The network does not play along.
     pub(crate) fn network(message: impl fmt::Display) -> Self {
-        Self { exit: Exit::Network, error: anyhow::anyhow!("{message}") }
+        Self {
+            exit: Exit::Network,
+            error: anyhow::anyhow!("{message}"),
+        }
     }
 
     /// What was attempted failed because of `error`.
     pub(crate) fn failed(what: impl fmt::Display, error: impl Into<anyhow::Error>) -> Self {
-        Self { exit: Exit::Failed, error: error.into().context(what.to_string()) }
+        Self {
+            exit: Exit::Failed,
+            error: error.into().context(what.to_string()),
+        }
     }
 
     /// What was attempted failed.
     pub(crate) fn plain(message: impl fmt::Display) -> Self {
-        Self { exit: Exit::Failed, error: anyhow::anyhow!("{message}") }
+        Self {
+            exit: Exit::Failed,
+            error: anyhow::anyhow!("{message}"),
+        }
     }
 
     /// True when whoever read our standard output has seen enough: that is no failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.error.chain().any(|cause| cause.is::<crate::printer::OutputClosed>())
+        self.error
+            .chain()
+            .any(|cause| cause.is::<crate::printer::OutputClosed>())
     }
 }
 

@@ -1,6 +1,9 @@
 //! `tack`: move files, measure a path, run simulations.
 #![forbid(unsafe_code)]
-#![allow(clippy::disallowed_methods, reason = "the program is where the clock is read")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the program is where the clock is read"
+)]
 
 mod address;
 mod args;

@@ -34,19 +34,40 @@ pub(crate) async fn connect(
         match tokio::time::timeout(share, connect_one(address, tcp_port, reach, config)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = Some(format!("cannot connect to {address}: {error}")),
-            Err(_) => last = Some(format!("cannot connect to {address}: no answer within {} s", share.as_secs_f64())),
+            Err(_) => {
+                last = Some(format!(
+                    "cannot connect to {address}: no answer within {} s",
+                    share.as_secs_f64()
+                ))
+            }
         }
     }
     Err(Failure::network(last.unwrap_or_default()))
 }
 
-async fn connect_one(address: SocketAddr, tcp_port: u16, reach: Reach, config: &Config) -> Result<Stream, ConnectError> {
-    let builder = Endpoint::builder().bind_towards(address).insecure(reach == Reach::Anywhere);
-    builder.build().await?.connect_with(address, tcp_port, config).await
+async fn connect_one(
+    address: SocketAddr,
+    tcp_port: u16,
+    reach: Reach,
+    config: &Config,
+) -> Result<Stream, ConnectError> {
+    let builder = Endpoint::builder()
+        .bind_towards(address)
+        .insecure(reach == Reach::Anywhere);
+    builder
+        .build()
+        .await?
+        .connect_with(address, tcp_port, config)
+        .await
 }
 
 /// Opens the socket of a server on the first address of `at`.
-pub(crate) async fn serve(at: &Address, udp_port: u16, reach: Reach, max_connections: usize) -> Result<Endpoint, Failure> {
+pub(crate) async fn serve(
+    at: &Address,
+    udp_port: u16,
+    reach: Reach,
+    max_connections: usize,
+) -> Result<Endpoint, Failure> {
     let address = at.resolve(udp_port, reach).await?[0];
     Endpoint::builder()
         .bind(address)

@@ -26,9 +26,13 @@ pub(crate) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Lets `write` write to standard output, and flushes it.
-pub(crate) fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+pub(crate) fn with_stdout(
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    write(&mut out).and_then(|()| out.flush()).map_err(output_failure)
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .map_err(output_failure)
 }
 
 /// What a failed write to standard output means.
@@ -42,12 +46,19 @@ pub(crate) fn output_failure(error: io::Error) -> Failure {
 
 /// Bits per second as a JSON number.
 pub(crate) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+    if seconds > 0.0 {
+        bytes as f64 * 8.0 / seconds
+    } else {
+        0.0
+    }
 }
 
 /// `3 files, 1.00 GiB in 2.1 s, 4.09 Gbit/s`.
 pub(crate) fn transferred(files: u64, bytes: u64, seconds: f64) -> String {
     let rate = Rate::from_bits_per_sec(bits_per_second(bytes, seconds) as u64);
     let plural = if files == 1 { "" } else { "s" };
-    format!("{files} file{plural}, {} in {seconds:.1} s, {rate}", HumanBytes(bytes))
+    format!(
+        "{files} file{plural}, {} in {seconds:.1} s, {rate}",
+        HumanBytes(bytes)
+    )
 }

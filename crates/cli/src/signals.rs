@@ -16,7 +16,10 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn new() -> Result<Self, Failure> {
         let both = || -> io::Result<Self> {
-            Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+            Ok(Self {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+            })
         };
         both().map_err(|error| Failure::failed("cannot handle signals", error))
     }

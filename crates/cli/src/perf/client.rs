@@ -10,9 +10,12 @@ use tokio::task::JoinSet;
 
 use super::flow::{self, FlowResult, Job, Snapshot, cpu_time};
 use super::protocol::{
-    Direction, Limit, MAGIC, MAX_ANSWER, ServerMessage, TestRequest, Ticket, read_message, write_message,
+    Direction, Limit, MAGIC, MAX_ANSWER, ServerMessage, TestRequest, Ticket, read_message,
+    write_message,
 };
-use super::report::{Cpu, Interval, Intervals, Summary, TestJson, heads, interval_lines, summary_lines};
+use super::report::{
+    Cpu, Interval, Intervals, Summary, TestJson, heads, interval_lines, summary_lines,
+};
 use crate::address::Address;
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure};
@@ -32,7 +35,12 @@ const WIND_UP: Duration = Duration::from_secs(2);
 pub(crate) async fn run(args: &PerfArgs, address: &Address) -> Result<Exit, Failure> {
     let request = request(args)?;
     let mut signals = Signals::new()?;
-    let mut test = Test { args, request: &request, peer: address.to_string(), intervals: Vec::new() };
+    let mut test = Test {
+        args,
+        request: &request,
+        peer: address.to_string(),
+        intervals: Vec::new(),
+    };
     let outcome = tokio::select! {
         outcome = test.run(address) => outcome,
         exit = signals.next() => {
@@ -95,8 +103,15 @@ impl Test<'_> {
         let args = self.args;
         let config = self.request.config().map_err(Failure::usage)?;
         let patience = args.connect_timeout;
-        let mut control =
-            net::connect(address, PERF_UDP_PORT, PERF_PORT, args.reach.reach(), &config, patience).await?;
+        let mut control = net::connect(
+            address,
+            PERF_UDP_PORT,
+            PERF_PORT,
+            args.reach.reach(),
+            &config,
+            patience,
+        )
+        .await?;
         self.peer = control.peer_addr().to_string();
         let streams = within(patience, "begin", self.begin(&mut control, &config)).await?;
         if !args.json {
@@ -112,7 +127,11 @@ impl Test<'_> {
                 },
                 self.request.congestion,
                 self.request.ack,
-                if args.interval.is_zero() { String::new() } else { heads() },
+                if args.interval.is_zero() {
+                    String::new()
+                } else {
+                    heads()
+                },
             );
             with_stdout(|out| out.write_all(text.as_bytes()))?;
         }
@@ -122,7 +141,11 @@ impl Test<'_> {
         let elapsed = began.elapsed().as_secs_f64();
         let client_cpu = cpu_time().saturating_sub(cpu).as_secs_f64();
         let results = within(GRACE, "send its results", answer(&mut control)).await?;
-        let ServerMessage::Results { flows: server, cpu_seconds } = results else {
+        let ServerMessage::Results {
+            flows: server,
+            cpu_seconds,
+        } = results
+        else {
             return Err(unexpected());
         };
         if server.len() != client.len() {
@@ -132,31 +155,51 @@ impl Test<'_> {
         drop(control);
         // Everything is known; this only spares the server a wait for our end of the connection.
         let _ = endpoint.shutdown(WIND_UP).await;
-        let cpu = Cpu { client: client_cpu / elapsed, server: cpu_seconds / elapsed };
+        let cpu = Cpu {
+            client: client_cpu / elapsed,
+            server: cpu_seconds / elapsed,
+        };
         let summary = Some(Summary::new(self.request.direction, &client, &server, cpu));
-        Ok(Sides { client, server, summary })
+        Ok(Sides {
+            client,
+            server,
+            summary,
+        })
     }
 
     /// Agrees on the test and opens its connections.
-    async fn begin(&self, control: &mut Stream, config: &tack::Config) -> Result<Vec<Stream>, Failure> {
+    async fn begin(
+        &self,
+        control: &mut Stream,
+        config: &tack::Config,
+    ) -> Result<Vec<Stream>, Failure> {
         let lost = |error: io::Error| Failure::failed("the server went away", error);
         control.write_all(&MAGIC).await.map_err(lost)?;
         write_message(control, self.request).await.map_err(lost)?;
         let (port, token) = match answer(control).await? {
             ServerMessage::Accepted { port, token } => (port, token),
             ServerMessage::Refused { message } => {
-                return Err(Failure::plain(format!("the server refuses the test: {}", printable(&message))));
+                return Err(Failure::plain(format!(
+                    "the server refuses the test: {}",
+                    printable(&message)
+                )));
             }
             _ => return Err(unexpected()),
         };
         let (endpoint, peer) = (control.endpoint(), control.peer_addr());
         let mut streams = Vec::new();
         for stream in 0..self.request.streams {
-            let mut connection = endpoint
-                .connect_with(peer, port, config)
+            let mut connection =
+                endpoint
+                    .connect_with(peer, port, config)
+                    .await
+                    .map_err(|error| {
+                        Failure::network(format!("cannot open data connection {stream}: {error}"))
+                    })?;
+            Ticket { token, stream }
+                .write(&mut connection)
                 .await
-                .map_err(|error| Failure::network(format!("cannot open data connection {stream}: {error}")))?;
-            Ticket { token, stream }.write(&mut connection).await.map_err(lost)?;
+                .map_err(lost)?;
             streams.push(connection);
         }
         match answer(control).await? {
@@ -174,13 +217,26 @@ impl Test<'_> {
         for (stream, connection) in streams.into_iter().enumerate() {
             let job = Job {
                 stream,
-                send: self.request.direction.client_sends().then_some(self.request.limit),
+                send: self
+                    .request
+                    .direction
+                    .client_sends()
+                    .then_some(self.request.limit),
                 receive: self.request.direction.server_sends(),
             };
-            flows.spawn(flow::run(connection, job, ticked.clone(), snapshot_in.clone()));
+            flows.spawn(flow::run(
+                connection,
+                job,
+                ticked.clone(),
+                snapshot_in.clone(),
+            ));
         }
         let began = Instant::now();
-        let every = if self.args.interval.is_zero() { Duration::from_secs(u32::MAX.into()) } else { self.args.interval };
+        let every = if self.args.interval.is_zero() {
+            Duration::from_secs(u32::MAX.into())
+        } else {
+            self.args.interval
+        };
         let mut timer = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
         let mut intervals = Intervals::new(self.request.direction, count);
         let mut results: Vec<FlowResult> = Vec::with_capacity(count);
@@ -238,7 +294,11 @@ impl Test<'_> {
 }
 
 /// The state of every connection that still runs.
-async fn look(ticks: &watch::Sender<u64>, snapshots: &mut mpsc::Receiver<Snapshot>, running: usize) -> Vec<Snapshot> {
+async fn look(
+    ticks: &watch::Sender<u64>,
+    snapshots: &mut mpsc::Receiver<Snapshot>,
+    running: usize,
+) -> Vec<Snapshot> {
     // What came too late for the last look.
     while snapshots.try_recv().is_ok() {}
     ticks.send_modify(|tick| *tick += 1);
@@ -258,13 +318,22 @@ async fn look(ticks: &watch::Sender<u64>, snapshots: &mut mpsc::Receiver<Snapsho
 }
 
 async fn answer(control: &mut Stream) -> Result<ServerMessage, Failure> {
-    read_message(control, MAX_ANSWER).await.map_err(|error| Failure::failed("the server gave no answer", error))
+    read_message(control, MAX_ANSWER)
+        .await
+        .map_err(|error| Failure::failed("the server gave no answer", error))
 }
 
-async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::time::timeout(limit, work)
-        .await
-        .unwrap_or_else(|_| Err(Failure::network(format!("the server did not {what} within {} s", limit.as_secs_f64()))))
+async fn within<T>(
+    limit: Duration,
+    what: &str,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        Err(Failure::network(format!(
+            "the server did not {what} within {} s",
+            limit.as_secs_f64()
+        )))
+    })
 }
 
 fn unexpected() -> Failure {

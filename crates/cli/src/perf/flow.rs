@@ -28,7 +28,6 @@ pub(crate) struct Job {
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) stream: usize,
-    pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) stats: Stats,
 }
@@ -56,7 +55,10 @@ pub(crate) async fn run(
     snapshots: mpsc::Sender<Snapshot>,
 ) -> io::Result<FlowResult> {
     let began = Instant::now();
-    let mut result = FlowResult { stream: job.stream, ..FlowResult::default() };
+    let mut result = FlowResult {
+        stream: job.stream,
+        ..FlowResult::default()
+    };
     let outgoing = vec![0x5a; if job.send.is_some() { BLOCK } else { 0 }];
     let mut incoming = vec![0; if job.receive { BLOCK } else { 0 }];
     let (mut reader, mut writer) = stream.into_split();
@@ -79,7 +81,7 @@ pub(crate) async fn run(
             () = &mut deadline, if sending => left = 0,
             changed = ticks.changed(), if ticking => {
                 ticking = changed.is_ok();
-                let snapshot = Snapshot { stream: job.stream, sent: result.sent, received: result.received, stats: writer.stats() };
+                let snapshot = Snapshot { stream: job.stream, received: result.received, stats: writer.stats() };
                 // Whoever asked may have stopped listening.
                 let _ = snapshots.try_send(snapshot);
                 continue;
@@ -118,5 +120,8 @@ pub(crate) async fn run(
 /// Processor time of this process so far, all threads.
 pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    Duration::new(
+        time.tv_sec.unsigned_abs(),
+        time.tv_nsec.unsigned_abs() as u32,
+    )
 }

@@ -74,14 +74,26 @@ impl TestRequest {
     /// The settings of the test's connections, or what is wrong with the request.
     pub(crate) fn config(&self) -> Result<Config, String> {
         if self.streams == 0 || self.streams > MAX_STREAMS {
-            return Err(format!("between 1 and {MAX_STREAMS} connections are possible"));
+            return Err(format!(
+                "between 1 and {MAX_STREAMS} connections are possible"
+            ));
         }
-        if matches!(self.limit, Limit::Millis(millis) if millis == 0 || Duration::from_millis(millis) > MAX_TIME) {
-            return Err(format!("a test may last up to {} h", MAX_TIME.as_secs() / 3600));
+        if matches!(self.limit, Limit::Millis(millis) if millis == 0 || Duration::from_millis(millis) > MAX_TIME)
+        {
+            return Err(format!(
+                "a test may last up to {} h",
+                MAX_TIME.as_secs() / 3600
+            ));
         }
         let mut config = Config {
-            congestion: self.congestion.parse::<Algorithm>().map_err(|error| error.to_string())?,
-            ack: self.ack.parse::<AckKind>().map_err(|error| error.to_string())?,
+            congestion: self
+                .congestion
+                .parse::<Algorithm>()
+                .map_err(|error| error.to_string())?,
+            ack: self
+                .ack
+                .parse::<AckKind>()
+                .map_err(|error| error.to_string())?,
             user_timeout: Some(Duration::from_secs(30)),
             // Who only receives learns from these that the other side is gone.
             keep_alive: Some(KeepAlive {
@@ -95,13 +107,17 @@ impl TestRequest {
             config.mss = mss;
         }
         if let Some(window) = self.window {
-            let window = usize::try_from(window).map_err(|_| "the window is too large".to_owned())?;
+            let window =
+                usize::try_from(window).map_err(|_| "the window is too large".to_owned())?;
             config.send_buffer = window;
             config.receive_buffer = window;
         }
         let buffers = (config.send_buffer as u64).saturating_add(config.receive_buffer as u64);
         if buffers.saturating_mul(self.streams.into()) > 2 * MAX_BUFFERS {
-            return Err(format!("connections times window may be {} MiB", MAX_BUFFERS >> 20));
+            return Err(format!(
+                "connections times window may be {} MiB",
+                MAX_BUFFERS >> 20
+            ));
         }
         Ok(config)
     }
@@ -118,7 +134,10 @@ pub(crate) enum ServerMessage {
     /// All data connections are here: the test begins.
     Started,
     /// The server's side of the finished test.
-    Results { flows: Vec<FlowResult>, cpu_seconds: f64 },
+    Results {
+        flows: Vec<FlowResult>,
+        cpu_seconds: f64,
+    },
 }
 
 /// The first bytes of a data connection.
@@ -138,12 +157,18 @@ impl Ticket {
     }
 
     pub(crate) async fn read<R: AsyncRead + Unpin>(from: &mut R) -> io::Result<Self> {
-        Ok(Self { token: from.read_u64().await?, stream: from.read_u16().await? })
+        Ok(Self {
+            token: from.read_u64().await?,
+            stream: from.read_u16().await?,
+        })
     }
 }
 
 /// Sends one message: four bytes of length, big-endian, and JSON.
-pub(crate) async fn write_message<W: AsyncWrite + Unpin>(to: &mut W, message: &impl Serialize) -> io::Result<()> {
+pub(crate) async fn write_message<W: AsyncWrite + Unpin>(
+    to: &mut W,
+    message: &impl Serialize,
+) -> io::Result<()> {
     let json = serde_json::to_vec(message)?;
     let len = u32::try_from(json.len()).map_err(|_| io::Error::other("a message is too long"))?;
     to.write_all(&len.to_be_bytes()).await?;
@@ -159,7 +184,10 @@ where
 {
     let len = from.read_u32().await? as usize;
     if len > max {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {len} bytes, allowed are {max}")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a message of {len} bytes, allowed are {max}"),
+        ));
     }
     let mut json = vec![0; len];
     from.read_exact(&mut json).await?;
@@ -185,21 +213,49 @@ mod tests {
     #[test]
     fn a_request_becomes_a_config() {
         let config = request().config().unwrap();
-        assert_eq!((config.congestion, config.mss, config.send_buffer), (Algorithm::Cubic, 1000, 1 << 20));
+        assert_eq!(
+            (config.congestion, config.mss, config.send_buffer),
+            (Algorithm::Cubic, 1000, 1 << 20)
+        );
         assert_eq!(config.ack, AckKind::delayed(4));
     }
 
     #[test]
     fn greedy_or_wrong_requests_are_refused() {
         for wrong in [
-            TestRequest { streams: 0, ..request() },
-            TestRequest { streams: 129, ..request() },
-            TestRequest { limit: Limit::Millis(0), ..request() },
-            TestRequest { limit: Limit::Millis(u64::MAX), ..request() },
-            TestRequest { congestion: "warp".into(), ..request() },
-            TestRequest { ack: "never".into(), ..request() },
-            TestRequest { window: Some(u64::MAX), ..request() },
-            TestRequest { window: Some(1 << 30), streams: 128, ..request() },
+            TestRequest {
+                streams: 0,
+                ..request()
+            },
+            TestRequest {
+                streams: 129,
+                ..request()
+            },
+            TestRequest {
+                limit: Limit::Millis(0),
+                ..request()
+            },
+            TestRequest {
+                limit: Limit::Millis(u64::MAX),
+                ..request()
+            },
+            TestRequest {
+                congestion: "warp".into(),
+                ..request()
+            },
+            TestRequest {
+                ack: "never".into(),
+                ..request()
+            },
+            TestRequest {
+                window: Some(u64::MAX),
+                ..request()
+            },
+            TestRequest {
+                window: Some(1 << 30),
+                streams: 128,
+                ..request()
+            },
         ] {
             assert!(wrong.config().is_err(), "{wrong:?}");
         }
@@ -209,7 +265,12 @@ mod tests {
     async fn messages_round_trip_and_are_bounded() {
         let (mut a, mut b) = tokio::io::duplex(1 << 16);
         write_message(&mut a, &request()).await.unwrap();
-        assert_eq!(read_message::<_, TestRequest>(&mut b, MAX_REQUEST).await.unwrap(), request());
+        assert_eq!(
+            read_message::<_, TestRequest>(&mut b, MAX_REQUEST)
+                .await
+                .unwrap(),
+            request()
+        );
         write_message(&mut a, &request()).await.unwrap();
         assert!(read_message::<_, TestRequest>(&mut b, 10).await.is_err());
         let (mut a, mut b) = tokio::io::duplex(64);

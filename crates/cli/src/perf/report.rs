@@ -54,8 +54,16 @@ pub(crate) struct Intervals {
 
 impl Intervals {
     pub(crate) fn new(direction: Direction, streams: usize) -> Self {
-        let nothing = |stream| Snapshot { stream, sent: 0, received: 0, stats: tack::Stats::default() };
-        Self { direction, last_time: 0.0, last: (0..streams).map(nothing).collect() }
+        let nothing = |stream| Snapshot {
+            stream,
+            received: 0,
+            stats: tack::Stats::default(),
+        };
+        Self {
+            direction,
+            last_time: 0.0,
+            last: (0..streams).map(nothing).collect(),
+        }
     }
 
     /// The interval that ends with these snapshots, `now` seconds after the beginning.
@@ -71,7 +79,9 @@ impl Intervals {
                     role,
                     bytes,
                     bits_per_second: bits_per_second(bytes, seconds),
-                    retransmitted_segments: stats.retransmitted_segments.saturating_sub(before.retransmitted_segments),
+                    retransmitted_segments: stats
+                        .retransmitted_segments
+                        .saturating_sub(before.retransmitted_segments),
                     acks_sent: stats.acks.saturating_sub(before.acks),
                     acks_received: stats.acks_received.saturating_sub(before.acks_received),
                     cwnd: stats.cwnd,
@@ -80,7 +90,10 @@ impl Intervals {
                 });
             };
             if self.direction.client_sends() {
-                row(Role::Sender, stats.bytes_acked.saturating_sub(before.bytes_acked));
+                row(
+                    Role::Sender,
+                    stats.bytes_acked.saturating_sub(before.bytes_acked),
+                );
             }
             if self.direction.server_sends() {
                 row(Role::Receiver, snapshot.received - last.received);
@@ -89,7 +102,12 @@ impl Intervals {
             self.last[stream] = snapshot;
         }
         self.last_time = now;
-        let total = |role| rows.iter().filter(|row: &&IntervalRow| row.role == role).map(|row| row.bytes).sum();
+        let total = |role| {
+            rows.iter()
+                .filter(|row: &&IntervalRow| row.role == role)
+                .map(|row| row.bytes)
+                .sum()
+        };
         Interval {
             start,
             end: now,
@@ -142,10 +160,16 @@ pub(crate) struct DirectionSummary {
 impl DirectionSummary {
     fn new(senders: &[FlowResult], receivers: &[FlowResult]) -> Self {
         let bytes_received = receivers.iter().map(|flow| flow.received).sum();
-        let seconds = receivers.iter().map(|flow| flow.receive_seconds).fold(0.0, f64::max);
+        let seconds = receivers
+            .iter()
+            .map(|flow| flow.receive_seconds)
+            .fold(0.0, f64::max);
         let sum = |value: fn(&FlowResult) -> u64| senders.iter().map(value).sum::<u64>();
         let acks_sent = receivers.iter().map(|flow| flow.transport.acks_sent).sum();
-        let srtts: Vec<f64> = senders.iter().filter_map(|flow| flow.transport.srtt_us).collect();
+        let srtts: Vec<f64> = senders
+            .iter()
+            .filter_map(|flow| flow.transport.srtt_us)
+            .collect();
         let limited = limited(senders, seconds);
         Self {
             bytes_sent: sum(|flow| flow.sent),
@@ -157,11 +181,18 @@ impl DirectionSummary {
             spurious_retransmissions: sum(|flow| flow.transport.spurious_retransmissions),
             rto_count: sum(|flow| flow.transport.rto_count),
             srtt_us: (!srtts.is_empty()).then(|| srtts.iter().sum::<f64>() / srtts.len() as f64),
-            min_rtt_us: senders.iter().filter_map(|flow| flow.transport.min_rtt_us).reduce(f64::min),
+            min_rtt_us: senders
+                .iter()
+                .filter_map(|flow| flow.transport.min_rtt_us)
+                .reduce(f64::min),
             cwnd: sum(|flow| flow.transport.cwnd),
             acks_sent,
             acks_received: sum(|flow| flow.transport.acks_received),
-            acks_per_mib: if bytes_received == 0 { 0.0 } else { acks_sent as f64 / (bytes_received as f64 / 1_048_576.0) },
+            acks_per_mib: if bytes_received == 0 {
+                0.0
+            } else {
+                acks_sent as f64 / (bytes_received as f64 / 1_048_576.0)
+            },
             limited,
             limited_by: limited.most(),
         }
@@ -173,7 +204,9 @@ fn limited(senders: &[FlowResult], seconds: f64) -> LimitedBy {
     if time <= 0.0 {
         return LimitedBy::default();
     }
-    let share = |value: fn(&FlowResult) -> f64| (senders.iter().map(value).sum::<f64>() / time).clamp(0.0, 1.0);
+    let share = |value: fn(&FlowResult) -> f64| {
+        (senders.iter().map(value).sum::<f64>() / time).clamp(0.0, 1.0)
+    };
     let mut limited = LimitedBy {
         cwnd: share(|flow| flow.transport.limited_seconds.cwnd),
         rwnd: share(|flow| flow.transport.limited_seconds.rwnd),
@@ -198,7 +231,12 @@ impl LimitedBy {
 
     fn most(&self) -> &'static str {
         let [first, rest @ ..] = self.shares();
-        rest.into_iter().fold(first, |most, share| if share.1 > most.1 { share } else { most }).0
+        rest.into_iter()
+            .fold(
+                first,
+                |most, share| if share.1 > most.1 { share } else { most },
+            )
+            .0
     }
 }
 
@@ -220,10 +258,19 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(direction: Direction, client: &[FlowResult], server: &[FlowResult], cpu: Cpu) -> Self {
+    pub(crate) fn new(
+        direction: Direction,
+        client: &[FlowResult],
+        server: &[FlowResult],
+        cpu: Cpu,
+    ) -> Self {
         Self {
-            up: direction.client_sends().then(|| DirectionSummary::new(client, server)),
-            down: direction.server_sends().then(|| DirectionSummary::new(server, client)),
+            up: direction
+                .client_sends()
+                .then(|| DirectionSummary::new(client, server)),
+            down: direction
+                .server_sends()
+                .then(|| DirectionSummary::new(server, client)),
             cpu,
         }
     }
@@ -254,29 +301,73 @@ pub(crate) fn heads() -> String {
 pub(crate) fn interval_lines(interval: &Interval) -> String {
     let mut text = String::new();
     for row in &interval.streams {
-        let acks = if row.role == Role::Sender { row.acks_received } else { row.acks_sent };
+        let acks = if row.role == Role::Sender {
+            row.acks_received
+        } else {
+            row.acks_sent
+        };
         let tail = if row.role == Role::Sender {
-            format!("{:>6} {acks:>8} {:>11} {:>10}", row.retransmitted_segments, bytes(row.cwnd), millis(row.srtt_us))
+            format!(
+                "{:>6} {acks:>8} {:>11} {:>10}",
+                row.retransmitted_segments,
+                bytes(row.cwnd),
+                millis(row.srtt_us)
+            )
         } else {
             format!("{:>6} {acks:>8} {:>11} {:>10}", "-", "-", "-")
         };
-        line(&mut text, &row.stream.to_string(), row.role, interval, row.bytes, row.bits_per_second, &tail);
+        line(
+            &mut text,
+            &row.stream.to_string(),
+            row.role,
+            interval,
+            row.bytes,
+            row.bits_per_second,
+            &tail,
+        );
     }
     for role in [Role::Sender, Role::Receiver] {
-        let rows: Vec<&IntervalRow> = interval.streams.iter().filter(|row| row.role == role).collect();
+        let rows: Vec<&IntervalRow> = interval
+            .streams
+            .iter()
+            .filter(|row| row.role == role)
+            .collect();
         if rows.len() > 1 {
             let total = rows.iter().map(|row| row.bytes).sum();
-            line(&mut text, "SUM", role, interval, total, bits_per_second(total, interval.end - interval.start), "");
+            line(
+                &mut text,
+                "SUM",
+                role,
+                interval,
+                total,
+                bits_per_second(total, interval.end - interval.start),
+                "",
+            );
         }
     }
     text
 }
 
-fn line(text: &mut String, id: &str, role: Role, interval: &Interval, amount: u64, rate: f64, tail: &str) {
-    let role = if role == Role::Sender { "send" } else { "receive" };
+fn line(
+    text: &mut String,
+    id: &str,
+    role: Role,
+    interval: &Interval,
+    amount: u64,
+    rate: f64,
+    tail: &str,
+) {
+    let role = if role == Role::Sender {
+        "send"
+    } else {
+        "receive"
+    };
     let span = format!("{:.2}-{:.2} s", interval.start, interval.end);
     let rate = Rate::from_bits_per_sec(rate as u64).to_string();
-    let whole = format!("[{id:>4}] {role:<8} {span:>15} {:>11} {rate:>13} {tail}", bytes(amount));
+    let whole = format!(
+        "[{id:>4}] {role:<8} {span:>15} {:>11} {rate:>13} {tail}",
+        bytes(amount)
+    );
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}", whole.trim_end());
 }
@@ -314,7 +405,12 @@ pub(crate) fn summary_lines(summary: &Summary) -> String {
             .filter(|(_, share)| *share >= 0.005)
             .map(|(what, share)| format!("{what} {:.0} %", share * 100.0))
             .collect();
-        let _ = writeln!(text, "{name}: limited by {} ({})", direction.limited_by, shares.join(", "));
+        let _ = writeln!(
+            text,
+            "{name}: limited by {} ({})",
+            direction.limited_by,
+            shares.join(", ")
+        );
     }
     let _ = writeln!(
         text,
@@ -339,8 +435,16 @@ mod tests {
     use crate::net::{LimitedSeconds, TransportFigures};
 
     fn snapshot(acked: u64, received: u64, acks: u64) -> Snapshot {
-        let stats = tack::Stats { bytes_acked: acked, acks, ..tack::Stats::default() };
-        Snapshot { stream: 0, sent: acked + 10, received, stats }
+        let stats = tack::Stats {
+            bytes_acked: acked,
+            acks,
+            ..tack::Stats::default()
+        };
+        Snapshot {
+            stream: 0,
+            received,
+            stats,
+        }
     }
 
     #[test]
@@ -363,7 +467,12 @@ mod tests {
             sent: 2 << 20,
             send_seconds: 2.0,
             transport: TransportFigures {
-                limited_seconds: LimitedSeconds { cwnd: 0.2, rwnd: 0.0, pacing: 1.2, app: 0.0 },
+                limited_seconds: LimitedSeconds {
+                    cwnd: 0.2,
+                    rwnd: 0.0,
+                    pacing: 1.2,
+                    app: 0.0,
+                },
                 ..TransportFigures::default()
             },
             ..FlowResult::default()
@@ -371,15 +480,29 @@ mod tests {
         let receiver = FlowResult {
             received: 2 << 20,
             receive_seconds: 2.0,
-            transport: TransportFigures { acks_sent: 100, ..TransportFigures::default() },
+            transport: TransportFigures {
+                acks_sent: 100,
+                ..TransportFigures::default()
+            },
             ..FlowResult::default()
         };
-        let summary = Summary::new(Direction::Up, &[sender], &[receiver], Cpu { client: 0.5, server: 0.25 });
+        let summary = Summary::new(
+            Direction::Up,
+            &[sender],
+            &[receiver],
+            Cpu {
+                client: 0.5,
+                server: 0.25,
+            },
+        );
         let up = summary.up.as_ref().unwrap();
         assert!(summary.down.is_none());
         assert_eq!((up.limited_by, up.acks_per_mib), ("pacing", 50.0));
         assert!((up.limited.machine - 0.3).abs() < 1e-9);
         let text = summary_lines(&summary);
-        assert!(text.contains("limited by pacing (cwnd 10 %, pacing 60 %, machine 30 %)"), "{text}");
+        assert!(
+            text.contains("limited by pacing (cwnd 10 %, pacing 60 %, machine 30 %)"),
+            "{text}"
+        );
     }
 }

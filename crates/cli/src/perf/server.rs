@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 
 use super::flow::{self, FlowResult, Job, cpu_time};
 use super::protocol::{
-    Limit, MAGIC, MAX_REQUEST, MAX_STREAMS, ServerMessage, TestRequest, Ticket, read_message, write_message,
+    Limit, MAGIC, MAX_REQUEST, MAX_STREAMS, ServerMessage, TestRequest, Ticket, read_message,
+    write_message,
 };
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure};
@@ -38,13 +39,22 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let connections = MAX_TESTS * (usize::from(MAX_STREAMS) + 1) + 64;
     let endpoint = net::serve(&args.listen, PERF_UDP_PORT, args.reach.reach(), connections).await?;
     // Requests and results are small; nothing about them is measured.
-    let config = Config { user_timeout: Some(Duration::from_secs(30)), ..Config::default() };
+    let config = Config {
+        user_timeout: Some(Duration::from_secs(30)),
+        ..Config::default()
+    };
     let mut listener = endpoint
         .listen_with(PERF_PORT, &config, 64)
         .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
     let address = endpoint.local_addr();
     if args.json {
-        with_stdout(|out| writeln!(out, "{}", serde_json::json!({"event": "listening", "address": address.to_string()})))?;
+        with_stdout(|out| {
+            writeln!(
+                out,
+                "{}",
+                serde_json::json!({"event": "listening", "address": address.to_string()})
+            )
+        })?;
     } else {
         eprintln!("listening on {address}");
     }
@@ -89,10 +99,18 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
 }
 
 /// One control connection from greeting to results.
-async fn serve(mut control: Stream, endpoint: &Endpoint, permits: &Semaphore) -> io::Result<Vec<FlowResult>> {
+async fn serve(
+    mut control: Stream,
+    endpoint: &Endpoint,
+    permits: &Semaphore,
+) -> io::Result<Vec<FlowResult>> {
     let request = step("its request", read_request(&mut control)).await?;
     let (Ok(_permit), config) = (permits.try_acquire(), request.config()) else {
-        return refuse(control, format!("{MAX_TESTS} tests are running; try again later")).await;
+        return refuse(
+            control,
+            format!("{MAX_TESTS} tests are running; try again later"),
+        )
+        .await;
     };
     let config = match config {
         Ok(config) => config,
@@ -100,8 +118,19 @@ async fn serve(mut control: Stream, endpoint: &Endpoint, permits: &Semaphore) ->
     };
     let token = random();
     let mut data = open_data_port(endpoint, &config, request.streams)?;
-    write_message(&mut control, &ServerMessage::Accepted { port: data.port(), token }).await?;
-    let streams = step("its data connections", accept_all(&mut data, token, request.streams)).await?;
+    write_message(
+        &mut control,
+        &ServerMessage::Accepted {
+            port: data.port(),
+            token,
+        },
+    )
+    .await?;
+    let streams = step(
+        "its data connections",
+        accept_all(&mut data, token, request.streams),
+    )
+    .await?;
     write_message(&mut control, &ServerMessage::Started).await?;
 
     let cpu = cpu_time();
@@ -110,7 +139,10 @@ async fn serve(mut control: Stream, endpoint: &Endpoint, permits: &Semaphore) ->
     let mut nothing = [0; 1];
     let gone = async {
         match control.read(&mut nothing).await {
-            Ok(_) => io::Error::new(io::ErrorKind::ConnectionAborted, "the client ended the test"),
+            Ok(_) => io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "the client ended the test",
+            ),
             Err(error) => error,
         }
     };
@@ -119,7 +151,10 @@ async fn serve(mut control: Stream, endpoint: &Endpoint, permits: &Semaphore) ->
         error = gone => return Err(error),
     };
     let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
-    let results = ServerMessage::Results { flows: flows.clone(), cpu_seconds };
+    let results = ServerMessage::Results {
+        flows: flows.clone(),
+        cpu_seconds,
+    };
     write_message(&mut control, &results).await?;
     farewell(control).await;
     Ok(flows)
@@ -136,15 +171,27 @@ async fn read_request(control: &mut Stream) -> io::Result<TestRequest> {
     let mut magic = [0; MAGIC.len()];
     control.read_exact(&mut magic).await?;
     if magic != MAGIC {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the peer does not speak this version of tack perf"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the peer does not speak this version of tack perf",
+        ));
     }
     read_message(control, MAX_REQUEST).await
 }
 
 async fn refuse(mut control: Stream, message: String) -> io::Result<Vec<FlowResult>> {
-    write_message(&mut control, &ServerMessage::Refused { message: message.clone() }).await?;
+    write_message(
+        &mut control,
+        &ServerMessage::Refused {
+            message: message.clone(),
+        },
+    )
+    .await?;
     farewell(control).await;
-    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("refused: {message}")))
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("refused: {message}"),
+    ))
 }
 
 /// Sees to it that the last message arrives.
@@ -168,7 +215,10 @@ fn open_data_port(endpoint: &Endpoint, config: &Config, streams: u16) -> io::Res
             Err(error) => return Err(error.into()),
         }
     }
-    Err(io::Error::new(io::ErrorKind::AddrInUse, "no data port is free"))
+    Err(io::Error::new(
+        io::ErrorKind::AddrInUse,
+        "no data port is free",
+    ))
 }
 
 /// Takes the client's data connections, in the order of their numbers; strangers are dropped.
@@ -197,7 +247,12 @@ async fn run_flows(streams: Vec<Stream>, request: &TestRequest) -> io::Result<Ve
             send: request.direction.server_sends().then_some(request.limit),
             receive: request.direction.client_sends(),
         };
-        flows.spawn(flow::run(connection, job, ticked.clone(), snapshots.clone()));
+        flows.spawn(flow::run(
+            connection,
+            job,
+            ticked.clone(),
+            snapshots.clone(),
+        ));
     }
     let all = async {
         let mut results = Vec::new();
@@ -210,7 +265,12 @@ async fn run_flows(streams: Vec<Stream>, request: &TestRequest) -> io::Result<Ve
     match request.limit {
         Limit::Millis(millis) => tokio::time::timeout(Duration::from_millis(millis) + GRACE, all)
             .await
-            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the test did not end in time"))),
+            .unwrap_or_else(|_| {
+                Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the test did not end in time",
+                ))
+            }),
         // As long as it takes: a client that is gone ends it, too.
         Limit::Bytes(_) => all.await,
     }

@@ -29,7 +29,10 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     fn new() -> Self {
-        Self { bytes: vec![0; BUFFER].into_boxed_slice(), filled: 0 }
+        Self {
+            bytes: vec![0; BUFFER].into_boxed_slice(),
+            filled: 0,
+        }
     }
 
     pub(crate) fn filled(&self) -> &[u8] {
@@ -53,13 +56,21 @@ impl Ring {
             // The channel holds exactly as many as there are, so this never fails.
             let _ = spent_in.try_send(Buffer::new());
         }
-        Self { full_in, full_out, spent_in, spent_out }
+        Self {
+            full_in,
+            full_out,
+            spent_in,
+            spent_out,
+        }
     }
 }
 
 /// The error of a stream whose other end said nothing for too long.
 pub(crate) fn silent(limit: Duration) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, format!("the peer has been silent for {} s", limit.as_secs()))
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!("the peer has been silent for {} s", limit.as_secs()),
+    )
 }
 
 /// Reads the stream into buffers until its end, an error, or `limit` without a byte; tells the thread which.
@@ -117,14 +128,26 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn new(full: mpsc::Receiver<io::Result<Buffer>>, spent: mpsc::Sender<Buffer>) -> Self {
-        Self { full, spent, current: None, position: 0 }
+    pub(crate) fn new(
+        full: mpsc::Receiver<io::Result<Buffer>>,
+        spent: mpsc::Sender<Buffer>,
+    ) -> Self {
+        Self {
+            full,
+            spent,
+            current: None,
+            position: 0,
+        }
     }
 }
 
 impl BufRead for Incoming {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.current.as_ref().is_none_or(|buffer| self.position == buffer.filled) {
+        if self
+            .current
+            .as_ref()
+            .is_none_or(|buffer| self.position == buffer.filled)
+        {
             if let Some(buffer) = self.current.take() {
                 // Cannot be full; a feeder that is gone needs no buffers.
                 let _ = self.spent.try_send(buffer);
@@ -132,7 +155,10 @@ impl BufRead for Incoming {
             self.position = 0;
             self.current = self.full.blocking_recv().transpose()?;
         }
-        Ok(self.current.as_ref().map_or(&[], |buffer| &buffer.filled()[self.position..]))
+        Ok(self
+            .current
+            .as_ref()
+            .map_or(&[], |buffer| &buffer.filled()[self.position..]))
     }
 
     fn consume(&mut self, amount: usize) {
@@ -164,13 +190,25 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(crate) fn new(full: mpsc::Sender<io::Result<Buffer>>, spent: mpsc::Receiver<Buffer>) -> Self {
-        Self { full, spent, current: None, control: Vec::with_capacity(256) }
+    pub(crate) fn new(
+        full: mpsc::Sender<io::Result<Buffer>>,
+        spent: mpsc::Receiver<Buffer>,
+    ) -> Self {
+        Self {
+            full,
+            spent,
+            current: None,
+            control: Vec::with_capacity(256),
+        }
     }
 
     /// A buffer with at least `room` bytes free.
     fn with_room(&mut self, room: usize) -> Result<&mut Buffer, Hung> {
-        if self.current.as_ref().is_some_and(|buffer| BUFFER - buffer.filled < room) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|buffer| BUFFER - buffer.filled < room)
+        {
             self.flush()?;
         }
         let buffer = match self.current.take() {
@@ -203,10 +241,15 @@ impl Outgoing {
         limit: u64,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     ) -> Result<io::Result<&[u8]>, Hung> {
-        let least = usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, LEAST_CHUNK);
+        let least = usize::try_from(limit)
+            .unwrap_or(usize::MAX)
+            .clamp(1, LEAST_CHUNK);
         let buffer = self.with_room(HEAD + least)?;
         let free = &mut buffer.bytes[buffer.filled..];
-        let most = usize::try_from(limit).unwrap_or(usize::MAX).min(free.len() - HEAD).min(MAX_DATA);
+        let most = usize::try_from(limit)
+            .unwrap_or(usize::MAX)
+            .min(free.len() - HEAD)
+            .min(MAX_DATA);
         let amount = match read(&mut free[HEAD..HEAD + most]) {
             Ok(0) => return Ok(Ok(&[])),
             Ok(amount) => amount,
@@ -221,7 +264,9 @@ impl Outgoing {
     /// Hands over what is collected.
     pub(crate) fn flush(&mut self) -> Result<(), Hung> {
         match self.current.take() {
-            Some(buffer) if buffer.filled > 0 => self.full.blocking_send(Ok(buffer)).map_err(|_| Hung),
+            Some(buffer) if buffer.filled > 0 => {
+                self.full.blocking_send(Ok(buffer)).map_err(|_| Hung)
+            }
             other => {
                 self.current = other;
                 Ok(())

@@ -43,7 +43,10 @@ impl Finisher {
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..THREADS {
             let queue = Arc::clone(&queue);
-            std::thread::Builder::new().name("finisher".into()).stack_size(256 << 10).spawn(move || work(&queue))?;
+            std::thread::Builder::new()
+                .name("finisher".into())
+                .stack_size(256 << 10)
+                .spawn(move || work(&queue))?;
         }
         Ok(Self { jobs })
     }
@@ -72,5 +75,6 @@ fn run(job: Job) {
         .staged
         .commit(&job.name, job.mode, job.modified, job.existing)
         .map_err(|error| Refused::storage(&error));
-    job.session.settle(job.index, &job.path, job.size, &job.hash, result);
+    job.session
+        .settle(job.index, &job.path, job.size, &job.hash, result);
 }

@@ -36,20 +36,43 @@ struct Listening {
 
 /// Receives until a signal comes, or one transfer with `--once`.
 pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
-    let existing = if args.overwrite { Existing::Overwrite } else { Existing::Refuse };
-    let store = Store::open(&args.dir, existing)
-        .map_err(|error| Failure::usage(format!("{}: cannot receive into it: {error}", args.dir.display())))?;
+    let existing = if args.overwrite {
+        Existing::Overwrite
+    } else {
+        Existing::Refuse
+    };
+    let store = Store::open(&args.dir, existing).map_err(|error| {
+        Failure::usage(format!(
+            "{}: cannot receive into it: {error}",
+            args.dir.display()
+        ))
+    })?;
     let service = Arc::new(Service {
         store,
-        finisher: Finisher::start().map_err(|error| Failure::failed("cannot start threads", error))?,
-        listing: if args.json { Listing::Files } else { Listing::CountsOnly },
+        finisher: Finisher::start()
+            .map_err(|error| Failure::failed("cannot start threads", error))?,
+        listing: if args.json {
+            Listing::Files
+        } else {
+            Listing::CountsOnly
+        },
         silence: args.timeout,
     });
     let mut signals = Signals::new()?;
     let limit = usize::from(args.max_transfers);
-    let endpoint = net::serve(&args.listen, TRANSFER_UDP_PORT, args.reach.reach(), limit + STRANGERS).await?;
+    let endpoint = net::serve(
+        &args.listen,
+        TRANSFER_UDP_PORT,
+        args.reach.reach(),
+        limit + STRANGERS,
+    )
+    .await?;
     let mut listener = endpoint
-        .listen_with(TRANSFER_PORT, &args.transport.config(args.timeout), STRANGERS)
+        .listen_with(
+            TRANSFER_PORT,
+            &args.transport.config(args.timeout),
+            STRANGERS,
+        )
         .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
     announce(&args, endpoint.local_addr().to_string())?;
 
@@ -108,7 +131,11 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
 fn announce(args: &RecvArgs, address: String) -> Result<(), Failure> {
     let dir = args.dir.display().to_string();
     if args.json {
-        let listening = Listening { event: "listening", address, dir };
+        let listening = Listening {
+            event: "listening",
+            address,
+            dir,
+        };
         return with_stdout(|out| {
             serde_json::to_writer(&mut *out, &listening)?;
             writeln!(out)
@@ -127,20 +154,34 @@ struct Ended {
 
 async fn one(mut stream: Stream, service: &Arc<Service>, stopped: watch::Receiver<bool>) -> Ended {
     let served = serve(&mut stream, service, stopped).await;
-    let (peer, figures) = (stream.peer_addr().to_string(), TransportFigures::from(&stream.stats()));
+    let (peer, figures) = (
+        stream.peer_addr().to_string(),
+        TransportFigures::from(&stream.stats()),
+    );
     if served.result.is_ok() {
         // The answers are acknowledged, or the sender is gone; both end this.
         let _ = tokio::time::timeout(WIND_UP, stream.finished()).await;
     }
-    Ended { served, peer, figures }
+    Ended {
+        served,
+        peer,
+        figures,
+    }
 }
 
 /// Says what came of a connection; the exit code if it was a transfer.
 fn tell(args: &RecvArgs, ended: Ended) -> Result<Option<Exit>, Failure> {
-    let Ended { mut served, peer, figures } = ended;
+    let Ended {
+        mut served,
+        peer,
+        figures,
+    } = ended;
     let error = served.result.as_ref().err().map(ToString::to_string);
     if !served.greeted {
-        eprintln!("tack: {peer} began no transfer: {}", printable(error.as_deref().unwrap_or("nothing came")));
+        eprintln!(
+            "tack: {peer} began no transfer: {}",
+            printable(error.as_deref().unwrap_or("nothing came"))
+        );
         return Ok(None);
     }
     let report = &mut served.report;
@@ -150,15 +191,32 @@ fn tell(args: &RecvArgs, ended: Ended) -> Result<Option<Exit>, Failure> {
         _ => Exit::Failed,
     };
     match &error {
-        Some(error) => eprintln!("tack: transfer from {peer} failed after {} files: {error}", report.files),
+        Some(error) => eprintln!(
+            "tack: transfer from {peer} failed after {} files: {error}",
+            report.files
+        ),
         None if report.failed > 0 => {
-            eprintln!("tack: transfer from {peer}: {} not stored, {} files stored", report.failed, report.files);
+            eprintln!(
+                "tack: transfer from {peer}: {} not stored, {} files stored",
+                report.failed, report.files
+            );
         }
-        None => eprintln!("{} from {peer}", transferred(report.files, report.bytes, served.seconds)),
+        None => eprintln!(
+            "{} from {peer}",
+            transferred(report.files, report.bytes, served.seconds)
+        ),
     }
     if args.json {
         with_stdout(|out| {
-            summary::write("recv", Some(peer), error.as_deref(), served.seconds, Some(figures), report, out)
+            summary::write(
+                "recv",
+                Some(peer),
+                error.as_deref(),
+                served.seconds,
+                Some(figures),
+                report,
+                out,
+            )
         })?;
     }
     Ok(Some(exit))
@@ -167,8 +225,13 @@ fn tell(args: &RecvArgs, ended: Ended) -> Result<Option<Exit>, Failure> {
 /// Tells a sender that there are too many.
 async fn turn_away(mut stream: Stream) {
     let mut answer = Vec::new();
-    let message = "it serves as many transfers as it may (--max-transfers); try again later".to_owned();
-    Reply::Fatal { reason: Refusal::Busy, message }.encode(&mut answer);
+    let message =
+        "it serves as many transfers as it may (--max-transfers); try again later".to_owned();
+    Reply::Fatal {
+        reason: Refusal::Busy,
+        message,
+    }
+    .encode(&mut answer);
     let telling = async {
         stream.write_all(&answer).await?;
         stream.shutdown().await?;

@@ -67,7 +67,17 @@ mod tests {
 
     #[test]
     fn plain_names_pass() {
-        for name in ["a", "...", ".hidden", "a b", "naïve.txt", "C", "1:2", "ab:c", "-rf"] {
+        for name in [
+            "a",
+            "...",
+            ".hidden",
+            "a b",
+            "naïve.txt",
+            "C",
+            "1:2",
+            "ab:c",
+            "-rf",
+        ] {
             assert_eq!(check(name.as_bytes()), Ok(()), "{name}");
         }
         assert_eq!(check(b"\xff\xfe"), Ok(()), "not UTF-8 is fine on Unix");

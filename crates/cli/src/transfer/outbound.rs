@@ -27,14 +27,28 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Sends what the arguments name.
 pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
     let sources = sources(&args)?;
-    let links = if args.follow { Links::Follow } else { Links::Skip };
-    let listing = if args.json { Listing::Files } else { Listing::CountsOnly };
+    let links = if args.follow {
+        Links::Follow
+    } else {
+        Links::Skip
+    };
+    let listing = if args.json {
+        Listing::Files
+    } else {
+        Listing::CountsOnly
+    };
     let mut signals = Signals::new()?;
     let began = Instant::now();
 
     let config = args.transport.config(args.timeout);
-    let connecting =
-        net::connect(&args.address, TRANSFER_UDP_PORT, TRANSFER_PORT, args.reach.reach(), &config, args.connect_timeout);
+    let connecting = net::connect(
+        &args.address,
+        TRANSFER_UDP_PORT,
+        TRANSFER_PORT,
+        args.reach.reach(),
+        &config,
+        args.connect_timeout,
+    );
     let connected = tokio::select! {
         connected = connecting => connected,
         exit = signals.next() => return Ok(exit),
@@ -45,7 +59,9 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
             if args.json {
                 let mut report = Report::new(listing);
                 let (peer, error) = (Some(args.address.to_string()), failure.to_string());
-                with_stdout(|out| summary::write("send", peer, Some(&error), 0.0, None, &mut report, out))?;
+                with_stdout(|out| {
+                    summary::write("send", peer, Some(&error), 0.0, None, &mut report, out)
+                })?;
             }
             return Err(failure);
         }
@@ -53,9 +69,19 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
 
     let written = Arc::new(AtomicU64::new(0));
     let bar = progress_bar();
-    let ticking = tokio::spawn(tick(bar.clone(), sources.clone(), links, Arc::clone(&written)));
+    let ticking = tokio::spawn(tick(
+        bar.clone(),
+        sources.clone(),
+        links,
+        Arc::clone(&written),
+    ));
     let tally = Arc::new(Tally::new(Report::new(listing), bar.clone()));
-    let outbound = Outbound { sources, links, silence: args.timeout, written };
+    let outbound = Outbound {
+        sources,
+        links,
+        silence: args.timeout,
+        written,
+    };
     let outcome = tokio::select! {
         outcome = transfer(&mut stream, outbound, &tally) => Ok(outcome),
         exit = signals.next() => Err(exit),
@@ -85,21 +111,42 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
     }
     if args.json {
         with_stdout(|out| {
-            summary::write("send", Some(peer.to_string()), error.as_deref(), seconds, Some(figures), &mut report, out)
+            summary::write(
+                "send",
+                Some(peer.to_string()),
+                error.as_deref(),
+                seconds,
+                Some(figures),
+                &mut report,
+                out,
+            )
         })?;
     } else if error.is_none() && io::IsTerminal::is_terminal(&io::stderr()) {
-        eprintln!("{} to {peer}", transferred(report.files, report.bytes, seconds));
+        eprintln!(
+            "{} to {peer}",
+            transferred(report.files, report.bytes, seconds)
+        );
     }
     match outcome {
         Err(exit) => {
-            eprintln!("tack: cut off by a signal; {} files are stored and confirmed", report.files);
+            eprintln!(
+                "tack: cut off by a signal; {} files are stored and confirmed",
+                report.files
+            );
             Ok(exit)
         }
         Ok(Err(error)) => Err(Failure::failed(format!("transfer to {peer}"), error)),
         Ok(Ok(())) if report.failed == 0 => Ok(Exit::Done),
         Ok(Ok(())) => {
-            eprintln!("tack: {} could not be transferred, {} files were", report.failed, report.files);
-            Ok(if report.files > 0 { Exit::Partial } else { Exit::Failed })
+            eprintln!(
+                "tack: {} could not be transferred, {} files were",
+                report.failed, report.files
+            );
+            Ok(if report.files > 0 {
+                Exit::Partial
+            } else {
+                Exit::Failed
+            })
         }
     }
 }
@@ -107,22 +154,33 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
 /// Checks everything named before anybody is bothered.
 fn sources(args: &SendArgs) -> Result<Vec<Source>, Failure> {
     if args.name.is_some() && args.paths.len() != 1 {
-        return Err(Failure::usage("--name renames one file or folder; give one PATH with it"));
+        return Err(Failure::usage(
+            "--name renames one file or folder; give one PATH with it",
+        ));
     }
     let mut sources: Vec<Source> = Vec::with_capacity(args.paths.len());
     for path in &args.paths {
         let source = if path == Path::new("-") {
             let name = args.name.clone();
-            Source::StandardInput { name: name.ok_or_else(|| Failure::usage("standard input needs a name: --name NAME"))? }
+            Source::StandardInput {
+                name: name
+                    .ok_or_else(|| Failure::usage("standard input needs a name: --name NAME"))?,
+            }
         } else {
             path_source(path, args.name.clone())?
         };
         let name = source.name();
         if let Err(why) = names::check(name.as_encoded_bytes()) {
-            return Err(Failure::usage(format!("{} cannot be the name of a file at the receiver: {why}", name.display())));
+            return Err(Failure::usage(format!(
+                "{} cannot be the name of a file at the receiver: {why}",
+                name.display()
+            )));
         }
         if sources.iter().any(|other| other.name() == name) {
-            return Err(Failure::usage(format!("two paths would have the same name at the receiver: {}", name.display())));
+            return Err(Failure::usage(format!(
+                "two paths would have the same name at the receiver: {}",
+                name.display()
+            )));
         }
         sources.push(source);
     }
@@ -130,7 +188,8 @@ fn sources(args: &SendArgs) -> Result<Vec<Source>, Failure> {
 }
 
 fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
-    let unreadable = |error: io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
+    let unreadable =
+        |error: io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
     // A link named on the command line is meant: what it points to is sent, under the link's name.
     let target = path.canonicalize().map_err(unreadable)?;
     let file_type = target.metadata().map_err(unreadable)?.file_type();
@@ -143,10 +202,18 @@ fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
     let name = name.or_else(|| path.file_name().or(target.file_name()).map(Into::into));
     match name {
         Some(name) => {
-            let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
-            Ok(Source::Path { path: if is_link { target } else { path.to_owned() }, name })
+            let is_link = path
+                .symlink_metadata()
+                .is_ok_and(|metadata| metadata.is_symlink());
+            Ok(Source::Path {
+                path: if is_link { target } else { path.to_owned() },
+                name,
+            })
         }
-        None => Err(Failure::usage(format!("{} has no name; give it one with --name", path.display()))),
+        None => Err(Failure::usage(format!(
+            "{} has no name; give it one with --name",
+            path.display()
+        ))),
     }
 }
 
@@ -162,7 +229,10 @@ async fn tick(bar: ProgressBar, sources: Vec<Source>, links: Links, written: Arc
     }
     let known = "{bar:32} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}";
     let unknown = "{spinner} {bytes} {bytes_per_sec} {elapsed}";
-    let total = tokio::task::spawn_blocking(move || total_size(&sources, links)).await.ok().flatten();
+    let total = tokio::task::spawn_blocking(move || total_size(&sources, links))
+        .await
+        .ok()
+        .flatten();
     let template = if total.is_some() { known } else { unknown };
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
@@ -172,7 +242,11 @@ async fn tick(bar: ProgressBar, sources: Vec<Source>, links: Links, written: Arc
     }
     loop {
         // Frame heads are counted, too; they must not carry the bar beyond its end.
-        bar.set_position(written.load(Ordering::Relaxed).min(total.unwrap_or(u64::MAX)));
+        bar.set_position(
+            written
+                .load(Ordering::Relaxed)
+                .min(total.unwrap_or(u64::MAX)),
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

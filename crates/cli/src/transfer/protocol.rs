@@ -101,11 +101,18 @@ impl Head {
     pub(crate) fn parse(bytes: [u8; HEAD]) -> Result<Self, Violation> {
         let kind = Kind::from_byte(bytes[0]).ok_or(Violation::UnknownKind(bytes[0]))?;
         let len = u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
-        let max = if kind == Kind::Data { MAX_DATA } else { MAX_CONTROL };
+        let max = if kind == Kind::Data {
+            MAX_DATA
+        } else {
+            MAX_CONTROL
+        };
         if len as usize > max {
             return Err(Violation::TooLong { kind, len, max });
         }
-        Ok(Self { kind, len: len as usize })
+        Ok(Self {
+            kind,
+            len: len as usize,
+        })
     }
 }
 
@@ -204,13 +211,27 @@ pub(crate) enum Reply {
     KeepAlive,
     Welcome,
     /// Entry `index` is under its final name, with these bytes.
-    Confirm { index: u64, size: u64, hash: Hash },
+    Confirm {
+        index: u64,
+        size: u64,
+        hash: Hash,
+    },
     /// Entry `index` is not and will not be.
-    Reject { index: u64, reason: Refusal, message: String },
+    Reject {
+        index: u64,
+        reason: Refusal,
+        message: String,
+    },
     /// Everything was answered and is on disk.
-    Finished { files: u64, bytes: u64 },
+    Finished {
+        files: u64,
+        bytes: u64,
+    },
     /// The whole transfer ends here.
-    Fatal { reason: Refusal, message: String },
+    Fatal {
+        reason: Refusal,
+        message: String,
+    },
 }
 
 /// Cursor over a payload; every read says `None` at the end.
@@ -236,11 +257,18 @@ impl<'a> Fields<'a> {
             return None;
         }
         let size = (size != SIZE_UNKNOWN).then_some(size);
-        Some(Entry { name: self.0, mode, modified: Modified { seconds, nanos }, size })
+        Some(Entry {
+            name: self.0,
+            mode,
+            modified: Modified { seconds, nanos },
+            size,
+        })
     }
 
     fn message(self) -> Option<&'a str> {
-        std::str::from_utf8(self.0).ok().filter(|text| text.len() <= MAX_MESSAGE)
+        std::str::from_utf8(self.0)
+            .ok()
+            .filter(|text| text.len() <= MAX_MESSAGE)
     }
 
     /// The payload must end here.
@@ -262,7 +290,12 @@ impl<'a> Request<'a> {
             Kind::End => fields.take().and_then(|hash| fields.end(Self::End(hash))),
             Kind::Abort => fields.message().map(Self::Abort),
             Kind::Done => fields.end(Self::Done),
-            Kind::Data | Kind::Welcome | Kind::Confirm | Kind::Reject | Kind::Finished | Kind::Fatal => {
+            Kind::Data
+            | Kind::Welcome
+            | Kind::Confirm
+            | Kind::Reject
+            | Kind::Finished
+            | Kind::Fatal => {
                 return Err(Violation::Unexpected(kind));
             }
         };
@@ -306,7 +339,11 @@ impl Reply {
             Kind::Reject => (|| {
                 let index = fields.u64()?;
                 let reason = Refusal::from_byte(fields.take::<1>()?[0])?;
-                Some(Self::Reject { index, reason, message: fields.message()?.to_owned() })
+                Some(Self::Reject {
+                    index,
+                    reason,
+                    message: fields.message()?.to_owned(),
+                })
             })(),
             Kind::Finished => (|| {
                 let (files, bytes) = (fields.u64()?, fields.u64()?);
@@ -314,9 +351,19 @@ impl Reply {
             })(),
             Kind::Fatal => (|| {
                 let reason = Refusal::from_byte(fields.take::<1>()?[0])?;
-                Some(Self::Fatal { reason, message: fields.message()?.to_owned() })
+                Some(Self::Fatal {
+                    reason,
+                    message: fields.message()?.to_owned(),
+                })
             })(),
-            Kind::Hello | Kind::Enter | Kind::Leave | Kind::File | Kind::Data | Kind::End | Kind::Abort | Kind::Done => {
+            Kind::Hello
+            | Kind::Enter
+            | Kind::Leave
+            | Kind::File
+            | Kind::Data
+            | Kind::End
+            | Kind::Abort
+            | Kind::Done => {
                 return Err(Violation::Unexpected(kind));
             }
         };
@@ -329,16 +376,40 @@ impl Reply {
             Self::KeepAlive => push(out, Kind::KeepAlive, &[]),
             Self::Welcome => push(out, Kind::Welcome, &[&MAGIC, &VERSION.to_be_bytes()]),
             Self::Confirm { index, size, hash } => {
-                push(out, Kind::Confirm, &[&index.to_be_bytes(), &size.to_be_bytes(), hash]);
+                push(
+                    out,
+                    Kind::Confirm,
+                    &[&index.to_be_bytes(), &size.to_be_bytes(), hash],
+                );
             }
-            Self::Reject { index, reason, message } => {
-                push(out, Kind::Reject, &[&index.to_be_bytes(), &[*reason as u8], clip(message).as_bytes()]);
+            Self::Reject {
+                index,
+                reason,
+                message,
+            } => {
+                push(
+                    out,
+                    Kind::Reject,
+                    &[
+                        &index.to_be_bytes(),
+                        &[*reason as u8],
+                        clip(message).as_bytes(),
+                    ],
+                );
             }
             Self::Finished { files, bytes } => {
-                push(out, Kind::Finished, &[&files.to_be_bytes(), &bytes.to_be_bytes()]);
+                push(
+                    out,
+                    Kind::Finished,
+                    &[&files.to_be_bytes(), &bytes.to_be_bytes()],
+                );
             }
             Self::Fatal { reason, message } => {
-                push(out, Kind::Fatal, &[&[*reason as u8], clip(message).as_bytes()]);
+                push(
+                    out,
+                    Kind::Fatal,
+                    &[&[*reason as u8], clip(message).as_bytes()],
+                );
             }
         }
     }
@@ -400,8 +471,19 @@ mod tests {
 
     #[test]
     fn every_request_round_trips() {
-        let entry = Entry { name: b"n\xff", mode: 0o755, modified: Modified { seconds: -5, nanos: 999_999_999 }, size: Some(7) };
-        let unknown = Entry { size: None, ..entry.clone() };
+        let entry = Entry {
+            name: b"n\xff",
+            mode: 0o755,
+            modified: Modified {
+                seconds: -5,
+                nanos: 999_999_999,
+            },
+            size: Some(7),
+        };
+        let unknown = Entry {
+            size: None,
+            ..entry.clone()
+        };
         for request in [
             Request::KeepAlive,
             Request::Hello,
@@ -425,10 +507,21 @@ mod tests {
         for reply in [
             Reply::KeepAlive,
             Reply::Welcome,
-            Reply::Confirm { index: 1, size: 2, hash: [9; 32] },
-            Reply::Reject { index: u64::MAX, reason: Refusal::Exists, message: "there".into() },
+            Reply::Confirm {
+                index: 1,
+                size: 2,
+                hash: [9; 32],
+            },
+            Reply::Reject {
+                index: u64::MAX,
+                reason: Refusal::Exists,
+                message: "there".into(),
+            },
             Reply::Finished { files: 3, bytes: 4 },
-            Reply::Fatal { reason: Refusal::Busy, message: String::new() },
+            Reply::Fatal {
+                reason: Refusal::Busy,
+                message: String::new(),
+            },
         ] {
             let mut frame = Vec::new();
             reply.encode(&mut frame);
@@ -439,9 +532,18 @@ mod tests {
 
     #[test]
     fn lengths_beyond_the_bound_are_refused_before_anything_is_read() {
-        assert!(matches!(Head::parse([Kind::File as u8, 0, 0, 0x20, 1]), Err(Violation::TooLong { .. })));
-        assert!(matches!(Head::parse([Kind::Data as u8, 0xff, 0xff, 0xff, 0xff]), Err(Violation::TooLong { .. })));
-        assert_eq!(Head::parse([0x42, 0, 0, 0, 0]), Err(Violation::UnknownKind(0x42)));
+        assert!(matches!(
+            Head::parse([Kind::File as u8, 0, 0, 0x20, 1]),
+            Err(Violation::TooLong { .. })
+        ));
+        assert!(matches!(
+            Head::parse([Kind::Data as u8, 0xff, 0xff, 0xff, 0xff]),
+            Err(Violation::TooLong { .. })
+        ));
+        assert_eq!(
+            Head::parse([0x42, 0, 0, 0, 0]),
+            Err(Violation::UnknownKind(0x42))
+        );
     }
 
     #[test]
@@ -449,16 +551,30 @@ mod tests {
         let mut frame = Vec::new();
         Request::Abort(&"é".repeat(MAX_MESSAGE)).encode(&mut frame);
         let (head, payload) = split(&frame);
-        assert!(matches!(Request::decode(head.kind, payload), Ok(Request::Abort(text)) if text.len() == MAX_MESSAGE));
+        assert!(
+            matches!(Request::decode(head.kind, payload), Ok(Request::Abort(text)) if text.len() == MAX_MESSAGE)
+        );
     }
 
     #[test]
     fn names_beyond_the_bound_are_malformed() {
         let mut frame = Vec::new();
         let name = vec![b'a'; MAX_NAME + 1];
-        push_entry(&mut frame, Kind::File, &Entry { name: &name, mode: 0, modified: Modified::default(), size: None });
+        push_entry(
+            &mut frame,
+            Kind::File,
+            &Entry {
+                name: &name,
+                mode: 0,
+                modified: Modified::default(),
+                size: None,
+            },
+        );
         let (head, payload) = split(&frame);
-        assert_eq!(Request::decode(head.kind, payload), Err(Violation::Malformed(Kind::File)));
+        assert_eq!(
+            Request::decode(head.kind, payload),
+            Err(Violation::Malformed(Kind::File))
+        );
     }
 
     proptest! {

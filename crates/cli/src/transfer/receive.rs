@@ -1,6 +1,6 @@
 //! The receiving thread: frames in, files out, an answer for each.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::finisher::{Finisher, Job};
-use super::protocol::{Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, Refusal, Reply, Request, Violation};
+use super::protocol::{
+    Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, Refusal, Reply, Request, Violation,
+};
 use super::report::Report;
 use super::staged::Staged;
 use super::store::{Cursor, Refused, Store};
@@ -87,11 +89,22 @@ impl Session {
     }
 
     /// A file is on the disk under its name, or is not.
-    pub(crate) fn settle(&self, index: u64, path: &std::path::Path, size: u64, hash: &Hash, result: Result<(), Refused>) {
+    pub(crate) fn settle(
+        &self,
+        index: u64,
+        path: &std::path::Path,
+        size: u64,
+        hash: &Hash,
+        result: Result<(), Refused>,
+    ) {
         match result {
             Ok(()) => {
                 self.report().file(path, size, hash);
-                self.reply(Reply::Confirm { index, size, hash: *hash });
+                self.reply(Reply::Confirm {
+                    index,
+                    size,
+                    hash: *hash,
+                });
             }
             Err(refused) => self.reject(index, path, refused),
         }
@@ -101,7 +114,11 @@ impl Session {
 
     fn reject(&self, index: u64, path: &std::path::Path, refused: Refused) {
         self.report().failure(path, &refused.message);
-        self.reply(Reply::Reject { index, reason: refused.reason, message: refused.message });
+        self.reply(Reply::Reject {
+            index,
+            reason: refused.reason,
+            message: refused.message,
+        });
     }
 
     fn wait_until(&self, ready: impl Fn(&Counts) -> bool) {
@@ -149,13 +166,27 @@ pub(crate) fn receive(
     store: &Store,
     finisher: &Finisher,
 ) -> Result<(), ReceiveError> {
-    let result = Receiver { input, session, finisher, cursor: Cursor::new(store), next: 0, refused_depth: 0 }.run(store);
+    let result = Receiver {
+        input,
+        session,
+        finisher,
+        cursor: Cursor::new(store),
+        next: 0,
+        refused_depth: 0,
+    }
+    .run(store);
     match &result {
         Err(ReceiveError::Violation(violation)) => {
-            session.reply(Reply::Fatal { reason: Refusal::Protocol, message: violation.to_string() });
+            session.reply(Reply::Fatal {
+                reason: Refusal::Protocol,
+                message: violation.to_string(),
+            });
         }
         Err(ReceiveError::Storage(error)) => {
-            session.reply(Reply::Fatal { reason: Refusal::Storage, message: error.to_string() });
+            session.reply(Reply::Fatal {
+                reason: Refusal::Storage,
+                message: error.to_string(),
+            });
         }
         Ok(()) | Err(ReceiveError::Stream(_)) => {}
     }
@@ -206,7 +237,9 @@ impl<R: BufRead> Receiver<'_, R> {
                 }
                 (Current::Refused, Request::End(_) | Request::Abort(_)) => Current::Nothing,
                 (Current::File(open), Request::Abort(message)) => {
-                    self.session.report().failure(&open.path, &format!("the sender gave up: {message}"));
+                    self.session
+                        .report()
+                        .failure(&open.path, &format!("the sender gave up: {message}"));
                     Current::Nothing
                 }
                 (Current::Nothing, Request::Done) => return self.done(),
@@ -239,7 +272,9 @@ impl<R: BufRead> Receiver<'_, R> {
 
     /// The next entry's index, once there is room for its answer.
     fn index(&mut self) -> u64 {
-        self.session.wait_until(|counts| counts.closed || counts.unanswered + counts.finishing < MAX_UNANSWERED);
+        self.session.wait_until(|counts| {
+            counts.closed || counts.unanswered + counts.finishing < MAX_UNANSWERED
+        });
         let index = self.next;
         self.next += 1;
         index
@@ -247,12 +282,17 @@ impl<R: BufRead> Receiver<'_, R> {
 
     fn enter(&mut self, entry: &Entry<'_>) -> Result<(), ReceiveError> {
         let index = self.index();
-        let result = if self.refused_depth > 0 { Err(parent_refused()) } else { self.cursor.enter(index, entry)? };
+        let result = if self.refused_depth > 0 {
+            Err(parent_refused())
+        } else {
+            self.cursor.enter(index, entry)?
+        };
         match result {
             Ok(()) => self.session.report().directories += 1,
             Err(refused) => {
                 self.refused_depth += 1;
-                self.session.reject(index, &self.cursor.path_of(entry.name), refused);
+                self.session
+                    .reject(index, &self.cursor.path_of(entry.name), refused);
             }
         }
         Ok(())
@@ -268,7 +308,11 @@ impl<R: BufRead> Receiver<'_, R> {
 
     fn file(&mut self, entry: &Entry<'_>) -> Current {
         let index = self.index();
-        let created = if self.refused_depth > 0 { Err(parent_refused()) } else { self.cursor.create(entry) };
+        let created = if self.refused_depth > 0 {
+            Err(parent_refused())
+        } else {
+            self.cursor.create(entry)
+        };
         let path = self.cursor.path_of(entry.name);
         match created {
             Ok(staged) => Current::File(Box::new(Open {
@@ -305,8 +349,14 @@ impl<R: BufRead> Receiver<'_, R> {
                 let chunk = &chunk[..amount];
                 open.hasher.update(chunk);
                 open.received += amount as u64;
-                if open.announced.is_some_and(|announced| open.received > announced) {
-                    failed = Some(Refused::new(Refusal::Corrupt, "more bytes arrived than were announced"));
+                if open
+                    .announced
+                    .is_some_and(|announced| open.received > announced)
+                {
+                    failed = Some(Refused::new(
+                        Refusal::Corrupt,
+                        "more bytes arrived than were announced",
+                    ));
                 } else if let Err(error) = open.staged.write(chunk) {
                     failed = Some(Refused::storage(&error));
                 }
@@ -323,8 +373,15 @@ impl<R: BufRead> Receiver<'_, R> {
 
     fn end(&mut self, open: Open, expected: Hash, store: &Store) {
         let hash = *open.hasher.finalize().as_bytes();
-        if open.announced.is_some_and(|announced| announced != open.received) || hash != expected {
-            let refused = Refused::new(Refusal::Corrupt, "the bytes that arrived are not the bytes that were sent (BLAKE3)");
+        if open
+            .announced
+            .is_some_and(|announced| announced != open.received)
+            || hash != expected
+        {
+            let refused = Refused::new(
+                Refusal::Corrupt,
+                "the bytes that arrived are not the bytes that were sent (BLAKE3)",
+            );
             return self.session.reject(open.index, &open.path, refused);
         }
         self.session.begin();
@@ -342,7 +399,7 @@ impl<R: BufRead> Receiver<'_, R> {
         });
     }
 
-    fn done(mut self) -> Result<(), ReceiveError> {
+    fn done(self) -> Result<(), ReceiveError> {
         if self.refused_depth > 0 || !self.cursor.is_at_root() {
             return Err(Violation::Unexpected(Kind::Done).into());
         }
@@ -350,7 +407,8 @@ impl<R: BufRead> Receiver<'_, R> {
         let session = self.session;
         self.cursor
             .finish(|index, path, error| {
-                let refused = Refused::new(Refusal::Storage, format!("{}: {error}", path.display()));
+                let refused =
+                    Refused::new(Refusal::Storage, format!("{}: {error}", path.display()));
                 session.reject(index, path, refused);
             })
             .map_err(ReceiveError::Storage)?;

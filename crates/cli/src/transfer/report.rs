@@ -1,6 +1,6 @@
 //! What a transfer did, kept in bounded memory however many files it has.
 
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -20,7 +20,10 @@ struct List {
 
 impl List {
     fn new() -> Self {
-        Self { spool: SpooledTempFile::new(SPOOL), empty: true }
+        Self {
+            spool: SpooledTempFile::new(SPOOL),
+            empty: true,
+        }
     }
 
     fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
@@ -34,7 +37,7 @@ impl List {
     fn copy_to(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.spool.rewind()?;
         out.write_all(b"[")?;
-        io::copy(&mut self.spool.by_ref(), out)?;
+        io::copy(&mut self.spool, out)?;
         out.write_all(b"]")
     }
 }
@@ -99,7 +102,11 @@ impl Report {
         self.bytes += bytes;
         if self.listing == Listing::Files {
             let blake3 = blake3::Hash::from_bytes(*hash).to_hex();
-            let entry = FileEntry { path: path.to_string_lossy(), bytes, blake3: &blake3 };
+            let entry = FileEntry {
+                path: path.to_string_lossy(),
+                bytes,
+                blake3: &blake3,
+            };
             let kept = self.entries.push(&entry);
             self.keep(kept);
         }
@@ -109,7 +116,10 @@ impl Report {
     pub(crate) fn failure(&mut self, path: &Path, error: &str) {
         self.failed += 1;
         if self.listing == Listing::Files {
-            let kept = self.failures.push(&FailureEntry { path: path.to_string_lossy(), error });
+            let kept = self.failures.push(&FailureEntry {
+                path: path.to_string_lossy(),
+                error,
+            });
             self.keep(kept);
         }
     }
@@ -121,9 +131,16 @@ impl Report {
     }
 
     /// Writes one JSON object: the fields of `summary` (an object) and the two lists.
-    pub(crate) fn write_json(&mut self, summary: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write_json(
+        &mut self,
+        summary: &impl Serialize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         if let Some(error) = self.lost.take() {
-            return Err(io::Error::new(error.kind(), format!("the list of files could not be kept: {error}")));
+            return Err(io::Error::new(
+                error.kind(),
+                format!("the list of files could not be kept: {error}"),
+            ));
         }
         let mut object = serde_json::to_string(summary)?;
         debug_assert!(object.len() > 2 && object.ends_with('}'));
@@ -148,7 +165,9 @@ mod tests {
         report.file(Path::new("b"), 4, &[1; 32]);
         report.failure(Path::new("c"), "gone");
         let mut out = Vec::new();
-        report.write_json(&serde_json::json!({"files": report.files}), &mut out).unwrap();
+        report
+            .write_json(&serde_json::json!({"files": report.files}), &mut out)
+            .unwrap();
         let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(value["files"], 2);
         assert_eq!(value["entries"][0]["path"], "a \"quoted\" name");

@@ -41,7 +41,11 @@ pub(crate) struct Outbound {
 }
 
 /// Sends everything and waits until all of it is answered.
-pub(crate) async fn send<S>(stream: &mut S, outbound: Outbound, tally: &Arc<Tally>) -> Result<(), SendError>
+pub(crate) async fn send<S>(
+    stream: &mut S,
+    outbound: Outbound,
+    tally: &Arc<Tally>,
+) -> Result<(), SendError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -56,7 +60,11 @@ where
 {
     let silence = outbound.silence;
     let (read_half, mut write_half) = tokio::io::split(stream);
-    let mut answers = Answers { stream: BufReader::with_capacity(64 << 10, read_half), payload: vec![0; MAX_CONTROL], silence };
+    let mut answers = Answers {
+        stream: BufReader::with_capacity(64 << 10, read_half),
+        payload: vec![0; MAX_CONTROL],
+        silence,
+    };
 
     let mut hello = Vec::new();
     Request::Hello.encode(&mut hello);
@@ -66,7 +74,12 @@ where
         match answers.next().await? {
             Reply::Welcome => break,
             Reply::KeepAlive => {}
-            Reply::Fatal { reason, message } => return Err(SendError::Fatal { reason, message: printable(&message) }),
+            Reply::Fatal { reason, message } => {
+                return Err(SendError::Fatal {
+                    reason,
+                    message: printable(&message),
+                });
+            }
             _ => return Err(BadAnswer::unexpected().into()),
         }
     }
@@ -77,17 +90,25 @@ where
         let tally = Arc::clone(tally);
         let mut out = Outgoing::new(ring.full_in, ring.spent_out);
         // Detached on failure: it may be waiting for standard input, which nothing can interrupt.
-        tokio::task::spawn_blocking(move || match send_all(&outbound.sources, outbound.links, &mut out, &tally) {
-            Ok(()) => true,
-            Err(Hung) => false,
+        tokio::task::spawn_blocking(move || {
+            match send_all(&outbound.sources, outbound.links, &mut out, &tally) {
+                Ok(()) => true,
+                Err(Hung) => false,
+            }
         })
     };
     let mut heartbeat = Vec::new();
     Request::KeepAlive.encode(&mut heartbeat);
     let writing = async {
-        drain(&mut write_half, ring.full_out, ring.spent_in, &heartbeat, |bytes| {
-            written.fetch_add(bytes as u64, Ordering::Relaxed);
-        })
+        drain(
+            &mut write_half,
+            ring.full_out,
+            ring.spent_in,
+            &heartbeat,
+            |bytes| {
+                written.fetch_add(bytes as u64, Ordering::Relaxed);
+            },
+        )
         .await?;
         write_half.shutdown().await?;
         // The answers decide when the transfer is over.
@@ -108,14 +129,26 @@ where
     outcome
 }
 
-async fn read_answers<R: AsyncRead + Unpin>(answers: &mut Answers<R>, tally: &Tally) -> Result<(), SendError> {
+async fn read_answers<R: AsyncRead + Unpin>(
+    answers: &mut Answers<R>,
+    tally: &Tally,
+) -> Result<(), SendError> {
     loop {
         match answers.next().await? {
             Reply::KeepAlive => {}
             Reply::Confirm { index, size, hash } => tally.confirm(index, size, &hash)?,
-            Reply::Reject { index, reason, message } => tally.reject(index, reason, &message)?,
+            Reply::Reject {
+                index,
+                reason,
+                message,
+            } => tally.reject(index, reason, &message)?,
             Reply::Finished { files, bytes } => return Ok(tally.finish(files, bytes)?),
-            Reply::Fatal { reason, message } => return Err(SendError::Fatal { reason, message: printable(&message) }),
+            Reply::Fatal { reason, message } => {
+                return Err(SendError::Fatal {
+                    reason,
+                    message: printable(&message),
+                });
+            }
             Reply::Welcome => return Err(BadAnswer::unexpected().into()),
         }
     }
@@ -146,9 +179,10 @@ impl<R: AsyncRead + Unpin> Answers<R> {
     async fn fill(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         match tokio::time::timeout(self.silence, self.stream.read_exact(bytes)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection before confirming everything"))
-            }
+            Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "it closed the connection before confirming everything",
+            )),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(silent(self.silence)),
         }

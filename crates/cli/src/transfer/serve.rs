@@ -40,7 +40,11 @@ pub(crate) struct Served {
 }
 
 /// Serves one connection until its transfer ends or `stop` turns true.
-pub(crate) async fn serve<S>(stream: &mut S, service: &Arc<Service>, mut stop: watch::Receiver<bool>) -> Served
+pub(crate) async fn serve<S>(
+    stream: &mut S,
+    service: &Arc<Service>,
+    mut stop: watch::Receiver<bool>,
+) -> Served
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -53,10 +57,17 @@ where
     let thread = {
         let (session, service) = (Arc::clone(&session), Arc::clone(service));
         let mut input = Incoming::new(ring.full_out, ring.spent_in);
-        tokio::task::spawn_blocking(move || receive(&mut input, &session, &service.store, &service.finisher))
+        tokio::task::spawn_blocking(move || {
+            receive(&mut input, &session, &service.store, &service.finisher)
+        })
     };
     let mut thread = std::pin::pin!(thread);
-    let mut feeding = Some(Box::pin(feed(read_half, ring.full_in, ring.spent_out, service.silence)));
+    let mut feeding = Some(Box::pin(feed(
+        read_half,
+        ring.full_in,
+        ring.spent_out,
+        service.silence,
+    )));
     let mut greeting = std::pin::pin!(tokio::time::sleep(GREETING));
     let mut encoded = Vec::new();
     let mut batch = Vec::new();
@@ -64,32 +75,27 @@ where
     let mut stopped = false;
 
     let result = loop {
+        let mut answers = 0;
         tokio::select! {
             biased;
             // Once the thread is done its answers are all queued; they are written below.
             ended = &mut thread => break ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
             () = async { feeding.as_mut().expect("checked").await }, if feeding.is_some() => feeding = None,
-            count = replies.recv_many(&mut batch, 256), if !stream_lost => {
-                let written = tokio::time::timeout(service.silence, write(&mut write_half, &mut batch, &mut encoded)).await;
-                session.answered(count);
-                if !matches!(written, Ok(Ok(()))) {
-                    // Nobody listens any more: the thread ends when its input does.
-                    stream_lost = true;
-                    session.close();
-                    feeding = None;
-                }
-            }
+            count = replies.recv_many(&mut batch, 256), if !stream_lost => answers = count,
             () = tokio::time::sleep(HEARTBEAT), if !stream_lost => batch.push(Reply::KeepAlive),
             () = &mut greeting, if !session.is_greeted() && feeding.is_some() => feeding = None,
-            _ = stop.wait_for(|stop| *stop), if !stopped => {
+            () = async { _ = stop.wait_for(|stop| *stop).await }, if !stopped => {
                 stopped = true;
                 session.reply(Reply::Fatal { reason: Refusal::Stopping, message: "the receiver is being stopped".into() });
                 feeding = None;
             }
         }
-        if batch.first() == Some(&Reply::KeepAlive) && !stream_lost {
-            let written = tokio::time::timeout(service.silence, write(&mut write_half, &mut batch, &mut encoded)).await;
+        if !batch.is_empty() {
+            let writing = write(&mut write_half, &mut batch, &mut encoded);
+            let written = tokio::time::timeout(service.silence, writing).await;
+            session.answered(answers);
             if !matches!(written, Ok(Ok(()))) {
+                // Nobody listens any more: the thread ends when its input does.
                 stream_lost = true;
                 session.close();
                 feeding = None;
@@ -108,10 +114,19 @@ where
         let _ = tokio::time::timeout(FAREWELL, farewell).await;
     }
     let report = std::mem::replace(&mut *session.report(), Report::new(Listing::CountsOnly));
-    Served { report, seconds: began.elapsed().as_secs_f64(), result, greeted: session.is_greeted() }
+    Served {
+        report,
+        seconds: began.elapsed().as_secs_f64(),
+        result,
+        greeted: session.is_greeted(),
+    }
 }
 
-async fn write<W: AsyncWrite + Unpin>(stream: &mut W, batch: &mut Vec<Reply>, encoded: &mut Vec<u8>) -> io::Result<()> {
+async fn write<W: AsyncWrite + Unpin>(
+    stream: &mut W,
+    batch: &mut Vec<Reply>,
+    encoded: &mut Vec<u8>,
+) -> io::Result<()> {
     encoded.clear();
     for reply in batch.drain(..) {
         reply.encode(encoded);

@@ -42,16 +42,31 @@ impl Source {
 pub(crate) fn total_size(sources: &[Source], links: Links) -> Option<u64> {
     let mut total = 0;
     for source in sources {
-        let Source::Path { path, .. } = source else { return None };
-        for entry in WalkDir::new(path).follow_links(links == Links::Follow).into_iter().flatten() {
-            total += entry.metadata().ok().filter(Metadata::is_file).map_or(0, |metadata| metadata.len());
+        let Source::Path { path, .. } = source else {
+            return None;
+        };
+        for entry in WalkDir::new(path)
+            .follow_links(links == Links::Follow)
+            .into_iter()
+            .flatten()
+        {
+            total += entry
+                .metadata()
+                .ok()
+                .filter(Metadata::is_file)
+                .map_or(0, |metadata| metadata.len());
         }
     }
     Some(total)
 }
 
 /// Sends everything; what cannot be read is reported and left out.
-pub(crate) fn send_all(sources: &[Source], links: Links, out: &mut Outgoing, tally: &Tally) -> Result<(), Hung> {
+pub(crate) fn send_all(
+    sources: &[Source],
+    links: Links,
+    out: &mut Outgoing,
+    tally: &Tally,
+) -> Result<(), Hung> {
     let mut walker = Walker { links, out, tally };
     for source in sources {
         match source {
@@ -72,7 +87,9 @@ struct Walker<'a> {
 impl Walker<'_> {
     fn path(&mut self, root: &Path, name: &OsStr) -> Result<(), Hung> {
         // Lists of a directory are read as they are needed: memory does not grow with the number of files.
-        let mut walk = WalkDir::new(root).follow_links(self.links == Links::Follow).into_iter();
+        let mut walk = WalkDir::new(root)
+            .follow_links(self.links == Links::Follow)
+            .into_iter();
         let mut depth = 0;
         while let Some(entry) = walk.next() {
             let entry = match entry {
@@ -94,7 +111,11 @@ impl Walker<'_> {
             }
             let path = entry.path();
             // The names above an entry are those of the walk; only the first is chosen by the command line.
-            let name = if entry.depth() == 0 { name } else { entry.file_name() };
+            let name = if entry.depth() == 0 {
+                name
+            } else {
+                entry.file_name()
+            };
             if self.tally.is_refused() {
                 if entry.depth() > 0 {
                     walk.skip_current_dir();
@@ -110,7 +131,8 @@ impl Walker<'_> {
             }
             let file_type = entry.file_type();
             if file_type.is_symlink() {
-                self.tally.skip(path, "symbolic link (--follow sends what it points to)");
+                self.tally
+                    .skip(path, "symbolic link (--follow sends what it points to)");
             } else if file_type.is_dir() {
                 if depth + 1 > MAX_DEPTH {
                     self.tally.fail(path, "directories are nested too deeply");
@@ -141,7 +163,8 @@ impl Walker<'_> {
 
     fn enter(&mut self, path: &Path, name: &OsStr, metadata: &Metadata) -> Result<(), Hung> {
         self.tally.enter(path);
-        self.out.frame(|bytes| Request::Enter(describe(name, metadata, None)).encode(bytes))
+        self.out
+            .frame(|bytes| Request::Enter(describe(name, metadata, None)).encode(bytes))
     }
 
     fn leave(&mut self) -> Result<(), Hung> {
@@ -159,7 +182,8 @@ impl Walker<'_> {
         };
         let size = metadata.len();
         self.tally.begin_file(path)?;
-        self.out.frame(|bytes| Request::File(describe(name, &metadata, Some(size))).encode(bytes))?;
+        self.out
+            .frame(|bytes| Request::File(describe(name, &metadata, Some(size))).encode(bytes))?;
         let mut hasher = blake3::Hasher::new();
         let mut left = size;
         while left > 0 {
@@ -168,7 +192,10 @@ impl Walker<'_> {
             }
             match self.out.data(left, |buffer| file.read(buffer))? {
                 Ok([]) => {
-                    let message = format!("it became shorter while it was sent: {} of {size} bytes", size - left);
+                    let message = format!(
+                        "it became shorter while it was sent: {} of {size} bytes",
+                        size - left
+                    );
                     return self.abort(Some(&message));
                 }
                 Ok(chunk) => {
@@ -180,8 +207,14 @@ impl Walker<'_> {
         }
         // A file written to meanwhile may be a mixture of old and new that never existed.
         let changed = match file.metadata() {
-            Ok(after) if after.len() != size => Some(format!("its size changed from {size} to {} bytes while it was sent", after.len())),
-            Ok(after) if (after.mtime(), after.mtime_nsec()) != (metadata.mtime(), metadata.mtime_nsec()) => {
+            Ok(after) if after.len() != size => Some(format!(
+                "its size changed from {size} to {} bytes while it was sent",
+                after.len()
+            )),
+            Ok(after)
+                if (after.mtime(), after.mtime_nsec())
+                    != (metadata.mtime(), metadata.mtime_nsec()) =>
+            {
                 Some("it was written to while it was sent".to_owned())
             }
             Ok(_) => None,
@@ -195,7 +228,12 @@ impl Walker<'_> {
 
     fn standard_input(&mut self, name: &OsStr) -> Result<(), Hung> {
         self.tally.begin_file(Path::new("-"))?;
-        let entry = Entry { name: name.as_bytes(), mode: 0o644, modified: now(), size: None };
+        let entry = Entry {
+            name: name.as_bytes(),
+            mode: 0o644,
+            modified: now(),
+            size: None,
+        };
         self.out.frame(|bytes| Request::File(entry).encode(bytes))?;
         let mut hasher = blake3::Hasher::new();
         let mut size = 0;
@@ -226,7 +264,8 @@ impl Walker<'_> {
 
     fn abort(&mut self, error: Option<&str>) -> Result<(), Hung> {
         self.tally.abort_file(error);
-        self.out.frame(|bytes| Request::Abort(error.unwrap_or("refused")).encode(bytes))
+        self.out
+            .frame(|bytes| Request::Abort(error.unwrap_or("refused")).encode(bytes))
     }
 }
 
@@ -236,7 +275,10 @@ fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
     if links == Links::Skip {
         flags |= OFlags::NOFOLLOW;
     }
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -249,12 +291,20 @@ fn describe<'a>(name: &'a OsStr, metadata: &Metadata, size: Option<u64>) -> Entr
     Entry {
         name: name.as_bytes(),
         mode: metadata.mode() & 0o777,
-        modified: Modified { seconds: metadata.mtime(), nanos },
+        modified: Modified {
+            seconds: metadata.mtime(),
+            nanos,
+        },
         size,
     }
 }
 
 fn now() -> Modified {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Modified { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanos: since.subsec_nanos() }
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    Modified {
+        seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        nanos: since.subsec_nanos(),
+    }
 }

@@ -34,7 +34,13 @@ impl Staged {
         if Path::new("/proc/self/fd").exists() {
             let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
             match rustix::fs::openat(dir.as_fd(), ".", flags, Mode::RUSR | Mode::WUSR) {
-                Ok(fd) => return Ok(Self { file: fd.into(), dir: Arc::clone(dir), temporary: None }),
+                Ok(fd) => {
+                    return Ok(Self {
+                        file: fd.into(),
+                        dir: Arc::clone(dir),
+                        temporary: None,
+                    });
+                }
                 // What file systems without it answer.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
@@ -44,11 +50,18 @@ impl Staged {
     }
 
     fn create_named(dir: &Arc<Dir>) -> io::Result<Self> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
             let name = temporary_name();
             match rustix::fs::openat(dir.as_fd(), &name, flags, Mode::RUSR | Mode::WUSR) {
-                Ok(fd) => return Ok(Self { file: fd.into(), dir: Arc::clone(dir), temporary: Some(name) }),
+                Ok(fd) => {
+                    return Ok(Self {
+                        file: fd.into(),
+                        dir: Arc::clone(dir),
+                        temporary: Some(name),
+                    });
+                }
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -63,7 +76,13 @@ impl Staged {
     /// Sets permissions and time, forces everything to the disk, and gives the file its name.
     ///
     /// With [`Existing::Refuse`] the last step fails with `AlreadyExists` when the name is taken, however late.
-    pub(crate) fn commit(mut self, name: &[u8], mode: u32, modified: Modified, existing: Existing) -> io::Result<()> {
+    pub(crate) fn commit(
+        mut self,
+        name: &[u8],
+        mode: u32,
+        modified: Modified,
+        existing: Existing,
+    ) -> io::Result<()> {
         // Only permission bits: no set-user-ID program comes into being by a transfer.
         rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode & 0o777))?;
         set_modified(&self.file, modified);
@@ -78,14 +97,26 @@ impl Staged {
         let Some(temporary) = &self.temporary else {
             return self.name_as(name);
         };
-        match rustix::fs::renameat_with(self.dir.as_fd(), temporary, self.dir.as_fd(), name, RenameFlags::NOREPLACE) {
+        match rustix::fs::renameat_with(
+            self.dir.as_fd(),
+            temporary,
+            self.dir.as_fd(),
+            name,
+            RenameFlags::NOREPLACE,
+        ) {
             Ok(()) => {
                 self.temporary = None;
                 Ok(())
             }
             // A file system without it: a hard link refuses taken names, too.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                rustix::fs::linkat(self.dir.as_fd(), temporary, self.dir.as_fd(), name, AtFlags::empty())?;
+                rustix::fs::linkat(
+                    self.dir.as_fd(),
+                    temporary,
+                    self.dir.as_fd(),
+                    name,
+                    AtFlags::empty(),
+                )?;
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -113,10 +144,15 @@ impl Staged {
     fn name_as(&self, name: &[u8]) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        Ok(rustix::fs::linkat(CWD, path, self.dir.as_fd(), name, AtFlags::SYMLINK_FOLLOW)?)
+        Ok(rustix::fs::linkat(
+            CWD,
+            path,
+            self.dir.as_fd(),
+            name,
+            AtFlags::SYMLINK_FOLLOW,
+        )?)
     }
 }
-
 
 impl Drop for Staged {
     fn drop(&mut self) {
@@ -129,14 +165,29 @@ impl Drop for Staged {
 
 /// Sets the modification time; a time that the file system cannot hold is left as it is.
 pub(crate) fn set_modified(file: impl AsFd, modified: Modified) {
-    let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanos.into() };
-    let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
-    let _ = rustix::fs::futimens(file, &Timestamps { last_access: now, last_modification: time });
+    let time = Timespec {
+        tv_sec: modified.seconds,
+        tv_nsec: modified.nanos.into(),
+    };
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_OMIT,
+    };
+    let _ = rustix::fs::futimens(
+        file,
+        &Timestamps {
+            last_access: now,
+            last_modification: time,
+        },
+    );
 }
 
 /// Hidden, recognisable, and not to be guessed.
 fn temporary_name() -> String {
-    format!(".tack-{:016x}.part", RandomState::new().hash_one(std::process::id()))
+    format!(
+        ".tack-{:016x}.part",
+        RandomState::new().hash_one(std::process::id())
+    )
 }
 
 #[cfg(test)]
@@ -152,7 +203,10 @@ mod tests {
     }
 
     fn both(dir: &Arc<Dir>) -> [Staged; 2] {
-        [Staged::create(dir).unwrap(), Staged::create_named(dir).unwrap()]
+        [
+            Staged::create(dir).unwrap(),
+            Staged::create_named(dir).unwrap(),
+        ]
     }
 
     #[test]
@@ -170,16 +224,33 @@ mod tests {
         for (number, mut staged) in both(&dir).into_iter().enumerate() {
             let name = format!("file{number}");
             staged.write(b"whole").unwrap();
-            let modified = Modified { seconds: 1_000_000_007, nanos: 5_000 };
-            staged.commit(name.as_bytes(), 0o6751, modified, Existing::Refuse).unwrap();
+            let modified = Modified {
+                seconds: 1_000_000_007,
+                nanos: 5_000,
+            };
+            staged
+                .commit(name.as_bytes(), 0o6751, modified, Existing::Refuse)
+                .unwrap();
             let path = scratch.path().join(name);
             assert_eq!(std::fs::read(&path).unwrap(), b"whole");
             let metadata = std::fs::metadata(&path).unwrap();
-            assert_eq!(metadata.permissions().mode() & 0o7777, 0o751, "no set-user-ID");
-            let age = metadata.modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
+            assert_eq!(
+                metadata.permissions().mode() & 0o7777,
+                0o751,
+                "no set-user-ID"
+            );
+            let age = metadata
+                .modified()
+                .unwrap()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap();
             assert_eq!(age, std::time::Duration::new(1_000_000_007, 5_000));
         }
-        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 2, "no temporary names left");
+        assert_eq!(
+            std::fs::read_dir(scratch.path()).unwrap().count(),
+            2,
+            "no temporary names left"
+        );
     }
 
     #[test]
@@ -189,15 +260,34 @@ mod tests {
             let path = scratch.path().join(number.to_string());
             std::fs::write(&path, "old").unwrap();
             let name = number.to_string();
-            let refused = staged.commit(name.as_bytes(), 0o644, Modified::default(), Existing::Refuse);
+            let refused = staged.commit(
+                name.as_bytes(),
+                0o644,
+                Modified::default(),
+                Existing::Refuse,
+            );
             assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
             assert_eq!(std::fs::read(&path).unwrap(), b"old");
         }
         for (number, mut staged) in both(&dir).into_iter().enumerate() {
             staged.write(b"new").unwrap();
-            staged.commit(number.to_string().as_bytes(), 0o644, Modified::default(), Existing::Overwrite).unwrap();
-            assert_eq!(std::fs::read(scratch.path().join(number.to_string())).unwrap(), b"new");
+            staged
+                .commit(
+                    number.to_string().as_bytes(),
+                    0o644,
+                    Modified::default(),
+                    Existing::Overwrite,
+                )
+                .unwrap();
+            assert_eq!(
+                std::fs::read(scratch.path().join(number.to_string())).unwrap(),
+                b"new"
+            );
         }
-        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 2, "no temporary names left");
+        assert_eq!(
+            std::fs::read_dir(scratch.path()).unwrap().count(),
+            2,
+            "no temporary names left"
+        );
     }
 }

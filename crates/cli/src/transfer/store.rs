@@ -44,7 +44,10 @@ pub(crate) struct Refused {
 
 impl Refused {
     pub(crate) fn new(reason: Refusal, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        Self {
+            reason,
+            message: message.into(),
+        }
     }
 
     /// The receiver's file system says no.
@@ -54,12 +57,18 @@ impl Refused {
                 Self::new(Refusal::NoSpace, "the receiver's disk is full")
             }
             io::ErrorKind::AlreadyExists => Self::exists(),
-            _ => Self::new(Refusal::Storage, format!("the receiver cannot store it: {error}")),
+            _ => Self::new(
+                Refusal::Storage,
+                format!("the receiver cannot store it: {error}"),
+            ),
         }
     }
 
     fn exists() -> Self {
-        Self::new(Refusal::Exists, "it exists already; a receiver started with --overwrite replaces files")
+        Self::new(
+            Refusal::Exists,
+            "it exists already; a receiver started with --overwrite replaces files",
+        )
     }
 }
 
@@ -68,7 +77,10 @@ impl Store {
     pub(crate) fn open(path: &Path, existing: Existing) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         let root = Dir::open_ambient_dir(path, ambient_authority())?;
-        Ok(Self { root: Arc::new(root), existing })
+        Ok(Self {
+            root: Arc::new(root),
+            existing,
+        })
     }
 
     pub(crate) fn existing(&self) -> Existing {
@@ -118,7 +130,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes into a directory, creating it where it is missing.
-    pub(crate) fn enter(&mut self, index: u64, entry: &Entry<'_>) -> Result<Result<(), Refused>, Violation> {
+    pub(crate) fn enter(
+        &mut self,
+        index: u64,
+        entry: &Entry<'_>,
+    ) -> Result<Result<(), Refused>, Violation> {
         if self.levels.len() >= MAX_DEPTH {
             return Err(Violation::TooDeep);
         }
@@ -135,23 +151,39 @@ impl<'a> Cursor<'a> {
             Err(error) => return Err(Refused::storage(&error.into())),
         };
         let path = self.path_of(entry.name);
-        let dir = self.store.root.open_dir(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotADirectory => Refused::new(Refusal::Exists, "something that is no directory has its name"),
-            // What the sandbox says about links that lead out of it.
-            io::ErrorKind::PermissionDenied => {
-                Refused::new(Refusal::Name, format!("it leads out of the receiving directory, or may not be entered: {error}"))
-            }
-            _ => Refused::storage(&error),
-        })?;
+        let dir = self
+            .store
+            .root
+            .open_dir(&path)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotADirectory => Refused::new(
+                    Refusal::Exists,
+                    "something that is no directory has its name",
+                ),
+                // What the sandbox says about links that lead out of it.
+                io::ErrorKind::PermissionDenied => Refused::new(
+                    Refusal::Name,
+                    format!(
+                        "it leads out of the receiving directory, or may not be entered: {error}"
+                    ),
+                ),
+                _ => Refused::storage(&error),
+            })?;
         self.dir = Arc::new(dir);
         self.path = path;
-        self.levels.push(Level { index, metadata: created.then_some((entry.mode & 0o777, entry.modified)) });
+        self.levels.push(Level {
+            index,
+            metadata: created.then_some((entry.mode & 0o777, entry.modified)),
+        });
         Ok(())
     }
 
     /// Goes back up.
     pub(crate) fn leave(&mut self) -> Result<io::Result<()>, Violation> {
-        let level = self.levels.pop().ok_or(Violation::Unexpected(super::protocol::Kind::Leave))?;
+        let level = self
+            .levels
+            .pop()
+            .ok_or(Violation::Unexpected(super::protocol::Kind::Leave))?;
         Ok(self.leave_level(&level))
     }
 
@@ -185,7 +217,8 @@ impl<'a> Cursor<'a> {
         if let (Some(size), Ok(disk)) = (entry.size, rustix::fs::fstatvfs(self.dir.as_fd())) {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             if size > free {
-                let message = format!("the receiver's disk has room for {free} bytes, the file has {size}");
+                let message =
+                    format!("the receiver's disk has room for {free} bytes, the file has {size}");
                 return Err(Refused::new(Refusal::NoSpace, message));
             }
         }
@@ -195,7 +228,10 @@ impl<'a> Cursor<'a> {
     fn check_name(&self, name: &[u8]) -> Result<(), Refused> {
         names::check(name).map_err(|why| Refused::new(Refusal::Name, why.to_string()))?;
         if self.path.as_os_str().len() + 1 + name.len() > MAX_NAME {
-            return Err(Refused::new(Refusal::Name, format!("its path is longer than {MAX_NAME} bytes")));
+            return Err(Refused::new(
+                Refusal::Name,
+                format!("its path is longer than {MAX_NAME} bytes"),
+            ));
         }
         Ok(())
     }
@@ -207,7 +243,10 @@ impl<'a> Cursor<'a> {
 
     /// Gives the directories their modes and times and forces all names to the disk. Everything must be committed by
     /// now. `failed` is told of each directory whose metadata cannot be set.
-    pub(crate) fn finish(mut self, mut failed: impl FnMut(u64, &Path, io::Error)) -> io::Result<()> {
+    pub(crate) fn finish(
+        mut self,
+        mut failed: impl FnMut(u64, &Path, io::Error),
+    ) -> io::Result<()> {
         self.left.rewind()?;
         let few = self.left_count <= FEW_DIRECTORIES;
         for _ in 0..self.left_count {
@@ -237,7 +276,8 @@ impl<'a> Cursor<'a> {
 
 fn write_left(spool: &mut SpooledTempFile, path: &Path, level: &Level) -> io::Result<()> {
     let name = path.as_os_str().as_bytes();
-    let (created, (mode, modified)) = (level.metadata.is_some(), level.metadata.unwrap_or_default());
+    let (created, (mode, modified)) =
+        (level.metadata.is_some(), level.metadata.unwrap_or_default());
     let mut record = Vec::with_capacity(27 + name.len());
     record.extend_from_slice(&level.index.to_be_bytes());
     record.push(created.into());
@@ -264,5 +304,8 @@ fn read_left(spool: &mut SpooledTempFile) -> io::Result<(PathBuf, Level)> {
     let mut name = vec![0; usize::from(u16::from_be_bytes(take(spool)?))];
     spool.read_exact(&mut name)?;
     let metadata = created.then_some((mode, Modified { seconds, nanos }));
-    Ok((PathBuf::from(OsStr::from_bytes(&name)), Level { index, metadata }))
+    Ok((
+        PathBuf::from(OsStr::from_bytes(&name)),
+        Level { index, metadata },
+    ))
 }

@@ -64,7 +64,11 @@ impl Tally {
             report,
             hung: false,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), bar }
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            bar,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -83,13 +87,21 @@ impl Tally {
     pub(crate) fn begin_file(&self, path: &Path) -> Result<(), Hung> {
         let mut state = self
             .changed
-            .wait_while(self.state(), |state| !state.hung && state.pending.len() >= MAX_PENDING)
+            .wait_while(self.state(), |state| {
+                !state.hung && state.pending.len() >= MAX_PENDING
+            })
             .unwrap_or_else(PoisonError::into_inner);
         if state.hung {
             return Err(Hung);
         }
         let index = state.begin(path);
-        state.pending.insert(index, Pending { path: path.to_owned(), sent: None });
+        state.pending.insert(
+            index,
+            Pending {
+                path: path.to_owned(),
+                sent: None,
+            },
+        );
         Ok(())
     }
 
@@ -143,7 +155,8 @@ impl Tally {
     }
 
     fn say(&self, path: &Path, what: &str) {
-        self.bar.suspend(|| eprintln!("tack: {}: {what}", printable(&path.to_string_lossy())));
+        self.bar
+            .suspend(|| eprintln!("tack: {}: {what}", printable(&path.to_string_lossy())));
     }
 
     /// Something of the source is left out on purpose.
@@ -157,21 +170,33 @@ impl Tally {
     /// The receiver stored a file.
     pub(crate) fn confirm(&self, index: u64, size: u64, hash: &Hash) -> Result<(), BadAnswer> {
         let mut state = self.state();
-        let pending = state.pending.remove(&index).ok_or(BadAnswer("it confirms what was not sent"))?;
+        let pending = state
+            .pending
+            .remove(&index)
+            .ok_or(BadAnswer("it confirms what was not sent"))?;
         let Some((sent_size, sent_hash)) = pending.sent else {
             return Err(BadAnswer("it confirms a file before its end"));
         };
         if (size, hash) == (sent_size, &sent_hash) {
             state.report.file(&pending.path, size, hash);
         } else {
-            self.failed(&mut state, &pending.path, "the receiver stored different bytes (BLAKE3)");
+            self.failed(
+                &mut state,
+                &pending.path,
+                "the receiver stored different bytes (BLAKE3)",
+            );
         }
         self.changed.notify_all();
         Ok(())
     }
 
     /// The receiver refused an entry.
-    pub(crate) fn reject(&self, index: u64, reason: Refusal, message: &str) -> Result<(), BadAnswer> {
+    pub(crate) fn reject(
+        &self,
+        index: u64,
+        reason: Refusal,
+        message: &str,
+    ) -> Result<(), BadAnswer> {
         let mut state = self.state();
         if index >= state.next {
             return Err(BadAnswer("it refuses what was not sent"));
@@ -184,9 +209,17 @@ impl Tally {
             (None, None) => PathBuf::from("a directory"),
         };
         if let Some(position) = position {
-            state.refused = Some(state.refused.map_or(position, |refused| refused.min(position)));
+            state.refused = Some(
+                state
+                    .refused
+                    .map_or(position, |refused| refused.min(position)),
+            );
         }
-        self.failed(&mut state, &path, &format!("refused by the receiver ({reason}): {}", printable(message)));
+        self.failed(
+            &mut state,
+            &path,
+            &format!("refused by the receiver ({reason}): {}", printable(message)),
+        );
         self.changed.notify_all();
         Ok(())
     }
@@ -208,9 +241,14 @@ impl Tally {
         let mut state = self.state();
         while let Some((_, pending)) = state.pending.pop_first() {
             // One error message names the reason for all of them.
-            state.report.failure(&pending.path, "not confirmed by the receiver");
+            state
+                .report
+                .failure(&pending.path, "not confirmed by the receiver");
         }
-        std::mem::replace(&mut state.report, Report::new(super::report::Listing::CountsOnly))
+        std::mem::replace(
+            &mut state.report,
+            Report::new(super::report::Listing::CountsOnly),
+        )
     }
 }
 
@@ -224,10 +262,12 @@ impl State {
 
     fn end(&mut self) -> Option<(u64, PathBuf)> {
         let ended = self.active.pop();
-        if self.refused.is_some_and(|position| position >= self.active.len()) {
+        if self
+            .refused
+            .is_some_and(|position| position >= self.active.len())
+        {
             self.refused = None;
         }
         ended
     }
-
 }

@@ -1,0 +1,82 @@
+//! `tack sim`: scenario files and seeds in, tables out.
+
+mod columns;
+mod output;
+mod runs;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use tack_sim::{Scenario, parse_seeds};
+
+use crate::args::SimArgs;
+use crate::exit::{Exit, Failure};
+use output::{Format, Output};
+use runs::{Recorders, Run};
+
+/// Runs what the arguments name.
+pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
+    let runs = plan(args)?;
+    let recorders = Recorders {
+        series: args.series.as_deref().map(create).transpose()?,
+        pcap: args.pcap.as_deref().map(create).transpose()?,
+    };
+    if recorders.any() && runs.len() != 1 {
+        return Err(Failure::usage(format!(
+            "--series and --pcap record one run; these are {} (give one FILE and at most one seed)",
+            runs.len()
+        )));
+    }
+    let format = match (&args.parquet, args.json, args.csv) {
+        (Some(path), ..) => Format::Parquet(
+            create(path)?
+                .into_inner()
+                .map_err(|error| Failure::plain(error.to_string()))?,
+        ),
+        (None, true, _) => Format::Json,
+        (None, false, true) => Format::Csv,
+        (None, false, false) => Format::Table,
+    };
+    let mut output = Output::new(format)?;
+    let failed = runs::execute(&runs, args.jobs.map(usize::from), recorders, |report| {
+        output.report(report)
+    })?;
+    output.finish()?;
+    match failed {
+        0 => Ok(Exit::Done),
+        count => Err(Failure::plain(format!(
+            "{count} of {} runs failed",
+            runs.len()
+        ))),
+    }
+}
+
+/// Every scenario with every seed, in the order given.
+fn plan(args: &SimArgs) -> Result<Vec<Run>, Failure> {
+    let seeds = args
+        .seeds
+        .as_deref()
+        .map(parse_seeds)
+        .transpose()
+        .map_err(Failure::usage)?;
+    let mut runs = Vec::new();
+    for file in &args.files {
+        let scenario = Scenario::from_file(file, &args.overrides).map_err(Failure::usage)?;
+        let scenario = std::sync::Arc::new(scenario);
+        let own = [scenario.seed];
+        for &seed in seeds.as_deref().unwrap_or(&own) {
+            runs.push(Run {
+                scenario: std::sync::Arc::clone(&scenario),
+                seed,
+            });
+        }
+    }
+    Ok(runs)
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
+    File::create(path)
+        .map(BufWriter::new)
+        .map_err(|error| Failure::usage(format!("{}: cannot be written: {error}", path.display())))
+}
