@@ -71,8 +71,8 @@ impl Connection {
             // A window probe's octet was taken: it is sent and acknowledged at once.
             self.snd_nxt = ack;
         }
-        let duplicate = self.take_duplicate_report(segment, ack);
-        let delivery = self.mark_delivered(now, arrived, segment, ack);
+        let duplicate = self.take_duplicate_report(segment);
+        let delivery = self.mark_delivered(arrived, segment, ack);
         if advanced {
             self.snd_una = ack;
             self.queue.release_to(ack);
@@ -194,7 +194,7 @@ impl Connection {
     }
 
     /// DSACK (RFC 2883): a first block below the cumulative acknowledgement, or inside the second block.
-    fn take_duplicate_report(&mut self, segment: &Segment<'_>, ack: u64) -> bool {
+    fn take_duplicate_report(&mut self, segment: &Segment<'_>) -> bool {
         if !self.handshake.sack {
             return false;
         }
@@ -217,7 +217,6 @@ impl Connection {
             self.counters.dropped_segments += 1;
             return false;
         }
-        let _ = ack;
         self.detector
             .on_duplicate_report(self.snd_una, self.snd_nxt);
         if self.undo.on_duplicate(start)
@@ -229,13 +228,7 @@ impl Connection {
     }
 
     /// Walks the log along the cumulative acknowledgement and the SACK blocks.
-    fn mark_delivered(
-        &mut self,
-        now: Instant,
-        arrived: Instant,
-        segment: &Segment<'_>,
-        ack: u64,
-    ) -> Delivery {
+    fn mark_delivered(&mut self, arrived: Instant, segment: &Segment<'_>, ack: u64) -> Delivery {
         let mut delivery = Delivery::default();
         let context = self.detection_context(arrived);
         let Self {
@@ -265,7 +258,6 @@ impl Connection {
             }
         }
         delivery.bytes = bytes;
-        let _ = now;
         delivery
     }
 

@@ -40,8 +40,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`WriteError`]. Before the handshake is complete every write is blocked.
-    pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, WriteError> {
-        let _ = now;
+    pub fn write(&mut self, _now: Instant, data: &[u8]) -> Result<usize, WriteError> {
         if let Some(reason) = self.close_reason {
             return Err(WriteError::Closed(reason));
         }
@@ -137,8 +136,7 @@ impl Connection {
     }
 
     /// Ends our stream: a FIN follows what was written. Reading goes on (half-close). Idempotent.
-    pub fn finish(&mut self, now: Instant) {
-        let _ = now;
+    pub fn finish(&mut self, _now: Instant) {
         if self.state == State::Closed || self.queue.is_finished() {
             return;
         }
@@ -164,8 +162,7 @@ impl Connection {
     }
 
     /// Ends the connection with a reset.
-    pub fn abort(&mut self, now: Instant) {
-        let _ = now;
+    pub fn abort(&mut self, _now: Instant) {
         match self.state {
             State::Closed => {}
             State::SynSent | State::TimeWait => self.end(CloseReason::Aborted),

@@ -119,9 +119,6 @@ impl Connection {
             self.on_payload(now, arrived, segment, start, ce_begins);
         } else if segment.header.flags.fin() {
             self.on_fin_segment(now, start);
-        } else if start < self.rcv_nxt() && self.log.is_empty() {
-            // A keep-alive or an old probe: empty, below the window. It asks for an acknowledgement.
-            self.challenge(now);
         }
     }
 

@@ -277,17 +277,12 @@ impl Connection {
     }
 
     /// The path reported (ICMP "packet too big") that IP packets longer than `mtu` bytes do not fit.
-    pub fn handle_path_mtu(&mut self, now: Instant, mtu: u16) {
+    pub fn handle_path_mtu(&mut self, _now: Instant, mtu: u16) {
         if self.mtu.on_path_mtu(mtu) {
             self.on_segment_size_changed();
-            // What was too long is lost for certain; what fits will be found out by the usual means.
-            if self
-                .log
-                .front()
-                .is_some_and(|front| front.end - front.start > u64::from(self.mtu.mss()))
-            {
-                self.timers.set(Timer::Retransmit, now);
-            }
+            // What was too long is lost for certain, and not by congestion (RFC 1191 §6.5).
+            self.total_lost += self.log.mark_lost_longer_than(self.max_payload());
+            self.timers.stop(Timer::Probe);
         }
     }
 

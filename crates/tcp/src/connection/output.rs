@@ -426,6 +426,21 @@ impl Connection {
         if !self.state.may_send_data() || self.snd_nxt >= self.queue.end() || !self.log.is_empty() {
             return None;
         }
+        if self.window.edge() > self.snd_nxt {
+            // The window is open, but so little that silly-window avoidance held back: the override timeout
+            // (RFC 9293 §3.8.6.2.1 (4)) sends what fits.
+            let usable = (self.window.edge() - self.snd_nxt).min(self.max_payload());
+            let range = self.snd_nxt..self.queue.end().min(self.snd_nxt + usable);
+            let plan = Plan {
+                kind: Kind::New,
+                range,
+                forced: true,
+            };
+            let len = self.encoded_len(&plan) + batch.prefix;
+            self.account(now, &plan);
+            self.encode(now, &plan, batch);
+            return Some((len, 1, Ecn::NotEct));
+        }
         let octet = self.snd_nxt..self.snd_nxt + 1;
         self.probed = self.probed.max(octet.end);
         let header = self.header(now, Flags::ACK.with(Flags::PSH));

@@ -159,6 +159,9 @@ impl Connection {
 
     /// RFC 9293 §3.8.6.1: the peer's window is closed; one octet asks whether it still is.
     fn on_persist_timeout(&mut self, now: Instant) {
+        if !self.log.is_empty() || self.snd_nxt >= self.queue.end() {
+            return;
+        }
         if let Some(limit) = self.config.user_timeout
             && now.saturating_since(self.last_heard) >= limit
         {

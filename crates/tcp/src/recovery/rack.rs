@@ -54,11 +54,6 @@ impl Rack {
         let quarter = context.min_rtt.unwrap_or_default() / 4;
         (quarter * self.window_multiplier).min(context.smoothed_rtt.unwrap_or_default())
     }
-
-    #[cfg(test)]
-    pub(crate) fn is_reordering_seen(&self) -> bool {
-        self.reordering_seen
-    }
 }
 
 impl LossDetector for Rack {

@@ -378,6 +378,19 @@ impl SentLog {
         len
     }
 
+    /// Marks every segment in flight with more than `len` positions lost. Returns the positions marked.
+    pub(crate) fn mark_lost_longer_than(&mut self, len: u64) -> u64 {
+        let (from, to) = (self.first_outstanding, self.next_number());
+        (from..to)
+            .map(|number| match self.transmission_mut(number) {
+                Some(transmission) if transmission.outstanding && transmission.len() > len => {
+                    self.mark_lost(number)
+                }
+                _ => 0,
+            })
+            .sum()
+    }
+
     /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in flight.
     pub(crate) fn mark_front_lost(&mut self) -> u64 {
         self.segments
