@@ -8,6 +8,10 @@ mod bbr;
 mod cubic;
 mod hystart;
 mod new_reno;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 pub use bbr::Bbr;
