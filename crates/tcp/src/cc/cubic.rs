@@ -184,7 +184,7 @@ impl Cubic {
     }
 
     /// RFC 9438 §4.6 and §4.7. The new `ssthresh` is returned before its floor of two segments.
-    fn reduce(&mut self, prior_in_flight: u64) -> u64 {
+    fn reduce(&mut self, flight: u64) -> u64 {
         let state = &mut self.state;
         let cwnd = state.cwnd as f64;
         state.w_max = if cwnd < state.w_max {
@@ -193,7 +193,7 @@ impl Cubic {
             cwnd
         };
         state.cwnd_prior = cwnd;
-        let reduced = (prior_in_flight.min(MAX_WINDOW) as f64 * BETA) as u64;
+        let reduced = (flight.min(MAX_WINDOW) as f64 * BETA) as u64;
         state.ssthresh = reduced.max(2 * self.mss);
         reduced
     }
@@ -235,7 +235,13 @@ impl CongestionController for Cubic {
         if first {
             self.undo
                 .save(congestion.cause, self.state.episode, self.state);
-            reduced = self.reduce(congestion.prior_in_flight);
+            let flight = match (congestion.cause, self.state.episode) {
+                // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
+                // flight says little here, as losses are off it already.
+                (Cause::Timeout, Episode::FastRecovery) => self.state.cwnd,
+                _ => congestion.prior_in_flight,
+            };
+            reduced = self.reduce(flight);
         }
         let state = &mut self.state;
         match congestion.cause {

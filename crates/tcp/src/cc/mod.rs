@@ -9,6 +9,8 @@ mod cubic;
 mod hystart;
 mod new_reno;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
@@ -179,8 +181,9 @@ pub struct Ack {
     pub snd_nxt: u64,
     /// A loss episode is open (fast recovery or after a timeout).
     pub in_recovery: bool,
-    /// The congestion window was what limited sending since the last acknowledgement (RFC 7661, RFC 9002 §7.8):
-    /// without it the window must not grow.
+    /// The congestion window limited sending at some time within the flight that is being acknowledged
+    /// (RFC 7661, RFC 9002 §7.8); in slow start, a window at least half in use counts too, as pacing spreads
+    /// what it allows. Without it the window must not grow.
     pub cwnd_limited: bool,
     /// Token of the newest transmission that it delivered.
     pub token: SendToken,

@@ -140,9 +140,13 @@ impl CongestionController for NewReno {
                 episode: self.episode,
             };
             self.undo.save(congestion.cause, self.episode, saved);
-            self.ssthresh = (congestion.prior_in_flight / 2)
-                .max(2 * self.mss)
-                .min(MAX_WINDOW);
+            let flight = match (congestion.cause, self.episode) {
+                // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
+                // flight says little here, as losses are off it already.
+                (Cause::Timeout, Episode::FastRecovery) => self.cwnd,
+                _ => congestion.prior_in_flight,
+            };
+            self.ssthresh = (flight / 2).max(2 * self.mss).min(MAX_WINDOW);
         }
         match congestion.cause {
             Cause::Loss => {

@@ -107,14 +107,25 @@ fn a_blackout_ends_in_full_speed() {
 #[test]
 fn hystart_leaves_slow_start_before_a_deep_queue_fills() {
     let path = Path {
-        buffer: 8 * Path::standard().buffer,
+        buffer: 16 * Path::standard().buffer,
         ..Path::standard()
     };
+    assert!(
+        run(path, Algorithm::NewReno, 3).flows[0].lost > 0,
+        "plain slow start overflows it"
+    );
     let run = run(path, Algorithm::Cubic, 3);
     assert_eq!(run.flows[0].lost, 0);
-    let phases: Vec<_> = trace(&run, 0, 3).map(|point| point.phase).collect();
-    assert!(phases.contains(&"conservative_slow_start"));
-    assert_eq!(phases.last(), Some(&"congestion_avoidance"));
+    let mut phases: Vec<_> = trace(&run, 0, 3).map(|point| point.phase).collect();
+    phases.dedup();
+    assert_eq!(
+        phases,
+        [
+            "slow_start",
+            "conservative_slow_start",
+            "congestion_avoidance"
+        ]
+    );
 }
 
 /// After a reduction the window returns to W_max about K seconds later, having grown fast at first
@@ -122,11 +133,15 @@ fn hystart_leaves_slow_start_before_a_deep_queue_fills() {
 #[test]
 fn cubic_grows_along_the_cubic_curve() {
     let run = run(Path::standard(), Algorithm::Cubic, 40);
-    let points: Vec<_> = trace(&run, 2, 40).collect();
-    let reduction = points
+    let points: Vec<_> = trace(&run, 0, 40).collect();
+    // One that was not preceded by a higher one, so that fast convergence has no part in it.
+    let reductions: Vec<usize> = (0..points.len() - 1)
+        .filter(|&i| points[i + 1].cwnd < points[i].cwnd)
+        .collect();
+    let higher = reductions
         .windows(2)
-        .position(|pair| pair[1].cwnd < pair[0].cwnd)
-        .unwrap();
+        .find(|pair| points[pair[1]].cwnd >= points[pair[0]].cwnd);
+    let reduction = higher.expect("a reduction above the one before it")[1];
     let w_max = points[reduction].cwnd;
     let start = &points[reduction + 1];
     let beta = start.cwnd as f64 / w_max as f64;
@@ -143,8 +158,9 @@ fn cubic_grows_along_the_cubic_curve() {
     let seven_eighths = start.cwnd + (w_max - start.cwnd) / 8 * 7;
     let half = reached(seven_eighths) / k;
     assert!((0.4..0.65).contains(&half), "{half}");
-    let whole = reached(w_max - w_max / 500) / k;
-    assert!((0.65..1.1).contains(&whole), "{whole}");
+    // All but a thirtieth of it takes two thirds of K.
+    let nearly_all = reached(w_max - w_max / 100) / k;
+    assert!((0.55..0.9).contains(&nearly_all), "{nearly_all}");
 }
 
 #[test]

@@ -182,7 +182,7 @@ impl Simulation {
         loop {
             let flow = &mut self.flows[index];
             if !flow.window_allows() {
-                flow.cwnd_limited = true;
+                flow.cwnd_limited_until = flow.next_segment;
                 break;
             }
             if flow.next_departure > now {

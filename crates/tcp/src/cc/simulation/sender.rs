@@ -51,7 +51,7 @@ pub(in super::super) struct Flow {
     // Sender.
     pub(super) log: BTreeMap<u64, Transmission>,
     next_tx: u64,
-    next_segment: u64,
+    pub(super) next_segment: u64,
     una: u64,
     to_retransmit: BTreeSet<u64>,
     delivered_segments: BTreeSet<u64>,
@@ -67,7 +67,8 @@ pub(in super::super) struct Flow {
     srtt: Duration,
     rttvar: Duration,
     min_rtt: Duration,
-    pub(super) cwnd_limited: bool,
+    /// The window held back sending when this many segments had been sent.
+    pub(super) cwnd_limited_until: u64,
     max_in_flight: u64,
     pub(super) next_departure: Instant,
     pub(super) pacing_armed: bool,
@@ -105,7 +106,7 @@ impl Flow {
             srtt: Duration::ZERO,
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
-            cwnd_limited: false,
+            cwnd_limited_until: 0,
             max_in_flight: 0,
             next_departure: Instant::ZERO,
             pacing_armed: false,
@@ -277,10 +278,9 @@ impl Flow {
             snd_una: self.una * MSS,
             snd_nxt: self.next_segment * MSS,
             in_recovery: self.recovery_end.is_some(),
-            cwnd_limited: self.cwnd_limited || growing,
+            cwnd_limited: prior_una <= self.cwnd_limited_until || growing,
             token: newest.map_or(SendToken::default(), |(_, transmission)| transmission.token),
         });
-        self.cwnd_limited = false;
         self.max_in_flight = self.in_flight();
         if self.shaped_by_prr() {
             self.update_prr(delivered);
