@@ -64,6 +64,7 @@ impl Connection {
         }
         let prior_una = self.snd_una;
         let prior_in_flight = self.bytes_in_flight();
+        let prior_flight = self.flight_size();
         let advanced = ack > prior_una;
 
         // Mark acknowledged.
@@ -79,7 +80,9 @@ impl Connection {
             self.rtt.end_back_off();
             self.mtu.on_progress();
         }
-        let window_moved = self.window.update(header.seq, ack, header.window, false);
+        // RFC 9293 §3.10.7.4: an old acknowledgement does not move the window.
+        let window_moved =
+            ack >= prior_una && self.window.update(header.seq, ack, header.window, false);
 
         // RTT.
         let rtt_sample = self.take_rtt_sample(now, arrived, segment, &delivery, advanced);
@@ -99,10 +102,11 @@ impl Connection {
         } else {
             self.count_duplicates(advanced, plain_duplicate, ack.saturating_sub(prior_una))
         };
-        if self.tlp.on_ack(ack, duplicate, !plain_duplicate) == ProbeOutcome::RepairedLoss
+        let bare = !advanced && pure && !window_moved && header.options.sack.is_empty();
+        if self.tlp.on_ack(ack, duplicate, bare) == ProbeOutcome::RepairedLoss
             && self.phase == Phase::Open
         {
-            self.on_repaired_loss(now, prior_in_flight);
+            self.on_repaired_loss(now, prior_flight);
         }
 
         // Undo.
@@ -111,7 +115,7 @@ impl Connection {
             lost = 0;
         }
         if lost > 0 {
-            self.on_loss(now, prior_in_flight);
+            self.on_loss(now, prior_flight);
         }
         if matches!(self.phase, Phase::Timeout { .. }) {
             let new_data =
@@ -128,7 +132,7 @@ impl Connection {
             self.cc.on_congestion(&Congestion {
                 now,
                 cause: Cause::Ecn,
-                prior_in_flight,
+                prior_in_flight: prior_flight,
                 consecutive_timeouts: 0,
                 snd_nxt: self.snd_nxt,
             });
@@ -319,8 +323,9 @@ impl Connection {
                 matches!(self.phase, Phase::Recovery { until } if self.snd_una < until);
             self.dup_acks.on_advance(acked, mss, recovering);
             if recovering {
-                // A partial acknowledgement: the next hole starts where it stopped.
+                // A partial acknowledgement: the next hole starts where it stopped, and is repaired at once.
                 lost = self.log.mark_front_lost();
+                self.force_retransmission = lost > 0;
             }
         } else if duplicate && self.dup_acks.on_duplicate() && self.phase == Phase::Open {
             lost = self.log.mark_front_lost();
@@ -329,13 +334,20 @@ impl Connection {
         lost
     }
 
-    /// Something was lost: fast recovery begins, unless an episode is open already.
-    pub(super) fn on_loss(&mut self, now: Instant, prior_in_flight: u64) {
+    /// FlightSize of RFC 5681 §2: sent and not cumulatively acknowledged, whatever was reported selectively. What
+    /// windows are reduced from: how much of it reports arrived before the loss was seen must make no difference.
+    pub(super) fn flight_size(&self) -> u64 {
+        self.snd_nxt - self.snd_una
+    }
+
+    /// Something was lost: fast recovery begins, unless an episode is open already. `flight` is the flight size
+    /// before.
+    pub(super) fn on_loss(&mut self, now: Instant, flight: u64) {
         if self.phase != Phase::Open {
             return;
         }
         self.counters.fast_recoveries += 1;
-        self.begin_reduction(now, prior_in_flight);
+        self.begin_reduction(now, flight);
         self.undo.begin(
             self.snd_una,
             self.snd_nxt,
@@ -348,22 +360,22 @@ impl Connection {
         self.tlp.cancel();
         self.timers.stop(Timer::Probe);
         if self.cc.recovery_shaping() == RecoveryShaping::Prr {
-            self.prr = Some(Prr::new(prior_in_flight, self.cc.cwnd()));
+            self.prr = Some(Prr::new(flight, self.cc.cwnd()));
         }
     }
 
     /// A tail loss probe repaired a loss: congestion control hears of it, nothing needs repair (RFC 8985 §7.4.2).
-    fn on_repaired_loss(&mut self, now: Instant, prior_in_flight: u64) {
-        self.begin_reduction(now, prior_in_flight);
+    fn on_repaired_loss(&mut self, now: Instant, flight: u64) {
+        self.begin_reduction(now, flight);
         self.cc.on_recovered(now);
     }
 
-    fn begin_reduction(&mut self, now: Instant, prior_in_flight: u64) {
+    fn begin_reduction(&mut self, now: Instant, flight: u64) {
         self.episode_cause = Cause::Loss;
         self.cc.on_congestion(&Congestion {
             now,
             cause: Cause::Loss,
-            prior_in_flight,
+            prior_in_flight: flight,
             consecutive_timeouts: 0,
             snd_nxt: self.snd_nxt,
         });
@@ -382,22 +394,33 @@ impl Connection {
         if !self.undo.is_open() || self.phase == Phase::Open {
             return;
         }
-        let by_original = late_original && self.undo.originals_count();
+        // Eifel (RFC 3522): did the original bring this acknowledgement about, or its retransmission?
+        let original_echoed = segment
+            .header
+            .options
+            .timestamps
+            .filter(|timestamps| advanced && self.timestamps.is_agreed() && timestamps.echo != 0)
+            .zip(self.undo.first_retransmission())
+            .map(|(timestamps, instant)| self.timestamps.is_before(timestamps.echo, instant));
+        let by_echo = original_echoed == Some(true);
+        if original_echoed == Some(false) {
+            self.undo.dismiss_originals();
+        }
+        // RFC 5682 §2.1 step 2: a first acknowledgement of everything shows nothing.
+        let everything = self
+            .phase
+            .until()
+            .is_some_and(|until| self.snd_una >= until);
+        let by_original = late_original
+            && self.undo.originals_count()
+            && !(everything && self.frto.awaits_first_ack());
         let by_duplicates = duplicate && self.undo.is_every_retransmission_duplicate();
-        let by_echo = advanced
-            && segment.header.options.timestamps.is_some_and(|timestamps| {
-                timestamps.echo != 0
-                    && self.timestamps.is_agreed()
-                    && self
-                        .undo
-                        .first_retransmission()
-                        .is_some_and(|instant| self.timestamps.is_before(timestamps.echo, instant))
-            });
         if !(by_original || by_duplicates || by_echo) {
             return;
         }
         self.counters.undone_episodes += 1;
         self.log.unmark_lost();
+        self.detector.on_undone();
         self.undo.end();
         self.frto.end();
         self.prr = None;

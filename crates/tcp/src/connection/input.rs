@@ -44,6 +44,8 @@ impl Connection {
             return;
         }
         // First: protection against wrapped sequence numbers (RFC 7323 §5.3), then the window.
+        // Deviation: a segment without the option is taken, as by other large stacks, though RFC 7323 §3.2 would drop
+        // it: boxes that strip options from data would stall the connection.
         let timestamps = segment
             .header
             .options

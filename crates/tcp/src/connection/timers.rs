@@ -146,10 +146,9 @@ impl Connection {
     }
 
     fn on_reorder_timeout(&mut self, now: Instant) {
-        let prior_in_flight = self.bytes_in_flight();
         let lost = self.detect_losses(now);
         if lost > 0 {
-            self.on_loss(now, prior_in_flight);
+            self.on_loss(now, self.flight_size());
             if let Some(prr) = &mut self.prr {
                 prr.on_ack(0, self.log.in_flight(), self.mtu.mss().into(), false);
             }
@@ -226,10 +225,9 @@ impl Connection {
                 self.peer_contract.max_delay,
             );
             let at = now + timeout;
-            match self.timers.get(Timer::Retransmit) {
-                Some(rto_at) if at >= rto_at => self.timers.stop(Timer::Probe),
-                _ => self.timers.set(Timer::Probe, at),
-            }
+            // RFC 8985 §7.2: a retransmission timeout that would come first becomes a probe.
+            let rto_at = self.timers.get(Timer::Retransmit).unwrap_or(at);
+            self.timers.set(Timer::Probe, at.min(rto_at));
         } else {
             self.timers.stop(Timer::Probe);
         }

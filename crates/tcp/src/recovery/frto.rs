@@ -48,6 +48,11 @@ impl Frto {
         }
     }
 
+    /// No acknowledgement has arrived since the timer fired.
+    pub(crate) fn awaits_first_ack(&self) -> bool {
+        self.0 == Step::FirstAck
+    }
+
     /// Bytes of new data to send before any further retransmission; `None` when no test holds them back.
     #[inline]
     pub(crate) fn new_data_allowance(&self) -> Option<u64> {

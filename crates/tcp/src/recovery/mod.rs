@@ -72,6 +72,9 @@ pub(crate) trait LossDetector: fmt::Debug + Send {
 
     /// A loss episode ended.
     fn on_recovered(&mut self);
+
+    /// A loss episode turned out to be false: what its retransmissions seemed to deliver were the originals.
+    fn on_undone(&mut self);
 }
 
 /// What [`LossDetector::detect`] found.

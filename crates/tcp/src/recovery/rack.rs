@@ -139,6 +139,11 @@ impl LossDetector for Rack {
         lost
     }
 
+    fn on_undone(&mut self) {
+        // Measured against a retransmission that did not deliver anything, every original would be overdue.
+        self.newest = None;
+    }
+
     fn on_recovered(&mut self) {
         if self.window_persist > 0 {
             self.window_persist -= 1;

@@ -57,9 +57,9 @@ impl TailLossProbe {
         });
     }
 
-    /// An acknowledgement up to `ack` arrived; `duplicate` says that it reports a duplicate (DSACK), `exact` that it
-    /// carries no other news.
-    pub(crate) fn on_ack(&mut self, ack: u64, duplicate: bool, exact: bool) -> ProbeOutcome {
+    /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` says that it reports a duplicate (DSACK),
+    /// `plain` that it is a duplicate acknowledgement without any block.
+    pub(crate) fn on_ack(&mut self, ack: u64, duplicate: bool, plain: bool) -> ProbeOutcome {
         let Some(probe) = self.probe else {
             return ProbeOutcome::None;
         };
@@ -71,12 +71,15 @@ impl TailLossProbe {
             self.probe = None;
             return ProbeOutcome::None;
         }
-        if ack > probe.end || !exact {
+        if ack > probe.end {
+            // What followed the probe arrived, and no duplicate was reported on the way: one copy was lost.
             self.probe = None;
             return ProbeOutcome::RepairedLoss;
         }
-        // A plain duplicate ACK of exactly the probe: both copies arrived, and the peer knows no DSACK.
-        self.probe = None;
+        if plain {
+            // Both copies arrived, and the peer knows no DSACK.
+            self.probe = None;
+        }
         ProbeOutcome::None
     }
 

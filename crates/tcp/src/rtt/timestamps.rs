@@ -76,7 +76,8 @@ impl TimestampClock {
         seq: SeqNum,
         last_ack_sent: SeqNum,
     ) {
-        if !seq.after(last_ack_sent) && timestamps.value.wrapping_sub(self.recent) as i32 >= 0 {
+        // An outdated TS.Recent gives way to whatever comes (RFC 7323 §5.5).
+        if !seq.after(last_ack_sent) && !self.is_old(now, timestamps) {
             self.recent = timestamps.value;
             self.recent_at = now;
         }
