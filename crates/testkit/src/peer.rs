@@ -178,6 +178,38 @@ impl Peer {
         self.output.drain(..).collect()
     }
 
+    /// A segment (as in a script) arrives now; returns what leaves because of it.
+    pub fn arrives(&mut self, segment: &str) -> Vec<Output> {
+        let lines = script::parse(&format!("< {segment}")).unwrap_or_else(|why| panic!("{why}"));
+        for line in &lines {
+            self.act(&line.action, segment);
+        }
+        self.last = self.now;
+        self.take_output()
+    }
+
+    /// Lets time pass until something leaves, and returns it.
+    ///
+    /// # Panics
+    /// When nothing leaves any more.
+    pub fn next_output(&mut self) -> Output {
+        self.run_timers_until_output();
+        let output = self.output.pop_front();
+        self.last = self.now;
+        output.unwrap_or_else(|| self.fail("next_output", "nothing leaves any more"))
+    }
+
+    fn run_timers_until_output(&mut self) {
+        let mut steps = 0;
+        while self.output.is_empty() && steps < SPIN {
+            let Some(deadline) = self.connection().poll_timeout() else {
+                break;
+            };
+            self.advance(deadline.max(self.now));
+            steps += 1;
+        }
+    }
+
     /// When the next timer fires, since the beginning.
     pub fn next_timer(&self) -> Option<Duration> {
         self.connection()
@@ -268,7 +300,12 @@ impl Peer {
                 self.with(|connection, _| connection.handle_path_mtu(now, *mtu))
             }
             Action::Event(expected) => {
-                let event = self.next_event();
+                let mut event = self.next_event();
+                // They come and go, and wake whoever waits: they count only where they are asked for.
+                while matches!(event, Some(Event::Writable | Event::Readable)) && *expected != event
+                {
+                    event = self.next_event();
+                }
                 if event != *expected {
                     self.fail(place, &format!("event {event:?}, not {expected:?}"));
                 }
@@ -290,7 +327,7 @@ impl Peer {
     fn read_all(&mut self, place: &str) -> usize {
         let mut total = 0;
         loop {
-            let mut buf = [0; 4096];
+            let mut buf = [0; 65_536];
             match self.with(|connection, now| connection.read(now, &mut buf)) {
                 Ok(0) | Err(ReadError::Blocked) => return total,
                 Err(why) => self.fail(place, &format!("read: {why}")),
@@ -408,14 +445,7 @@ impl Peer {
 
     fn expect(&mut self, spec: &SegmentSpec, target: Option<Instant>, place: &str) {
         if target.is_none() {
-            let mut steps = 0;
-            while self.output.is_empty() && steps < SPIN {
-                let Some(deadline) = self.connection().poll_timeout() else {
-                    break;
-                };
-                self.advance(deadline.max(self.now));
-                steps += 1;
-            }
+            self.run_timers_until_output();
         }
         let Some(output) = self.output.pop_front() else {
             self.fail(place, &format!("expected {spec:?}, but nothing left"));

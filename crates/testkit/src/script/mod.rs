@@ -8,7 +8,7 @@
 //! +0     > P. 1:1001(1000) ack 1
 //! +200ms > nothing                                 nothing leaves until then
 //! *      > . 1:1001(1000)                          the next segment that leaves, whenever that is
-//! +0     event Connected                           the next event is this one; `event nothing` means there is none
+//! +0     event Connected                           the next event; `event nothing` means there is none
 //! ```
 //!
 //! A time is `+D` (after the line before), `@D` (after the beginning) or, for what leaves, `*`; `D` carries a unit (`ns us ms
@@ -19,7 +19,7 @@
 //! `each N` after the fields stands for a train of segments of at most N bytes that make up the range. The flag P is ignored
 //! where segments are compared.
 //!
-//! Actions of the application: `write N`, `read N` (exactly so many bytes can be read, and are right), `eof`, `finish`,
+//! `Readable` and `Writable` are skipped unless they are asked for. Actions of the application: `write N`, `read N` (exactly so many bytes can be read, and are right), `eof`, `finish`,
 //! `abort`, `stop_reading`, `mtu N` (the path reports its MTU), `state NAME`.
 
 mod parse;
@@ -76,7 +76,7 @@ pub enum Action {
     StopReading,
     /// The path reports its MTU.
     PathMtu(u16),
-    /// The next event, or none.
+    /// The next event, or none; `Readable` and `Writable` are skipped unless they are meant.
     Event(Option<Event>),
     /// The connection is in this state.
     State(State),
