@@ -348,12 +348,7 @@ impl Connection {
         }
         self.counters.fast_recoveries += 1;
         self.begin_reduction(now, flight);
-        self.undo.begin(
-            self.snd_una,
-            self.snd_nxt,
-            self.log.has_retransmissions(),
-            false,
-        );
+        self.begin_evidence(false);
         self.phase = Phase::Recovery {
             until: self.snd_nxt,
         };
@@ -380,6 +375,14 @@ impl Connection {
             snd_nxt: self.snd_nxt,
         });
         self.ecn.on_reduction(self.snd_nxt);
+    }
+
+    /// Evidence about an episode that begins is collected from here on.
+    pub(super) fn begin_evidence(&mut self, originals_count: bool) {
+        let probe = self.tlp.repeated_at();
+        let confused = self.log.retransmitted_segments() > usize::from(probe.is_some());
+        self.undo
+            .begin(self.snd_una..self.snd_nxt, probe, confused, originals_count);
     }
 
     /// Takes a false episode back where there is proof.

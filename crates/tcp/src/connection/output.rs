@@ -102,7 +102,7 @@ impl Connection {
         }
         if self.probe_due {
             self.probe_due = false;
-            if let Some(plan) = self.decide_probe() {
+            if let Some(plan) = self.decide_probe(now) {
                 return Some(plan);
             }
         }
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// RFC 8985 §7.3: new data if there is any and the window allows it, else the last segment again.
-    fn decide_probe(&mut self) -> Option<Plan> {
+    fn decide_probe(&mut self, now: Instant) -> Option<Plan> {
         let fresh = self.snd_nxt
             ..self
                 .queue
@@ -145,7 +145,7 @@ impl Connection {
                 .min(self.window.edge())
                 .min(self.snd_nxt + self.max_payload());
         if fresh.start < fresh.end {
-            self.tlp.on_probe(fresh.end, false);
+            self.tlp.on_probe(fresh.end, None);
             return Some(Plan {
                 kind: Kind::New,
                 range: fresh,
@@ -153,7 +153,7 @@ impl Connection {
             });
         }
         let range = self.log.last_in_flight()?;
-        self.tlp.on_probe(self.snd_nxt, true);
+        self.tlp.on_probe(self.snd_nxt, Some(now));
         Some(Plan {
             kind: Kind::Retransmission,
             range,

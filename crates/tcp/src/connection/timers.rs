@@ -105,12 +105,7 @@ impl Connection {
         self.detector.on_timeout(&context, &mut self.log);
         // Originals testify only for a timeout that no other retransmission precedes (RFC 5682 §2.1).
         let first = !matches!(self.phase, Phase::Timeout { .. });
-        self.undo.begin(
-            self.snd_una,
-            self.snd_nxt,
-            self.log.has_retransmissions(),
-            first && !matches!(self.phase, Phase::Recovery { .. }),
-        );
+        self.begin_evidence(first && !matches!(self.phase, Phase::Recovery { .. }));
         self.frto.on_timeout(self.undo.originals_count());
         self.cc.on_congestion(&Congestion {
             now,

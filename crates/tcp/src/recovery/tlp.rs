@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use tack_base::Instant;
+
 /// PTO before there is an RTT sample.
 const INITIAL: Duration = Duration::from_secs(1);
 
@@ -10,8 +12,8 @@ const INITIAL: Duration = Duration::from_secs(1);
 pub(crate) struct Probe {
     /// SND.NXT when the probe left: an acknowledgement of it ends the probe.
     pub(crate) end: u64,
-    /// The probe repeated the last segment instead of sending new data.
-    pub(crate) retransmission: bool,
+    /// When it left, if it repeated the last segment instead of sending new data.
+    pub(crate) repeated_at: Option<Instant>,
 }
 
 /// Tail loss probing of one connection: at most one probe at a time.
@@ -49,12 +51,14 @@ impl TailLossProbe {
         self.probe.is_some()
     }
 
-    /// A probe left.
-    pub(crate) fn on_probe(&mut self, end: u64, retransmission: bool) {
-        self.probe = Some(Probe {
-            end,
-            retransmission,
-        });
+    /// A probe left; `repeated_at` when it is no new data.
+    pub(crate) fn on_probe(&mut self, end: u64, repeated_at: Option<Instant>) {
+        self.probe = Some(Probe { end, repeated_at });
+    }
+
+    /// When the unanswered probe left, if it is a retransmission.
+    pub(crate) fn repeated_at(&self) -> Option<Instant> {
+        self.probe.and_then(|probe| probe.repeated_at)
     }
 
     /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` says that it reports a duplicate (DSACK),
@@ -66,7 +70,7 @@ impl TailLossProbe {
         if ack < probe.end {
             return ProbeOutcome::None;
         }
-        if !probe.retransmission || duplicate {
+        if probe.repeated_at.is_none() || duplicate {
             // New data, or original and probe both arrived: nothing was lost.
             self.probe = None;
             return ProbeOutcome::None;

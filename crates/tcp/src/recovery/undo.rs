@@ -4,6 +4,8 @@
 //! a time before it), DSACK (RFC 3708: every retransmission is reported as a duplicate), and originals
 //! that arrive after a timeout declared them lost (F-RTO, RFC 5682).
 
+use core::ops::Range;
+
 use tack_base::Instant;
 
 /// Evidence about the running episode.
@@ -30,27 +32,29 @@ struct Episode {
 }
 
 impl Undo {
-    /// An episode begins. `confused` when retransmissions of an earlier one are still out, `originals_count` for
-    /// timeouts outside any other episode.
+    /// An episode begins, about what was sent and not acknowledged. `probe` tells when a tail loss probe repeated a
+    /// segment of it, `confused` that other retransmissions of an earlier episode are still out, `originals_count`
+    /// is set for timeouts outside any other episode.
     pub(crate) fn begin(
         &mut self,
-        snd_una: u64,
-        snd_nxt: u64,
+        sent: Range<u64>,
+        probe: Option<Instant>,
         confused: bool,
         originals_count: bool,
     ) {
         // A timeout within fast recovery continues its episode's evidence.
         if let Some(episode) = &mut self.episode {
-            episode.until = snd_nxt;
+            episode.until = sent.end;
             episode.originals_count = originals_count;
             return;
         }
         self.episode = Some(Episode {
-            marker: snd_una,
-            until: snd_nxt,
-            unreported: 0,
+            marker: sent.start,
+            until: sent.end,
+            // The probe may be reported as a duplicate too, or be what an acknowledgement answers.
+            unreported: u64::from(probe.is_some()),
             retransmitted: false,
-            first_retransmission: None,
+            first_retransmission: probe,
             confused,
             originals_count: originals_count && !confused,
         });

@@ -144,9 +144,9 @@ impl SentLog {
         self.lost_bytes
     }
 
-    /// True when a segment not cumulatively acknowledged was retransmitted.
-    pub(crate) fn has_retransmissions(&self) -> bool {
-        self.retransmitted_segments > 0
+    /// Segments not cumulatively acknowledged that were retransmitted.
+    pub(crate) fn retransmitted_segments(&self) -> usize {
+        self.retransmitted_segments
     }
 
     /// True when everything sent is cumulatively acknowledged.
