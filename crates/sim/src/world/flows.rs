@@ -331,6 +331,12 @@ impl Flows {
         let state = &mut self.list[flow];
         let bytes = state.meter.since_sample();
         let stats = state.stats(0, hosts, now);
+        let pacing = match &state.kind {
+            Kind::Tcp(stream) => stream.ids[0]
+                .and_then(|id| hosts[state.parties[0].index()].endpoint.get(id))
+                .and_then(Connection::pacing_rate),
+            Kind::Udp(_) => None,
+        };
         Sample {
             at: now,
             flow,
@@ -338,7 +344,7 @@ impl Flows {
             cwnd: stats.cwnd,
             bytes_in_flight: stats.bytes_in_flight,
             srtt: stats.srtt,
-            pacing_bps: None,
+            pacing_bps: pacing.map(tack_base::Rate::bits_per_sec),
             queue_packets: 0,
         }
     }

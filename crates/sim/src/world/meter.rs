@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use tack_base::Instant;
 use tack_tcp::Stats;
 
-/// Values by count, to three significant digits, in bounded memory.
+/// Values by count, to two significant digits, in bounded memory.
 #[derive(Clone, Debug)]
 pub(super) struct Percentiles(Histogram<u64>);
 

@@ -1,5 +1,8 @@
 //! Watching a run: packets as they leave and arrive, and samples of every flow at an interval.
 
+mod capture;
+mod series;
+
 use std::io;
 use std::time::Duration;
 
@@ -7,6 +10,9 @@ use tack_base::Instant;
 
 use crate::packet::Packet;
 use crate::scenario::Party;
+
+pub use capture::Capture;
+pub use series::Series;
 
 /// A packet at a host's network interface.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,152 @@
+//! Packet captures that Wireshark and tcpdump open: pcapng with nanosecond times and an interface for each host.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::{DataLink, PcapError};
+
+use super::{Observer, PacketEvent, Passing};
+
+/// Writes the packets of a run as pcapng. Interface 0 is the server's, 1 the client's.
+///
+/// Every packet is seen twice, where it leaves and where it arrives: filter by interface (`frame.interface_name ==
+/// "server"`) for what one host would have captured.
+pub struct Capture<W: Write> {
+    /// `None` after the first error.
+    writer: Option<PcapNgWriter<W>>,
+    error: Option<io::Error>,
+    bytes: Vec<u8>,
+}
+
+impl<W: Write> std::fmt::Debug for Capture<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> Capture<W> {
+    /// Captures to `out`, which should be buffered.
+    ///
+    /// # Errors
+    /// Whatever `out` says to the file's header.
+    pub fn new(out: W) -> io::Result<Self> {
+        let mut writer = PcapNgWriter::new(out).map_err(into_io)?;
+        for name in ["server", "client"] {
+            let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, 0);
+            // The writer counts nanoseconds whatever the interface says: say so, or readers see times a thousandfold.
+            interface.options = vec![
+                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+                InterfaceDescriptionOption::IfTsResol(9),
+            ];
+            writer.write_pcapng_block(interface).map_err(into_io)?;
+        }
+        Ok(Self {
+            writer: Some(writer),
+            error: None,
+            bytes: Vec::new(),
+        })
+    }
+}
+
+impl<W: Write> Observer for Capture<W> {
+    fn on_packet(&mut self, event: &PacketEvent<'_>) {
+        let Some(writer) = &mut self.writer else { return };
+        // What a capture shows has checksums, though the simulation leaves them blank.
+        let mut packet = event.packet.clone();
+        packet.write_checksums();
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&packet.head);
+        self.bytes.extend_from_slice(&packet.payload);
+        let block = EnhancedPacketBlock {
+            interface_id: event.host.index() as u32,
+            timestamp: Duration::from_nanos(event.at.as_nanos()),
+            original_len: self.bytes.len() as u32,
+            data: Cow::Borrowed(&self.bytes),
+            options: vec![direction(event.passing)],
+        };
+        if let Err(error) = writer.write_pcapng_block(block) {
+            self.error = Some(into_io(error));
+            self.writer = None;
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        match &mut self.writer {
+            Some(writer) => writer.get_mut().flush(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The direction as pcapng's packet flags have it (draft-ietf-opsawg-pcapng §4.3.1): 1 inbound, 2 outbound.
+fn direction(
+    passing: Passing,
+) -> pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption<'static> {
+    let flags = match passing {
+        Passing::In => 1,
+        Passing::Out => 2,
+    };
+    pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Flags(flags)
+}
+
+fn into_io(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use crate::scenario::Party;
+    use bytes::Bytes;
+    use pcap_file::pcapng::{Block, PcapNgReader};
+    use tack_base::Instant;
+    use tack_wire::Ecn;
+    use tack_wire::checksum::{PROTOCOL_UDP, verify_tcp};
+
+    #[test]
+    fn packets_and_their_times_read_back() {
+        let mut file = Vec::new();
+        let mut capture = Capture::new(&mut file).unwrap();
+        let addresses = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let mut transport = [0; 20];
+        transport[12] = 5 << 4;
+        let tcp = Packet::new(addresses, 6, Ecn::Ect0, &transport, Bytes::from_static(b"abc"), Instant::ZERO);
+        let udp = Packet::new(addresses, PROTOCOL_UDP, Ecn::NotEct, &[0; 16], Bytes::new(), Instant::ZERO);
+        for (at, host, passing, packet) in [
+            (1_234_567_891, Party::Server, Passing::Out, &tcp),
+            (2_000_000_000, Party::Client, Passing::In, &udp),
+        ] {
+            capture.on_packet(&PacketEvent {
+                at: Instant::from_nanos(at),
+                host,
+                passing,
+                packet,
+            });
+        }
+        capture.finish().unwrap();
+        drop(capture);
+        let mut reader = PcapNgReader::new(&file[..]).unwrap();
+        let mut seen = Vec::new();
+        while let Some(block) = reader.next_block() {
+            if let Block::EnhancedPacket(packet) = block.unwrap() {
+                seen.push((packet.interface_id, packet.timestamp.as_nanos(), packet.data.into_owned()));
+            }
+        }
+        assert_eq!((seen[0].0, seen[0].1, seen[0].2.len()), (0, 1_234_567_891, 43));
+        assert_eq!((seen[1].0, seen[1].1, seen[1].2.len()), (1, 2_000_000_000, 36));
+        let (src, dst) = (addresses.0.into(), addresses.1.into());
+        let _: (std::net::Ipv4Addr, std::net::Ipv4Addr) = addresses;
+        assert!(verify_tcp(std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst), &seen[0].2[20..]));
+    }
+}
