@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
 use pcap_file::{DataLink, PcapError};
 
 use super::{Observer, PacketEvent, Passing};
@@ -24,7 +26,9 @@ pub struct Capture<W: Write> {
 
 impl<W: Write> std::fmt::Debug for Capture<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Capture").field("error", &self.error).finish_non_exhaustive()
+        f.debug_struct("Capture")
+            .field("error", &self.error)
+            .finish_non_exhaustive()
     }
 }
 
@@ -54,7 +58,9 @@ impl<W: Write> Capture<W> {
 
 impl<W: Write> Observer for Capture<W> {
     fn on_packet(&mut self, event: &PacketEvent<'_>) {
-        let Some(writer) = &mut self.writer else { return };
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
         // What a capture shows has checksums, though the simulation leaves them blank.
         let mut packet = event.packet.clone();
         packet.write_checksums();
@@ -121,8 +127,22 @@ mod tests {
         let addresses = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         let mut transport = [0; 20];
         transport[12] = 5 << 4;
-        let tcp = Packet::new(addresses, 6, Ecn::Ect0, &transport, Bytes::from_static(b"abc"), Instant::ZERO);
-        let udp = Packet::new(addresses, PROTOCOL_UDP, Ecn::NotEct, &[0; 16], Bytes::new(), Instant::ZERO);
+        let tcp = Packet::new(
+            addresses,
+            6,
+            Ecn::Ect0,
+            &transport,
+            Bytes::from_static(b"abc"),
+            Instant::ZERO,
+        );
+        let udp = Packet::new(
+            addresses,
+            PROTOCOL_UDP,
+            Ecn::NotEct,
+            &[0; 16],
+            Bytes::new(),
+            Instant::ZERO,
+        );
         for (at, host, passing, packet) in [
             (1_234_567_891, Party::Server, Passing::Out, &tcp),
             (2_000_000_000, Party::Client, Passing::In, &udp),
@@ -140,13 +160,27 @@ mod tests {
         let mut seen = Vec::new();
         while let Some(block) = reader.next_block() {
             if let Block::EnhancedPacket(packet) = block.unwrap() {
-                seen.push((packet.interface_id, packet.timestamp.as_nanos(), packet.data.into_owned()));
+                seen.push((
+                    packet.interface_id,
+                    packet.timestamp.as_nanos(),
+                    packet.data.into_owned(),
+                ));
             }
         }
-        assert_eq!((seen[0].0, seen[0].1, seen[0].2.len()), (0, 1_234_567_891, 43));
-        assert_eq!((seen[1].0, seen[1].1, seen[1].2.len()), (1, 2_000_000_000, 36));
+        assert_eq!(
+            (seen[0].0, seen[0].1, seen[0].2.len()),
+            (0, 1_234_567_891, 43)
+        );
+        assert_eq!(
+            (seen[1].0, seen[1].1, seen[1].2.len()),
+            (1, 2_000_000_000, 36)
+        );
         let (src, dst) = (addresses.0.into(), addresses.1.into());
         let _: (std::net::Ipv4Addr, std::net::Ipv4Addr) = addresses;
-        assert!(verify_tcp(std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst), &seen[0].2[20..]));
+        assert!(verify_tcp(
+            std::net::IpAddr::V4(src),
+            std::net::IpAddr::V4(dst),
+            &seen[0].2[20..]
+        ));
     }
 }

@@ -46,8 +46,12 @@ impl<W: Write> Observer for Series<W> {
         if self.error.is_some() {
             return;
         }
-        let srtt = sample.srtt.map_or_else(String::new, |srtt| srtt.as_micros().to_string());
-        let pacing = sample.pacing_bps.map_or_else(String::new, |rate| rate.to_string());
+        let srtt = sample
+            .srtt
+            .map_or_else(String::new, |srtt| srtt.as_micros().to_string());
+        let pacing = sample
+            .pacing_bps
+            .map_or_else(String::new, |rate| rate.to_string());
         let written = writeln!(
             self.out,
             "{},{},{},{},{},{srtt},{pacing},{}",

@@ -8,6 +8,7 @@ use tack_base::time::nanos;
 use tack_tcp::{CloseReason, Connection, ConnectionId, State, Stats};
 
 use super::app::{End, Exchanges};
+use super::check::Onlooker;
 use super::datagram::Datagrams;
 use super::host::Host;
 use super::meter::Meter;
@@ -36,7 +37,7 @@ pub(super) struct Flows {
 #[derive(Debug)]
 pub(super) struct FlowState {
     /// Hosts of the connecting and the accepting side.
-    parties: [Party; 2],
+    pub(super) parties: [Party; 2],
     start: Instant,
     stop: Option<Instant>,
     bytes: Option<u64>,
@@ -62,6 +63,7 @@ pub(super) struct Stream {
     pub(super) ids: [Option<ConnectionId>; 2],
     /// How each side's connection ended, and its counters then.
     closed: [Option<(CloseReason, Stats)>; 2],
+    pub(super) onlookers: [Onlooker; 2],
 }
 
 impl Flows {
@@ -401,6 +403,7 @@ impl FlowState {
                     exchanges,
                     ids: [None; 2],
                     closed: [None, None],
+                    onlookers: Default::default(),
                 }))
             }
         };
@@ -417,7 +420,7 @@ impl FlowState {
     }
 
     #[inline]
-    fn side_of(&self, host: usize) -> usize {
+    pub(super) fn side_of(&self, host: usize) -> usize {
         usize::from(self.parties[0].index() != host)
     }
 

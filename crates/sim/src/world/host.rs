@@ -81,6 +81,16 @@ impl Host {
         self.addresses
     }
 
+    /// True when segments leave when the endpoint says so.
+    pub(super) fn paces(&self) -> bool {
+        self.config.short_sends == 0.0
+    }
+
+    /// Most segments that TCP hands over at once.
+    pub(super) fn batch(&self) -> u64 {
+        self.config.batch as u64
+    }
+
     /// A packet arrives. Returns when it is processed, or the packet when that is now.
     #[inline]
     pub(super) fn arrive(&mut self, now: Instant, packet: Packet) -> Result<Packet, Instant> {

@@ -1,6 +1,7 @@
 //! One run: hosts, paths, flows and the loop over events.
 
 mod app;
+mod check;
 mod clock;
 mod datagram;
 mod drive;
@@ -9,6 +10,7 @@ mod hash;
 mod host;
 mod meter;
 mod stream;
+mod watch;
 
 use std::io;
 
@@ -322,6 +324,9 @@ impl<'a, 'o> World<'a, 'o> {
             header: header.header,
             payload: &packet.payload,
         };
+        if self.observers.checks == Checks::EveryEvent {
+            self.flows.note_received(host, &segment.header);
+        }
         let peer = self.hosts[host].peer();
         let clock = self.hosts[host].clock;
         let (local, arrived_local) = (clock.local(now), clock.local(arrived));
@@ -356,7 +361,13 @@ impl<'a, 'o> World<'a, 'o> {
         while let Some(id) = self.hosts[host].endpoint.poll_ready() {
             self.tell(now, host, id)?;
         }
-        self.transmit(now, host);
+        if self.observers.checks == Checks::EveryEvent {
+            self.flows.note_rates(host, &self.hosts[host], now);
+        }
+        self.transmit(now, host)?;
+        if self.observers.checks == Checks::EveryEvent {
+            self.flows.check_books(host, &mut self.hosts[host])?;
+        }
         if let Some(at) = self.hosts[host].next_wake(now)
             && self.wakes[host].is_none_or(|known| at < known)
         {
@@ -366,19 +377,26 @@ impl<'a, 'o> World<'a, 'o> {
         Ok(())
     }
 
-    fn transmit(&mut self, now: Instant, host: usize) {
+    fn transmit(&mut self, now: Instant, host: usize) -> Result<(), Broken> {
         let Self {
             hosts,
             paths,
             hash,
             observers,
+            flows,
             ..
         } = self;
+        let local = hosts[host].clock.local(now);
+        let mut outcome = Ok(());
         hosts[host].transmit(now, |packet| {
             observe(now, host, Passing::Out, &packet, hash, observers);
+            if observers.checks == Checks::EveryEvent && outcome.is_ok() {
+                outcome = flows.check_sent(host, local, &packet);
+            }
             paths[host].send(now, packet);
         });
         self.expect_arrival(host);
+        outcome
     }
 
     /// Passes a packet that is not TCP's from a host into its path.

@@ -1,0 +1,194 @@
+//! Invariants of the stack, checked at every event: what its own books say, and what an onlooker sees on the wire.
+
+use tack_base::time::nanos;
+use tack_base::{Duration, Instant, Rate};
+use tack_tcp::Connection;
+use tack_wire::{Header, SeqNum};
+
+/// Window field of RFC 7323: shifted by at most this.
+const MOST_SHIFT: u8 = 14;
+/// Quanta that may leave at once.
+const QUANTA: u64 = 4;
+/// The interval that a quantum of a batching carrier covers.
+const QUANTUM_INTERVAL: Duration = Duration::from_micros(250);
+
+/// What one side of one connection has shown on the wire.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Onlooker {
+    /// Highest acknowledgement number sent.
+    acked: Option<SeqNum>,
+    /// Shift of its own window, offered with SYN; and of the peer's.
+    own_shift: Option<u8>,
+    peer_shift: Option<u8>,
+    /// Right edge of the largest window that it was told.
+    edge: Option<SeqNum>,
+    pace: Option<Pace>,
+}
+
+/// A token bucket: the pacing rate over time, and at most [`QUANTA`] quanta at once.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    rate: Rate,
+    depth: u64,
+    /// Tokens, in bytes.
+    tokens: f64,
+    since: Instant,
+}
+
+impl Onlooker {
+    /// The side sends a segment of `payload` bytes with `header` at `now`, by its own clock.
+    pub(super) fn on_sent(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        payload: usize,
+    ) -> Result<(), String> {
+        if header.flags.rst() {
+            return Ok(());
+        }
+        if header.flags.syn() {
+            self.own_shift = header.options.window_scale;
+        }
+        if header.flags.ack() {
+            if let Some(acked) = self.acked
+                && header.ack.before(acked)
+            {
+                return Err(format!(
+                    "the acknowledgement number went back from {acked:?} to {:?}",
+                    header.ack
+                ));
+            }
+            self.acked = Some(header.ack);
+        }
+        if payload == 0 {
+            return Ok(());
+        }
+        let end = header.seq + payload as u32;
+        // A probe of a closed window is one byte beyond it (RFC 9293 §3.8.6.1).
+        if let Some(edge) = self.edge
+            && end.distance(edge) > 1
+        {
+            return Err(format!(
+                "{} bytes were sent beyond the window",
+                end.distance(edge)
+            ));
+        }
+        self.take(now, payload as u64)
+    }
+
+    /// The side processes a segment with `header`.
+    pub(super) fn on_received(&mut self, header: &Header) {
+        if header.flags.rst() || !header.flags.ack() {
+            if header.flags.syn() {
+                self.peer_shift = header.options.window_scale;
+            }
+            return;
+        }
+        if header.flags.syn() {
+            self.peer_shift = header.options.window_scale;
+        }
+        // Scaling is in force when both offered it, and never for a SYN's own window (RFC 7323 §2.2).
+        let shift = match (self.own_shift, self.peer_shift) {
+            (Some(_), Some(shift)) if !header.flags.syn() => shift.min(MOST_SHIFT),
+            _ => 0,
+        };
+        let edge = header.ack + (u32::from(header.window) << shift);
+        // Windows do not shrink for an onlooker: what was allowed once may be under way.
+        if self.edge.is_none_or(|known| edge.after(known)) {
+            self.edge = Some(edge);
+        }
+    }
+
+    /// From `now` on the side paces at `rate`, in quanta of a carrier that takes `batch` segments of `mss` bytes.
+    pub(super) fn set_rate(&mut self, now: Instant, rate: Option<Rate>, mss: u64, batch: u64) {
+        let Some(rate) = rate else {
+            self.pace = None;
+            return;
+        };
+        let quantum = rate.bytes_in(QUANTUM_INTERVAL).clamp(mss, mss * batch);
+        let depth = quantum * QUANTA;
+        let tokens = match self.pace {
+            None => depth as f64,
+            Some(pace) => (pace.tokens + pace.earned(now)).min(depth as f64),
+        };
+        self.pace = Some(Pace {
+            rate,
+            depth,
+            tokens,
+            since: now,
+        });
+    }
+
+    fn take(&mut self, now: Instant, bytes: u64) -> Result<(), String> {
+        let Some(pace) = &mut self.pace else {
+            return Ok(());
+        };
+        pace.tokens = (pace.tokens + pace.earned(now)).min(pace.depth as f64) - bytes as f64;
+        pace.since = now;
+        if pace.tokens < 0.0 {
+            let (rate, excess) = (pace.rate, -pace.tokens);
+            return Err(format!(
+                "sent {excess:.0} bytes more than the pacing rate of {rate} and four quanta allow"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Pace {
+    fn earned(&self, now: Instant) -> f64 {
+        self.rate.bits_per_sec() as f64 / 8e9 * nanos(now.saturating_since(self.since)) as f64
+    }
+}
+
+/// What a connection's own books say.
+pub(super) fn books(connection: &Connection, deadline: Option<Instant>) -> Result<(), String> {
+    connection.check_invariants()?;
+    if connection.poll_timeout().is_some() && deadline.is_none() {
+        return Err("a connection waits for a timer that its endpoint does not know of".into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tack_wire::Flags;
+
+    fn header(seq: u32, ack: u32, window: u16) -> Header {
+        Header {
+            seq: SeqNum(seq),
+            ack: SeqNum(ack),
+            window,
+            flags: Flags::ACK,
+            ..Header::default()
+        }
+    }
+
+    #[test]
+    fn each_broken_promise_is_seen() {
+        let mut side = Onlooker::default();
+        side.on_received(&header(1, 100, 50));
+        let now = Instant::ZERO;
+        assert_eq!(side.on_sent(now, &header(100, 10, 0), 50), Ok(()));
+        assert_eq!(side.on_sent(now, &header(150, 10, 0), 1), Ok(()), "a probe");
+        assert!(
+            side.on_sent(now, &header(150, 10, 0), 2).is_err(),
+            "beyond the window"
+        );
+        assert!(side.on_sent(now, &header(150, 9, 0), 0).is_err(), "back");
+        side.on_received(&header(1, 100, 10_000));
+        side.set_rate(now, Some(Rate::from_bytes_per_sec(1_000)), 100, 1);
+        assert_eq!(side.on_sent(now, &header(200, 10, 0), 400), Ok(()));
+        assert!(
+            side.on_sent(now, &header(600, 10, 0), 1).is_err(),
+            "too fast"
+        );
+        let mut side = Onlooker::default();
+        side.set_rate(now, Some(Rate::from_bytes_per_sec(1_000)), 100, 1);
+        for millis in 0..50 {
+            let at = Instant::from_millis(100 * millis);
+            assert_eq!(side.on_sent(at, &header(200, 10, 0), 100), Ok(()));
+        }
+    }
+}

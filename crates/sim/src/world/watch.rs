@@ -1,0 +1,96 @@
+//! Brings what happens to the checks of the connection that it concerns.
+
+use tack_base::Instant;
+use tack_wire::{Header, Segment};
+
+use super::Broken;
+use super::check::{self, Onlooker};
+use super::flows::{Flows, Kind};
+use super::host::Host;
+use crate::packet::Packet;
+use crate::scenario::Party;
+
+impl Flows {
+    /// The onlooker of one side of a connection, by its ports, with the flow and the side's host.
+    fn onlooker(
+        &mut self,
+        host: usize,
+        ports: (u16, u16),
+    ) -> Option<(usize, Party, &mut Onlooker)> {
+        let flow = self.by_ports(ports)?;
+        let state = &mut self.list[flow];
+        let side = state.side_of(host);
+        match &mut state.kind {
+            Kind::Tcp(stream) => Some((flow, state.parties[side], &mut stream.onlookers[side])),
+            Kind::Udp(_) => None,
+        }
+    }
+
+    /// Checks a segment that leaves `host`, whose clock shows `local`.
+    pub(super) fn check_sent(
+        &mut self,
+        host: usize,
+        local: Instant,
+        packet: &Packet,
+    ) -> Result<(), Broken> {
+        let Ok(segment) = Segment::parse(packet.transport()) else {
+            return Ok(());
+        };
+        let header = segment.header;
+        match self.onlooker(host, (header.src_port, header.dst_port)) {
+            None => Ok(()),
+            Some((flow, party, onlooker)) => onlooker
+                .on_sent(local, &header, packet.payload.len())
+                .map_err(|what| Broken {
+                    flow,
+                    host: party,
+                    what,
+                }),
+        }
+    }
+
+    /// Takes note of a segment that `host` is about to process.
+    pub(super) fn note_received(&mut self, host: usize, header: &Header) {
+        if let Some((_, _, onlooker)) = self.onlooker(host, (header.src_port, header.dst_port)) {
+            onlooker.on_received(header);
+        }
+    }
+
+    /// Takes note of the rates at which the connections of `host` pace.
+    pub(super) fn note_rates(&mut self, index: usize, host: &Host, now: Instant) {
+        let local = host.clock.local(now);
+        for state in &mut self.list {
+            let side = state.side_of(index);
+            let Kind::Tcp(stream) = &mut state.kind else {
+                continue;
+            };
+            let Some(connection) = stream.ids[side].and_then(|id| host.endpoint.get(id)) else {
+                continue;
+            };
+            // What an interface refuses leaves later, in one burst that no pacer chose.
+            let rate = connection.pacing_rate().filter(|_| host.paces());
+            let mss = u64::from(connection.stats(local).mss);
+            stream.onlookers[side].set_rate(local, rate, mss, host.batch());
+        }
+    }
+
+    /// Checks the books of every connection of `host`.
+    pub(super) fn check_books(&mut self, index: usize, host: &mut Host) -> Result<(), Broken> {
+        let deadline = host.endpoint.poll_timeout();
+        for (flow, state) in self.list.iter().enumerate() {
+            let side = state.side_of(index);
+            let Kind::Tcp(stream) = &state.kind else {
+                continue;
+            };
+            let Some(connection) = stream.ids[side].and_then(|id| host.endpoint.get(id)) else {
+                continue;
+            };
+            check::books(connection, deadline).map_err(|what| Broken {
+                flow,
+                host: state.parties[side],
+                what,
+            })?;
+        }
+        Ok(())
+    }
+}
