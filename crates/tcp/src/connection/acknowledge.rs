@@ -24,6 +24,9 @@ struct Delivery {
     /// Departures of the oldest and the newest segment free of retransmission ambiguity.
     oldest_sent_at: Option<Instant>,
     newest_sent_at: Option<Instant>,
+    /// A retransmission was among them. What was sent after it may have waited for it at the receiver, without a SACK
+    /// block to tell: its age is then no round-trip time.
+    repaired: bool,
     /// Token of the newest transmission.
     newest: Option<(u64, SendToken)>,
     /// A segment presumed lost by a timeout, and not retransmitted, arrived.
@@ -38,6 +41,8 @@ impl Delivery {
             self.oldest_sent_at = Some(self.oldest_sent_at.map_or(at, |oldest| oldest.min(at)));
             self.newest_sent_at = Some(self.newest_sent_at.map_or(at, |newest| newest.max(at)));
             self.late_original |= delivered.was_lost;
+        } else {
+            self.repaired = true;
         }
         if self
             .newest
@@ -274,7 +279,9 @@ impl Connection {
         delivery: &Delivery,
         advanced: bool,
     ) -> Option<core::time::Duration> {
-        if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at) {
+        if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at)
+            && !delivery.repaired
+        {
             let smooth = arrived.saturating_since(oldest);
             let fastest = arrived.saturating_since(newest);
             self.rtt
