@@ -2,8 +2,10 @@
 //! that `cargo test` replays the seeds without a fuzzer.
 #![forbid(unsafe_code)]
 
+mod connection;
 mod wire;
 
+pub use connection::{Run, connection_ops};
 pub use wire::{encapsulation, ip, options, segment};
 
 #[cfg(test)]

@@ -3,8 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use arbitrary::{Arbitrary, Unstructured};
+
 fn replay(target: &str, run: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("seeds")
+        .join(target);
     let mut seeds = 0;
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
@@ -40,4 +44,13 @@ fn encapsulation_seeds() {
 #[test]
 fn ip_seeds() {
     replay("ip", super::ip);
+}
+
+#[test]
+fn connection_ops_seeds() {
+    replay("connection_ops", |bytes| {
+        if let Ok(run) = super::Run::arbitrary_take_rest(Unstructured::new(bytes)) {
+            super::connection_ops(&run);
+        }
+    });
 }

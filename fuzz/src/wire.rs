@@ -2,22 +2,34 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use tack_wire::{Ecn, Header, Segment, TcpOptions, checksum, encapsulation as tcp_in_udp, ip as packet};
+use tack_wire::{
+    Ecn, Header, Segment, TcpOptions, checksum, encapsulation as tcp_in_udp, ip as packet,
+};
 
 /// A TCP segment: parse, agree with another parser on whether it is one, write again, compare.
 pub fn segment(bytes: &[u8]) {
     let parsed = Segment::parse(bytes);
-    assert_eq!(parsed.is_ok(), etherparse::TcpSlice::from_slice(bytes).is_ok(), "etherparse disagrees");
+    assert_eq!(
+        parsed.is_ok(),
+        etherparse::TcpSlice::from_slice(bytes).is_ok(),
+        "etherparse disagrees"
+    );
     verify(bytes);
     let Ok(segment) = parsed else { return };
-    assert_eq!(Segment::ports(bytes), Some((segment.header.src_port, segment.header.dst_port)));
+    assert_eq!(
+        Segment::ports(bytes),
+        Some((segment.header.src_port, segment.header.dst_port))
+    );
     assert!(!segment.to_string().is_empty());
 
     let mut written = vec![0; segment.header.encoded_len()];
     assert_eq!(segment.header.emit(&mut written), written.len());
     written.extend_from_slice(segment.payload);
     let again = Segment::parse(&written).expect("what we write we can read");
-    let expected = Header { options: settled(&segment.header.options), ..segment.header.clone() };
+    let expected = Header {
+        options: settled(&segment.header.options),
+        ..segment.header.clone()
+    };
     assert_eq!((again.header, again.payload), (expected, segment.payload));
 }
 
@@ -49,14 +61,19 @@ pub fn options(bytes: &[u8]) {
 
 /// What is left of options once written: unknown ones never leave, and SACK blocks give way.
 fn settled(options: &TcpOptions) -> TcpOptions {
-    let mut settled = TcpOptions { unknown: 0, ..options.clone() };
+    let mut settled = TcpOptions {
+        unknown: 0,
+        ..options.clone()
+    };
     settled.sack.truncate(options.sack_capacity());
     settled
 }
 
 /// A receive buffer of the UDP carrier, its stride in the first two bytes.
 pub fn encapsulation(bytes: &[u8]) {
-    let Some((stride, buffer)) = bytes.split_first_chunk() else { return };
+    let Some((stride, buffer)) = bytes.split_first_chunk() else {
+        return;
+    };
     let stride = usize::from(u16::from_be_bytes(*stride));
     let segments = tcp_in_udp::segments(buffer, stride);
     let datagrams = segments.len();
@@ -65,7 +82,11 @@ pub fn encapsulation(bytes: &[u8]) {
     let mut at = 0;
     for result in results {
         let len = (buffer.len() - at).min(if stride == 0 { buffer.len() } else { stride });
-        assert_eq!(result, Segment::parse(&buffer[at..at + len]), "each datagram is judged alone");
+        assert_eq!(
+            result,
+            Segment::parse(&buffer[at..at + len]),
+            "each datagram is judged alone"
+        );
         at += len;
     }
     assert_eq!(at, buffer.len(), "nothing is left out");
@@ -77,18 +98,35 @@ pub fn ip(bytes: &[u8]) {
     let mut marked = bytes.to_vec();
     let marking = packet::set_ecn(&mut marked, Ecn::Ce);
     let Ok(parsed) = parsed else {
-        assert!(marking.is_ok() || marked == bytes, "a refused packet is left as it was");
+        assert!(
+            marking.is_ok() || marked == bytes,
+            "a refused packet is left as it was"
+        );
         return;
     };
     marking.expect("a packet that parses can be marked");
-    assert_eq!(packet::parse(&marked), Ok(packet::Packet { ecn: Ecn::Ce, ..parsed }));
+    assert_eq!(
+        packet::parse(&marked),
+        Ok(packet::Packet {
+            ecn: Ecn::Ce,
+            ..parsed
+        })
+    );
 
     // Extension headers and options are gone afterwards; a payload may be empty only without them
     // in IPv6, whose length field would be zero.
     if parsed.payload.is_empty() && parsed.src.is_ipv6() {
         return;
     }
-    let emit = packet::Emit { ecn: parsed.ecn, ..packet::Emit::new(parsed.src, parsed.dst, parsed.protocol, parsed.payload.len()) };
+    let emit = packet::Emit {
+        ecn: parsed.ecn,
+        ..packet::Emit::new(
+            parsed.src,
+            parsed.dst,
+            parsed.protocol,
+            parsed.payload.len(),
+        )
+    };
     let mut written = vec![0; packet::header_len(parsed.src)];
     assert_eq!(packet::emit_header(&mut written, &emit), written.len());
     written.extend_from_slice(parsed.payload);
