@@ -5,6 +5,9 @@
 //! it follows an estimate of Reno's window instead. Symbols as in the RFC, windows in bytes (the RFC
 //! counts segments), `t` is the time spent in congestion avoidance *with the window in use*.
 
+#[cfg(test)]
+mod tests;
+
 use core::time::Duration;
 
 use tack_base::Instant;
@@ -193,7 +196,7 @@ impl Cubic {
             cwnd
         };
         state.cwnd_prior = cwnd;
-        let reduced = (flight.min(MAX_WINDOW) as f64 * BETA) as u64;
+        let reduced = libm::round(flight.min(MAX_WINDOW) as f64 * BETA) as u64;
         state.ssthresh = reduced.max(2 * self.mss);
         reduced
     }

@@ -106,3 +106,71 @@ impl HyStart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plain_ack;
+    use super::*;
+    use tack_base::Instant;
+
+    const MSS: u64 = 1000;
+
+    /// A round of ten acknowledgements with this RTT; the last answer.
+    fn round(hystart: &mut HyStart, number: u64, rtt_ms: u64) -> Step {
+        let mut step = Step::Grow(0);
+        for i in 1..=10 {
+            let una = number * 10 * MSS + i * MSS;
+            let mut ack = plain_ack(Instant::ZERO, MSS, una, (number + 1) * 10 * MSS + i * MSS);
+            // Only the round's first acknowledgement sets its end: at the round's last byte.
+            ack.snd_nxt = (number + 1) * 10 * MSS;
+            ack.rtt = Some(Duration::from_millis(rtt_ms));
+            step = hystart.on_ack(&ack, MSS);
+            if step == Step::Exit {
+                break;
+            }
+        }
+        step
+    }
+
+    #[test]
+    fn five_slow_rounds_after_the_rtt_rose_end_slow_start() {
+        let mut hystart = HyStart::default();
+        assert_eq!(round(&mut hystart, 0, 40), Step::Grow(MSS));
+        assert_eq!(
+            round(&mut hystart, 1, 44),
+            Step::Grow(MSS),
+            "an eighth is five milliseconds"
+        );
+        // It is the last round that counts, not the first.
+        assert_eq!(round(&mut hystart, 2, 50), Step::Grow(MSS / 4));
+        assert!(hystart.is_conservative());
+        for number in 3..7 {
+            assert_eq!(
+                round(&mut hystart, number, 55),
+                Step::Grow(MSS / 4),
+                "round {number}"
+            );
+        }
+        assert_eq!(round(&mut hystart, 7, 55), Step::Exit);
+    }
+
+    #[test]
+    fn jitter_does_not_end_it() {
+        let mut hystart = HyStart::default();
+        round(&mut hystart, 0, 40);
+        assert_eq!(round(&mut hystart, 1, 60), Step::Grow(MSS / 4));
+        assert_eq!(round(&mut hystart, 2, 41), Step::Grow(MSS));
+        assert!(!hystart.is_conservative());
+    }
+
+    #[test]
+    fn few_samples_say_nothing() {
+        let mut hystart = HyStart::default();
+        round(&mut hystart, 0, 40);
+        for i in 1..SAMPLES as u64 {
+            let mut ack = plain_ack(Instant::ZERO, MSS, 10 * MSS + i * MSS, 20 * MSS);
+            ack.rtt = Some(Duration::from_millis(90));
+            assert_eq!(hystart.on_ack(&ack, MSS), Step::Grow(MSS));
+        }
+    }
+}

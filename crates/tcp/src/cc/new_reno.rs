@@ -216,3 +216,137 @@ impl CongestionController for NewReno {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{congestion, plain_ack};
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    fn controller() -> NewReno {
+        NewReno::new(&Init {
+            now: Instant::ZERO,
+            mss: MSS,
+            initial_window: 10 * MSS,
+            rtt: None,
+            seed: 0,
+        })
+    }
+
+    fn ack(bytes: u64) -> Ack {
+        plain_ack(Instant::ZERO, bytes, 1_000 * MSS, 1_100 * MSS)
+    }
+
+    #[test]
+    fn bytes_count_not_acknowledgements() {
+        let (mut often, mut rarely) = (controller(), controller());
+        for _ in 0..10 {
+            often.on_ack(&ack(MSS));
+        }
+        rarely.on_ack(&ack(10 * MSS));
+        assert_eq!((often.cwnd(), rarely.cwnd()), (20 * MSS, 20 * MSS));
+    }
+
+    #[test]
+    fn what_lies_beyond_the_threshold_counts_for_avoidance() {
+        let mut reno = controller();
+        reno.ssthresh = 12 * MSS;
+        reno.on_ack(&ack(5 * MSS));
+        assert_eq!((reno.cwnd(), reno.acked_bytes), (12 * MSS, 3 * MSS));
+        reno.on_ack(&ack(9 * MSS));
+        assert_eq!((reno.cwnd(), reno.acked_bytes), (13 * MSS, 0));
+    }
+
+    #[test]
+    fn an_unused_window_does_not_grow() {
+        let mut reno = controller();
+        reno.on_ack(&Ack {
+            cwnd_limited: false,
+            ..ack(10 * MSS)
+        });
+        assert_eq!(reno.cwnd(), 10 * MSS);
+    }
+
+    #[test]
+    fn loss_halves_what_was_in_flight_and_fast_recovery_waits() {
+        let mut reno = controller();
+        reno.on_ack(&ack(90 * MSS));
+        reno.on_congestion(&congestion(Cause::Loss, 80 * MSS, 0));
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (40 * MSS, 40 * MSS));
+        reno.on_ack(&Ack {
+            in_recovery: true,
+            ..ack(20 * MSS)
+        });
+        assert_eq!(reno.cwnd(), 40 * MSS);
+        reno.on_recovered(Instant::ZERO);
+        reno.on_ack(&ack(40 * MSS));
+        assert_eq!(reno.cwnd(), 41 * MSS);
+        reno.on_congestion(&congestion(Cause::Ecn, 20 * MSS, 0));
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (10 * MSS, 10 * MSS));
+    }
+
+    #[test]
+    fn timeouts_in_a_row_reduce_the_threshold_once_and_slow_start_repairs() {
+        let mut reno = controller();
+        reno.on_ack(&ack(90 * MSS));
+        reno.on_congestion(&congestion(Cause::Timeout, 100 * MSS, 1));
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 50 * MSS));
+        reno.on_congestion(&congestion(Cause::Timeout, MSS, 2));
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 50 * MSS));
+        // A jump over data delivered before counts by what it newly delivers.
+        reno.on_ack(&Ack {
+            in_recovery: true,
+            acked: 60 * MSS,
+            ..ack(MSS)
+        });
+        assert_eq!(reno.cwnd(), 2 * MSS);
+        reno.on_spurious(Instant::ZERO, Cause::Timeout);
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (100 * MSS, u64::MAX));
+    }
+
+    #[test]
+    fn a_timeout_within_fast_recovery_lowers_twice_and_is_undone_alone() {
+        let mut reno = controller();
+        reno.on_ack(&ack(90 * MSS));
+        reno.on_congestion(&congestion(Cause::Loss, 100 * MSS, 0));
+        reno.on_congestion(&congestion(Cause::Timeout, 3 * MSS, 1));
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 25 * MSS));
+        reno.on_spurious(Instant::ZERO, Cause::Timeout);
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (50 * MSS, 50 * MSS));
+        assert_eq!(reno.metrics().phase, "recovery");
+    }
+
+    #[test]
+    fn idle_time_brings_the_restart_window_and_remembers_the_old_one() {
+        let mut reno = controller();
+        reno.on_ack(&ack(90 * MSS));
+        reno.ssthresh = 20 * MSS;
+        reno.on_idle_restart(Instant::ZERO, Duration::from_secs(1));
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (10 * MSS, 75 * MSS));
+    }
+
+    #[test]
+    fn hystart_is_there_by_choice() {
+        let init = Init {
+            now: Instant::ZERO,
+            mss: MSS,
+            initial_window: 10 * MSS,
+            rtt: None,
+            seed: 0,
+        };
+        let mut reno = NewReno::with_hystart(&init);
+        for number in 0..8_u64 {
+            for i in 1..=10 {
+                let una = (number * 10 + i) * MSS;
+                let rtt = Duration::from_millis(40 + 20 * number);
+                let ack = plain_ack(Instant::ZERO, MSS, una, (number + 1) * 10 * MSS);
+                reno.on_ack(&Ack {
+                    rtt: Some(rtt),
+                    ..ack
+                });
+            }
+        }
+        assert_eq!(reno.metrics().phase, "congestion_avoidance");
+    }
+}

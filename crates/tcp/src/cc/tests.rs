@@ -8,6 +8,41 @@ use super::*;
 /// Segments of the bandwidth-delay product.
 const BDP: u64 = 333;
 
+/// An acknowledgement of `bytes` in order, with the window in use, outside recovery.
+pub(super) fn plain_ack(now: Instant, bytes: u64, snd_una: u64, snd_nxt: u64) -> Ack {
+    let rtt = Duration::from_millis(40);
+    Ack {
+        now,
+        acked: bytes,
+        delivered: bytes,
+        lost: 0,
+        prior_in_flight: snd_nxt - snd_una + bytes,
+        bytes_in_flight: snd_nxt - snd_una,
+        rtt: Some(rtt),
+        srtt: rtt,
+        min_rtt: rtt,
+        rate: None,
+        total_delivered: snd_una,
+        total_lost: 0,
+        snd_una,
+        snd_nxt,
+        in_recovery: false,
+        cwnd_limited: true,
+        token: SendToken::default(),
+    }
+}
+
+/// An episode that begins with `flight` bytes in flight.
+pub(super) fn congestion(cause: Cause, flight: u64, consecutive_timeouts: u32) -> Congestion {
+    Congestion {
+        now: Instant::ZERO,
+        cause,
+        prior_in_flight: flight,
+        consecutive_timeouts,
+        snd_nxt: flight,
+    }
+}
+
 fn at(seconds: u64) -> Instant {
     Instant::from_millis(seconds * 1000)
 }

@@ -77,3 +77,43 @@ impl<S: Copy> Undo<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_within_fast_recovery_is_undone_alone_or_with_it() {
+        let mut undo = Undo::new();
+        undo.save(Cause::Loss, Episode::Open, 100);
+        undo.save(Cause::Timeout, Episode::FastRecovery, 50);
+        assert_eq!(undo.take(Cause::Timeout), Some(50));
+        assert_eq!(undo.take(Cause::Timeout), None, "only once");
+        assert_eq!(undo.take(Cause::Loss), Some(100));
+
+        undo.save(Cause::Loss, Episode::Open, 100);
+        undo.save(Cause::Timeout, Episode::FastRecovery, 50);
+        assert_eq!(undo.take(Cause::Loss), Some(100));
+        assert_eq!(undo.take(Cause::Timeout), None, "undone with the loss");
+    }
+
+    #[test]
+    fn what_is_out_of_date_is_not_restored() {
+        let mut undo = Undo::new();
+        undo.save(Cause::Loss, Episode::Open, 100);
+        undo.save(Cause::Timeout, Episode::Open, 60);
+        assert_eq!(
+            undo.take(Cause::Loss),
+            None,
+            "the recovery had ended long before"
+        );
+        undo.save(Cause::Loss, Episode::Open, 80);
+        undo.save(Cause::Ecn, Episode::Open, 40);
+        assert_eq!(
+            undo.take(Cause::Loss),
+            None,
+            "a mark confirmed the congestion"
+        );
+        assert_eq!(undo.take(Cause::Ecn), None);
+    }
+}

@@ -19,6 +19,8 @@ mod probe_rtt;
 mod recovery;
 mod round;
 mod startup;
+#[cfg(test)]
+mod tests;
 
 use tack_base::random::RandomStream;
 use tack_base::{Instant, Rate};
@@ -193,6 +195,7 @@ impl Bbr {
             (ack.prior_in_flight, self.inflight(bandwidth, 1.0))
         };
         let over = self.cycle.is_over(&PhaseView {
+            gain: self.pacing_gain,
             now: self.delivered_at,
             min_rtt: self.model.min_rtt(),
             lost: ack.lost > 0,

@@ -21,6 +21,8 @@ pub(super) struct Cycle {
 /// What decides about the end of a phase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhaseView {
+    /// Pacing gain in force: the phase's, unless a policer holds it at one.
+    pub(super) gain: f64,
     pub(super) now: Instant,
     pub(super) min_rtt: Option<Duration>,
     /// The acknowledgement revealed losses.
@@ -66,11 +68,10 @@ impl Cycle {
         let elapsed = view
             .min_rtt
             .is_some_and(|rtt| view.now.saturating_since(self.began) > rtt);
-        let gain = self.gain();
-        if gain > 1.0 {
+        if view.gain > 1.0 {
             // Long enough, and the queue was asked for: unless it does not fit, until it is there.
             elapsed && (view.lost || view.in_flight >= view.target)
-        } else if gain < 1.0 {
+        } else if view.gain < 1.0 {
             elapsed || view.in_flight <= view.target
         } else {
             elapsed

@@ -1,0 +1,326 @@
+//! BBR driven by hand: a path of 1,000 segments a second and 50 ms, acknowledged segment by segment.
+
+use super::*;
+use core::time::Duration;
+
+const MSS: u64 = 1000;
+const RTT: Duration = Duration::from_millis(50);
+/// Segments of the bandwidth-delay product.
+const BDP: u64 = 50;
+
+struct Driver {
+    bbr: Bbr,
+    now: Instant,
+    delivered: u64,
+    lost: u64,
+    in_recovery: bool,
+    /// Time between deliveries.
+    spacing: Duration,
+}
+
+impl Driver {
+    fn new() -> Self {
+        let init = Init {
+            now: Instant::ZERO,
+            mss: MSS,
+            initial_window: 10 * MSS,
+            rtt: Some(RTT),
+            seed: 3,
+        };
+        Self {
+            bbr: Bbr::new(&init),
+            now: Instant::ZERO,
+            delivered: 0,
+            lost: 0,
+            in_recovery: false,
+            spacing: Duration::from_millis(1),
+        }
+    }
+
+    /// One segment arrives, by default after a millisecond; `lost` segments are seen missing.
+    fn ack(&mut self, in_flight: u64, lost: u64) {
+        self.ack_with(in_flight, lost, RTT, SendToken::default());
+    }
+
+    fn ack_with(&mut self, in_flight: u64, lost: u64, rtt: Duration, token: SendToken) {
+        self.now += self.spacing;
+        self.delivered += MSS;
+        self.lost += lost * MSS;
+        let delivered = in_flight.max(1) * MSS;
+        let interval = self.spacing * in_flight.max(1) as u32;
+        self.bbr.on_ack(&Ack {
+            now: self.now,
+            acked: MSS,
+            delivered: MSS,
+            lost: lost * MSS,
+            prior_in_flight: (in_flight + 1 + lost) * MSS,
+            bytes_in_flight: in_flight * MSS,
+            rtt: Some(rtt),
+            srtt: RTT,
+            min_rtt: RTT,
+            rate: Some(RateSample {
+                delivered,
+                interval,
+                delivery_rate: Rate::from_bytes_over(delivered, interval),
+                prior_delivered: self.delivered.saturating_sub(delivered),
+                app_limited: false,
+            }),
+            total_delivered: self.delivered,
+            total_lost: self.lost,
+            snd_una: self.delivered,
+            snd_nxt: self.delivered + in_flight * MSS,
+            in_recovery: self.in_recovery,
+            cwnd_limited: true,
+            token,
+        });
+    }
+
+    /// Until the pipe is known to be full and the queue is gone.
+    fn cruise(mut self) -> Self {
+        for _ in 0..2000 {
+            self.ack(BDP, 0);
+        }
+        assert_eq!(self.bbr.mode, Mode::ProbeBw);
+        self
+    }
+
+    fn congestion(&mut self, cause: Cause, in_flight: u64) {
+        self.in_recovery = true;
+        self.bbr.on_congestion(&Congestion {
+            now: self.now,
+            cause,
+            prior_in_flight: in_flight * MSS,
+            consecutive_timeouts: u32::from(cause == Cause::Timeout),
+            snd_nxt: self.delivered + in_flight * MSS,
+        });
+    }
+
+    fn recovered(&mut self) {
+        self.in_recovery = false;
+        self.bbr.on_recovered(self.now);
+    }
+
+    fn send(&mut self, in_flight: u64, app_limited: bool) -> SendToken {
+        self.bbr.on_send(&Sent {
+            now: self.now,
+            bytes: MSS,
+            prior_in_flight: in_flight * MSS,
+            retransmission: false,
+            app_limited,
+        })
+    }
+}
+
+#[test]
+fn the_first_rate_sends_the_initial_window_in_a_round_trip() {
+    let driver = Driver::new();
+    // 10,000 bytes in 50 ms are 1.6 Mbit/s; startup's gain and the margin of one percent.
+    assert_eq!(
+        driver.bbr.pacing_rate(),
+        Some(Rate::from_bits_per_sec(4_569_840))
+    );
+    let blind = Bbr::new(&Init {
+        now: Instant::ZERO,
+        mss: MSS,
+        initial_window: 10 * MSS,
+        rtt: None,
+        seed: 0,
+    });
+    assert_eq!(
+        blind.pacing_rate(),
+        Some(Rate::from_bits_per_sec(228_492_000))
+    );
+}
+
+#[test]
+fn the_model_finds_bandwidth_and_window() {
+    let driver = Driver::new().cruise();
+    assert_eq!(driver.bbr.bandwidth(), Rate::from_bits_per_sec(8_000_000));
+    // Two bandwidth-delay products, three bursts of two segments; two more while probing up; what
+    // this driver's clockwork acknowledgements show as aggregation is at most a segment.
+    let segments = driver.bbr.cwnd() / MSS;
+    assert!(
+        (2 * BDP + 6..=2 * BDP + 10).contains(&segments),
+        "{segments}"
+    );
+}
+
+#[test]
+fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
+    let mut driver = Driver::new().cruise();
+    let cwnd = driver.bbr.cwnd();
+    driver.congestion(Cause::Loss, 60);
+    driver.ack(40, 5);
+    assert_eq!(
+        driver.bbr.cwnd(),
+        41 * MSS,
+        "what is in flight, and what was delivered"
+    );
+    for _ in 0..30 {
+        driver.ack(40, 0);
+        assert_eq!(driver.bbr.cwnd(), 41 * MSS);
+    }
+    for _ in 0..20 {
+        driver.ack(40, 0);
+    }
+    assert!(driver.bbr.cwnd() > 45 * MSS, "after a round it grows again");
+    assert!(driver.bbr.cwnd() < cwnd);
+    driver.recovered();
+    assert_eq!(driver.bbr.cwnd(), cwnd);
+}
+
+#[test]
+fn a_timeout_starts_from_one_segment_and_ends_with_the_old_window() {
+    let mut driver = Driver::new().cruise();
+    let cwnd = driver.bbr.cwnd();
+    driver.congestion(Cause::Timeout, 50);
+    assert_eq!(driver.bbr.cwnd(), MSS);
+    driver.ack(0, 0);
+    assert_eq!(
+        driver.bbr.cwnd(),
+        4 * MSS,
+        "never below four once something arrives"
+    );
+    driver.ack(2, 0);
+    assert_eq!(driver.bbr.cwnd(), 5 * MSS);
+    driver.bbr.on_spurious(driver.now, Cause::Timeout);
+    assert_eq!(driver.bbr.cwnd(), cwnd);
+}
+
+#[test]
+fn marks_change_nothing() {
+    let mut driver = Driver::new().cruise();
+    let before = (driver.bbr.cwnd(), driver.bbr.pacing_rate());
+    driver.congestion(Cause::Ecn, 50);
+    assert_eq!((driver.bbr.cwnd(), driver.bbr.pacing_rate()), before);
+}
+
+#[test]
+fn probe_rtt_samples_do_not_lower_the_bandwidth() {
+    let mut driver = Driver::new().cruise();
+    let bandwidth = driver.bbr.bandwidth();
+    let mut acks = 0;
+    while driver.bbr.mode != Mode::ProbeRtt {
+        driver.ack_with(BDP, 0, RTT + Duration::from_millis(3), SendToken::default());
+        acks += 1;
+        assert!(acks < 11_000, "the floor never expired");
+    }
+    assert_eq!(driver.bbr.cwnd(), 4 * MSS);
+    assert_eq!(
+        driver.send(4, false),
+        SendToken(1),
+        "what it sends is marked"
+    );
+    // Four segments a round trip are a twelfth of the bandwidth, for longer than its filter remembers.
+    driver.spacing = RTT / 4;
+    for _ in 0..100 {
+        driver.ack_with(5, 0, RTT, SendToken(1));
+    }
+    let before = driver.now;
+    while driver.bbr.mode == Mode::ProbeRtt {
+        driver.ack_with(3, 0, RTT, SendToken(1));
+        assert!(driver.now.saturating_since(before) < Duration::from_secs(1));
+    }
+    assert!(driver.now.saturating_since(before) >= Duration::from_millis(200));
+    assert_eq!(driver.bbr.bandwidth(), bandwidth);
+    assert_eq!(driver.bbr.model.min_rtt(), Some(RTT));
+}
+
+#[test]
+fn after_idle_time_it_paces_at_the_bandwidth() {
+    let mut driver = Driver::new().cruise();
+    while driver.bbr.pacing_gain <= 1.0 {
+        driver.ack(BDP, 0);
+    }
+    // Idle for longer than the RTT floor lasts.
+    driver.now += Duration::from_secs(20);
+    driver.send(0, true);
+    assert_eq!(
+        driver.bbr.pacing_rate(),
+        Some(Rate::from_bits_per_sec(7_920_000))
+    );
+    driver.ack(1, 0);
+    assert_eq!(
+        driver.bbr.mode,
+        Mode::ProbeBw,
+        "idle time is no reason to probe"
+    );
+}
+
+#[test]
+fn clumped_acknowledgements_widen_the_window() {
+    let smooth = Driver::new().cruise();
+    let mut clumped = Driver::new().cruise();
+    for _ in 0..50 {
+        // Twenty segments at once, every twenty milliseconds.
+        clumped.now += Duration::from_millis(20);
+        for _ in 0..20 {
+            clumped.ack(BDP, 0);
+            clumped.now = Instant::from_nanos(clumped.now.as_nanos() - 1_000_000);
+        }
+    }
+    let more = (clumped.bbr.cwnd() - smooth.bbr.cwnd()) / MSS;
+    assert!((15..=24).contains(&more), "{more} segments");
+}
+
+/// Evidence for a policer: loss of a third in two intervals with the same rate.
+#[test]
+fn a_policer_is_found_out_and_probed_again() {
+    let mut policer = Policer::new(Instant::ZERO);
+    let mut view = policer::View {
+        delivered_at: Instant::ZERO,
+        total_delivered: 0,
+        total_lost: 0,
+        lost: true,
+        app_limited: false,
+        round_started: true,
+        probing_bandwidth: true,
+    };
+    let mut rounds = 0;
+    while policer.rate().is_none() {
+        rounds += 1;
+        assert!(rounds < 20, "not found");
+        view.delivered_at += RTT;
+        view.total_delivered += 10_000;
+        view.total_lost += 5_000;
+        assert_eq!(policer.on_ack(&view), Verdict::Continue);
+    }
+    assert_eq!(policer.rate(), Some(Rate::from_bytes_per_sec(200_000)));
+    view.lost = false;
+    for _ in 0..47 {
+        assert_eq!(policer.on_ack(&view), Verdict::Continue);
+    }
+    assert_eq!(policer.on_ack(&view), Verdict::ProbeAgain);
+    assert_eq!(policer.rate(), None);
+}
+
+#[test]
+fn little_loss_is_no_policer() {
+    let mut policer = Policer::new(Instant::ZERO);
+    for round in 1..100 {
+        let view = policer::View {
+            delivered_at: Instant::ZERO + RTT * round,
+            total_delivered: u64::from(round) * 10_000,
+            total_lost: u64::from(round) * 1_000,
+            lost: true,
+            app_limited: false,
+            round_started: true,
+            probing_bandwidth: true,
+        };
+        policer.on_ack(&view);
+        assert_eq!(policer.rate(), None);
+    }
+}
+
+#[test]
+fn gain_cycles_begin_at_any_phase_but_the_draining_one() {
+    let mut random = RandomStream::new(1, "bbr", 0);
+    let mut seen = [false; 2];
+    for _ in 0..200 {
+        let mut cycle = Cycle::new(Instant::ZERO);
+        cycle.start(Instant::ZERO, &mut random);
+        assert!(cycle.gain() >= 1.0);
+        seen[usize::from(cycle.probes_up())] = true;
+    }
+    assert!(seen[0] && seen[1]);
+}
