@@ -22,6 +22,8 @@ pub(super) struct Onlooker {
     peer_shift: Option<u8>,
     /// Right edge of the largest window that it was told.
     edge: Option<SeqNum>,
+    /// The number after the highest one sent with payload.
+    sent_end: Option<SeqNum>,
     pace: Option<Pace>,
 }
 
@@ -73,6 +75,11 @@ impl Onlooker {
                 end.distance(edge)
             ));
         }
+        // A fast retransmission, and one for a partial acknowledgement (RFC 6582 §3.2), leaves at once.
+        if self.sent_end.is_some_and(|highest| !end.after(highest)) {
+            return Ok(());
+        }
+        self.sent_end = Some(end);
         self.take(now, payload as u64)
     }
 
@@ -177,6 +184,7 @@ mod tests {
             "beyond the window"
         );
         assert!(side.on_sent(now, &header(150, 9, 0), 0).is_err(), "back");
+        assert_eq!(side.on_sent(now, &header(100, 10, 0), 50), Ok(()), "again");
         side.on_received(&header(1, 100, 10_000));
         side.set_rate(now, Some(Rate::from_bytes_per_sec(1_000)), 100, 1);
         assert_eq!(side.on_sent(now, &header(200, 10, 0), 400), Ok(()));
@@ -187,8 +195,11 @@ mod tests {
         let mut side = Onlooker::default();
         side.set_rate(now, Some(Rate::from_bytes_per_sec(1_000)), 100, 1);
         for millis in 0..50 {
-            let at = Instant::from_millis(100 * millis);
-            assert_eq!(side.on_sent(at, &header(200, 10, 0), 100), Ok(()));
+            let (at, seq) = (
+                Instant::from_millis(100 * millis),
+                200 + 100 * millis as u32,
+            );
+            assert_eq!(side.on_sent(at, &header(seq, 10, 0), 100), Ok(()));
         }
     }
 }
