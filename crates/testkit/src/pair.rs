@@ -145,6 +145,8 @@ pub struct Pair {
     watches: BTreeMap<(u16, u16), Watch>,
     trace: Trace,
     max_batch: [usize; 2],
+    /// What the buffers of one connection may take.
+    memory_cap: usize,
     /// Packets that entered the network, by sender.
     pub packets: [u64; 2],
 }
@@ -167,6 +169,7 @@ impl Pair {
             watches: BTreeMap::new(),
             trace: Trace::new(200),
             max_batch: [1, 1],
+            memory_cap: 0,
             packets: [0, 0],
         }
     }
@@ -194,6 +197,7 @@ impl Pair {
     /// The server listens with `config`.
     pub fn listen(&mut self, config: &Config) {
         self.max_batch[Side::Server.index()] = config.carrier.max_batch;
+        self.allow_memory(config);
         self.endpoints[Side::Server.index()]
             .listen(PORT, config.clone(), 16)
             .expect("nobody listens yet");
@@ -202,6 +206,7 @@ impl Pair {
     /// The client connects with `config`.
     pub fn connect(&mut self, config: &Config) -> ConnectionId {
         self.max_batch[Side::Client.index()] = config.carrier.max_batch;
+        self.allow_memory(config);
         let server = Side::Server.address();
         let id = self.endpoints[0]
             .connect(self.now, server, PORT, 0, config)
@@ -209,6 +214,11 @@ impl Pair {
         self.apps[0].insert(id, App::new(id));
         self.settle(Side::Client);
         id
+    }
+
+    fn allow_memory(&mut self, config: &Config) {
+        let cap = 4 * (config.receive_buffer + config.send_buffer) + (1 << 20);
+        self.memory_cap = self.memory_cap.max(cap);
     }
 
     /// A network with one connection, whose first packet has just entered. Both ends have the same `config`.
@@ -545,19 +555,17 @@ impl Pair {
                 continue;
             };
             let stats = connection.stats(self.now);
-            let verdict = if connection.close_reason().is_none()
+            let mut verdict = connection.check_invariants();
+            if connection.close_reason().is_none()
                 && stats.bytes_in_flight > 0
                 && connection.poll_timeout().is_none()
             {
-                Err("unacknowledged data, and no timer is armed".to_string())
-            } else if stats.cwnd < u64::from(stats.mss) {
-                Err(format!(
-                    "cwnd {} is below one segment of {}",
-                    stats.cwnd, stats.mss
-                ))
-            } else {
-                Ok(())
-            };
+                verdict = Err("data is unacknowledged, and no deadline is told");
+            }
+            // Each buffer may be twice its cap while it grows, and is a power of two.
+            if connection.buffer_memory() > self.memory_cap {
+                verdict = Err("the buffers outgrew their caps");
+            }
             if let Err(why) = verdict {
                 panic!("{side:?}: {why}\n{stats:?}\n{}", self.trace);
             }

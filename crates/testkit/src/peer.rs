@@ -599,6 +599,9 @@ impl Peer {
             );
             batches.push((transmit, std::mem::take(&mut buf)));
         }
+        if let Err(why) = connection.check_invariants() {
+            panic!("{why}\n{}", self.trace);
+        }
         for (transmit, buf) in batches {
             for bytes in buf.chunks(transmit.segment_size) {
                 let segment = Segment::parse(bytes).expect("what leaves is a segment");

@@ -2,11 +2,17 @@
 
 mod acknowledgements;
 mod close;
+mod ecn;
 mod handshake;
+mod keep_alive;
 mod loss_recovery;
+mod mtu;
 mod options;
+mod pacing;
 mod retransmission_timeout;
 mod security;
+mod sequence_space;
 mod settings;
+mod transfers;
 mod undo;
 mod window;

@@ -1,0 +1,91 @@
+//! Keep-alive (RFC 9293 §3.8.4).
+
+use tack_tcp::Config;
+use tack_tcp::config::KeepAlive;
+use tack_testkit::Peer;
+
+use crate::settings::{plain, secs};
+
+fn config() -> Config {
+    Config {
+        keep_alive: Some(KeepAlive {
+            idle: secs(10),
+            interval: secs(1),
+            probes: 3,
+        }),
+        ..plain()
+    }
+}
+
+/// An idle peer is asked after the idle time, to the nanosecond; its answer starts the idle time over.
+#[test]
+fn an_idle_peer_is_asked() {
+    let mut peer = Peer::accepted(config(), "mss 1000");
+    peer.run(
+        "
+        +10s  > . 0:0(0) ack 1
+        +10ms < . 1:1(0) ack 1
+        +10s  > . 0:0(0) ack 1
+        +10ms < . 1:1(0) ack 1
+        +5s   < . 1:101(100) ack 1
+        +0    > . 1:1(0) ack 101
+        +10s  > . 0:0(0) ack 101
+        ",
+    );
+}
+
+/// Without an answer the probes are repeated, then the connection is given up (MUST-27: not by one lost probe).
+#[test]
+fn a_silent_peer_is_given_up() {
+    let mut peer = Peer::accepted(config(), "mss 1000");
+    peer.run(
+        "
+        +10s  > . 0:0(0) ack 1
+        +1s   > . 0:0(0) ack 1
+        +1s   > . 0:0(0) ack 1
+        event nothing
+        *     > R. 1:1(0) ack 1
+        state Closed
+        event Closed TimedOut
+        ",
+    );
+    assert_eq!(
+        peer.elapsed(),
+        secs(13) + std::time::Duration::from_millis(10)
+    );
+}
+
+/// MUST-25: off by default.
+#[test]
+fn off_by_default() {
+    let mut peer = Peer::accepted(plain(), "mss 1000");
+    peer.run("+100000s > nothing");
+}
+
+/// A peer that asks is answered; also with one octet of garbage (RFC 9293 §3.8.4).
+#[test]
+fn a_probe_is_answered() {
+    let mut peer = Peer::accepted(plain(), "mss 1000");
+    peer.run(
+        "
+        +1s   < . 0:0(0) ack 1
+        +0    > . 1:1(0) ack 1
+        +1s   < . 0:1(1) ack 1
+        +0    > . 1:1(0) ack 1
+        read 0
+        ",
+    );
+}
+
+/// Data in flight is watched by its own timer: no probes beside it.
+#[test]
+fn no_probes_beside_data() {
+    let mut peer = Peer::accepted(config(), "mss 1000");
+    peer.run("write 100\n+0 > P. 1:101(100) ack 1");
+    for output in {
+        peer.wait(secs(30));
+        peer.take_output()
+    } {
+        assert_eq!(output.payload.len(), 100, "{output:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The segment size and the path (RFC 1191, 8201, 4821, 9293 §3.7.1).
+
+use tack_tcp::{Algorithm, Config};
+use tack_testkit::{Model, Pair, Peer, Side};
+
+use crate::settings::{plain, secs, with_sack};
+
+/// RFC 9293 §3.7.1 (MUST-16): the smaller of the peer's MSS and our own, less options on each segment (RFC 6691).
+#[test]
+fn the_smaller_size_wins() {
+    let mut peer = Peer::accepted(
+        Config {
+            mss: 700,
+            ..plain()
+        },
+        "mss 1000",
+    );
+    peer.run("write 1400\n+0 > . 1:1401(1400) ack 1 each 700");
+    let mut peer = Peer::accepted(
+        Config {
+            mss: 1460,
+            timestamps: true,
+            ..plain()
+        },
+        "mss 1000,TS",
+    );
+    peer.run("write 1976\n+0 > . 1:1977(1976) ack 1 each 988");
+}
+
+/// RFC 1191 §4, §6.5: a report lowers the segment size; what was too long comes again at once, cut up, without congestion control
+/// being told of congestion.
+#[test]
+fn a_path_report_cuts_segments() {
+    let mut peer = Peer::accepted(with_sack(), "mss 1460,sackOK");
+    let before = peer.connection().stats(peer.now());
+    peer.run(
+        "
+        write 2920
+        +0    > . 1:2921(2920) ack 1 each 1460
+        +1ms  mtu 1000
+        +0    > . 1:961(960) ack 1
+        +0    > . 961:1461(500) ack 1
+        +0    > . 1461:2421(960) ack 1
+        +0    > . 2421:2921(500) ack 1
+        +10ms < . 1:1(0) ack 2921
+        write 2000
+        +0    > . 2921:4921(2000) ack 1 each 960
+        ",
+    );
+    let after = peer.connection().stats(peer.now());
+    assert_eq!((after.mss, after.ssthresh), (960, before.ssthresh));
+}
+
+/// RFC 8201 §6: absurd reports (attacks) cannot make segments absurdly small, and cannot make them larger.
+#[test]
+fn absurd_reports_are_bounded() {
+    let mut peer = Peer::accepted(plain(), "mss 1000");
+    peer.run("mtu 65535\nmtu 0\nmtu 1");
+    let mss = peer.connection().stats(peer.now()).mss;
+    assert!((48..=1000).contains(&mss), "{mss}");
+    peer.run("mtu 9000");
+    assert_eq!(peer.connection().stats(peer.now()).mss, mss);
+}
+
+/// RFC 4821 §7.7: a path that swallows full-sized segments without a word is noticed, and the transfer ends.
+#[test]
+fn a_black_hole_is_noticed() {
+    for congestion in Algorithm::ALL {
+        for mtu in [1400, 1200, 700] {
+            let forward = Model {
+                mtu,
+                ..Model::default()
+            };
+            let mut pair = Pair::open(
+                1,
+                &Config {
+                    congestion,
+                    ..Config::default()
+                },
+                forward,
+                Model::default(),
+            );
+            pair.establish(secs(1));
+            pair.send(Side::Client, 200_000);
+            let done = pair.run_until(secs(60), |pair| pair.app(Side::Server).read == 200_000);
+            assert!(
+                done,
+                "{congestion} over {mtu}: {:?}",
+                pair.connection(Side::Client).stats(pair.now())
+            );
+        }
+    }
+}
+
+/// A path that turns into a black hole in the middle of a transfer.
+#[test]
+fn a_path_that_narrows() {
+    let mut pair = Pair::open(1, &Config::default(), Model::default(), Model::default());
+    pair.establish(secs(1));
+    pair.send(Side::Client, 3_000_000);
+    pair.run_for(std::time::Duration::from_millis(200));
+    pair.model(Side::Client).mtu = 1300;
+    assert!(pair.run_until(secs(120), |pair| pair.app(Side::Server).read == 3_000_000));
+}
