@@ -1,0 +1,23 @@
+//! The physical layer: rates, airtime, slot and gap lengths, response rates, and what noise does to frames.
+//!
+//! Section numbers are those of IEEE Std 802.11-2020, and of 802.11ax-2021 for HE.
+
+pub mod dsss;
+pub mod error;
+pub mod find;
+pub mod ht;
+pub mod mode;
+pub mod ofdm;
+pub mod response;
+pub mod timing;
+
+pub use dsss::{DsssRate, Preamble};
+pub use error::{Awgn, ErrorModel};
+pub use find::ModeQuery;
+pub use ht::{GuardInterval, HeMode, HtMode, SigB, VhtMode, Width};
+pub use mode::{Mode, ModeError, Standard};
+pub use ofdm::OfdmRate;
+pub use timing::{Band, Timing};
+
+#[cfg(test)]
+mod tests;
