@@ -1,0 +1,111 @@
+//! What the socket does below the connections.
+
+use std::net::UdpSocket;
+
+use tack::{Coalesce, Config, Endpoint, Segmentation};
+
+use crate::pair::{Pair, check_stream, echo, through_echo, within, write_stream};
+
+#[tokio::test]
+async fn streams_need_no_segmentation_offload() {
+    let mut pair = Pair::new(Endpoint::builder().segmentation(Segmentation::Single)).await;
+    let (client, server) = pair.connect().await;
+    within(async { tokio::join!(echo(server), through_echo(client, 1, 2 << 20)) }).await;
+    let stats = pair.client.carrier_stats();
+    assert_eq!(stats.max_batch, 1);
+    assert_eq!(stats.datagrams_sent, stats.batches_sent);
+}
+
+#[tokio::test]
+async fn streams_run_over_ipv6() {
+    let mut pair = Pair::new(Endpoint::builder().bind("[::1]:0".parse().unwrap())).await;
+    let (client, server) = pair.connect().await;
+    assert!(client.peer_addr().is_ipv6());
+    within(async { tokio::join!(echo(server), through_echo(client, 2, 2 << 20)) }).await;
+}
+
+#[tokio::test]
+async fn a_dual_stack_socket_takes_ipv4_peers() {
+    let server = Endpoint::builder()
+        .bind("[::]:0".parse().unwrap())
+        .insecure(true)
+        .build()
+        .await
+        .unwrap();
+    let mut listener = server.listen(tack::DEFAULT_PORT).unwrap();
+    let client = Endpoint::builder().build().await.unwrap();
+    let address = ([127, 0, 0, 1], server.local_addr().port()).into();
+    let (client, server) =
+        within(async { tokio::join!(client.connect(address), listener.accept()) }).await;
+    let (client, server) = (client.unwrap(), server.unwrap());
+    assert_eq!(server.peer_addr(), client.local_addr());
+    within(async { tokio::join!(echo(server), through_echo(client, 3, 1 << 20)) }).await;
+}
+
+#[tokio::test]
+async fn garbage_is_counted_and_hurts_nobody() {
+    let mut pair = Pair::new(Endpoint::builder()).await;
+    let (mut client, mut server) = pair.connect().await;
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = pair.server.local_addr();
+    let mut state = 1_u64;
+    let throwing = async {
+        for round in 0..2_000_usize {
+            let mut datagram = [0; 200];
+            for byte in &mut datagram {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                *byte = (state >> 56) as u8;
+            }
+            // Every length, the empty datagram included.
+            stranger.send_to(&datagram[..round % 200], address).unwrap();
+            if round % 50 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let writing = write_stream(&mut client, 4, 1 << 20);
+    let reading = check_stream(&mut server, 4, 1 << 20);
+    within(async { tokio::join!(throwing, writing, reading) }).await;
+    assert!(pair.server.carrier_stats().malformed > 0);
+}
+
+#[tokio::test]
+async fn without_coalescing_the_policy_decides_how_often_to_acknowledge() {
+    let mut acks = Vec::new();
+    for coalesce in [Coalesce::Off, Coalesce::Batches] {
+        let mut pair = Pair::new(Endpoint::builder().coalesce(coalesce)).await;
+        let (mut client, mut server) = pair.connect().await;
+        let writing = write_stream(&mut client, 5, 8 << 20);
+        let reading = check_stream(&mut server, 5, 8 << 20);
+        within(async { tokio::join!(writing, reading) }).await;
+        let stats = server.stats();
+        acks.push(stats.acks as f64 / stats.segments_received as f64);
+    }
+    let [single, batched] = acks[..] else {
+        unreachable!("two runs")
+    };
+    // delayed:2 is one acknowledgement for two segments, more at the beginning, at the end and for windows.
+    assert!(
+        (0.45..0.75).contains(&single),
+        "{single} acknowledgements a segment"
+    );
+    assert!(batched < single, "{batched} against {single}");
+}
+
+#[tokio::test]
+async fn segments_fill_the_mtu_and_no_more() {
+    for (bind, payload) in [("127.0.0.1:0", 1500 - 28 - 20), ("[::1]:0", 1500 - 48 - 20)] {
+        let mut pair = Pair::new(Endpoint::builder().bind(bind.parse().unwrap())).await;
+        let (client, _server) = pair.connect().await;
+        assert_eq!(client.stats().mss, payload);
+    }
+    let config = Config {
+        mss: 536,
+        ..Config::default()
+    };
+    let mut pair = Pair::new(Endpoint::builder().config(config)).await;
+    let (client, _server) = pair.connect().await;
+    assert_eq!(client.stats().mss, 536);
+}

@@ -1,0 +1,6 @@
+//! The library over real sockets on loopback.
+
+mod carrier;
+mod lifecycle;
+mod pair;
+mod streams;
