@@ -97,7 +97,10 @@ async fn without_coalescing_the_policy_decides_how_often_to_acknowledge() {
 #[tokio::test]
 async fn segments_fill_the_mtu_and_no_more() {
     // What is left beside IP, UDP and TCP headers and timestamps.
-    for (bind, payload) in [("127.0.0.1:0", 1500 - 28 - 20 - 12), ("[::1]:0", 1500 - 48 - 20 - 12)] {
+    for (bind, payload) in [
+        ("127.0.0.1:0", 1500 - 28 - 20 - 12),
+        ("[::1]:0", 1500 - 48 - 20 - 12),
+    ] {
         let mut pair = Pair::new(Endpoint::builder().bind(bind.parse().unwrap())).await;
         let (client, _server) = pair.connect().await;
         assert_eq!(client.stats().mss, payload);

@@ -104,8 +104,8 @@ async fn a_half_closed_connection_still_carries_the_other_direction() {
     let error = client.write_all(b"more").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::BrokenPipe);
 
-    write_stream(&mut server, 4, 300_000).await;
-    within(check_stream(&mut client, 4, 300_000)).await;
+    let writing = write_stream(&mut server, 4, 300_000);
+    within(async { tokio::join!(writing, check_stream(&mut client, 4, 300_000)) }).await;
     within(server.finished()).await.unwrap();
 }
 

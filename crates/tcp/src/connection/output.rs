@@ -191,6 +191,11 @@ impl Connection {
             // The FIN travels with the last byte.
             return Some(self.snd_nxt..if stop == end { fin } else { stop });
         }
+        if usable > 0 && self.window_probe_due {
+            // The override timer of RFC 9293 §3.8.6.2.1: what the window still takes leaves after all, in one piece. One
+            // octet at a time would be taken and acknowledged each time, for hundreds of round trips.
+            return Some(self.snd_nxt..self.snd_nxt + usable.min(queued));
+        }
         if usable < queued {
             self.limits.set(now, Limit::Rwnd);
             if self.log.is_empty() && !self.timers.is_armed(Timer::Persist) {
