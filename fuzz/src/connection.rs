@@ -612,7 +612,9 @@ impl World {
                 self.describe()
             );
             for side in [CLIENT, SERVER] {
-                self.read(side, 100_000);
+                // Everything that is here, and then perhaps the end.
+                self.read(side, 1_000_000);
+                self.read(side, 1_000_000);
                 let now = self.now;
                 if let Some(connection) = self.connection(side) {
                     connection.finish(now);
