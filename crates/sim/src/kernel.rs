@@ -6,9 +6,14 @@ use std::collections::BinaryHeap;
 use tack_base::Instant;
 
 /// Events in the order (time, insertion).
+///
+/// What happens once goes onto a heap. What happens again and again at a time that keeps changing (a timer, the next
+/// arrival on a link) has a slot instead, which holds one deadline and forgets the last: on a heap each change would
+/// leave an outdated entry behind, thousands of them on a fast path.
 #[derive(Debug)]
 pub struct Kernel<E> {
     heap: BinaryHeap<Entry<E>>,
+    slots: Vec<Entry<E>>,
     inserted: u64,
     now: Instant,
     handled: u64,
@@ -46,6 +51,7 @@ impl<E> Default for Kernel<E> {
     fn default() -> Self {
         Self {
             heap: BinaryHeap::new(),
+            slots: Vec::new(),
             inserted: 0,
             now: Instant::ZERO,
             handled: 0,
@@ -53,7 +59,31 @@ impl<E> Default for Kernel<E> {
     }
 }
 
-impl<E> Kernel<E> {
+/// Names a slot of a [`Kernel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(usize);
+
+impl<E: Clone> Kernel<E> {
+    /// A new slot for `event`, without a deadline.
+    pub fn slot(&mut self, event: E) -> Slot {
+        let (at, number) = (Instant::FAR_FUTURE, u64::MAX);
+        self.slots.push(Entry { at, number, event });
+        Slot(self.slots.len() - 1)
+    }
+
+    /// The slot's event happens at `at` and at no other time; `None` for not at all. Setting it to the time it has
+    /// anyway changes nothing.
+    #[inline]
+    pub fn set(&mut self, slot: Slot, at: Option<Instant>) {
+        let at = at.map_or(Instant::FAR_FUTURE, |at| at.max(self.now));
+        let entry = &mut self.slots[slot.0];
+        if entry.at != at {
+            entry.at = at;
+            entry.number = self.inserted;
+            self.inserted += 1;
+        }
+    }
+
     /// Lets `event` happen at `at`; an instant that has passed means now.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: E) {
@@ -66,13 +96,25 @@ impl<E> Kernel<E> {
     /// The next event that happens not after `end`; the clock moves to it.
     #[inline]
     pub fn next(&mut self, end: Instant) -> Option<(Instant, E)> {
-        if self.heap.peek()?.at > end {
-            return None;
-        }
-        let entry = self.heap.pop()?;
-        self.now = entry.at;
+        // A handful of slots: looking at each is cheaper than keeping them in order.
+        let slot = self.slots.iter_mut().max();
+        let (at, event) = match (self.heap.peek(), slot) {
+            (Some(first), slot) if slot.as_ref().is_none_or(|slot| first > &**slot) => {
+                if first.at > end {
+                    return None;
+                }
+                let first = self.heap.pop()?;
+                (first.at, first.event)
+            }
+            (_, Some(slot)) if slot.at <= end && slot.at != Instant::FAR_FUTURE => {
+                let at = std::mem::replace(&mut slot.at, Instant::FAR_FUTURE);
+                (at, slot.event.clone())
+            }
+            _ => return None,
+        };
+        self.now = at;
         self.handled += 1;
-        Some((entry.at, entry.event))
+        Some((at, event))
     }
 
     /// The time of the last event.
@@ -102,6 +144,33 @@ mod tests {
         assert_eq!(order, "abcde");
         assert_eq!(kernel.now(), Instant::from_nanos(5));
         assert_eq!(kernel.handled(), 5);
+    }
+
+    #[test]
+    fn a_slot_has_one_deadline_at_a_time() {
+        let at = Instant::from_nanos;
+        let mut kernel = Kernel::default();
+        let (slot, other) = (kernel.slot('s'), kernel.slot('o'));
+        assert_eq!(kernel.next(Instant::FAR_FUTURE), None);
+        kernel.set(slot, Some(at(5)));
+        kernel.set(slot, Some(at(7)));
+        kernel.set(slot, Some(at(3)));
+        kernel.schedule(at(3), 'h');
+        kernel.schedule(at(2), 'g');
+        kernel.set(other, Some(at(3)));
+        kernel.set(slot, Some(at(3)));
+        let mut next = || kernel.next(Instant::FAR_FUTURE);
+        assert_eq!(next(), Some((at(2), 'g')));
+        assert_eq!(next(), Some((at(3), 's')), "insertion order among equals");
+        assert_eq!(next(), Some((at(3), 'h')));
+        assert_eq!(next(), Some((at(3), 'o')));
+        assert_eq!(next(), None);
+        kernel.set(slot, Some(at(9)));
+        kernel.set(slot, None);
+        assert_eq!(kernel.next(Instant::FAR_FUTURE), None);
+        kernel.set(slot, Some(at(9)));
+        assert_eq!(kernel.next(at(8)), None);
+        assert_eq!(kernel.next(at(9)), Some((at(9), 's')));
     }
 
     #[test]

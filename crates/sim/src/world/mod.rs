@@ -19,7 +19,7 @@ use tack_tcp::ConnectionId;
 use tack_wire::Segment;
 use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Slot};
 use crate::observe::{Observer, PacketEvent, Passing, Sample};
 use crate::packet::Packet;
 use crate::path::Path;
@@ -166,10 +166,10 @@ struct World<'a, 'o> {
     hosts: [Host; 2],
     /// By the host that sends into them.
     paths: [Path; 2],
-    /// The arrival event that is scheduled for each path, if any.
-    arrivals: [Option<Instant>; 2],
-    /// The wake event that is scheduled for each host, if any.
-    wakes: [Option<Instant>; 2],
+    /// The next arrival from each path.
+    arrivals: [Slot; 2],
+    /// The next timer of each host.
+    wakes: [Slot; 2],
     flows: Flows,
     checksum_drops: u64,
     hash: TraceHash,
@@ -182,8 +182,11 @@ struct World<'a, 'o> {
 impl<'a, 'o> World<'a, 'o> {
     fn new(scenario: &Scenario, seed: u64, observers: &'a mut Observers<'o>) -> Self {
         let wired = &scenario.wired;
+        let mut kernel = Kernel::default();
+        let arrivals = [0, 1].map(|direction| kernel.slot(Event::Arrival(direction)));
+        let wakes = [0, 1].map(|host| kernel.slot(Event::Wake(host)));
         Self {
-            kernel: Kernel::default(),
+            kernel,
             hosts: [
                 Host::new(Party::Server, wired.server, seed),
                 Host::new(Party::Client, wired.client, seed),
@@ -192,8 +195,8 @@ impl<'a, 'o> World<'a, 'o> {
                 Path::new(&wired.forward, seed, 0),
                 Path::new(&wired.reverse, seed, 1),
             ],
-            arrivals: [None; 2],
-            wakes: [None; 2],
+            arrivals,
+            wakes,
             flows: Flows::new(&scenario.flows),
             checksum_drops: 0,
             hash: TraceHash::new(),
@@ -237,9 +240,6 @@ impl<'a, 'o> World<'a, 'o> {
     fn handle(&mut self, now: Instant, event: Event) -> Result<(), Broken> {
         match event {
             Event::Arrival(direction) => {
-                if self.arrivals[direction] == Some(now) {
-                    self.arrivals[direction] = None;
-                }
                 while let Some((_, packet)) = self.paths[direction].receive(now) {
                     self.arrive(now, 1 - direction, packet)?;
                 }
@@ -251,9 +251,6 @@ impl<'a, 'o> World<'a, 'o> {
                 }
             }
             Event::Wake(host) => {
-                if self.wakes[host] == Some(now) {
-                    self.wakes[host] = None;
-                }
                 self.hosts[host].wake(now);
                 self.service(now, host)?;
             }
@@ -271,13 +268,8 @@ impl<'a, 'o> World<'a, 'o> {
     /// Makes sure that the first packet on the way is met on its arrival.
     #[inline]
     fn expect_arrival(&mut self, direction: usize) {
-        let Some(at) = self.paths[direction].next_arrival() else {
-            return;
-        };
-        if self.arrivals[direction].is_none_or(|known| at < known) {
-            self.arrivals[direction] = Some(at);
-            self.kernel.schedule(at, Event::Arrival(direction));
-        }
+        let at = self.paths[direction].next_arrival();
+        self.kernel.set(self.arrivals[direction], at);
     }
 
     fn arrive(&mut self, now: Instant, host: usize, packet: Packet) -> Result<(), Broken> {
@@ -358,22 +350,25 @@ impl<'a, 'o> World<'a, 'o> {
 
     /// Lets a host do all that it can now: tell its applications, send, and set its timer.
     fn service(&mut self, now: Instant, host: usize) -> Result<(), Broken> {
-        while let Some(id) = self.hosts[host].endpoint.poll_ready() {
+        loop {
+            while let Some(id) = self.hosts[host].endpoint.poll_ready() {
+                self.tell(now, host, id)?;
+            }
+            if self.observers.checks == Checks::EveryEvent {
+                self.flows.note_rates(host, &self.hosts[host], now);
+            }
+            self.transmit(now, host)?;
+            // Some events come to light only when there is nothing left to send.
+            let Some(id) = self.hosts[host].endpoint.poll_ready() else {
+                break;
+            };
             self.tell(now, host, id)?;
         }
         if self.observers.checks == Checks::EveryEvent {
-            self.flows.note_rates(host, &self.hosts[host], now);
-        }
-        self.transmit(now, host)?;
-        if self.observers.checks == Checks::EveryEvent {
             self.flows.check_books(host, &mut self.hosts[host])?;
         }
-        if let Some(at) = self.hosts[host].next_wake(now)
-            && self.wakes[host].is_none_or(|known| at < known)
-        {
-            self.wakes[host] = Some(at);
-            self.kernel.schedule(at, Event::Wake(host));
-        }
+        let wake = self.hosts[host].next_wake(now);
+        self.kernel.set(self.wakes[host], wake);
         Ok(())
     }
 
