@@ -1,7 +1,7 @@
 //! Two endpoints and the network between them, stepped from event to event.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -147,9 +147,13 @@ pub struct Pair {
     max_batch: [usize; 2],
     /// What the buffers of one connection may take.
     memory_cap: usize,
+    recent: [VecDeque<Vec<u8>>; 2],
     /// Packets that entered the network, by sender.
     pub packets: [u64; 2],
 }
+
+/// Segments kept for replays, by side.
+const RECENT: usize = 64;
 
 impl Pair {
     /// Two hosts: `forward` leads from the client to the server, `backward` the other way. Random faults follow `seed`.
@@ -170,6 +174,7 @@ impl Pair {
             trace: Trace::new(200),
             max_batch: [1, 1],
             memory_cap: 0,
+            recent: Default::default(),
             packets: [0, 0],
         }
     }
@@ -235,6 +240,10 @@ impl Pair {
     /// When there is none (yet).
     pub fn app(&mut self, side: Side) -> &mut App {
         let id = self.first(side).expect("there is a connection");
+        self.app_of(side, id)
+    }
+
+    fn app_of(&mut self, side: Side, id: ConnectionId) -> &mut App {
         self.apps[side.index()]
             .get_mut(&id)
             .expect("each connection has an application")
@@ -278,18 +287,26 @@ impl Pair {
 
     /// This side's first application wants to write `bytes` more, from now on.
     pub fn send(&mut self, side: Side, bytes: u64) {
-        let app = self.app(side);
-        app.to_write += bytes;
-        let id = app.id;
+        let id = self.app(side).id;
+        self.send_on(side, id, bytes);
+    }
+
+    /// The same on a connection of one's choice.
+    pub fn send_on(&mut self, side: Side, id: ConnectionId, bytes: u64) {
+        self.app_of(side, id).to_write += bytes;
         self.work(side, id);
         self.settle(side);
     }
 
     /// This side's first application ends its stream once everything is written.
     pub fn finish(&mut self, side: Side) {
-        let app = self.app(side);
-        app.finishing = true;
-        let id = app.id;
+        let id = self.app(side).id;
+        self.finish_on(side, id);
+    }
+
+    /// The same on a connection of one's choice.
+    pub fn finish_on(&mut self, side: Side, id: ConnectionId) {
+        self.app_of(side, id).finishing = true;
         self.work(side, id);
         self.settle(side);
     }
@@ -368,6 +385,37 @@ impl Pair {
                 self.trace
             );
         }
+    }
+
+    /// Delivers a segment of one's own making to a side, at once, as if it came from the other one.
+    ///
+    /// # Panics
+    /// When the bytes are no segment.
+    pub fn inject(&mut self, to: Side, bytes: &[u8], ecn: Ecn) {
+        let segment = Segment::parse(bytes).expect("a segment");
+        let text = describe(
+            &segment.header,
+            segment.payload.len(),
+            ecn,
+            Origins::default(),
+        );
+        self.trace.note(
+            Instant::ZERO + self.elapsed(),
+            format!("injected to {to:?} {text}"),
+        );
+        self.endpoints[to.index()].handle_segment(
+            self.now,
+            self.now,
+            to.other().address(),
+            &segment,
+            ecn,
+        );
+        self.settle(to);
+    }
+
+    /// The segments that left a side last, newest first, to replay or to forge.
+    pub fn recent(&self, from: Side) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.recent[from.index()].iter().map(Vec::as_slice)
     }
 
     /// The last segments, for messages.
@@ -451,6 +499,15 @@ impl Pair {
             for bytes in buf.chunks(transmit.segment_size) {
                 self.packets[side.index()] += 1;
                 self.observe(side, bytes, transmit.ecn);
+                let recent = &mut self.recent[side.index()];
+                let mut slot = if recent.len() == RECENT {
+                    recent.pop_back().unwrap_or_default()
+                } else {
+                    Vec::new()
+                };
+                slot.clear();
+                slot.extend_from_slice(bytes);
+                recent.push_front(slot);
                 let leaves = transmit.departure.max(self.now);
                 for Delivery { at, bytes, ecn } in
                     self.links[side.index()].send(leaves, bytes, transmit.ecn)

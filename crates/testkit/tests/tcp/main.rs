@@ -3,12 +3,14 @@
 mod acknowledgements;
 mod close;
 mod ecn;
+mod endpoints;
 mod handshake;
 mod keep_alive;
 mod loss_recovery;
 mod mtu;
 mod options;
 mod pacing;
+mod random_operations;
 mod retransmission_timeout;
 mod security;
 mod sequence_space;
