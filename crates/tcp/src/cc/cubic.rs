@@ -89,10 +89,6 @@ impl Cubic {
         }
     }
 
-    const fn in_slow_start(&self) -> bool {
-        self.state.cwnd < self.state.ssthresh
-    }
-
     /// RFC 9438 §4.10. Returns the bytes that lie beyond `ssthresh`.
     fn slow_start(&mut self, ack: &Ack) -> u64 {
         let mut growth = ack.delivered;

@@ -269,12 +269,24 @@ pub trait CongestionController: fmt::Debug + Send {
     /// The segment size changed (path MTU).
     fn on_mss(&mut self, mss: u64);
 
+    /// The peer acknowledges only this often: the longest regular interval between acknowledgements. Zero
+    /// (never told): unknown, as of a legacy peer, whose ACKs follow the data. Told at the start and whenever it changes.
+    fn on_feedback_interval(&mut self, interval: Duration) {
+        let _ = interval;
+    }
+
     /// Congestion window, bytes; at least one segment.
     fn cwnd(&self) -> u64;
 
     /// Slow-start threshold, bytes; `u64::MAX` before the first reduction or where there is none.
     fn ssthresh(&self) -> u64 {
         u64::MAX
+    }
+
+    /// It doubles what it sends each round trip, looking for the capacity of the path: the peer is asked for
+    /// dense acknowledgements meanwhile.
+    fn in_slow_start(&self) -> bool {
+        self.cwnd() < self.ssthresh()
     }
 
     /// Pacing rate chosen by the controller; `None` lets the pacer derive it from window and RTT.
@@ -285,11 +297,7 @@ pub trait CongestionController: fmt::Debug + Send {
     /// Gain over `cwnd / srtt` with which the pacer runs when [`CongestionController::pacing_rate`] is `None`
     /// (Linux: 2.0 in slow start, 1.2 after it).
     fn pacing_gain(&self) -> f64 {
-        if self.cwnd() < self.ssthresh() {
-            2.0
-        } else {
-            1.2
-        }
+        if self.in_slow_start() { 2.0 } else { 1.2 }
     }
 
     /// Who shapes sending within an episode.

@@ -65,10 +65,6 @@ impl NewReno {
         }
     }
 
-    const fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
-    }
-
     /// RFC 5681 §3.1, with what lies beyond `ssthresh` left for congestion avoidance.
     fn slow_start(&mut self, bytes: u64) -> u64 {
         let grown = self

@@ -416,6 +416,10 @@ impl CongestionController for Bbr {
         self.cwnd
     }
 
+    fn in_slow_start(&self) -> bool {
+        self.mode == Mode::Startup
+    }
+
     fn pacing_rate(&self) -> Option<Rate> {
         Some(self.pacing.rate())
     }
