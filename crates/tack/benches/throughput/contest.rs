@@ -30,6 +30,12 @@ impl Outcome {
     pub(crate) fn gbit_per_sec(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.time.as_secs_f64() / 1e9
     }
+
+    /// Gigabits for each second of processor time of the busier side: what one core would carry if nothing else ran.
+    pub(crate) fn gbit_per_cpu_sec(&self) -> Option<f64> {
+        let (sender, receiver) = self.cpu?;
+        Some(self.bytes as f64 * 8.0 / sender.max(receiver).as_secs_f64() / 1e9)
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -51,30 +57,39 @@ impl fmt::Display for Outcome {
     }
 }
 
-fn median(outcomes: &[Outcome]) -> f64 {
-    let mut rates: Vec<f64> = outcomes.iter().map(Outcome::gbit_per_sec).collect();
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
+fn median(outcomes: &[Outcome], figure: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
+    let mut figures: Vec<f64> = outcomes.iter().filter_map(figure).collect();
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied()
 }
 
 /// Prints medians, and each as a multiple of the others.
 pub(crate) fn report(results: &[(&str, Vec<Outcome>)], skipped: &[(&str, String)]) {
-    let results: Vec<_> = results
-        .iter()
-        .filter(|(_, outcomes)| !outcomes.is_empty())
-        .collect();
-    println!("\nmedian Gbit/s, and as a multiple of the column's");
-    print!("{:<14}{:>8}", "", "Gbit/s");
-    results.iter().for_each(|(name, _)| print!("{name:>14}"));
-    println!();
-    for (name, outcomes) in &results {
-        print!("{name:<14}{:>8.2}", median(outcomes));
-        results
-            .iter()
-            .for_each(|(_, other)| print!("{:>14.2}", median(outcomes) / median(other)));
-        println!();
-    }
+    table("Gbit/s", results, |outcome| Some(outcome.gbit_per_sec()));
+    table("Gbit/cpu-s", results, Outcome::gbit_per_cpu_sec);
     for (name, reason) in skipped {
         println!("{name}: SKIPPED: {reason}");
+    }
+}
+
+fn table(
+    unit: &str,
+    results: &[(&str, Vec<Outcome>)],
+    figure: impl Fn(&Outcome) -> Option<f64> + Copy,
+) {
+    let figures: Vec<_> = results
+        .iter()
+        .filter_map(|(name, outcomes)| Some((name, median(outcomes, figure)?)))
+        .collect();
+    println!("\nmedian {unit}, and as a multiple of the column's");
+    print!("{:<14}{unit:>12}", "");
+    figures.iter().for_each(|(name, _)| print!("{name:>14}"));
+    println!();
+    for (name, own) in &figures {
+        print!("{name:<14}{own:>12.2}");
+        figures
+            .iter()
+            .for_each(|(_, other)| print!("{:>14.2}", own / other));
+        println!();
     }
 }

@@ -101,16 +101,20 @@ impl Contestant for Kernel {
             &seconds,
         ];
         let mut answer = Err("iperf3 was never started".to_owned());
-        // The server needs a moment to listen.
+        // The server needs a moment to listen; until then iperf3 reports an error, in JSON and with success.
         for _ in 0..50 {
-            answer = run("ip", &[&["netns", "exec", a], &client[..]].concat());
-            if answer.is_ok() {
+            answer = run("ip", &[&["netns", "exec", a], &client[..]].concat())
+                .map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+            if answer
+                .as_ref()
+                .is_ok_and(|report| report.contains("\"sum_received\""))
+            {
                 break;
             }
             std::thread::sleep(Duration::from_millis(100));
         }
         drop(server);
-        let report = String::from_utf8_lossy(&answer?.stdout).into_owned();
+        let report = answer?;
         let (_, received) = report
             .split_once("\"sum_received\"")
             .ok_or("iperf3 reported no bytes received")?;
