@@ -291,10 +291,6 @@ impl State {
             released,
             ..
         } = self;
-        #[expect(
-            clippy::iter_over_hash_type,
-            reason = "each connection is told the same; order does not matter"
-        )]
         for id in slots.keys().chain(released.iter()) {
             if core
                 .address(*id)

@@ -47,6 +47,17 @@ pub enum SendCause {
     Failed(io::Error),
 }
 
+/// How the rest of a batch goes after the kernel did not take it whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fallback {
+    /// It was never refused.
+    None,
+    /// One by one; the next batch is tried whole again.
+    ThisBatch,
+    /// One by one; if the next datagram goes, the kernel or the device cannot cut batches.
+    Suspicion,
+}
+
 /// The sending half of a UDP socket.
 #[derive(Debug)]
 pub struct UdpSender {
@@ -100,15 +111,12 @@ impl UdpSender {
         let size = datagrams.segment_size.max(1);
         let peer = for_socket(datagrams.peer, self.local.is_ipv6());
         let mut sent = 0;
-        // Some devices and paths refuse segmentation offload, and say so with an error that can mean other things. The
-        // first datagram sent alone tells: if it goes, the batch was the problem.
-        let mut refused = false;
+        let mut fallback = Fallback::None;
         while sent < datagrams.contents.len() {
             let rest = &datagrams.contents[sent..];
-            let most = if refused {
-                1
-            } else {
-                self.max_batch().min(MAX_BATCH_BYTES / size).max(1)
+            let most = match fallback {
+                Fallback::None => self.max_batch().min(MAX_BATCH_BYTES / size).max(1),
+                Fallback::ThisBatch | Fallback::Suspicion => 1,
             };
             let chunk = &rest[..rest.len().min(most * size)];
             let transmit = Transmit {
@@ -123,7 +131,8 @@ impl UdpSender {
             });
             let cause = match outcome {
                 Ok(()) => {
-                    if refused && self.segmentation == Segmentation::Offload {
+                    if fallback == Fallback::Suspicion {
+                        fallback = Fallback::ThisBatch;
                         self.segmentation = Segmentation::Single;
                         self.refusals += 1;
                     }
@@ -132,11 +141,7 @@ impl UdpSender {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => SendCause::Blocked,
                 Err(_) if chunk.len() > size => {
-                    refused = true;
-                    // The state has drawn conclusions of its own (no offload, no ECN marks) that may be wrong.
-                    if let Ok(fresh) = control::state(&self.socket) {
-                        self.state = fresh;
-                    }
+                    fallback = self.fall_back();
                     continue;
                 }
                 Err(error) if quinn_udp::is_msg_size_err(&error) => SendCause::TooLong,
@@ -145,6 +150,19 @@ impl UdpSender {
             return Err(SendError { sent, cause });
         }
         Ok(())
+    }
+
+    /// The kernel did not take a batch.
+    fn fall_back(&mut self) -> Fallback {
+        if self.state.max_gso_segments() > 1 {
+            return Fallback::ThisBatch;
+        }
+        // The error was one by which devices refuse offload, and the state has given offload up, and ECN marks as well. But
+        // these errors can mean other things: start over, and let the first datagram sent alone tell.
+        if let Ok(fresh) = control::state(&self.socket) {
+            self.state = fresh;
+        }
+        Fallback::Suspicion
     }
 
     /// Ready when the socket may take more after [`SendCause::Blocked`]. One task at a time may wait.
