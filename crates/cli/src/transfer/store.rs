@@ -6,14 +6,14 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::SpooledTempFile;
 
@@ -252,13 +252,13 @@ impl<'a> Cursor<'a> {
         for _ in 0..self.left_count {
             let (path, level) = read_left(&mut self.left)?;
             let result = (|| {
-                let dir = self.store.root.open_dir(&path)?;
+                let dir = readable(&self.store.root.open_dir(&path)?)?;
                 if few {
-                    rustix::fs::fsync(dir.as_fd())?;
+                    rustix::fs::fsync(&dir)?;
                 }
                 if let Some((mode, modified)) = level.metadata {
-                    set_modified(dir.as_fd(), modified);
-                    rustix::fs::fchmod(dir.as_fd(), Mode::from_raw_mode(mode))?;
+                    set_modified(&dir, modified);
+                    rustix::fs::fchmod(&dir, Mode::from_raw_mode(mode))?;
                 }
                 io::Result::Ok(())
             })();
@@ -266,12 +266,23 @@ impl<'a> Cursor<'a> {
                 failed(level.index, &path, error);
             }
         }
+        let root = match readable(&self.store.root) {
+            // A drop box, which may be written but not read: its names reach the disk in the system's own time.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+            root => root?,
+        };
         #[cfg(target_os = "linux")]
         if !few {
-            return Ok(rustix::fs::syncfs(self.store.root.as_fd())?);
+            return Ok(rustix::fs::syncfs(&root)?);
         }
-        Ok(rustix::fs::fsync(self.store.root.as_fd())?)
+        Ok(rustix::fs::fsync(&root)?)
     }
+}
+
+/// Opens a directory once more: the sandbox's handles are for paths only (`O_PATH`) and cannot be synchronised.
+fn readable(dir: &Dir) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(dir.as_fd(), ".", flags, Mode::empty())?)
 }
 
 fn write_left(spool: &mut SpooledTempFile, path: &Path, level: &Level) -> io::Result<()> {

@@ -1,0 +1,424 @@
+//! `tack send` and `tack recv` as two processes on loopback.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use support::{Receiver, Running, finish, noise, tack, tree};
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn set_modified(path: &Path, seconds: u64) {
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
+    fs::File::open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn a_folder_arrives_with_content_modes_and_times() {
+    let source = tempfile::tempdir().unwrap();
+    let root = source.path().join("album");
+    fs::create_dir_all(root.join("deep/er")).unwrap();
+    fs::create_dir(root.join("empty")).unwrap();
+    fs::write(root.join("nothing"), "").unwrap();
+    fs::write(root.join("large"), noise(1, 3_000_000)).unwrap();
+    fs::write(root.join("deep/er/naïve name"), "text").unwrap();
+    fs::write(root.join("deep/run"), "#!/bin/sh\n").unwrap();
+    set_mode(&root.join("deep/run"), 0o755);
+    set_mode(&root.join("large"), 0o640);
+    set_modified(&root.join("large"), 1_234_567_890);
+    set_mode(&root.join("empty"), 0o711);
+    set_modified(&root.join("deep"), 1_111_111_111);
+    let receiver = Receiver::start(&["--once"]);
+    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(tree(&root), tree(&receiver.path("album")));
+
+    let summary = sent.json();
+    assert_eq!((&summary["ok"], &summary["files"], &summary["directories"]), (&true.into(), &4.into(), &4.into()));
+    assert_eq!(summary["bytes"], 3_000_014);
+    let large = summary["entries"].as_array().unwrap().iter().find(|entry| entry["path"].as_str().unwrap().ends_with("large"));
+    assert_eq!(large.unwrap()["blake3"], blake3::hash(&noise(1, 3_000_000)).to_hex().as_str());
+    assert!(summary["goodput_bps"].as_f64().unwrap() > 0.0);
+    assert!(summary["transport"]["data_segments"].as_u64().unwrap() > 2_000);
+
+    let received = receiver.running.wait();
+    assert_eq!(received.code, Some(0), "{received:?}");
+    assert_eq!(received.json()["entries"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn ten_thousand_small_files() {
+    let source = tempfile::tempdir().unwrap();
+    let root = source.path().join("many");
+    for number in 0..10_000u64 {
+        let dir = root.join(format!("{}", number % 50));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(number.to_string()), noise(number, 1024)).unwrap();
+    }
+    let receiver = Receiver::start(&["--once"]);
+    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert_eq!((&sent.json()["files"], &sent.json()["failed"]), (&10_000.into(), &0.into()));
+    assert!(tree(&root) == tree(&receiver.path("many")), "the trees differ");
+    assert_eq!(receiver.running.wait().code, Some(0));
+}
+
+#[test]
+fn standard_input_becomes_a_file() {
+    let receiver = Receiver::start(&["--once"]);
+    let content = noise(7, 5_000_000);
+    let address = receiver.address.to_string();
+    let mut sender = Running::start(
+        tack().args(["send", "-", "--name", "stream", "--json", &address]).stdin(Stdio::piped()),
+    );
+    let mut input = sender.child.stdin.take().unwrap();
+    input.write_all(&content).unwrap();
+    drop(input);
+    let sent = sender.wait();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(sent.json()["entries"][0]["blake3"], blake3::hash(&content).to_hex().as_str());
+    assert!(fs::read(receiver.path("stream")).unwrap() == content);
+    assert_eq!(receiver.running.wait().code, Some(0));
+}
+
+#[test]
+fn existing_files_are_refused_unless_overwrite() {
+    let source = tempfile::tempdir().unwrap();
+    let (old, new) = (source.path().join("old"), source.path().join("new"));
+    fs::write(&old, "theirs").unwrap();
+    fs::write(&new, "theirs").unwrap();
+    let receiver = Receiver::start(&[]);
+    fs::write(receiver.path("old"), "ours").unwrap();
+    let paths = [old.to_str().unwrap(), new.to_str().unwrap(), "--json"];
+
+    let sent = receiver.send(&paths);
+    assert_eq!(sent.code, Some(4), "one arrived, one did not: {sent:?}");
+    assert!(sent.stderr.contains("old") && sent.stderr.contains("--overwrite"), "{}", sent.stderr);
+    assert_eq!(sent.json()["failures"].as_array().unwrap().len(), 1);
+    assert_eq!(fs::read(receiver.path("old")).unwrap(), b"ours");
+    assert_eq!(fs::read(receiver.path("new")).unwrap(), b"theirs");
+    let sent = receiver.send(&paths);
+    assert_eq!(sent.code, Some(1), "none arrived: {sent:?}");
+
+    receiver.running.signal(Signal::INT);
+    let Receiver { running, dir, .. } = receiver;
+    assert_eq!(running.wait().code, Some(0), "an idle receiver ends well");
+    let receiver = Receiver::start_in(dir, &["--overwrite", "--once"]);
+    assert_eq!(receiver.send(&paths).code, Some(0));
+    assert_eq!(fs::read(receiver.path("old")).unwrap(), b"theirs");
+}
+
+#[test]
+fn large_refused_files_are_not_sent_to_their_end() {
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("large");
+    fs::File::create(&path).unwrap().set_len(4 << 30).unwrap();
+    let receiver = Receiver::start(&[]);
+    fs::write(receiver.path("large"), "ours").unwrap();
+    let sent = receiver.send(&["--json", path.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    let segments = sent.json()["transport"]["data_segments"].as_u64().unwrap();
+    assert!(segments < 1_000_000, "{segments} segments for a file refused at its beginning");
+}
+
+#[test]
+fn links_are_skipped_or_followed() {
+    let source = tempfile::tempdir().unwrap();
+    let root = source.path().join("links");
+    fs::create_dir(&root).unwrap();
+    fs::write(source.path().join("outside"), "outside").unwrap();
+    symlink(source.path().join("outside"), root.join("link")).unwrap();
+    symlink(&root, root.join("loop")).unwrap();
+    fs::write(root.join("file"), "file").unwrap();
+    let receiver = Receiver::start(&[]);
+    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(sent.stderr.contains("link") && sent.stderr.contains("skipped"), "{}", sent.stderr);
+    assert_eq!(sent.json()["skipped"], 2);
+    assert_eq!(tree(&receiver.path("links")).len(), 1);
+
+    let sent = receiver.send(&["--follow", "--name", "followed", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(4), "the loop is an error, the rest arrives: {sent:?}");
+    assert!(sent.stderr.contains("leads back"), "{}", sent.stderr);
+    assert_eq!(fs::read(receiver.path("followed/link")).unwrap(), b"outside");
+    assert!(receiver.path("followed/link").symlink_metadata().unwrap().is_file());
+
+    // A link named on the command line is meant.
+    let sent = receiver.send(&[root.join("link").to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(fs::read(receiver.path("link")).unwrap(), b"outside");
+}
+
+#[test]
+fn several_senders_at_once() {
+    let source = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(&[]);
+    let senders: Vec<Running> = (0..4u64)
+        .map(|number| {
+            let path = source.path().join(format!("file{number}"));
+            fs::write(&path, noise(number, 2_000_000)).unwrap();
+            Running::start(tack().arg("send").arg(path).arg(receiver.address.to_string()))
+        })
+        .collect();
+    for sender in senders {
+        let ended = sender.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    for number in 0..4u64 {
+        assert!(fs::read(receiver.path(format!("file{number}"))).unwrap() == noise(number, 2_000_000));
+    }
+}
+
+#[test]
+fn more_senders_than_allowed_are_told_so() {
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("file");
+    fs::write(&path, "x").unwrap();
+    let receiver = Receiver::start(&["--max-transfers", "1"]);
+    let address = receiver.address.to_string();
+    let mut first =
+        Running::start(tack().args(["send", "-", "--name", "slow", &address]).stdin(Stdio::piped()));
+    let mut input = first.child.stdin.take().unwrap();
+    input.write_all(b"begun").unwrap();
+    // The first has its place once the second is turned away; until then the second succeeds under other names.
+    let mut turned_away = None;
+    for attempt in 0..200 {
+        let name = format!("second{attempt}");
+        let ended = receiver.send(&["--name", &name, path.to_str().unwrap()]);
+        if ended.code != Some(0) {
+            turned_away = Some(ended);
+            break;
+        }
+    }
+    let ended = turned_away.expect("the second sender is never turned away");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("--max-transfers"), "{}", ended.stderr);
+    drop(input);
+    assert_eq!(first.wait().code, Some(0));
+    assert_eq!(fs::read(receiver.path("slow")).unwrap(), b"begun");
+}
+
+/// Waits until the receiver has something under way: bytes were sent and taken.
+fn under_way(receiver: &Receiver) -> (Running, std::process::ChildStdin) {
+    let address = receiver.address.to_string();
+    let mut sender = Running::start(
+        tack().args(["send", "-", "--name", "half", "--timeout", "5s", &address]).stdin(Stdio::piped()),
+    );
+    let mut input = sender.child.stdin.take().unwrap();
+    // More than all buffers on the way hold together, so that the receiver has begun when this returns.
+    input.write_all(&noise(3, 24 << 20)).unwrap();
+    (sender, input)
+}
+
+#[test]
+fn a_killed_sender_leaves_nothing() {
+    let receiver = Receiver::start(&["--once", "--timeout", "3s"]);
+    let (mut sender, input) = under_way(&receiver);
+    sender.child.kill().unwrap();
+    sender.child.wait().unwrap();
+    drop(input);
+    let Receiver { running, dir, .. } = receiver;
+    let received = running.wait();
+    assert_eq!(received.code, Some(1), "{received:?}");
+    assert!(!received.json()["ok"].as_bool().unwrap());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "something is left");
+}
+
+#[test]
+fn a_killed_receiver_leaves_nothing_and_the_sender_notices() {
+    let receiver = Receiver::start(&["--once"]);
+    let (sender, input) = under_way(&receiver);
+    let Receiver { mut running, dir, .. } = receiver;
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    let sent = sender.wait();
+    drop(input);
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    assert!(sent.stderr.contains("receiver"), "{}", sent.stderr);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "something is left");
+}
+
+#[test]
+fn signals_end_both_sides_cleanly() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let receiver = Receiver::start(&[]);
+        let (sender, input) = under_way(&receiver);
+        sender.signal(signal);
+        let sent = sender.wait();
+        assert_eq!(sent.code, Some(code), "{sent:?}");
+        drop(input);
+
+        let (sender, input) = under_way(&receiver);
+        receiver.running.signal(signal);
+        let Receiver { running, dir, .. } = receiver;
+        let received = running.wait();
+        assert_eq!(received.code, Some(code), "{received:?}");
+        let sent = sender.wait();
+        drop(input);
+        assert_eq!(sent.code, Some(1), "{sent:?}");
+        assert!(sent.stderr.contains("being stopped"), "{}", sent.stderr);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "something is left");
+    }
+}
+
+#[test]
+fn unreadable_and_vanished_sources_are_named() {
+    let source = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(&[]);
+    let sent = receiver.send(&["--json", source.path().join("missing").to_str().unwrap()]);
+    assert_eq!(sent.code, Some(2), "{sent:?}");
+    assert!(sent.stderr.contains("missing"), "{}", sent.stderr);
+
+    let root = source.path().join("dir");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("fine"), "fine").unwrap();
+    // Unreadable for everyone, the administrator included: memory that is not there.
+    symlink("/proc/self/mem", root.join("unreadable")).unwrap();
+    symlink(source.path().join("gone"), root.join("vanished")).unwrap();
+    let sent = receiver.send(&["--json", "--follow", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(4), "{sent:?}");
+    assert!(sent.stderr.contains("vanished"), "{}", sent.stderr);
+    assert_eq!(fs::read(receiver.path("dir/fine")).unwrap(), b"fine");
+    assert!(!receiver.path("dir/vanished").exists());
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_sent_is_not_stored() {
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("log");
+    // A sparse gigabyte takes long enough to be caught in the middle.
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(1 << 30).unwrap();
+    let receiver = Receiver::start(&[]);
+    for grow in [true, false] {
+        let sender = Running::start(tack().arg("send").arg(&path).arg(receiver.address.to_string()));
+        while sender.peak_memory().is_some_and(|peak| peak < 3 << 20) {
+            std::thread::yield_now();
+        }
+        // Whenever it happens: before the file is opened it is the size that is sent; so change it until the end.
+        let mut sender = sender;
+        let mut size = 1u64 << 30;
+        while sender.child.try_wait().unwrap().is_none() {
+            size = if grow { size + 1 } else { size - 1 };
+            file.set_len(size).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let sent = sender.wait();
+        assert_eq!(sent.code, Some(1), "{sent:?}");
+        assert!(sent.stderr.contains("while it was sent"), "{}", sent.stderr);
+        assert!(!receiver.path("log").exists());
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_clearly() {
+    // A size no disk has room for; sparse, so that it costs nothing here.
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("huge");
+    fs::File::create(&path).unwrap().set_len(15 << 40).unwrap();
+    let receiver = Receiver::start(&[]);
+    let sent = receiver.send(&[path.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    assert!(sent.stderr.contains("no_space"), "{}", sent.stderr);
+    assert_eq!(fs::read_dir(receiver.dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn sending_to_nobody_ends_soon() {
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("file");
+    fs::write(&path, "x").unwrap();
+    // A socket that never answers.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let sent = finish(tack().args(["send", path.to_str().unwrap(), &address, "--connect-timeout", "500ms", "--json"]));
+    assert_eq!(sent.code, Some(3), "{sent:?}");
+    assert!(sent.stderr.contains(&address), "{}", sent.stderr);
+    assert_eq!(sent.json()["ok"], false);
+    drop(silent);
+    let sent = finish(tack().args(["send", path.to_str().unwrap(), &address, "--connect-timeout", "500ms"]));
+    assert_eq!(sent.code, Some(3), "nobody has the port: {sent:?}");
+}
+
+#[test]
+fn closed_standard_output_is_no_error() {
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("file");
+    fs::write(&path, "x").unwrap();
+    let mut receiver = Receiver::start(&["--once"]);
+    receiver.running.close_stdout();
+    let mut sender = Running::start(tack().args(["send", "--json"]).arg(&path).arg(receiver.address.to_string()));
+    sender.close_stdout();
+    let sent = sender.wait();
+    assert_eq!((sent.code, sent.stderr.as_str()), (Some(0), ""));
+    assert_eq!(receiver.running.wait().code, Some(0));
+}
+
+/// Sends a sparse file of `size` bytes and checks both sides' memory against the promise of 64 MiB.
+fn memory_stays_small(size: u64) {
+    const PROMISE: u64 = 64 << 20;
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("file");
+    fs::File::create(&path).unwrap().set_len(size).unwrap();
+    let receiver = Receiver::start(&["--once"]);
+    let mut sender = Running::start(tack().arg("send").arg(&path).arg(receiver.address.to_string()));
+    let mut peaks = (0, 0);
+    while sender.child.try_wait().unwrap().is_none() {
+        // A process that has ended, or is about to, shows no peak any more.
+        peaks.0 = sender.peak_memory().unwrap_or(peaks.0);
+        peaks.1 = receiver.running.peak_memory().unwrap_or(peaks.1);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = sender.wait();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    println!("peak memory: sender {} KiB, receiver {} KiB", peaks.0 >> 10, peaks.1 >> 10);
+    assert!(peaks.0 > 0 && peaks.0 < PROMISE, "sender: {} bytes", peaks.0);
+    assert!(peaks.1 > 0 && peaks.1 < PROMISE, "receiver: {} bytes", peaks.1);
+    let received = fs::File::open(receiver.path("file")).unwrap();
+    assert_eq!(received.metadata().unwrap().len(), size);
+    assert_eq!(receiver.running.wait().code, Some(0));
+}
+
+#[test]
+fn memory_stays_below_64_mib() {
+    memory_stays_small(256 << 20);
+}
+
+/// `cargo test --release -p tack-cli --test transfer -- --ignored --nocapture`
+#[test]
+#[ignore = "moves 4 GiB"]
+fn memory_stays_below_64_mib_for_4_gib() {
+    memory_stays_small(4 << 30);
+}
+
+#[test]
+fn a_receiver_that_stops_stalls_the_sender_without_memory() {
+    let receiver = Receiver::start(&["--once"]);
+    let address = receiver.address.to_string();
+    let mut sender = Running::start(tack().args(["send", "-", "--name", "stalled", &address]).stdin(Stdio::piped()));
+    receiver.running.signal(Signal::STOP);
+    let mut input = sender.child.stdin.take().unwrap();
+    let chunk = noise(5, 1 << 20);
+    let writer = std::thread::spawn(move || {
+        for _ in 0..200 {
+            input.write_all(&chunk).unwrap();
+        }
+    });
+    // Time for a sender without bounds to take all 200 MiB; one with bounds is long stalled.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(!writer.is_finished(), "all 200 MiB were taken though nobody reads");
+    assert!(sender.peak_memory().unwrap() < 64 << 20);
+    receiver.running.signal(Signal::CONT);
+    writer.join().unwrap();
+    let sent = sender.wait();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(fs::metadata(receiver.path("stalled")).unwrap().len(), 200 << 20);
+}
