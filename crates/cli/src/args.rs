@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use tack::{AckKind, Algorithm, Config};
 
 use crate::address::{Address, Reach};
+use crate::exit::Failure;
 
 /// What scripts may rely on; also in docs/cli.md.
 const EXIT_CODES: &str = "\
@@ -94,13 +95,13 @@ impl TransportArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "tack send [OPTIONS] <PATH>... <ADDR>")]
 pub(crate) struct SendArgs {
-    /// Files and folders to send; - is standard input
-    #[arg(required = true, value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-    /// The receiver: host, host:port, [v6]:port (port 7777 unless given)
-    #[arg(required = true, value_name = "ADDR")]
-    pub(crate) address: Address,
+    /// Files and folders to send (- is standard input), and last the receiver: host, host:port or [v6]:port (port 7777
+    /// unless given)
+    // One list, because options may stand between any two of them.
+    #[arg(required = true, value_names = ["PATH", "ADDR"], num_args = 1..)]
+    targets: Vec<OsString>,
     /// Name of the one file or folder at the receiver; required for standard input
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<OsString>,
@@ -120,6 +121,31 @@ pub(crate) struct SendArgs {
     pub(crate) transport: TransportArgs,
     #[command(flatten)]
     pub(crate) reach: ReachArgs,
+}
+
+impl SendArgs {
+    /// What to send, and to whom.
+    pub(crate) fn targets(&self) -> Result<(Vec<PathBuf>, Address), Failure> {
+        let wrong = |why: &str| Failure::usage(format!("{why}: tack send PATH... ADDR"));
+        let (address, paths) = self
+            .targets
+            .split_last()
+            .ok_or_else(|| wrong("nothing is named"))?;
+        let text = address
+            .to_str()
+            .ok_or_else(|| wrong("the last argument is no address"))?;
+        if paths.is_empty() {
+            return Err(wrong(
+                "a path to send and then the receiver's address are needed",
+            ));
+        }
+        let address = text.parse().map_err(|error| {
+            wrong(&format!(
+                "the last argument names the receiver, but {error}"
+            ))
+        })?;
+        Ok((paths.iter().map(PathBuf::from).collect(), address))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -301,15 +327,28 @@ mod tests {
 
     #[test]
     fn the_last_argument_of_send_is_the_address() {
-        let cli = Cli::try_parse_from(["tack", "send", "a", "b", "localhost:5"]).unwrap();
-        let Command::Send(args) = cli.command else {
-            panic!("not send")
+        let send = |arguments: &[&str]| {
+            let cli = Cli::try_parse_from(["tack", "send"].iter().chain(arguments)).unwrap();
+            let Command::Send(args) = cli.command else {
+                panic!("not send")
+            };
+            args.targets()
         };
-        assert_eq!(args.paths, [PathBuf::from("a"), PathBuf::from("b")]);
-        assert_eq!(args.address.to_string(), "localhost:5");
+        for arguments in [
+            &["a", "-", "localhost:5"][..],
+            &["a", "-", "--json", "localhost:5"],
+            &["--json", "a", "--follow", "-", "localhost:5"],
+        ] {
+            let (paths, address) = send(arguments).unwrap();
+            assert_eq!(paths, [PathBuf::from("a"), PathBuf::from("-")]);
+            assert_eq!(address.to_string(), "localhost:5");
+        }
+        assert!(send(&["a"]).is_err(), "one of the two is missing");
         assert!(
-            Cli::try_parse_from(["tack", "send", "a"]).is_err(),
-            "one of the two is missing"
+            send(&["a", "b/c"])
+                .unwrap_err()
+                .to_string()
+                .contains("names the receiver")
         );
     }
 }

@@ -29,7 +29,9 @@ struct Liar {
 
 impl Liar {
     async fn connect(receiver: &Receiver) -> Self {
-        Self { stream: tack::connect(receiver.address).await.unwrap() }
+        Self {
+            stream: tack::connect(receiver.address).await.unwrap(),
+        }
     }
 
     async fn greeted(receiver: &Receiver) -> Self {
@@ -94,7 +96,12 @@ fn still_serves(receiver: &Receiver) {
 #[tokio::test]
 async fn names_that_lead_out_are_refused() {
     let receiver = Receiver::start(&[]);
-    let outside = receiver.dir.path().parent().unwrap().join("tack-hostile-outside");
+    let outside = receiver
+        .dir
+        .path()
+        .parent()
+        .unwrap()
+        .join("tack-hostile-outside");
     let outside = outside.to_str().unwrap();
     let mut liar = Liar::greeted(&receiver).await;
     let names: [&[u8]; 12] = [
@@ -148,7 +155,10 @@ async fn links_that_lead_out_are_not_followed() {
     }
     // Overwriting replaces the link, never what it points to.
     assert_eq!(liar.file(b"file", b"new").await.0, CONFIRM);
-    assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"precious");
+    assert_eq!(
+        fs::read(outside.path().join("precious")).unwrap(),
+        b"precious"
+    );
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     assert!(receiver.path("file").symlink_metadata().unwrap().is_file());
 }
@@ -210,9 +220,18 @@ async fn broken_frames_end_the_transfer_and_nothing_else() {
         liar.entry(ENTER, b"d", u64::MAX).await;
     }
     let (kind, payload) = liar.answer().await;
-    assert_eq!((kind, payload[0]), (FATAL, 8), "{:?}", String::from_utf8_lossy(&payload));
+    assert_eq!(
+        (kind, payload[0]),
+        (FATAL, 8),
+        "{:?}",
+        String::from_utf8_lossy(&payload)
+    );
     // Strangers: other protocols, other versions.
-    for greeting in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x01\x00\x00\x00\x0atackfile\x00\x02", b"\x01\x00\x00\x00\x02ta"] {
+    for greeting in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"\x01\x00\x00\x00\x0atackfile\x00\x02",
+        b"\x01\x00\x00\x00\x02ta",
+    ] {
         let mut liar = Liar::connect(&receiver).await;
         liar.raw(greeting).await;
         assert_eq!(liar.answer().await.0, FATAL);
@@ -230,9 +249,14 @@ async fn a_sender_that_vanishes_mid_file_leaves_nothing() {
     liar.stream.shutdown().await.unwrap();
     liar.stream.finished().await.unwrap();
     let Receiver { running, dir, .. } = receiver;
-    let received = tokio::task::spawn_blocking(move || running.wait()).await.unwrap();
+    let received = tokio::task::spawn_blocking(move || running.wait())
+        .await
+        .unwrap();
     assert_eq!(received.code, Some(1), "{received:?}");
-    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names, ["whole"], "complete files stay, halves do not");
 }
 
@@ -246,24 +270,37 @@ async fn a_receiver_that_lies_is_noticed() {
     other_hash.extend_from_slice(&[0; 8]);
     other_hash.extend_from_slice(&7u64.to_be_bytes());
     other_hash.extend_from_slice(&[0x11; 32]);
-    let finished = b"\x84\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07";
+    let finished =
+        b"\x84\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07";
     let cases: [(&str, Vec<u8>); 5] = [
-        ("different bytes", [&welcome[..], &other_hash, finished].concat()),
+        (
+            "different bytes",
+            [&welcome[..], &other_hash, finished].concat(),
+        ),
         ("not confirmed", [&welcome[..], finished].concat()),
         ("closed the connection before", welcome.to_vec()),
-        ("what was not sent", [&welcome[..], &{
-            let mut unknown = other_hash.clone();
-            unknown[12] = 9;
-            unknown
-        }]
-        .concat()),
-        ("does not answer as", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
+        (
+            "what was not sent",
+            [&welcome[..], &{
+                let mut unknown = other_hash.clone();
+                unknown[12] = 9;
+                unknown
+            }]
+            .concat(),
+        ),
+        (
+            "does not answer as",
+            b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
+        ),
     ];
     for (complaint, answer) in cases {
-        let mut listener = tack::Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let mut listener = tack::Listener::bind("127.0.0.1:0".parse().unwrap())
+            .await
+            .unwrap();
         let address = listener.local_addr().to_string();
         let path = path.clone();
-        let sender = tokio::task::spawn_blocking(move || finish(tack().arg("send").arg(path).arg(address)));
+        let sender =
+            tokio::task::spawn_blocking(move || finish(tack().arg("send").arg(path).arg(address)));
         let mut stream = listener.accept().await.unwrap();
         if answer.starts_with(welcome) {
             // Answers come after what they answer.
@@ -277,6 +314,10 @@ async fn a_receiver_that_lies_is_noticed() {
         stream.shutdown().await.unwrap();
         let sent = sender.await.unwrap();
         assert_eq!(sent.code, Some(1), "{complaint}: {sent:?}");
-        assert!(sent.stderr.contains(complaint), "{complaint}: {}", sent.stderr);
+        assert!(
+            sent.stderr.contains(complaint),
+            "{complaint}: {}",
+            sent.stderr
+        );
     }
 }

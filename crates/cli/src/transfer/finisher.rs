@@ -13,7 +13,7 @@ use super::staged::Staged;
 use super::store::{Existing, Refused};
 
 /// Threads; they share the work of all transfers.
-const THREADS: usize = 8;
+const THREADS: usize = 64;
 /// Complete files that wait for a thread, all transfers together; each holds one file descriptor.
 const WAITING: usize = 64;
 

@@ -85,10 +85,14 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 let stream = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
                 match Arc::clone(&permits).try_acquire_owned() {
                     Ok(permit) => {
-                        let (service, stopped) = (Arc::clone(&service), stopped.clone());
+                        let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
                         transfers.spawn(async move {
-                            let _permit = permit;
-                            one(stream, &service, stopped).await
+                            let ended = one(stream, &service, stopped).await;
+                            // On a thread of its own: whoever reads our output may be slow, and must not stop the others.
+                            // The permit goes only then, so that summaries do not pile up.
+                            let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
+                            drop(permit);
+                            told
                         });
                     }
                     Err(_) => { tokio::spawn(turn_away(stream)); }
@@ -96,9 +100,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
             }
             Some(ended) = transfers.join_next() => {
                 // A panic in a transfer is a bug; it must not pass for an orderly end.
-                let ended = ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-                let exit = tell(&args, ended)?;
-                if args.once && let Some(exit) = exit {
+                let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+                if args.once && let Some(exit) = told {
                     break exit;
                 }
             }
@@ -106,13 +109,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 // Nothing was under way: being stopped is how a server ends.
                 if transfers.is_empty() { break Exit::Done; }
                 let _ = stop.send(true);
-                let wind_up = async {
-                    while let Some(ended) = transfers.join_next().await {
-                        if let Ok(ended) = ended {
-                            let _ = tell(&args, ended);
-                        }
-                    }
-                };
+                let wind_up = async { while transfers.join_next().await.is_some() {} };
                 tokio::select! {
                     () = wind_up => {}
                     () = tokio::time::sleep(WIND_UP) => eprintln!("tack: a transfer did not end in time"),
@@ -170,7 +167,7 @@ async fn one(mut stream: Stream, service: &Arc<Service>, stopped: watch::Receive
 }
 
 /// Says what came of a connection; the exit code if it was a transfer.
-fn tell(args: &RecvArgs, ended: Ended) -> Result<Option<Exit>, Failure> {
+fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
     let Ended {
         mut served,
         peer,
@@ -206,7 +203,7 @@ fn tell(args: &RecvArgs, ended: Ended) -> Result<Option<Exit>, Failure> {
             transferred(report.files, report.bytes, served.seconds)
         ),
     }
-    if args.json {
+    if json {
         with_stdout(|out| {
             summary::write(
                 "recv",

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -26,7 +26,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Sends what the arguments name.
 pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
-    let sources = sources(&args)?;
+    let (paths, address) = args.targets()?;
+    let sources = sources(&args, &paths)?;
     let links = if args.follow {
         Links::Follow
     } else {
@@ -42,7 +43,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
 
     let config = args.transport.config(args.timeout);
     let connecting = net::connect(
-        &args.address,
+        &address,
         TRANSFER_UDP_PORT,
         TRANSFER_PORT,
         args.reach.reach(),
@@ -58,7 +59,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
         Err(failure) => {
             if args.json {
                 let mut report = Report::new(listing);
-                let (peer, error) = (Some(args.address.to_string()), failure.to_string());
+                let (peer, error) = (Some(address.to_string()), failure.to_string());
                 with_stdout(|out| {
                     summary::write("send", peer, Some(&error), 0.0, None, &mut report, out)
                 })?;
@@ -152,14 +153,14 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
 }
 
 /// Checks everything named before anybody is bothered.
-fn sources(args: &SendArgs) -> Result<Vec<Source>, Failure> {
-    if args.name.is_some() && args.paths.len() != 1 {
+fn sources(args: &SendArgs, paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    if args.name.is_some() && paths.len() != 1 {
         return Err(Failure::usage(
             "--name renames one file or folder; give one PATH with it",
         ));
     }
-    let mut sources: Vec<Source> = Vec::with_capacity(args.paths.len());
-    for path in &args.paths {
+    let mut sources: Vec<Source> = Vec::with_capacity(paths.len());
+    for path in paths {
         let source = if path == Path::new("-") {
             let name = args.name.clone();
             Source::StandardInput {

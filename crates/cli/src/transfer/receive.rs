@@ -24,9 +24,15 @@ pub(crate) enum ReceiveError {
     #[error(transparent)]
     Violation(#[from] Violation),
     #[error("the sender went away: {0}")]
-    Stream(#[from] io::Error),
+    Stream(io::Error),
     #[error("the receiving directory failed: {0}")]
     Storage(io::Error),
+}
+
+impl From<io::Error> for ReceiveError {
+    fn from(error: io::Error) -> Self {
+        Self::Stream(error)
+    }
 }
 
 /// What the threads of one incoming transfer share.

@@ -20,13 +20,25 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
     #[error("the receiver does not answer as `tack recv` would: {0}")]
-    Violation(#[from] Violation),
+    Violation(Violation),
     #[error(transparent)]
     BadAnswer(#[from] BadAnswer),
     #[error("the receiver ended the transfer ({reason}): {message}")]
     Fatal { reason: Refusal, message: String },
     #[error("the receiver went away: {0}")]
-    Stream(#[from] io::Error),
+    Stream(io::Error),
+}
+
+impl From<Violation> for SendError {
+    fn from(error: Violation) -> Self {
+        Self::Violation(error)
+    }
+}
+
+impl From<io::Error> for SendError {
+    fn from(error: io::Error) -> Self {
+        Self::Stream(error)
+    }
 }
 
 /// What to send and how patiently.

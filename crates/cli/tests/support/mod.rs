@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine; a test that hangs ends here.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-pub fn tack() -> Command {
+pub(crate) fn tack() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tack"));
     command.stdin(Stdio::null());
     command
@@ -22,35 +22,43 @@ pub fn tack() -> Command {
 
 /// What a program that ended said.
 #[derive(Debug)]
-pub struct Ended {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ended {
     /// The last line of standard output, as JSON.
-    pub fn json(&self) -> Value {
-        let line = self.stdout.lines().last().unwrap_or_else(|| panic!("no output: {self:?}"));
+    pub(crate) fn json(&self) -> Value {
+        let line = self
+            .stdout
+            .lines()
+            .last()
+            .unwrap_or_else(|| panic!("no output: {self:?}"));
         serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 }
 
 /// Runs a program to its end.
-pub fn finish(command: &mut Command) -> Ended {
+pub(crate) fn finish(command: &mut Command) -> Ended {
     Running::start(command).wait()
 }
 
 /// A program under way; killed when dropped.
-pub struct Running {
-    pub child: Child,
+pub(crate) struct Running {
+    pub(crate) child: Child,
     stdout: Option<BufReader<ChildStdout>>,
     stderr: Option<std::thread::JoinHandle<String>>,
 }
 
 impl Running {
-    pub fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut errors = child.stderr.take().unwrap();
         let stderr = std::thread::spawn(move || {
             let mut text = String::new();
@@ -58,38 +66,42 @@ impl Running {
             text
         });
         let stdout = child.stdout.take().map(BufReader::new);
-        Self { child, stdout, stderr: Some(stderr) }
+        Self {
+            child,
+            stdout,
+            stderr: Some(stderr),
+        }
     }
 
     /// The next line of standard output, as JSON.
-    pub fn line(&mut self) -> Value {
+    pub(crate) fn line(&mut self) -> Value {
         let mut line = String::new();
         self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    pub fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
     /// Closes our end of its standard output.
-    pub fn close_stdout(&mut self) {
+    pub(crate) fn close_stdout(&mut self) {
         self.stdout = None;
     }
 
     /// Highest resident memory so far, bytes.
-    pub fn peak_memory(&self) -> Option<u64> {
+    pub(crate) fn peak_memory(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
         let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
         Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
     }
 
-    pub fn status(&mut self) -> ExitStatus {
+    pub(crate) fn status(&mut self) -> ExitStatus {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -100,14 +112,18 @@ impl Running {
         }
     }
 
-    pub fn wait(mut self) -> Ended {
+    pub(crate) fn wait(mut self) -> Ended {
         let mut stdout = String::new();
         if let Some(mut reader) = self.stdout.take() {
             reader.read_to_string(&mut stdout).unwrap();
         }
         let code = self.status().code();
         let stderr = self.stderr.take().unwrap().join().unwrap();
-        Ended { code, stdout, stderr }
+        Ended {
+            code,
+            stdout,
+            stderr,
+        }
     }
 }
 
@@ -119,52 +135,71 @@ impl Drop for Running {
 }
 
 /// A `tack recv` on a free port of loopback.
-pub struct Receiver {
-    pub running: Running,
-    pub address: SocketAddr,
-    pub dir: tempfile::TempDir,
+pub(crate) struct Receiver {
+    pub(crate) running: Running,
+    pub(crate) address: SocketAddr,
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Receiver {
-    pub fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), options)
     }
 
-    pub fn start_in(dir: tempfile::TempDir, options: &[&str]) -> Self {
+    pub(crate) fn start_in(dir: tempfile::TempDir, options: &[&str]) -> Self {
         let mut command = tack();
-        command.args(["recv", "--listen", "127.0.0.1:0", "--json", "--dir"]).arg(dir.path()).args(options);
+        command
+            .args(["recv", "--listen", "127.0.0.1:0", "--json", "--dir"])
+            .arg(dir.path())
+            .args(options);
         let mut running = Running::start(&mut command);
         let first = running.line();
         assert_eq!(first["event"], "listening");
         let address = first["address"].as_str().unwrap().parse().unwrap();
-        Self { running, address, dir }
+        Self {
+            running,
+            address,
+            dir,
+        }
     }
 
-    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// Sends to it and waits for the end.
-    pub fn send(&self, arguments: &[&str]) -> Ended {
-        finish(tack().arg("send").args(arguments).arg(self.address.to_string()))
+    pub(crate) fn send(&self, arguments: &[&str]) -> Ended {
+        finish(
+            tack()
+                .arg("send")
+                .args(arguments)
+                .arg(self.address.to_string()),
+        )
     }
 }
 
 /// Everything below a directory: relative path → (kind and mode, seconds of mtime, content).
-pub fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, i64, Vec<u8>)> {
+pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, i64, Vec<u8>)> {
     let mut found = BTreeMap::new();
     for entry in walkdir::WalkDir::new(root).min_depth(1) {
         let entry = entry.unwrap();
         let metadata = entry.metadata().unwrap();
-        let content = if metadata.is_file() { std::fs::read(entry.path()).unwrap() } else { Vec::new() };
+        let content = if metadata.is_file() {
+            std::fs::read(entry.path()).unwrap()
+        } else {
+            Vec::new()
+        };
         let path = entry.path().strip_prefix(root).unwrap().to_owned();
-        found.insert(path, (metadata.permissions().mode(), metadata.mtime(), content));
+        found.insert(
+            path,
+            (metadata.permissions().mode(), metadata.mtime(), content),
+        );
     }
     found
 }
 
 /// Bytes that repeat only after a long time.
-pub fn noise(seed: u64, len: usize) -> Vec<u8> {
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
