@@ -3,12 +3,24 @@
 //! Lower bounds come from ICMP (RFC 8201, RFC 1191) where the carrier delivers it, and from silence: a
 //! path that swallows large packets without a word is recognised when only large segments time out
 //! (RFC 4821 §7.7, RFC 8899 "black hole detection").
+//!
+//! Silence proves little: a path that was down for a while looks the same. So the former size is tried
+//! again, after a wait that doubles each time the trial fails.
 
-/// Segment size after the first black-hole verdict, and after the next (RFC 4821 §7.2: 1024-byte
-/// probes nearly always pass; 536 is what every IPv4 host takes).
+use core::time::Duration;
+
+use tack_base::Instant;
+
+/// Segment sizes after verdicts of a black hole (RFC 4821 §7.2: 1024-byte probes nearly always pass; 536 is what
+/// every IPv4 host takes).
 const FALLBACKS: [u16; 2] = [1024, 536];
 /// Timeouts in a row of large segments before the path is suspected.
 const SUSPICIOUS_TIMEOUTS: u32 = 2;
+/// Wait before the former size is tried again, at first and at most (RFC 4821 §7.7 has ten minutes).
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// A trial that lasted so long without a timeout has succeeded.
+const TRIAL: Duration = Duration::from_secs(60);
 
 /// Segment size of one connection. Payload bytes before options, as in the MSS option.
 #[derive(Debug)]
@@ -18,6 +30,20 @@ pub(crate) struct PathMtu {
     /// Bytes of headers below TCP.
     overhead: u16,
     timeouts: u32,
+    suspicion: Option<Suspicion>,
+}
+
+/// A size that was given up because of silence.
+#[derive(Clone, Copy, Debug)]
+struct Suspicion {
+    former: u16,
+    /// What takes its place.
+    fallback: u16,
+    /// How long it is not tried again.
+    wait: Duration,
+    /// When it was given up, or, in a trial, when that began.
+    since: Instant,
+    in_trial: bool,
 }
 
 impl PathMtu {
@@ -27,6 +53,7 @@ impl PathMtu {
             cap: mss.max(MIN_MSS),
             overhead,
             timeouts: 0,
+            suspicion: None,
         }
     }
 
@@ -43,36 +70,70 @@ impl PathMtu {
 
     /// The path takes IP packets of at most `mtu` bytes. True when that lowers the segment size.
     pub(crate) fn on_path_mtu(&mut self, mtu: u16) -> bool {
-        self.lower(mtu.saturating_sub(self.overhead + 20))
+        let mss = mtu.saturating_sub(self.overhead + 20).max(MIN_MSS);
+        if let Some(suspicion) = &mut self.suspicion {
+            suspicion.former = suspicion.former.min(mss);
+        }
+        let lower = mss < self.cap;
+        self.cap = self.cap.min(mss);
+        lower
     }
 
     /// A segment of `len` bytes timed out. True when that lowers the segment size.
-    pub(crate) fn on_timeout(&mut self, len: u64) -> bool {
-        let Some(fallback) = FALLBACKS.into_iter().find(|fallback| *fallback < self.cap) else {
-            return false;
-        };
-        if len <= u64::from(fallback) {
+    pub(crate) fn on_timeout(&mut self, now: Instant, len: u64) -> bool {
+        if let Some(mut suspicion) = self.suspicion.filter(|suspicion| suspicion.in_trial) {
+            if now.saturating_since(suspicion.since) >= TRIAL {
+                self.suspicion = None;
+            } else if len > u64::from(suspicion.fallback) {
+                suspicion.in_trial = false;
+                suspicion.since = now;
+                suspicion.wait = (suspicion.wait * 2).min(LONGEST_WAIT);
+                self.suspicion = Some(suspicion);
+                self.cap = self.cap.min(suspicion.fallback);
+                self.timeouts = 0;
+                return true;
+            }
+        }
+        // The segment that is stuck must come out smaller, whatever others may be.
+        let fits = |fallback: &u16| *fallback < self.cap && u64::from(*fallback) < len;
+        let Some(fallback) = FALLBACKS.into_iter().find(fits) else {
             self.timeouts = 0;
             return false;
-        }
+        };
         self.timeouts += 1;
         if self.timeouts <= SUSPICIOUS_TIMEOUTS {
             return false;
         }
         self.timeouts = 0;
-        self.lower(fallback)
+        let (former, wait) = self.suspicion.map_or((self.cap, FIRST_WAIT), |earlier| {
+            (earlier.former, earlier.wait)
+        });
+        self.suspicion = Some(Suspicion {
+            former,
+            fallback,
+            wait,
+            since: now,
+            in_trial: false,
+        });
+        self.cap = fallback;
+        true
     }
 
-    /// Something was acknowledged: the path lives.
-    pub(crate) fn on_progress(&mut self) {
+    /// Something was acknowledged: the path lives. True when that raises the segment size.
+    #[inline]
+    pub(crate) fn on_progress(&mut self, now: Instant) -> bool {
         self.timeouts = 0;
-    }
-
-    fn lower(&mut self, mss: u16) -> bool {
-        let mss = mss.max(MIN_MSS);
-        let lower = mss < self.cap;
-        self.cap = self.cap.min(mss);
-        lower
+        let Some(suspicion) = &mut self.suspicion else {
+            return false;
+        };
+        if suspicion.in_trial || now.saturating_since(suspicion.since) < suspicion.wait {
+            return false;
+        }
+        suspicion.in_trial = true;
+        suspicion.since = now;
+        let raised = suspicion.former > self.cap;
+        self.cap = self.cap.max(suspicion.former);
+        raised
     }
 }
 
@@ -83,16 +144,47 @@ const MIN_MSS: u16 = 88;
 mod tests {
     use super::*;
 
+    const NOW: Instant = Instant::from_millis(1_000_000);
+
+    fn suspected() -> PathMtu {
+        let mut mtu = PathMtu::new(1460, 20);
+        assert!(!mtu.on_timeout(NOW, 1460));
+        assert!(!mtu.on_timeout(NOW, 1460));
+        assert!(mtu.on_timeout(NOW, 1460));
+        assert_eq!(mtu.mss(), 1024);
+        mtu
+    }
+
     #[test]
     fn black_holes_are_recognised_by_large_timeouts_only() {
-        let mut mtu = PathMtu::new(1460, 20);
-        assert!(!mtu.on_timeout(1460));
-        assert!(!mtu.on_timeout(1460));
-        assert!(mtu.on_timeout(1460));
-        assert_eq!(mtu.mss(), 1024);
+        let mut mtu = suspected();
         for _ in 0..10 {
-            assert!(!mtu.on_timeout(100));
+            assert!(!mtu.on_timeout(NOW, 100));
         }
+    }
+
+    #[test]
+    fn a_stuck_tail_comes_out_smaller() {
+        let mut mtu = PathMtu::new(1460, 20);
+        let lowered = (0..3).any(|_| mtu.on_timeout(NOW, 562));
+        assert_eq!((lowered, mtu.mss()), (true, 536));
+    }
+
+    #[test]
+    fn the_former_size_is_tried_again() {
+        let mut mtu = suspected();
+        assert!(!mtu.on_progress(NOW + Duration::from_secs(4)));
+        // An outage: from now on all is well, and a timeout much later starts from nothing.
+        assert!(mtu.on_progress(NOW + Duration::from_secs(5)));
+        assert_eq!(mtu.mss(), 1460);
+        assert!(!mtu.on_timeout(NOW + Duration::from_secs(100), 1460));
+        // A black hole: the trial ends with its first timeout, and the next one is further away.
+        let mut mtu = suspected();
+        assert!(mtu.on_progress(NOW + Duration::from_secs(5)));
+        assert!(mtu.on_timeout(NOW + Duration::from_secs(6), 1460));
+        assert_eq!(mtu.mss(), 1024);
+        assert!(!mtu.on_progress(NOW + Duration::from_secs(15)));
+        assert!(mtu.on_progress(NOW + Duration::from_secs(16)));
     }
 
     #[test]

@@ -83,7 +83,9 @@ impl Connection {
             self.snd_una = ack;
             self.queue.release_to(ack);
             self.rtt.end_back_off();
-            self.mtu.on_progress();
+            if self.mtu.on_progress(now) {
+                self.on_segment_size_changed();
+            }
         }
         // RFC 9293 §3.10.7.4: an old acknowledgement does not move the window.
         let window_moved =

@@ -98,7 +98,7 @@ impl Connection {
             self.log.forget_sacked();
         }
         let prior_in_flight = self.bytes_in_flight();
-        if self.mtu.on_timeout(front.end - front.start) {
+        if self.mtu.on_timeout(now, front.end - front.start) {
             self.on_segment_size_changed();
         }
         let context = self.detection_context(now);
