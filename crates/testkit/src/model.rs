@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tack_base::random::RandomStream;
 use tack_base::{Instant, Rate};
-use tack_wire::{Ecn, Segment};
+use tack_wire::{Ecn, Header, Segment};
 
 /// What happens to one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +39,9 @@ pub struct Packet<'a> {
 /// Decides over packets one by one.
 pub type Judge = Box<dyn FnMut(&Packet<'_>) -> Fate>;
 
+/// Changes headers on the way, as boxes in the middle do.
+pub type Rewriter = Box<dyn FnMut(&mut Header)>;
+
 /// Properties of one direction. The default is a wire of 10 ms without faults.
 pub struct Model {
     /// Propagation delay.
@@ -65,6 +68,8 @@ pub struct Model {
     pub late: Duration,
     /// Has the last word on packets that would pass.
     pub judge: Option<Judge>,
+    /// Changes the headers of those that pass.
+    pub rewriter: Option<Rewriter>,
 }
 
 impl Default for Model {
@@ -82,6 +87,7 @@ impl Default for Model {
             blackouts: Vec::new(),
             late: Duration::ZERO,
             judge: None,
+            rewriter: None,
         }
     }
 }
@@ -115,12 +121,29 @@ impl Model {
         }
     }
 
+    /// The same, with a box in the middle that changes headers.
+    #[must_use]
+    pub fn rewritten(mut self, rewriter: impl FnMut(&mut Header) + 'static) -> Self {
+        self.rewriter = Some(Box::new(rewriter));
+        self
+    }
+
     /// The same, with a judge.
     #[must_use]
     pub fn judged(mut self, judge: impl FnMut(&Packet<'_>) -> Fate + 'static) -> Self {
         self.judge = Some(Box::new(judge));
         self
     }
+}
+
+/// The segment with its header changed.
+fn rewrite(segment: &Segment<'_>, rewriter: &mut Rewriter) -> Vec<u8> {
+    let mut header = segment.header.clone();
+    rewriter(&mut header);
+    let mut bytes = vec![0; header.encoded_len()];
+    header.emit(&mut bytes);
+    bytes.extend_from_slice(segment.payload);
+    bytes
 }
 
 /// A packet that will arrive.
@@ -201,10 +224,14 @@ impl Link {
         } else {
             ecn
         };
+        let bytes = match &mut model.rewriter {
+            Some(rewriter) => rewrite(&segment, rewriter),
+            None => bytes.to_vec(),
+        };
         (0..copies)
             .map(|_| Delivery {
                 at,
-                bytes: bytes.to_vec(),
+                bytes: bytes.clone(),
                 ecn,
             })
             .collect()

@@ -550,7 +550,11 @@ impl Pair {
         let text = describe(header, segment.payload.len(), ecn, origins);
         self.trace
             .note(Instant::ZERO + self.elapsed(), format!("{arrow} {text}"));
-        if let Err(why) = verdict {
+        // With a box in the middle the two ends do not speak of the same numbers.
+        if let (Err(why), false) = (
+            verdict,
+            self.links.iter().any(|link| link.model.rewriter.is_some()),
+        ) {
             panic!("{side:?}: {why}\n{}", self.trace);
         }
     }

@@ -340,12 +340,12 @@ fn a_lossy_tail_ends() {
             &Config {
                 user_timeout: None,
                 syn_retries: 20,
-                time_wait: secs(600),
+                time_wait: secs(7200),
                 ..Config::default()
             },
             lossy(),
             lossy(),
         );
-        pair.transfer(5_000, 5_000, secs(3600));
+        pair.transfer(5_000, 5_000, secs(36_000));
     }
 }

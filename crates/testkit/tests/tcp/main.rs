@@ -7,6 +7,7 @@ mod endpoints;
 mod handshake;
 mod keep_alive;
 mod loss_recovery;
+mod middleboxes;
 mod mtu;
 mod options;
 mod pacing;

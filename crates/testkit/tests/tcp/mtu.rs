@@ -3,7 +3,7 @@
 use tack_tcp::{Algorithm, Config};
 use tack_testkit::{Model, Pair, Peer, Side};
 
-use crate::settings::{plain, secs, with_sack};
+use crate::settings::{ms, plain, secs, with_sack};
 
 /// RFC 9293 §3.7.1 (MUST-16): the smaller of the peer's MSS and our own, less options on each segment (RFC 6691).
 #[test]
@@ -90,6 +90,35 @@ fn a_black_hole_is_noticed() {
             );
         }
     }
+}
+
+/// The tail of a stream that is too long for the path, though shorter than the first fallback.
+#[test]
+fn a_stuck_tail_is_cut() {
+    let mut pair = Pair::open(1, &with_sack(), Model::default(), Model::default());
+    pair.establish(secs(1));
+    pair.model(Side::Client).mtu = 600;
+    pair.send(Side::Client, 570);
+    pair.finish(Side::Client);
+    assert!(pair.run_until(secs(60), |pair| pair.app(Side::Server).ended));
+}
+
+/// RFC 4821 §7.7: an outage looks like a black hole; afterwards the former size comes back.
+#[test]
+fn the_segment_size_recovers_from_an_outage() {
+    let wire = || Model::wire(ms(10), tack_base::Rate::from_bits_per_sec(20_000_000));
+    let mut pair = Pair::open(1, &Config::default(), wire(), wire());
+    pair.establish(secs(1));
+    pair.send(Side::Client, u64::from(u32::MAX));
+    pair.run_for(secs(1));
+    let outage = pair.now()..pair.now() + secs(10);
+    pair.model(Side::Client).blackouts.push(outage);
+    let full = pair.connection(Side::Client).stats(pair.now()).mss;
+    pair.run_for(secs(14));
+    assert!(pair.connection(Side::Client).stats(pair.now()).mss < full);
+    pair.run_for(secs(30));
+    let stats = pair.connection(Side::Client).stats(pair.now());
+    assert_eq!((stats.mss, stats.cwnd > 50_000), (full, true), "{stats:?}");
 }
 
 /// A path that turns into a black hole in the middle of a transfer.
