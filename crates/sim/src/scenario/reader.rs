@@ -314,7 +314,7 @@ impl<'a> Reader<'a> {
             .map(|key| (strsim::damerau_levenshtein(key, unknown), key))
             .min()
             .filter(|(distance, key)| *distance <= 2.max(key.len() / 4))
-            .map_or_else(String::new, |(_, key)| format!("; did you mean {key:?}?"));
+            .map_or_else(|| ".".into(), |(_, key)| format!("; did you mean {key:?}?"));
         let mut known = self.asked.clone();
         known.sort_unstable();
         known.dedup();

@@ -1,1 +1,397 @@
 use super::*;
+use crate::link::{Bound, LinkRate};
+use tack_base::Rate;
+
+fn read(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::from_toml("dir/test.toml", text, &[])
+}
+
+fn with(text: &str, overrides: &[&str]) -> Result<Scenario, ScenarioError> {
+    let overrides: Vec<_> = overrides.iter().map(ToString::to_string).collect();
+    Scenario::from_toml("dir/test.toml", text, &overrides)
+}
+
+#[test]
+fn the_smallest_scenario_is_one_flow() {
+    let scenario = read("[[flow]]\n").unwrap();
+    assert_eq!(scenario.name, "test");
+    assert_eq!(
+        (scenario.seed, scenario.duration),
+        (1, Duration::from_secs(10))
+    );
+    assert_eq!(
+        scenario.wired.forward.bottleneck.rate,
+        LinkRate::Fixed(Rate::from_bits_per_sec(1_000_000_000))
+    );
+    let flow = &scenario.flows[0];
+    assert_eq!((flow.from, flow.to), (Party::Server, Party::Client));
+    assert!(
+        matches!(&flow.transport, Transport::Tcp(tcp) if tcp.app == App::Bulk { pauses: vec![] })
+    );
+}
+
+#[test]
+fn keys_for_the_other_direction() {
+    let scenario = read(
+        "[wired]\nrate = '10Mbps'\ndelay = '20ms'\nqueue = '0.5bdp'\nqueue_reverse = '7p'\nloss = 0.1\nloss_reverse = 0.2\n[[flow]]\n",
+    )
+    .unwrap();
+    let (forward, reverse) = (&scenario.wired.forward, &scenario.wired.reverse);
+    // Half of 10 Mbit/s times 40 ms.
+    assert_eq!(forward.bottleneck.queue, Bound::Bytes(25_000));
+    assert_eq!(reverse.bottleneck.queue, Bound::Packets(7));
+    assert_eq!(
+        reverse.bottleneck.rate, forward.bottleneck.rate,
+        "what the path is made of is mirrored"
+    );
+    assert_eq!((forward.loss.bernoulli, reverse.loss.bernoulli), (0.1, 0.2));
+    let scenario = read("[wired]\nloss = 0.1\n[[flow]]\n").unwrap();
+    assert_eq!(scenario.wired.reverse.loss.bernoulli, 0.0, "faults are not");
+}
+
+#[test]
+fn overrides_reach_everything_and_need_no_quotes() {
+    let text = "seed = 3\n[wired]\nrate = '1Mbps'\n[[flow]]\n[[flow]]\nack = 'every'\n";
+    let scenario = with(
+        text,
+        &[
+            "wired.rate=10Mbps",
+            "flow.1.ack=delayed:4",
+            "duration=5s",
+            "wired.loss=0.25",
+            "flow.0.sack=false",
+        ],
+    )
+    .unwrap();
+    assert_eq!(
+        scenario.wired.forward.bottleneck.rate,
+        LinkRate::Fixed(Rate::from_bits_per_sec(10_000_000))
+    );
+    assert_eq!(scenario.wired.forward.loss.bernoulli, 0.25);
+    let kinds: Vec<_> = scenario
+        .flows
+        .iter()
+        .map(|flow| match &flow.transport {
+            Transport::Tcp(tcp) => (tcp.config.ack.to_string(), tcp.config.sack),
+            Transport::Udp(_) => unreachable!("both are TCP"),
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [("delayed:2".into(), false), ("delayed:4".into(), true)]
+    );
+    // Tables and flows that the file does not have are made.
+    let scenario = with(
+        "",
+        &[
+            "flow.0.transport=udp",
+            "wired.gilbert_elliott.good_to_bad=0.1",
+            "wired.gilbert_elliott.bad_to_good=0.5",
+        ],
+    );
+    assert!(
+        scenario
+            .unwrap()
+            .wired
+            .forward
+            .loss
+            .gilbert_elliott
+            .is_some()
+    );
+}
+
+#[test]
+fn each_app_reads() {
+    let app = |text: &str| -> Result<App, String> {
+        let scenario = read(&format!("[[flow]]\n{text}\n")).map_err(|error| error.to_string())?;
+        match &scenario.flows[0].transport {
+            Transport::Tcp(tcp) => Ok(tcp.app.clone()),
+            Transport::Udp(_) => Err("udp".into()),
+        }
+    };
+    let request = |gap| App::Request {
+        request: 1_024,
+        response: 10_000,
+        gap: Duration::from_millis(gap),
+    };
+    assert_eq!(app("app = 'request:1KiB,10kB'"), Ok(request(0)));
+    assert_eq!(app("app = 'request:1KiB,10kB,gap=5ms'"), Ok(request(5)));
+    assert_eq!(app("app = 'duplex'\nbytes = '1MiB'"), Ok(App::Duplex));
+    let at = |ms| tack_base::Instant::from_millis(ms);
+    let pauses = vec![(at(1_000), at(3_000))];
+    assert_eq!(
+        app("app = 'bulk:pause=1s,resume=3s'"),
+        Ok(App::Bulk { pauses })
+    );
+    for wrong in [
+        "bulk:pause=3s,resume=1s",
+        "bulk:stop=1s",
+        "request:1KiB",
+        "request:0B,1B",
+        "video:x",
+        "tea",
+    ] {
+        let error = app(&format!("app = '{wrong}'")).unwrap_err();
+        assert!(
+            error.starts_with("dir/test.toml:2: flow.0.app: "),
+            "{error}"
+        );
+    }
+}
+
+/// Each mistake, and what its message must say: line, key, and what would be right.
+#[test]
+fn mistakes_are_named_with_file_line_key_and_remedy() {
+    let flow = "[[flow]]\n";
+    let cases = [
+        ("[[flow]\n", "dir/test.toml:1: ", ""),
+        (
+            "x = 1\n[[flow]]\n",
+            "dir/test.toml:1: x: unknown key",
+            "Keys here: duration, flow, name",
+        ),
+        (
+            "\n[wired]\nrat = '1Mbps'\n[[flow]]\n",
+            "dir/test.toml:3: wired.rat: unknown key; did you mean \"rate\"?",
+            "",
+        ),
+        (
+            "[[flow]]\n[[flow]]\ncongestoin = 'bbr'\n",
+            "dir/test.toml:3: flow.1.congestoin: ",
+            "did you mean \"congestion\"?",
+        ),
+        (
+            "[wired]\nrate = '54mbps'\n[[flow]]\n",
+            "dir/test.toml:2: wired.rate: \"54mbps\" is no rate",
+            "\"54Mbps\"",
+        ),
+        (
+            "[wired]\nrate = 54\n[[flow]]\n",
+            "dir/test.toml:2: wired.rate: 54 is no rate",
+            "\"54Mbps\"",
+        ),
+        (
+            "[wired]\nrate = '0bps'\n[[flow]]\n",
+            "wired.rate: \"0bps\" is no rate above zero",
+            "",
+        ),
+        (
+            "[wired]\ndelay = '20'\n[[flow]]\n",
+            "wired.delay: \"20\" is no duration",
+            "\"200ms\"",
+        ),
+        (
+            "[wired]\ndelay = '2h'\n[[flow]]\n",
+            "wired.delay: must be at most 3600s",
+            "",
+        ),
+        (
+            "[wired]\nqueue = '5'\n[[flow]]\n",
+            "wired.queue: \"5\" is no queue bound",
+            "\"1.0bdp\"",
+        ),
+        (
+            "[wired]\nloss = 2\n[[flow]]\n",
+            "wired.loss: 2 is no probability",
+            "from 0 to 1",
+        ),
+        (
+            "[wired]\nloss = '1%'\n[[flow]]\n",
+            "wired.loss: \"1%\" is no probability",
+            "from 0 to 1",
+        ),
+        (
+            "[wired]\nreorder_delay = '1ms'\n[[flow]]\n",
+            "wired.reorder_delay: has no effect without reorder",
+            "",
+        ),
+        (
+            "[wired]\nstrip_options = [1]\n[[flow]]\n",
+            "wired.strip_options: ",
+            "SACK",
+        ),
+        (
+            "[wired]\nisn_rewrite = 'yes'\n[[flow]]\n",
+            "wired.isn_rewrite: ",
+            "off, with_sack, without_sack",
+        ),
+        (
+            "[wired]\nrate = '1Mbps'\n[wired.trace]\nfile = 'x'\n[[flow]]\n",
+            "dir/test.toml:3: wired.trace: ",
+            "leave out",
+        ),
+        (
+            "[wired.trace]\nfile = 'none'\n[[flow]]\n",
+            "dir/test.toml:2: wired.trace.file: dir/none cannot be read",
+            "",
+        ),
+        (
+            "[wired.trace]\n[[flow]]\n",
+            "wired.trace: needs the key file",
+            "",
+        ),
+        (
+            "[wired.gilbert_elliott]\ngood_to_bad = 0.1\n[[flow]]\n",
+            "dir/test.toml:1: wired.gilbert_elliott: needs the key bad_to_good",
+            "",
+        ),
+        (
+            "[wired.suspension]\nperiod = '1s'\nduration = '2s'\n[[flow]]\n",
+            "wired.suspension: ",
+            "shorter than their period",
+        ),
+        (
+            "[wired.blackout]\nstart = '1s'\n[[flow]]\n",
+            "wired.blackout: needs the keys start and duration",
+            "",
+        ),
+        (
+            "wired = 3\n[[flow]]\n",
+            "dir/test.toml:1: wired: 3 is no table",
+            "[wired]",
+        ),
+        (
+            "[wlan]\nstandard = '802.11n'\n[[flow]]\n",
+            "dir/test.toml:1: wlan: not yet",
+            "802.11",
+        ),
+        (
+            "[[flow]]\nto = 'sta0'\n",
+            "dir/test.toml:2: flow.0.to: ",
+            "not yet",
+        ),
+        (
+            "[[flow]]\nto = 'moon'\n",
+            "flow.0.to: \"moon\" is no host",
+            "server, client",
+        ),
+        (
+            "[[flow]]\nfrom = 'client'\nto = 'client'\n",
+            "dir/test.toml:3: flow.0.to: ",
+            "must differ",
+        ),
+        (
+            "[[flow]]\nack = 'tack:beta=4'\n",
+            "flow.0.ack: tack comes later",
+            "delayed:L",
+        ),
+        ("[[flow]]\nack = 'delayed:0'\n", "flow.0.ack: ", "1 to 255"),
+        (
+            "[[flow]]\ncongestion = 'vegas'\n",
+            "flow.0.congestion: \"vegas\" comes later",
+            "new_reno, cubic, bbr",
+        ),
+        (
+            "[[flow]]\ncongestion = 'quick'\n",
+            "flow.0.congestion: \"quick\" is no congestion control",
+            "new_reno",
+        ),
+        (
+            "[[flow]]\nbytes = '1MiB'\nstop = '5s'\n",
+            "flow.0.stop: ",
+            "either stop or bytes",
+        ),
+        (
+            "[[flow]]\nbytes = 5\n",
+            "flow.0.bytes: 5 is no size",
+            "\"64KiB\"",
+        ),
+        (
+            "[[flow]]\nstart = '5s'\nstop = '4s'\n",
+            "flow.0.stop: must be later than start",
+            "",
+        ),
+        (
+            "[[flow]]\nstart = '10s'\n",
+            "flow: flow 0 starts at 10s",
+            "",
+        ),
+        (
+            "[[flow]]\nrate = '1Mbps'\n",
+            "flow.0.rate: is for transport = \"udp\"",
+            "",
+        ),
+        (
+            "[[flow]]\ntransport = 'udp'\nmss = 500\n",
+            "flow.0.mss: means nothing for transport = \"udp\"",
+            "",
+        ),
+        (
+            "[[flow]]\ntransport = 'sctp'\n",
+            "flow.0.transport: ",
+            "tcp, udp",
+        ),
+        (
+            "[[flow]]\nmss = 50\n",
+            "flow.0.mss: 50 is no whole number from 88 to 65475",
+            "",
+        ),
+        (
+            "[[flow]]\nsack = 1\n",
+            "flow.0.sack: 1 is no choice",
+            "true or false",
+        ),
+        (
+            "[[flow]]\nreceive_buffer = '1B'\n",
+            "flow.0.receive_buffer: must be from 2KiB to 1GiB",
+            "",
+        ),
+        (
+            "[[flow]]\napp = 'duplex'\n",
+            "flow.0.app: duplex needs bytes",
+            "",
+        ),
+        (
+            "[[flow]]\napp = 'request:1B,1B'\nbytes = '5B'\n",
+            "flow.0.bytes: means nothing for a request app",
+            "",
+        ),
+        (
+            "duration = '0s'\n[[flow]]\n",
+            "duration: must be above zero",
+            "",
+        ),
+        (
+            "warmup = '10s'\n[[flow]]\n",
+            "dir/test.toml:1: warmup: must be shorter than the duration",
+            "",
+        ),
+        ("seed = -1\n[[flow]]\n", "seed: -1 is no whole number", ""),
+        ("", "flow: a scenario needs at least one [[flow]]", ""),
+    ];
+    assert!(read(flow).is_ok());
+    for (text, begins, contains) in cases {
+        let error = read(text).expect_err(text).to_string();
+        assert!(error.contains(begins), "{text}\nsays {error}\nnot {begins}");
+        assert!(
+            error.contains(contains),
+            "{text}\nsays {error}\nnot {contains}"
+        );
+        assert!(error.starts_with("dir/test.toml"), "{error}");
+    }
+}
+
+#[test]
+fn mistakes_in_overrides_are_named_as_such() {
+    let text = "[[flow]]\n";
+    for (setting, says) in [
+        ("flow.0.ack=sometimes", "--set: flow.0.ack: "),
+        (
+            "flow.5.ack=every",
+            "--set: flow.5.ack: there is no element 5; the highest is 0",
+        ),
+        ("flow.x.ack=every", "--set: flow.x.ack: \"x\" is no index"),
+        ("wired.rat=5", "--set: wired.rat: unknown key"),
+        ("seed", "--set: \"seed\" is no override; write KEY=VALUE"),
+        (
+            "flow..ack=every",
+            "--set: flow..ack: the key has an empty part",
+        ),
+        ("seed.x=1", "--set: seed.x: "),
+    ] {
+        let error = with(&format!("seed = 1\n{text}"), &[setting])
+            .expect_err(setting)
+            .to_string();
+        assert!(error.starts_with(says), "{setting} says {error}");
+    }
+}

@@ -1,0 +1,96 @@
+//! How well flows use a link and share it, in virtual time: 100 Mbit/s, 40 ms, a queue of one bandwidth-delay product.
+//!
+//! Goodput counts application bytes; "utilisation" is that over what a full link carries of them, headers counted out:
+//! 1,448 of every 1,500 bytes.
+
+use tack_sim::{Checks, Observers, Report, Scenario, run};
+
+const PATH: &str = "[wired]\nrate = '100Mbps'\ndelay = '20ms'\nqueue = '1.0bdp'\n";
+const PAYLOAD_SHARE: f64 = 1_448.0 / 1_500.0;
+
+fn report(text: &str, overrides: &[&str]) -> Report {
+    let overrides: Vec<_> = overrides.iter().map(ToString::to_string).collect();
+    let scenario =
+        Scenario::from_toml("test.toml", text, &overrides).expect("the scenario is sound");
+    // Whatever `checking` finds fails the test with the invariant's name.
+    let mut observers = Observers::default().checking(Checks::EveryEvent);
+    run(&scenario, scenario.seed, &mut observers).expect("no invariant breaks")
+}
+
+fn single(controller: &str, more: &[&str]) -> Report {
+    let text =
+        format!("duration = '20s'\nwarmup = '5s'\n{PATH}[[flow]]\ncongestion = '{controller}'\n");
+    report(&text, more)
+}
+
+fn utilisation(report: &Report) -> f64 {
+    let goodput: f64 = report.flows.iter().map(|flow| flow.goodput_bps).sum();
+    goodput / (100e6 * PAYLOAD_SHARE)
+}
+
+#[test]
+fn each_controller_fills_a_clean_link() {
+    for (controller, least) in [("cubic", 0.95), ("bbr", 0.95), ("new_reno", 0.90)] {
+        let report = single(controller, &[]);
+        let share = utilisation(&report);
+        println!("{controller}: {:.1} %", 100.0 * share);
+        assert!(share >= least, "{controller}: {share}");
+    }
+}
+
+#[test]
+fn bbr_does_not_mind_random_loss() {
+    for seed in ["seed=1", "seed=2", "seed=3"] {
+        let report = single("bbr", &["wired.loss=0.01", seed]);
+        let share = utilisation(&report);
+        println!("bbr, 1 % loss, {seed}: {:.1} %", 100.0 * share);
+        assert!(share >= 0.85, "{seed}: {share}");
+    }
+}
+
+#[test]
+fn delayed_acknowledgements_keep_their_ratio() {
+    for (policy, segments) in [
+        ("every", 1.0),
+        ("delayed:2", 2.0),
+        ("delayed:4", 4.0),
+        ("delayed:8", 8.0),
+        ("delayed:16", 16.0),
+    ] {
+        let report = single("bbr", &[&format!("flow.0.ack={policy}")]);
+        let flow = &report.flows[0];
+        assert_eq!(
+            flow.retransmitted_segments, 0,
+            "{policy}: the link is clean"
+        );
+        let ratio = flow.data_segments as f64 / flow.acks as f64;
+        println!(
+            "{policy}: {ratio:.3} data segments an acknowledgement, {:.1} %",
+            100.0 * utilisation(&report)
+        );
+        assert!((ratio / segments - 1.0).abs() <= 0.02, "{policy}: {ratio}");
+        assert!(utilisation(&report) >= 0.95, "{policy}");
+    }
+}
+
+#[test]
+fn two_of_a_kind_share_fairly() {
+    for controller in ["bbr", "cubic"] {
+        for seed in ["seed=1", "seed=2", "seed=3"] {
+            let text = format!(
+                "duration = '90s'\nwarmup = '30s'\n{PATH}[[flow]]\ncongestion = '{controller}'\n[[flow]]\nstart = '1s'\ncongestion = '{controller}'\n"
+            );
+            let overrides = [seed];
+            let scenario =
+                Scenario::from_toml("test.toml", &text, &overrides.map(String::from)).unwrap();
+            let report = run(&scenario, scenario.seed, &mut Observers::default()).unwrap();
+            let (fairness, share) = (report.fairness(), utilisation(&report));
+            println!(
+                "two {controller}, {seed}: Jain {fairness:.4}, {:.1} %",
+                100.0 * share
+            );
+            assert!(fairness >= 0.95, "{controller}, {seed}: {fairness}");
+            assert!(share >= 0.9, "{controller}, {seed}: {share}");
+        }
+    }
+}
