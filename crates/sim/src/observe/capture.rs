@@ -116,6 +116,7 @@ mod tests {
     use crate::scenario::Party;
     use bytes::Bytes;
     use pcap_file::pcapng::{Block, PcapNgReader};
+    use std::net::{IpAddr, Ipv4Addr};
     use tack_base::Instant;
     use tack_wire::Ecn;
     use tack_wire::checksum::{PROTOCOL_UDP, verify_tcp};
@@ -124,7 +125,7 @@ mod tests {
     fn packets_and_their_times_read_back() {
         let mut file = Vec::new();
         let mut capture = Capture::new(&mut file).unwrap();
-        let addresses = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let addresses = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let mut transport = [0; 20];
         transport[12] = 5 << 4;
         let tcp = Packet::new(
@@ -175,12 +176,7 @@ mod tests {
             (seen[1].0, seen[1].1, seen[1].2.len()),
             (1, 2_000_000_000, 36)
         );
-        let (src, dst) = (addresses.0.into(), addresses.1.into());
-        let _: (std::net::Ipv4Addr, std::net::Ipv4Addr) = addresses;
-        assert!(verify_tcp(
-            std::net::IpAddr::V4(src),
-            std::net::IpAddr::V4(dst),
-            &seen[0].2[20..]
-        ));
+        let (src, dst) = (IpAddr::V4(addresses.0), IpAddr::V4(addresses.1));
+        assert!(verify_tcp(src, dst, &seen[0].2[20..]));
     }
 }

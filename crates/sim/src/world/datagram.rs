@@ -105,7 +105,7 @@ impl Datagrams {
             return None;
         }
         self.received += 1;
-        let is_due = self.flow.ack_every > 0 && self.received % self.flow.ack_every == 0;
+        let is_due = self.flow.ack_every > 0 && self.received.is_multiple_of(self.flow.ack_every);
         Some((self.flow.payload, is_due))
     }
 
