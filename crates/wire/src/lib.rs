@@ -14,10 +14,12 @@ pub mod ip;
 pub mod options;
 pub mod segment;
 pub mod seq;
+pub mod tack;
 
 pub use options::{SackBlock, SackBlocks, TcpOptions, Timestamps};
 pub use segment::{Flags, Header, ParseError, Segment};
 pub use seq::SeqNum;
+pub use tack::TackOption;
 
 /// Explicit congestion notification codepoint of an IP header (RFC 3168 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]

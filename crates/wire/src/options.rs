@@ -5,6 +5,7 @@ use core::fmt;
 use arrayvec::ArrayVec;
 
 use crate::seq::SeqNum;
+use crate::tack::{self, TackOption};
 
 /// Largest option area of a TCP header, bytes (RFC 9293 §3.1).
 pub const MAX_OPTIONS_LEN: usize = 40;
@@ -53,6 +54,8 @@ pub struct TcpOptions {
     pub sack: SackBlocks,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
+    /// The TACK option.
+    pub tack: Option<TackOption>,
     /// How many options of unknown kind were skipped while parsing. Never emitted.
     pub unknown: u8,
 }
@@ -112,6 +115,10 @@ impl TcpOptions {
                 KIND_MSS | KIND_WINDOW_SCALE | KIND_SACK_PERMITTED | KIND_SACK | KIND_TIMESTAMPS,
                 _,
             ) => {}
+            (tack::OPTION_KIND, _) => match TackOption::parse(body) {
+                Some(option) => self.tack = Some(option),
+                None => self.unknown = self.unknown.saturating_add(1),
+            },
             _ => self.unknown = self.unknown.saturating_add(1),
         }
     }
@@ -126,7 +133,7 @@ impl TcpOptions {
 
     /// How many SACK blocks fit beside the other options of this segment.
     pub fn sack_capacity(&self) -> usize {
-        (MAX_OPTIONS_LEN - self.fixed_len()).saturating_sub(4) / 8
+        MAX_OPTIONS_LEN.saturating_sub(self.fixed_len() + 4) / 8
     }
 
     /// Writes the options to the start of `out` and returns how many bytes that took.
@@ -154,6 +161,13 @@ impl TcpOptions {
             put(&timestamps.value.to_be_bytes());
             put(&timestamps.echo.to_be_bytes());
         }
+        if let Some(option) = &self.tack {
+            let mut bytes = [0; MAX_OPTIONS_LEN];
+            let len = option.emit(&mut bytes);
+            // Padding first keeps the total a multiple of four.
+            put(&[KIND_NOP; 3][..len.next_multiple_of(4) - len]);
+            put(&bytes[..len]);
+        }
         let blocks = self.sack_room(self.fixed_len());
         if blocks > 0 {
             put(&[KIND_NOP, KIND_NOP, KIND_SACK, 2 + 8 * blocks as u8]);
@@ -170,12 +184,16 @@ impl TcpOptions {
             + 4 * usize::from(self.window_scale.is_some())
             + 4 * usize::from(self.sack_permitted)
             + 12 * usize::from(self.timestamps.is_some())
+            + self
+                .tack
+                .as_ref()
+                .map_or(0, |option| option.len().next_multiple_of(4))
     }
 
     fn sack_room(&self, fixed: usize) -> usize {
         self.sack
             .len()
-            .min((MAX_OPTIONS_LEN - fixed).saturating_sub(4) / 8)
+            .min(MAX_OPTIONS_LEN.saturating_sub(fixed + 4) / 8)
     }
 
     const fn sack_len(blocks: usize) -> usize {

@@ -133,6 +133,7 @@ fn prints_like_tcpdump() {
         sack_permitted: true,
         timestamps: Some(Timestamps { value: 5, echo: 0 }),
         sack: blocks(&[(30, 40), (10, 20)]),
+        tack: None,
         unknown: 1,
     };
     assert_eq!(
@@ -149,7 +150,7 @@ prop_compose! {
         timestamps: Option<(u32, u32)>, sack in proptest::collection::vec(any::<(u32, u32)>(), 0..=4),
     ) -> TcpOptions {
         let mut options = TcpOptions {
-            mss, window_scale, sack_permitted, sack: blocks(&sack), unknown: 0,
+            mss, window_scale, sack_permitted, sack: blocks(&sack), tack: None, unknown: 0,
             timestamps: timestamps.map(|(value, echo)| Timestamps { value, echo }),
         };
         options.sack.truncate(options.sack_capacity());
