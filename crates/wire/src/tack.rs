@@ -100,6 +100,8 @@ pub struct Report {
     pub kind: ReportKind,
     /// Lists follow in the data field.
     pub lists: bool,
+    /// The low four bits of the number of the newest [`Sync`] received.
+    pub sync_echo: u8,
     /// Loss rate of the data path, in 1/65536.
     pub loss_rate: u16,
     /// Number of this acknowledgement: grows by one with each that carries a report.
@@ -214,6 +216,7 @@ impl TackOption {
                 Some(Self::Report(Report {
                     kind,
                     lists: body[1] & FLAG_LISTS != 0,
+                    sync_echo: body[1] >> 4,
                     loss_rate: half(body, 2),
                     number: word(body, 4),
                     largest: word(body, 8),
@@ -290,7 +293,8 @@ impl TackOption {
                     } else {
                         0
                     }
-                    | if rate.is_some() { FLAG_RATE } else { 0 };
+                    | if rate.is_some() { FLAG_RATE } else { 0 }
+                    | report.sync_echo << 4;
                 body[2..4].copy_from_slice(&report.loss_rate.to_be_bytes());
                 let words = [
                     report.number,

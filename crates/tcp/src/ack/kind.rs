@@ -9,7 +9,8 @@ use tack_base::units::{UnitError, parse_duration, show_duration};
 
 /// Which acknowledgement policy to run.
 ///
-/// As text: `every`, `delayed:L` (L from 1 to 255) or `delayed:L,timer=40ms`. `Display` writes the shortest form that
+/// As text: `every`, `delayed:L` (L from 1 to 255), `delayed:L,timer=40ms`, or `tack` with settings as in
+/// `tack:beta=4,l=2` (see [`TackParams`]). `Display` writes the shortest form that
 /// reads back as the same value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AckKind {
@@ -22,6 +23,67 @@ pub enum AckKind {
         /// Longest delay of an acknowledgement. RFC 9293 wants less than 500 ms.
         timer: Duration,
     },
+    /// TACK: few acknowledgements, instant ones on events, measuring at the receiver. Needs a peer that agrees; towards
+    /// others, and after a fallback, `delayed:2` runs instead.
+    Tack(TackParams),
+}
+
+/// Settings of TACK at the receiver of data.
+///
+/// As text after `tack:`, separated by commas: `l=2`, `beta=4`, `timer=40ms`, `rich=off`, `iack=off`, `timing=sampled`,
+/// `percentile=0`, `settle=adaptive` or a fraction of RTTmin such as `settle=0.25`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TackParams {
+    /// L: full-sized segments per acknowledgement where counting decides. 1 (real time) to 255; default 2.
+    pub segments: u8,
+    /// beta: acknowledgements per RTTmin where time decides. 2 to 255; default 4.
+    pub beta: u8,
+    /// Longest wait of a remainder smaller than L segments. Default 40 ms, as delayed acknowledgements have it.
+    pub timer: Duration,
+    /// Lists grow with the loss on both paths. Off: one gap and one block (Q = 1). Default on.
+    pub rich: bool,
+    /// Instant acknowledgements of loss. Default on; off only to see what they buy.
+    pub loss_iack: bool,
+    /// How the sender gets its RTT. Default one-way timing.
+    pub timing: Timing,
+    /// Settling time of a gap before it counts as lost. Default adaptive.
+    pub settle: Settle,
+}
+
+/// How an acknowledgement lets the sender measure the round trip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timing {
+    /// It names the segment at this percentile of one-way delay (0: the least) since the last one, and corrects for the
+    /// time that it was held.
+    OneWay {
+        /// 0 to 100.
+        percentile: u8,
+    },
+    /// It names the oldest segment since the last one, without correction, as delayed acknowledgements do.
+    Sampled,
+}
+
+/// How long a skipped number may be late before it counts as lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Settle {
+    /// Nothing until reordering is seen, then as long as it was seen to last.
+    Adaptive,
+    /// This many thousandths of RTTmin: 0 to 1000.
+    Fixed(u16),
+}
+
+impl Default for TackParams {
+    fn default() -> Self {
+        Self {
+            segments: 2,
+            beta: 4,
+            timer: AckKind::DEFAULT_TIMER,
+            rich: true,
+            loss_iack: true,
+            timing: Timing::OneWay { percentile: 0 },
+            settle: Settle::Adaptive,
+        }
+    }
 }
 
 impl AckKind {
@@ -55,7 +117,106 @@ impl fmt::Display for AckKind {
                     write!(f, ",timer={}", show_duration(timer))
                 }
             }
+            Self::Tack(params) => params.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for TackParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tack")?;
+        let default = Self::default();
+        let mut separator = ':';
+        let mut setting = |f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>| {
+            let before = core::mem::replace(&mut separator, ',');
+            write!(f, "{before}{text}")
+        };
+        if self.segments != default.segments {
+            setting(f, format_args!("l={}", self.segments))?;
+        }
+        if self.beta != default.beta {
+            setting(f, format_args!("beta={}", self.beta))?;
+        }
+        if self.timer != default.timer {
+            setting(f, format_args!("timer={}", show_duration(self.timer)))?;
+        }
+        if !self.rich {
+            setting(f, format_args!("rich=off"))?;
+        }
+        if !self.loss_iack {
+            setting(f, format_args!("iack=off"))?;
+        }
+        match self.timing {
+            Timing::Sampled => setting(f, format_args!("timing=sampled"))?,
+            Timing::OneWay { percentile: 0 } => {}
+            Timing::OneWay { percentile } => setting(f, format_args!("percentile={percentile}"))?,
+        }
+        if let Settle::Fixed(thousandths) = self.settle {
+            setting(f, format_args!("settle={}", f64::from(thousandths) / 1000.0))?;
+        }
+        Ok(())
+    }
+}
+
+impl TackParams {
+    /// Takes one setting of the text form.
+    fn set(&mut self, setting: &str) -> Result<(), ParseAckKindError> {
+        let unknown = || ParseAckKindError::UnknownSetting {
+            policy: "tack",
+            setting: setting.to_string(),
+            allowed: "it has l, beta, timer, rich, iack, timing, percentile and settle, as in tack:beta=4,l=2",
+        };
+        let Some((name, value)) = setting.split_once('=') else { return Err(unknown()) };
+        let wrong = |meant: &'static str| ParseAckKindError::TackSetting {
+            setting: setting.to_string(),
+            meant,
+        };
+        let switch = |meant| match value {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(wrong(meant)),
+        };
+        match name {
+            "l" => {
+                let meant = "from 1 to 255 segments is meant, as in l=2";
+                self.segments = value.parse().ok().filter(|l| *l > 0).ok_or_else(|| wrong(meant))?;
+            }
+            "beta" => {
+                let meant = "from 2 to 255 acknowledgements per RTTmin is meant, as in beta=4";
+                self.beta = value.parse().ok().filter(|beta| *beta > 1).ok_or_else(|| wrong(meant))?;
+            }
+            "timer" => {
+                self.timer = parse_duration(value)?;
+                if self.timer.is_zero() || self.timer >= Duration::from_millis(500) {
+                    return Err(wrong("above 0 and below 500ms is meant, as in timer=40ms"));
+                }
+            }
+            "rich" => self.rich = switch("on or off is meant, as in rich=off")?,
+            "iack" => self.loss_iack = switch("on or off is meant, as in iack=off")?,
+            "timing" => {
+                self.timing = match value {
+                    "oneway" => Timing::OneWay { percentile: 0 },
+                    "sampled" => Timing::Sampled,
+                    _ => return Err(wrong("oneway or sampled is meant, as in timing=sampled")),
+                };
+            }
+            "percentile" => {
+                let meant = "from 0 to 100 is meant, as in percentile=50";
+                let percentile = value.parse().ok().filter(|p| *p <= 100).ok_or_else(|| wrong(meant))?;
+                self.timing = Timing::OneWay { percentile };
+            }
+            "settle" => {
+                let meant = "adaptive, or a fraction of RTTmin from 0 to 1 is meant, as in settle=0.25";
+                self.settle = if value == "adaptive" {
+                    Settle::Adaptive
+                } else {
+                    let fraction = value.parse::<f64>().ok().filter(|f| (0.0..=1.0).contains(f));
+                    Settle::Fixed((fraction.ok_or_else(|| wrong(meant))? * 1000.0 + 0.5) as u16)
+                };
+            }
+            _ => return Err(unknown()),
+        }
+        Ok(())
     }
 }
 
@@ -64,7 +225,7 @@ impl fmt::Display for AckKind {
 pub enum ParseAckKindError {
     /// No policy has this name.
     #[error(
-        "unknown ack policy `{0}`; one of: every, delayed:L (L from 1 to 255), delayed:L,timer=40ms"
+        "unknown ack policy `{0}`; one of: every, delayed:L (L from 1 to 255), delayed:L,timer=40ms, tack, tack:beta=4,l=2"
     )]
     UnknownPolicy(String),
     /// What follows `delayed:` is no number of segments.
@@ -86,6 +247,14 @@ pub enum ParseAckKindError {
     /// RFC 9293 §3.8.6.3 (MUST-40) wants less than 0.5 s.
     #[error("`{0}` is no timer for delayed; above 0 and below 500ms is meant, as in timer=40ms")]
     TimerRange(String),
+    /// A setting of tack has an impossible value.
+    #[error("`{setting}` is no setting for tack; {meant}")]
+    TackSetting {
+        /// What was given.
+        setting: String,
+        /// What would be right.
+        meant: &'static str,
+    },
 }
 
 impl FromStr for AckKind {
@@ -125,6 +294,14 @@ impl FromStr for AckKind {
                     }
                 }
                 Ok(Self::Delayed { segments, timer })
+            }
+            None if text == "tack" => Ok(Self::Tack(TackParams::default())),
+            Some(("tack", first)) => {
+                let mut params = TackParams::default();
+                for setting in core::iter::once(first).chain(parts) {
+                    params.set(setting)?;
+                }
+                Ok(Self::Tack(params))
             }
             _ => Err(ParseAckKindError::UnknownPolicy(text.to_string())),
         }

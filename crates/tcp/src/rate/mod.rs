@@ -1,3 +1,4 @@
 //! How fast data is delivered.
 
+pub(crate) mod receiver;
 pub(crate) mod sender;

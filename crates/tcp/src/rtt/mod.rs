@@ -1,4 +1,5 @@
 //! Round-trip time: the estimator, and the clock of the timestamps option.
 
 pub(crate) mod estimator;
+pub(crate) mod one_way;
 pub(crate) mod timestamps;

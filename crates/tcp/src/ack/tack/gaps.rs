@@ -1,0 +1,280 @@
+//! Which packet numbers are missing: what is merely late, what is lost, and what no longer matters.
+//!
+//! A skipped number opens a gap. A gap that outlives the settling time is lost: that is told at once, and
+//! again in periodic acknowledgements until every byte that it can have carried is here.
+
+use alloc::collections::VecDeque;
+use core::ops::Range;
+use core::time::Duration;
+
+use tack_base::Instant;
+use tack_base::filter::WindowedMax;
+use tack_base::time::nanos;
+
+use crate::ack::Settle;
+
+/// Most gaps remembered. More come only from a hostile sender; the oldest are forgotten then.
+const MAX_GAPS: usize = 1024;
+/// A single gap of more numbers than this is a lie: nobody has so much in flight.
+const MAX_JUMP: u64 = 1 << 24;
+/// How long seen reordering keeps the settling time up, at least.
+const REORDERING_MEMORY: Duration = Duration::from_secs(2);
+/// Packets over which the loss rate is averaged: counts are halved beyond.
+const LOSS_WINDOW: u64 = 4096;
+
+/// A run of missing numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Gap {
+    /// The numbers.
+    pub(super) numbers: Range<u64>,
+    /// When it was noticed.
+    since: Instant,
+    /// Once everything below this stream position is here, the gap no longer matters. Unknown until newer data tells
+    /// where the skipped numbers must have ended.
+    limit: Option<u64>,
+    /// How often it was reported.
+    pub(super) reports: u32,
+}
+
+/// Where an arriving number fell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arrival {
+    /// The next one, or a later one.
+    Ahead,
+    /// One that had been skipped.
+    Late,
+    /// One seen before, or too old to say.
+    Seen,
+}
+
+/// The receiver's view of packet numbers.
+#[derive(Debug)]
+pub(super) struct Gaps {
+    /// The next number if nothing is skipped.
+    next: u64,
+    /// When the largest one arrived.
+    largest_at: Instant,
+    /// Not settled yet, ascending.
+    waiting: VecDeque<Gap>,
+    /// Lost, ascending.
+    lost: VecDeque<Gap>,
+    settle: Settle,
+    /// Lateness of skipped numbers that came after all, nanoseconds.
+    lateness: WindowedMax<u64>,
+    lateness_at: Instant,
+    received_packets: u64,
+    lost_packets: u64,
+}
+
+impl Gaps {
+    /// Nothing received; numbers begin at zero.
+    pub(super) fn new(settle: Settle) -> Self {
+        Self {
+            next: 0,
+            largest_at: Instant::ZERO,
+            waiting: VecDeque::new(),
+            lost: VecDeque::new(),
+            settle,
+            lateness: WindowedMax::new(nanos(REORDERING_MEMORY)),
+            lateness_at: Instant::ZERO,
+            received_packets: 0,
+            lost_packets: 0,
+        }
+    }
+
+    /// Largest number received.
+    pub(super) fn largest(&self) -> Option<u64> {
+        self.next.checked_sub(1)
+    }
+
+    /// When it arrived.
+    pub(super) fn largest_at(&self) -> Instant {
+        self.largest_at
+    }
+
+    /// Lost and not resolved, ascending.
+    pub(super) fn lost_mut(&mut self) -> &mut VecDeque<Gap> {
+        &mut self.lost
+    }
+
+    /// Share of packets lost, 0 to 1.
+    pub(super) fn loss_rate(&self) -> f64 {
+        let total = self.received_packets + self.lost_packets;
+        if total == 0 { 0.0 } else { self.lost_packets as f64 / total as f64 }
+    }
+
+    /// A segment with this `number` arrived; it starts at stream position `start`, and `newest` says that nothing at or
+    /// beyond `start` had been received before.
+    pub(super) fn on_number(&mut self, arrived: Instant, number: u32, start: u64, newest: bool) -> Arrival {
+        let delta = i64::from(number.wrapping_sub(self.next as u32) as i32);
+        let Some(number) = self.next.checked_add_signed(delta) else { return Arrival::Seen };
+        self.received_packets += 1;
+        if self.received_packets + self.lost_packets > LOSS_WINDOW {
+            self.received_packets /= 2;
+            self.lost_packets /= 2;
+        }
+        if number >= self.next {
+            if number > self.next && number - self.next <= MAX_JUMP {
+                if self.waiting.len() + self.lost.len() >= MAX_GAPS && self.lost.pop_front().is_none() {
+                    self.waiting.pop_front();
+                }
+                self.waiting.push_back(Gap { numbers: self.next..number, since: arrived, limit: None, reports: 0 });
+            }
+            self.next = number + 1;
+            self.largest_at = arrived;
+            if newest {
+                // What was skipped left before this segment, whose bytes are the newest: it carried none beyond.
+                for gap in self.waiting.iter_mut().chain(&mut self.lost).rev() {
+                    gap.limit.get_or_insert(start);
+                }
+            }
+            return Arrival::Ahead;
+        }
+        let late = Self::remove(&mut self.waiting, number).or_else(|| {
+            let since = Self::remove(&mut self.lost, number);
+            self.lost_packets = self.lost_packets.saturating_sub(u64::from(since.is_some()));
+            since
+        });
+        let Some(since) = late else { return Arrival::Seen };
+        self.lateness.update(arrived.as_nanos(), nanos(arrived.saturating_since(since)));
+        self.lateness_at = arrived;
+        Arrival::Late
+    }
+
+    /// Takes `number` out of the gap that holds it; returns when that gap was noticed.
+    fn remove(gaps: &mut VecDeque<Gap>, number: u64) -> Option<Instant> {
+        let index = gaps.partition_point(|gap| gap.numbers.end <= number);
+        let gap = gaps.get_mut(index).filter(|gap| gap.numbers.start <= number)?;
+        let since = gap.since;
+        let (before, after) = (gap.numbers.start..number, number + 1..gap.numbers.end);
+        match (before.is_empty(), after.is_empty()) {
+            (true, true) => {
+                gaps.remove(index);
+            }
+            (true, false) => gap.numbers = after,
+            (false, true) => gap.numbers = before,
+            (false, false) => {
+                let rest = Gap { numbers: after, ..gap.clone() };
+                gap.numbers = before;
+                gaps.insert(index + 1, rest);
+            }
+        }
+        Some(since)
+    }
+
+    /// How long a gap may stay open before it counts as lost.
+    ///
+    /// Adaptive: nothing while reordering was not seen lately, so that the first loss is told at once; then a quarter of
+    /// RTTmin (the paper's choice) or longer, as long as skipped numbers were seen to be late, RTTmin at most.
+    pub(super) fn settling_time(&self, now: Instant, rtt_min: Duration) -> Duration {
+        match self.settle {
+            Settle::Fixed(thousandths) => rtt_min * u32::from(thousandths) / 1000,
+            Settle::Adaptive => {
+                let memory = REORDERING_MEMORY.max(rtt_min * 16);
+                let Some(late) = self.lateness.get() else { return Duration::ZERO };
+                if now.saturating_since(self.lateness_at) > memory {
+                    return Duration::ZERO;
+                }
+                (Duration::from_nanos(late) * 5 / 4).max(rtt_min / 4).min(rtt_min)
+            }
+        }
+    }
+
+    /// Moves gaps that outlived the settling time to the lost ones. Returns whether there were any.
+    pub(super) fn settle(&mut self, now: Instant, rtt_min: Duration) -> bool {
+        let time = self.settling_time(now, rtt_min);
+        let mut any = false;
+        while let Some(gap) = self.waiting.pop_front_if(|gap| gap.since + time <= now) {
+            self.lost_packets += gap.numbers.end - gap.numbers.start;
+            // Late arrivals may have shortened later ones first; order by number holds all the same.
+            let index = self.lost.partition_point(|lost| lost.numbers.start < gap.numbers.start);
+            self.lost.insert(index, gap);
+            any = true;
+        }
+        any
+    }
+
+    /// When the oldest open gap will have settled.
+    pub(super) fn deadline(&self, now: Instant, rtt_min: Duration) -> Option<Instant> {
+        let oldest = self.waiting.front()?;
+        Some(oldest.since + self.settling_time(now, rtt_min))
+    }
+
+    /// Everything below stream position `position` is here; `complete` says that nothing waits above it either.
+    pub(super) fn resolve(&mut self, position: u64) {
+        let open = |gap: &Gap| gap.limit.is_none_or(|limit| limit > position);
+        self.waiting.retain(open);
+        self.lost.retain(open);
+    }
+
+    /// The newest lost gap, as the numbers received before and after it.
+    pub(super) fn newest_lost(&self) -> Option<(u64, u64)> {
+        let gap = self.lost.back()?;
+        Some((gap.numbers.start.checked_sub(1)?, gap.numbers.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn without_reordering_a_gap_is_lost_at_once() {
+        let mut gaps = Gaps::new(Settle::Adaptive);
+        gaps.on_number(at(0), 0, 1, true);
+        gaps.on_number(at(1), 3, 4001, true);
+        assert!(gaps.settle(at(1), RTT));
+        assert_eq!(gaps.lost_mut()[0].numbers, 1..3);
+        assert_eq!(gaps.newest_lost(), Some((0, 3)));
+    }
+
+    #[test]
+    fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
+        let mut gaps = Gaps::new(Settle::Adaptive);
+        gaps.on_number(at(0), 0, 1, true);
+        gaps.on_number(at(1), 2, 2001, true);
+        gaps.settle(at(1), RTT);
+        assert_eq!(gaps.on_number(at(21), 1, 1001, false), Arrival::Late);
+        assert!(gaps.lost_mut().is_empty());
+        assert_eq!(gaps.settling_time(at(21), RTT), Duration::from_millis(25));
+        gaps.on_number(at(22), 4, 4001, true);
+        assert!(!gaps.settle(at(46), RTT));
+        assert_eq!(gaps.deadline(at(46), RTT), Some(at(47)));
+        assert!(gaps.settle(at(47), RTT));
+        assert_eq!(gaps.settling_time(at(3_000), RTT), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_gap_matters_until_its_bytes_are_here() {
+        let mut gaps = Gaps::new(Settle::Fixed(0));
+        gaps.on_number(at(0), 0, 1, true);
+        // Number 1 was new data; number 2 is a retransmission, and says nothing about where 1 ended.
+        gaps.on_number(at(1), 2, 1, false);
+        gaps.settle(at(1), RTT);
+        gaps.resolve(1001);
+        assert_eq!(gaps.lost_mut().len(), 1);
+        gaps.on_number(at(2), 3, 2001, true);
+        gaps.resolve(1001);
+        assert_eq!(gaps.lost_mut().len(), 1);
+        gaps.resolve(2001);
+        assert!(gaps.lost_mut().is_empty());
+    }
+
+    #[test]
+    fn numbers_wrap_and_floods_are_bounded() {
+        let mut gaps = Gaps::new(Settle::Fixed(1000));
+        for number in (0..10_000_u32).map(|n| n * 2) {
+            gaps.on_number(at(1), number, u64::from(number), true);
+        }
+        assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
+        gaps.next = u64::from(u32::MAX) + 1;
+        assert_eq!(gaps.on_number(at(2), 0, 5, false), Arrival::Ahead);
+        assert_eq!(gaps.largest(), Some(1 << 32));
+    }
+}
