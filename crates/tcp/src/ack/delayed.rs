@@ -7,7 +7,7 @@ use core::time::Duration;
 use tack_base::Instant;
 
 use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, LossDetectedBy, Place,
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, Place,
 };
 
 /// The delayed policy.
@@ -35,7 +35,7 @@ impl AckPolicy for DelayedAck {
         AckContract {
             max_delay: self.timer,
             max_segments: u32::from(self.segments),
-            loss_detected_by: LossDetectedBy::Sender,
+            ..AckContract::LEGACY
         }
     }
 
@@ -57,8 +57,8 @@ impl AckPolicy for DelayedAck {
         AckDecision::Delayed(arrival.now + self.timer)
     }
 
-    fn on_ack_sent(&mut self, now: Instant) {
-        let _ = now;
+    fn on_ack_sent(&mut self, _now: Instant, _carried: Carried) -> Option<Instant> {
         self.waiting = false;
+        None
     }
 }

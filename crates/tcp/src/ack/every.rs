@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, LossDetectedBy, Place,
+    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, Place,
 };
 
 /// The per-packet policy.
@@ -15,7 +15,7 @@ impl AckPolicy for Every {
         AckContract {
             max_delay: Duration::ZERO,
             max_segments: 1,
-            loss_detected_by: LossDetectedBy::Sender,
+            ..AckContract::LEGACY
         }
     }
 

@@ -4,6 +4,9 @@ use core::fmt;
 use core::time::Duration;
 
 use tack_base::Instant;
+use tack_base::range_set::RangeSet;
+use tack_wire::TackOption;
+use tack_wire::tack::{DataStamp, Sync};
 
 /// Where an arriving data segment fell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,16 +26,34 @@ pub(crate) enum Place {
 pub(crate) struct DataArrival {
     /// When it is processed.
     pub(crate) now: Instant,
+    /// When it arrived.
+    pub(crate) arrived: Instant,
+    /// Stream position of its first byte.
+    pub(crate) start: u64,
+    /// Payload bytes.
+    pub(crate) len: u64,
     /// Where it fell.
     pub(crate) place: Place,
+    /// Nothing at or beyond `start` had been received before.
+    pub(crate) newest: bool,
+    /// The peer pushed: nothing follows for the moment.
+    pub(crate) push: bool,
     /// The FIN came with it.
     pub(crate) fin: bool,
+    /// Everything below this stream position is here.
+    pub(crate) received_to: u64,
     /// Bytes received in order and not acknowledged yet, this segment included.
     pub(crate) unacknowledged: u64,
     /// Payload of the peer's full-sized segments, as observed.
     pub(crate) peer_mss: u64,
+    /// Bytes that the peer may still send beyond the newest received.
+    pub(crate) window_left: u64,
+    /// Receive buffer, bytes.
+    pub(crate) window: u64,
     /// The congestion-experienced state changed with it (RFC 3168).
     pub(crate) ce_changed: bool,
+    /// Number and departure, where the peer stamps them.
+    pub(crate) stamp: Option<DataStamp>,
 }
 
 /// Why an acknowledgement leaves.
@@ -42,12 +63,14 @@ pub(crate) enum AckReason {
     Threshold,
     /// The policy's timer ran out.
     Timer,
-    /// Out-of-order, duplicate or gap-filling data.
+    /// Out-of-order, duplicate or gap-filling data; a loss.
     Loss,
     /// The receive window changed in a way that the peer must know.
     Window,
     /// Handshake, FIN, keep-alive answer, challenge, congestion mark.
     Event,
+    /// The frequency of acknowledgements halved or doubled.
+    Frequency,
 }
 
 /// What to do about an acknowledgement.
@@ -55,10 +78,19 @@ pub(crate) enum AckReason {
 pub(crate) enum AckDecision {
     /// Nothing changes.
     Nothing,
-    /// Not later than this; an earlier deadline stands.
+    /// Ask again not later than this; an earlier deadline stands.
     Delayed(Instant),
     /// At once.
     Now(AckReason),
+}
+
+/// How a segment that acknowledges left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Carried {
+    /// On its own.
+    Alone,
+    /// On a segment with data.
+    OnData,
 }
 
 /// Who finds out that a segment is lost.
@@ -66,6 +98,8 @@ pub(crate) enum AckDecision {
 pub(crate) enum LossDetectedBy {
     /// The sender, from acknowledgements.
     Sender,
+    /// The receiver, from packet numbers; it reports them.
+    Receiver,
 }
 
 /// What a policy promises to the rest of the stack, which reads this instead of asking who the policy is.
@@ -75,6 +109,10 @@ pub(crate) struct AckContract {
     pub(crate) max_delay: Duration,
     /// Most full-sized segments that one acknowledgement waits for.
     pub(crate) max_segments: u32,
+    /// Regular interval between acknowledgements of a steady stream; zero where segments are counted instead.
+    pub(crate) interval: Duration,
+    /// What the retransmission timeout must allow for beyond RFC 6298, because acknowledgements may merely be late.
+    pub(crate) timeout_allowance: Duration,
     /// Who detects loss.
     pub(crate) loss_detected_by: LossDetectedBy,
 }
@@ -84,11 +122,26 @@ impl AckContract {
     pub(crate) const LEGACY: Self = Self {
         max_delay: Duration::from_millis(200),
         max_segments: 2,
+        interval: Duration::ZERO,
+        timeout_allowance: Duration::ZERO,
         loss_detected_by: LossDetectedBy::Sender,
     };
 }
 
-/// Decides when to acknowledge.
+/// What a report is made from.
+#[derive(Debug)]
+pub(crate) struct ReportContext<'a> {
+    /// When it leaves.
+    pub(crate) now: Instant,
+    /// Why.
+    pub(crate) reason: AckReason,
+    /// Everything below this stream position is here.
+    pub(crate) received_to: u64,
+    /// What is here above it.
+    pub(crate) ahead: &'a RangeSet,
+}
+
+/// Decides when to acknowledge, and what an acknowledgement says beyond the cumulative number.
 pub(crate) trait AckPolicy: fmt::Debug + Send {
     /// What it promises.
     fn contract(&self) -> AckContract;
@@ -96,8 +149,38 @@ pub(crate) trait AckPolicy: fmt::Debug + Send {
     /// A data segment arrived.
     fn on_data(&mut self, arrival: &DataArrival) -> AckDecision;
 
-    /// An acknowledgement of everything received in order left (alone or on data).
-    fn on_ack_sent(&mut self, now: Instant) {
+    /// The deadline of [`AckDecision::Delayed`] is reached.
+    fn on_timer(&mut self, now: Instant) -> AckDecision {
         let _ = now;
+        AckDecision::Now(AckReason::Timer)
+    }
+
+    /// A segment that acknowledges everything received in order left. Returns when to ask again.
+    fn on_ack_sent(&mut self, now: Instant, carried: Carried) -> Option<Instant> {
+        let _ = (now, carried);
+        None
+    }
+
+    /// True when a due acknowledgement has to leave on its own, because data cannot carry what it says.
+    fn leaves_alone(&self) -> bool {
+        false
+    }
+
+    /// The report for an acknowledgement that leaves alone, and how many bytes of `lists` it filled; `None` where
+    /// acknowledgements carry SACK blocks.
+    fn report(&mut self, context: &ReportContext<'_>, lists: &mut [u8]) -> Option<(TackOption, usize)> {
+        let _ = (context, lists);
+        None
+    }
+
+    /// The peer, as a sender of data, told what it measures.
+    fn on_sync(&mut self, now: Instant, sync: &Sync) -> AckDecision {
+        let _ = (now, sync);
+        AckDecision::Nothing
+    }
+
+    /// The handshake measured a round trip.
+    fn on_handshake(&mut self, round_trip: Duration) {
+        let _ = round_trip;
     }
 }

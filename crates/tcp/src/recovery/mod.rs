@@ -5,10 +5,12 @@ pub(crate) mod dup_acks;
 pub(crate) mod frto;
 pub(crate) mod prr;
 pub(crate) mod rack;
+pub(crate) mod reported;
 pub(crate) mod tlp;
 pub(crate) mod undo;
 
 use core::fmt;
+use core::ops::Range;
 use core::time::Duration;
 
 use tack_base::Instant;
@@ -63,6 +65,11 @@ pub(crate) trait LossDetector: fmt::Debug + Send {
 
     /// A DSACK told that something arrived twice; `round_end` is SND.NXT.
     fn on_duplicate_report(&mut self, snd_una: u64, snd_nxt: u64);
+
+    /// The receiver named transmissions that are lost.
+    fn on_report(&mut self, lost: &[Range<u64>]) {
+        let _ = lost;
+    }
 
     /// Marks what is lost in the log. Returns the bytes marked, and when to look again.
     fn detect(&mut self, context: &DetectionContext, log: &mut SentLog) -> Detection;

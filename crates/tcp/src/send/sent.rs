@@ -391,6 +391,26 @@ impl SentLog {
             .sum()
     }
 
+    /// When transmission `number` left, as long as its record is kept.
+    pub(crate) fn sent_at(&self, number: u64) -> Option<Instant> {
+        let index = number.checked_sub(self.first_number)?;
+        Some(self.transmissions.get(index as usize)?.sent_at)
+    }
+
+    /// Marks lost what was last sent under `numbers`, unless it left after `youngest`. Returns the positions marked.
+    pub(crate) fn mark_numbers_lost(&mut self, numbers: Range<u64>, youngest: Instant) -> u64 {
+        let from = numbers.start.max(self.first_outstanding);
+        let to = numbers.end.min(self.next_number());
+        (from..to)
+            .map(|number| match self.transmission_mut(number) {
+                Some(transmission) if transmission.outstanding && transmission.sent_at <= youngest => {
+                    self.mark_lost(number)
+                }
+                _ => 0,
+            })
+            .sum()
+    }
+
     /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in flight.
     pub(crate) fn mark_front_lost(&mut self) -> u64 {
         self.segments

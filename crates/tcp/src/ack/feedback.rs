@@ -1,0 +1,188 @@
+//! What an acknowledgement says beyond the cumulative number, read and checked at the sender of data.
+//!
+//! Two dialects, one result: SACK blocks with DSACK ([`SackReader`]), and TACK's reports. Nothing that
+//! cannot be true gets past a reader.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+use core::time::Duration;
+
+use tack_base::{Instant, Rate};
+use tack_wire::tack::Sync;
+use tack_wire::{Segment, SeqNum};
+
+use super::policy::AckContract;
+use crate::send::sent::SentLog;
+
+/// Where a delivery rate comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Measured {
+    /// The sender takes its own samples.
+    #[default]
+    BySender,
+    /// The receiver measures; this acknowledgement carries a figure or does not.
+    ByReceiver(Option<Rate>),
+}
+
+/// A round trip measured with the receiver's help.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RoundTrip {
+    /// Of the newest segment: for SRTT.
+    pub(crate) newest: Duration,
+    /// Of the fastest one since the last report: for the minimum.
+    pub(crate) fastest: Duration,
+}
+
+/// What one acknowledgement says. Reused, so that reading allocates nothing in the steady state.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Stream positions received above the cumulative acknowledgement.
+    pub(crate) acked: Vec<Range<u64>>,
+    /// Something that starts here was received twice.
+    pub(crate) duplicate: Option<u64>,
+    /// Transmissions reported lost.
+    pub(crate) lost: Vec<Range<u64>>,
+    /// The largest transmission number received, where the receiver tells.
+    pub(crate) largest: Option<u64>,
+    /// Round trip; `None` leaves it to the sender's own log.
+    pub(crate) round_trip: Option<RoundTrip>,
+    /// Delivery rate.
+    pub(crate) rate: Measured,
+    /// The acknowledgement's place in time is known by a number of its own, not by the sequence number it carries.
+    pub(crate) numbered: bool,
+}
+
+impl News {
+    /// Empties it for the next acknowledgement.
+    pub(crate) fn clear(&mut self) {
+        self.acked.clear();
+        self.duplicate = None;
+        self.lost.clear();
+        self.largest = None;
+        self.round_trip = None;
+        self.rate = Measured::BySender;
+        self.numbered = false;
+    }
+}
+
+/// What a reader checks against.
+#[derive(Debug)]
+pub(crate) struct ReadContext<'a> {
+    /// When the acknowledgement arrived.
+    pub(crate) arrived: Instant,
+    /// Position of the cumulative acknowledgement.
+    pub(crate) ack: u64,
+    /// SND.UNA before it.
+    pub(crate) snd_una: u64,
+    /// SND.NXT.
+    pub(crate) snd_nxt: u64,
+    /// Sequence number of position zero.
+    pub(crate) iss: SeqNum,
+    /// Largest window that the peer ever announced.
+    pub(crate) largest_window: u64,
+    /// What is in flight.
+    pub(crate) log: &'a SentLog,
+}
+
+/// The acknowledgement contains what cannot be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Impossible;
+
+/// State of the sender that a receiver needs to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SenderState {
+    /// Now.
+    pub(crate) now: Instant,
+    /// Smallest RTT.
+    pub(crate) min_rtt: Duration,
+    /// Smoothed RTT.
+    pub(crate) smoothed_rtt: Duration,
+    /// The congestion controller probes for capacity.
+    pub(crate) startup: bool,
+}
+
+/// Reads acknowledgements.
+pub(crate) trait FeedbackReader: fmt::Debug + Send {
+    /// Reads `segment` with the data field `lists` into `news`, which is empty.
+    ///
+    /// # Errors
+    /// [`Impossible`]: the whole segment is to be dropped; nothing moved.
+    fn read(
+        &mut self,
+        context: &ReadContext<'_>,
+        segment: &Segment<'_>,
+        lists: &[u8],
+        news: &mut News,
+    ) -> Result<(), Impossible>;
+
+    /// What the peer promises, as far as known.
+    fn contract(&self) -> AckContract;
+
+    /// True when payload that comes with a feedback option is outside the sequence space.
+    fn separates_lists(&self) -> bool {
+        false
+    }
+
+    /// What to tell the peer now, if anything.
+    fn poll_sync(&mut self, state: &SenderState) -> Option<Sync> {
+        let _ = state;
+        None
+    }
+}
+
+/// Reads SACK (RFC 2018) and DSACK (RFC 2883).
+#[derive(Debug)]
+pub(crate) struct SackReader {
+    agreed: bool,
+}
+
+impl SackReader {
+    /// `agreed` when both sides permit SACK.
+    pub(crate) fn new(agreed: bool) -> Self {
+        Self { agreed }
+    }
+}
+
+impl FeedbackReader for SackReader {
+    fn read(
+        &mut self,
+        context: &ReadContext<'_>,
+        segment: &Segment<'_>,
+        _lists: &[u8],
+        news: &mut News,
+    ) -> Result<(), Impossible> {
+        if !self.agreed {
+            return Ok(());
+        }
+        let blocks = &segment.header.options.sack;
+        let Some(first) = blocks.first() else { return Ok(()) };
+        // DSACK: a first block below the cumulative acknowledgement, or inside the second block.
+        let below = !first.end.after(segment.header.ack);
+        let inside = blocks
+            .get(1)
+            .is_some_and(|second| !first.start.before(second.start) && !first.end.after(second.end));
+        if (below || inside)
+            && first.start.before(first.end)
+            && let Some(start) = first.start.position(context.iss, context.snd_una)
+            && start < context.snd_nxt
+            // Not longer ago than a window: older ones are lies or delusions.
+            && start + context.largest_window >= context.snd_una
+        {
+            news.duplicate = Some(start);
+        }
+        for block in blocks {
+            let position = |seq: SeqNum| seq.position(context.iss, context.ack);
+            let (Some(start), Some(end)) = (position(block.start), position(block.end)) else { continue };
+            // Not empty, above the cumulative acknowledgement, within what was sent.
+            if start < end && start >= context.ack && end <= context.snd_nxt {
+                news.acked.push(start..end);
+            }
+        }
+        Ok(())
+    }
+
+    fn contract(&self) -> AckContract {
+        AckContract::LEGACY
+    }
+}

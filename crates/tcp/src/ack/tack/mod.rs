@@ -1,0 +1,385 @@
+//! TACK at the receiver of data: when to acknowledge, and what to say.
+//!
+//! A periodic acknowledgement leaves when L full-sized segments wait *and* RTTmin/beta has passed: the lower
+//! of the two frequencies bw/(L·MSS) and beta/RTTmin, without having to know bw. Instant ones tell of loss,
+//! of the window and of connection events. A remainder waits no longer than delayed acknowledgements would
+//! make it, and while the sender still probes for capacity L segments are enough.
+
+mod gaps;
+mod reader;
+
+use core::time::Duration;
+
+use tack_base::{Instant, Rate};
+use tack_wire::TackOption;
+use tack_wire::tack::{ListsWriter, LossReport, Report, ReportKind, Sync, TackSyn};
+
+use super::delayed::DelayedAck;
+use super::kind::TackParams;
+use super::policy::{
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, LossDetectedBy, Place, ReportContext,
+};
+use crate::rate::receiver::ArrivalMeter;
+use crate::rtt::one_way::OneWayDelays;
+use gaps::{Arrival, Gaps};
+pub(super) use reader::TackReader;
+
+/// RTTmin before anything measured it.
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+/// Gaps that a report lists even when both paths lose nothing: the newest losses, told once more.
+const BASE_GAPS: u64 = 4;
+/// Blocks that a report lists at most: holes are few, and the highest say most.
+const MAX_BLOCKS: usize = 64;
+
+/// The receiver's policy.
+#[derive(Debug)]
+pub(crate) struct TackPolicy {
+    params: TackParams,
+    /// The sender's RTTmin, as it told or as the handshake measured.
+    rtt_min: Duration,
+    /// The sender still probes for capacity.
+    startup: bool,
+    /// Number of the newest [`Sync`].
+    sync_number: Option<u32>,
+    /// Loss rate of the ACK path, 0 to 1, as the sender told.
+    ack_loss_rate: f64,
+    /// Number of the next report.
+    next_report: u32,
+    last_report_at: Option<Instant>,
+    /// Bytes since the last report, and when the first of them came.
+    pending: u64,
+    pending_since: Instant,
+    /// Among them is something that should not wait for L segments.
+    pushed: bool,
+    peer_mss: u64,
+    gaps: Gaps,
+    /// A loss was settled and not told yet.
+    loss_due: bool,
+    window_closing: bool,
+    delays: OneWayDelays,
+    meter: ArrivalMeter,
+    /// Delivery rate, as last measured.
+    rate: Option<Rate>,
+    announced_period: Duration,
+    /// Data came without a stamp: something on the path strips them, or the peer changed its mind.
+    fallback: Option<DelayedAck>,
+}
+
+impl TackPolicy {
+    /// A policy with these settings.
+    pub(crate) fn new(params: TackParams) -> Self {
+        Self {
+            rtt_min: INITIAL_RTT,
+            startup: true,
+            sync_number: None,
+            ack_loss_rate: 0.0,
+            next_report: 0,
+            last_report_at: None,
+            pending: 0,
+            pending_since: Instant::ZERO,
+            pushed: false,
+            peer_mss: 1,
+            gaps: Gaps::new(params.settle),
+            loss_due: false,
+            window_closing: false,
+            delays: OneWayDelays::new(params.timing),
+            meter: ArrivalMeter::default(),
+            rate: None,
+            announced_period: Duration::ZERO,
+            fallback: None,
+            params,
+        }
+    }
+
+    /// The offer for the SYN.
+    pub(crate) fn offer(params: &TackParams) -> TackSyn {
+        TackSyn { segments: params.segments, beta: params.beta }
+    }
+
+    /// RTTmin/beta.
+    fn time_period(&self) -> Duration {
+        self.rtt_min / u32::from(self.params.beta)
+    }
+
+    /// Period in force: the longer of RTTmin/beta and the time that L segments take.
+    fn period(&self) -> Duration {
+        let count = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(self.threshold()));
+        self.time_period().max(count.min(self.params.timer))
+    }
+
+    fn threshold(&self) -> u64 {
+        u64::from(self.params.segments) * self.peer_mss
+    }
+
+    /// Decides about what is pending.
+    fn decide(&mut self, now: Instant) -> AckDecision {
+        if self.loss_due && self.params.loss_iack {
+            return AckDecision::Now(AckReason::Loss);
+        }
+        match self.due() {
+            Some((at, reason)) if at <= now => AckDecision::Now(reason),
+            due => {
+                let settle = self.gaps.deadline(now, self.rtt_min);
+                match due.map(|(at, _)| at).into_iter().chain(settle).min() {
+                    Some(at) => AckDecision::Delayed(at),
+                    None => AckDecision::Nothing,
+                }
+            }
+        }
+    }
+
+    /// When the next periodic acknowledgement is due, and as what.
+    fn due(&self) -> Option<(Instant, AckReason)> {
+        if self.pending == 0 {
+            return None;
+        }
+        let enough = self.pending >= self.threshold();
+        let point = match self.last_report_at {
+            // One period after the last one, and not sooner.
+            Some(last) => last + self.time_period(),
+            None => Instant::ZERO,
+        };
+        if enough {
+            let at = if self.startup { self.pending_since } else { point };
+            return Some((at, AckReason::Threshold));
+        }
+        let latest = self.pending_since + self.params.timer;
+        if self.pushed {
+            // The sender has nothing more: a period is enough to let an answer carry the acknowledgement.
+            let at = point.max(self.pending_since + self.time_period());
+            return Some((at.min(latest), AckReason::Timer));
+        }
+        Some((latest, AckReason::Timer))
+    }
+
+    /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where that pays.
+    fn wanted_gaps(&self) -> u64 {
+        if !self.params.rich {
+            return 1;
+        }
+        let bdp = self.rate.map_or(0, |rate| rate.bytes_in(self.rtt_min)) as f64;
+        let mss = self.peer_mss as f64;
+        let losses = self.gaps.loss_rate() * self.ack_loss_rate;
+        let lost_per_report = if bdp >= f64::from(self.params.beta) * self.threshold() as f64 {
+            losses * bdp / mss
+        } else {
+            losses * f64::from(self.params.segments)
+        };
+        BASE_GAPS.max(lost_per_report as u64 + 1)
+    }
+
+    /// Fills the data field. Returns its length.
+    fn write_lists(&mut self, context: &ReportContext<'_>, out: &mut [u8]) -> usize {
+        let Some(largest) = self.gaps.largest() else { return 0 };
+        let wanted = self.wanted_gaps();
+        let max_blocks = if self.params.rich { MAX_BLOCKS } else { 1 };
+        let mut writer = ListsWriter::new(out);
+        for block in context.ahead.iter().rev().take(max_blocks) {
+            if !writer.block(block.start - context.received_to..block.end - context.received_to) {
+                break;
+            }
+        }
+        // The least told come first, of those the oldest; then the list is put in ascending order.
+        let lost = self.gaps.lost_mut();
+        let rounds = lost.iter().map(|gap| gap.reports).min().unwrap_or(0);
+        let mut left = wanted;
+        for told in rounds..=rounds.saturating_add(1) {
+            for gap in lost.iter_mut().filter(|gap| gap.reports == told) {
+                if left == 0 {
+                    break;
+                }
+                left -= 1;
+                gap.reports = u32::MAX;
+            }
+        }
+        for gap in lost.iter_mut().filter(|gap| gap.reports == u32::MAX) {
+            gap.reports = rounds + 1;
+            if !writer.gap(largest - gap.numbers.start, gap.numbers.end - gap.numbers.start) {
+                break;
+            }
+        }
+        for gap in lost.iter_mut().filter(|gap| gap.reports == u32::MAX) {
+            gap.reports = rounds;
+        }
+        writer.finish()
+    }
+
+    /// The frequency changed by a factor of two since it was last told.
+    fn frequency_news(&mut self) -> bool {
+        let (period, told) = (self.period(), self.announced_period);
+        !told.is_zero() && (period >= told * 2 || period * 2 <= told)
+    }
+}
+
+impl AckPolicy for TackPolicy {
+    fn contract(&self) -> AckContract {
+        if let Some(fallback) = &self.fallback {
+            return fallback.contract();
+        }
+        let interval = self.time_period();
+        AckContract {
+            max_delay: interval.max(self.params.timer),
+            max_segments: u32::MAX,
+            interval,
+            timeout_allowance: interval.max(self.params.timer),
+            loss_detected_by: LossDetectedBy::Receiver,
+        }
+    }
+
+    fn on_data(&mut self, arrival: &DataArrival) -> AckDecision {
+        if let Some(fallback) = &mut self.fallback {
+            return fallback.on_data(arrival);
+        }
+        let Some(stamp) = arrival.stamp else {
+            let mut fallback = DelayedAck::new(2, self.params.timer);
+            let decision = fallback.on_data(arrival);
+            self.fallback = Some(fallback);
+            return decision;
+        };
+        let now = arrival.now;
+        self.peer_mss = arrival.peer_mss;
+        let number = self.gaps.on_number(arrival.arrived, stamp.number, arrival.start, arrival.newest);
+        self.delays.on_segment(arrival.arrived, stamp.departure);
+        if arrival.place != Place::Duplicate {
+            self.meter.on_data(arrival.arrived, arrival.len);
+        }
+        if self.pending == 0 {
+            self.pending_since = now;
+        }
+        self.pending += arrival.len.max(1);
+        self.loss_due |= self.gaps.settle(now, self.rtt_min);
+        self.gaps.resolve(arrival.received_to);
+        if self.loss_due && self.params.loss_iack {
+            return AckDecision::Now(AckReason::Loss);
+        }
+        if arrival.fin || arrival.ce_changed {
+            return AckDecision::Now(AckReason::Event);
+        }
+        // The window is nearly used up: say so before the sender finds out the hard way.
+        let closing = arrival.window_left < (2 * self.peer_mss).min(arrival.window / 8);
+        if closing && !core::mem::replace(&mut self.window_closing, closing) {
+            return AckDecision::Now(AckReason::Window);
+        }
+        self.window_closing = closing;
+        // The sender's window would run dry before the period is over.
+        if arrival.unacknowledged >= arrival.window / 2 {
+            return AckDecision::Now(AckReason::Threshold);
+        }
+        // A probe or a needless retransmission: the sender waits for word. So it does for a filled gap.
+        if arrival.place == Place::Duplicate || number == Arrival::Seen {
+            return AckDecision::Now(AckReason::Event);
+        }
+        self.pushed |= arrival.push || arrival.place == Place::FilledGap;
+        self.decide(now)
+    }
+
+    fn on_timer(&mut self, now: Instant) -> AckDecision {
+        if let Some(fallback) = &mut self.fallback {
+            return fallback.on_timer(now);
+        }
+        self.loss_due |= self.gaps.settle(now, self.rtt_min);
+        self.decide(now)
+    }
+
+    fn on_ack_sent(&mut self, now: Instant, carried: Carried) -> Option<Instant> {
+        if let Some(fallback) = &mut self.fallback {
+            return fallback.on_ack_sent(now, carried);
+        }
+        // A lone remainder needs no report once data carried its cumulative acknowledgement.
+        if carried == Carried::OnData && self.pending < self.threshold() {
+            self.pending = 0;
+            self.pushed = false;
+        }
+        match self.decide(now) {
+            AckDecision::Delayed(at) => Some(at),
+            AckDecision::Now(_) => Some(now),
+            AckDecision::Nothing => None,
+        }
+    }
+
+    fn leaves_alone(&self) -> bool {
+        self.fallback.is_none()
+    }
+
+    fn report(&mut self, context: &ReportContext<'_>, lists: &mut [u8]) -> Option<(TackOption, usize)> {
+        if self.fallback.is_some() {
+            return None;
+        }
+        let now = context.now;
+        let len = self.write_lists(context, lists);
+        let number = self.next_report;
+        self.next_report = number.wrapping_add(1);
+        let micros = |duration: Duration| u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+        let loss_rate = (self.gaps.loss_rate() * 65_535.0) as u16;
+        let largest = self.gaps.largest().unwrap_or(u64::MAX) as u32;
+        let largest_delay = micros(now.saturating_since(self.gaps.largest_at()));
+        let above = u32::try_from(context.ahead.positions()).unwrap_or(u32::MAX);
+        let newest_gap = self.gaps.newest_lost();
+        if context.reason == AckReason::Loss
+            && core::mem::take(&mut self.loss_due)
+            && let Some((before, after)) = newest_gap
+        {
+            // What arrived since the last periodic one stays pending: the loss report carries no timing and no rate.
+            return Some((
+                TackOption::Loss(LossReport {
+                    lists: len > 0,
+                    loss_rate,
+                    number,
+                    largest,
+                    largest_delay,
+                    above,
+                    before_gap: before as u32,
+                    after_gap: after as u32,
+                }),
+                len,
+            ));
+        }
+        self.loss_due = false;
+        self.pending = 0;
+        self.pushed = false;
+        self.last_report_at = Some(now);
+        let measured = self.meter.on_report();
+        self.rate = measured.or(self.rate);
+        self.announced_period = self.period();
+        let report = Report {
+            kind: match context.reason {
+                AckReason::Threshold | AckReason::Timer | AckReason::Loss => ReportKind::Tack,
+                AckReason::Window => ReportKind::Window,
+                AckReason::Event => ReportKind::Event,
+                AckReason::Frequency => ReportKind::Frequency,
+            },
+            lists: len > 0,
+            sync_echo: self.sync_number.unwrap_or(0) as u8 & 0xf,
+            loss_rate,
+            number,
+            largest,
+            largest_delay,
+            timing: self.delays.take_echo(now),
+            rate: measured.map(Rate::bytes_per_sec),
+            above,
+            period: micros(self.announced_period),
+        };
+        Some((TackOption::Report(report), len))
+    }
+
+    fn on_sync(&mut self, now: Instant, sync: &Sync) -> AckDecision {
+        let newer = self.sync_number.is_none_or(|known| (sync.number.wrapping_sub(known) as i32) > 0);
+        if self.fallback.is_some() || !newer {
+            return AckDecision::Nothing;
+        }
+        self.sync_number = Some(sync.number);
+        self.startup = sync.startup;
+        self.ack_loss_rate = f64::from(sync.ack_loss_rate) / 65_536.0;
+        if sync.rtt_min > 0 {
+            self.rtt_min = Duration::from_micros(sync.rtt_min.into());
+        }
+        if self.frequency_news() {
+            return AckDecision::Now(AckReason::Frequency);
+        }
+        self.decide(now)
+    }
+
+    fn on_handshake(&mut self, round_trip: Duration) {
+        self.rtt_min = round_trip.max(Duration::from_micros(1));
+    }
+}

@@ -1,0 +1,254 @@
+//! TACK at the sender of data: reads reports, counts those that were lost, and tells the receiver what it
+//! needs to know.
+
+use core::time::Duration;
+
+use tack_base::{Instant, Rate};
+use tack_wire::tack::{Lists, Sync, TackSyn, TimingEcho};
+use tack_wire::{Segment, TackOption};
+
+use super::super::feedback::{
+    FeedbackReader, Impossible, Measured, News, ReadContext, RoundTrip, SackReader, SenderState,
+};
+use super::super::policy::{AckContract, LossDetectedBy};
+use crate::rtt::one_way::round_trip;
+
+/// Reports over which the loss rate of the ACK path is averaged: counts are halved beyond.
+const REPORT_WINDOW: u64 = 512;
+/// Longest period that a peer may claim: its acknowledgements would come too late to be of use.
+const MAX_PERIOD: Duration = Duration::from_secs(1);
+/// Longest wait of a remainder, as delayed acknowledgements have it.
+const REMAINDER: Duration = Duration::from_millis(40);
+
+/// The sender's reader.
+#[derive(Debug)]
+pub(crate) struct TackReader {
+    peer: TackSyn,
+    /// Number of the newest report.
+    newest: Option<u32>,
+    received: u64,
+    lost: u64,
+    /// Period of acknowledgements, as the peer last told.
+    period: Option<Duration>,
+    /// What was last told, when, and under which number.
+    told: Option<Told>,
+    sync_confirmed: bool,
+    next_sync: u32,
+    /// Acknowledgements come without reports: something on the path strips them.
+    fallback: Option<SackReader>,
+    sack: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    at: Instant,
+    min_rtt: Duration,
+    startup: bool,
+    ack_loss_rate: f64,
+}
+
+impl TackReader {
+    /// Reads what a peer with these parameters reports. `sack` says that SACK was agreed too, for a fallback.
+    pub(crate) fn new(peer: TackSyn, sack: bool) -> Self {
+        Self {
+            peer,
+            newest: None,
+            received: 0,
+            lost: 0,
+            period: None,
+            told: None,
+            sync_confirmed: false,
+            next_sync: 1,
+            fallback: None,
+            sack,
+        }
+    }
+
+    /// Share of reports lost on the way, 0 to 1.
+    fn ack_loss_rate(&self) -> f64 {
+        let total = self.received + self.lost;
+        if total == 0 { 0.0 } else { self.lost as f64 / total as f64 }
+    }
+
+    /// Counts report `number`; `None` when it is not newer than what was read.
+    fn count(&mut self, number: u32) -> Option<()> {
+        let step = match self.newest {
+            None => u64::from(number) + 1,
+            Some(newest) => {
+                let step = number.wrapping_sub(newest) as i32;
+                u64::try_from(step).ok().filter(|step| *step > 0)?
+            }
+        };
+        self.newest = Some(number);
+        self.received += 1;
+        // A jump beyond a window of reports is a lie: it would only spoil the average.
+        self.lost += (step - 1).min(REPORT_WINDOW);
+        if self.received + self.lost > REPORT_WINDOW {
+            self.received /= 2;
+            self.lost /= 2;
+        }
+        Some(())
+    }
+
+    /// The 64-bit number behind a 32-bit one; only numbers that were sent can be meant.
+    fn number(context: &ReadContext<'_>, low: u32) -> Result<Option<u64>, Impossible> {
+        let next = context.log.next_number();
+        if next == 0 || low == u32::MAX && next < u64::from(u32::MAX) {
+            // Nothing received yet.
+            return if low == u32::MAX { Ok(None) } else { Err(Impossible) };
+        }
+        let newest = next - 1;
+        let back = (newest as u32).wrapping_sub(low);
+        if back > u32::MAX / 2 {
+            return Err(Impossible);
+        }
+        newest.checked_sub(u64::from(back)).map(Some).ok_or(Impossible)
+    }
+
+    fn read_lists(
+        context: &ReadContext<'_>,
+        largest: Option<u64>,
+        lists: &[u8],
+        news: &mut News,
+    ) -> Result<(), Impossible> {
+        let lists = Lists::parse(lists).map_err(|_| Impossible)?;
+        for offsets in lists.blocks() {
+            let block = context.ack + offsets.start..context.ack + offsets.end;
+            if block.end > context.snd_nxt {
+                return Err(Impossible);
+            }
+            news.acked.push(block);
+        }
+        for (distance, count) in lists.gaps() {
+            let largest = largest.ok_or(Impossible)?;
+            let start = largest.checked_sub(distance).ok_or(Impossible)?;
+            news.lost.push(start..start + count);
+        }
+        Ok(())
+    }
+}
+
+impl FeedbackReader for TackReader {
+    fn read(
+        &mut self,
+        context: &ReadContext<'_>,
+        segment: &Segment<'_>,
+        lists: &[u8],
+        news: &mut News,
+    ) -> Result<(), Impossible> {
+        if let Some(fallback) = &mut self.fallback {
+            return fallback.read(context, segment, lists, news);
+        }
+        news.rate = Measured::ByReceiver(None);
+        let (number, largest, largest_delay, has_lists, gap) = match segment.header.options.tack {
+            Some(TackOption::Report(report)) => {
+                (report.number, report.largest, report.largest_delay, report.lists, None)
+            }
+            Some(TackOption::Loss(loss)) => {
+                (loss.number, loss.largest, loss.largest_delay, loss.lists, Some((loss.before_gap, loss.after_gap)))
+            }
+            // Data carries the cumulative acknowledgement alone, and a sync no report.
+            Some(TackOption::Data(_) | TackOption::Sync(_) | TackOption::Syn(_)) => return Ok(()),
+            None => {
+                if segment.payload.is_empty() && context.ack > context.snd_una && context.ack > 1 {
+                    let mut fallback = SackReader::new(self.sack);
+                    let result = fallback.read(context, segment, lists, news);
+                    news.rate = Measured::BySender;
+                    self.fallback = Some(fallback);
+                    return result;
+                }
+                return Ok(());
+            }
+        };
+        let largest = Self::number(context, largest)?;
+        if has_lists {
+            Self::read_lists(context, largest, lists, news)?;
+        }
+        if let Some((before, after)) = gap {
+            let (Some(before), Some(after)) = (Self::number(context, before)?, Self::number(context, after)?) else {
+                return Err(Impossible);
+            };
+            if before >= after || Some(after) > largest {
+                return Err(Impossible);
+            }
+            news.lost.push(before + 1..after);
+        }
+        // Everything is sound. From here on state moves; an old or repeated report moves none.
+        if self.count(number).is_none() {
+            news.lost.clear();
+            return Ok(());
+        }
+        news.numbered = true;
+        news.largest = largest;
+        let newest = largest.and_then(|number| context.log.sent_at(number)).and_then(|sent_at| {
+            let since = context.arrived.saturating_since(sent_at);
+            since.checked_sub(Duration::from_micros(largest_delay.into())).filter(|rtt| !rtt.is_zero())
+        });
+        if let Some(TackOption::Report(report)) = segment.header.options.tack {
+            news.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
+            let fastest = report
+                .timing
+                .and_then(|TimingEcho { departure, delay }| round_trip(context.arrived, TimingEcho { departure, delay }));
+            if let Some(fastest) = fastest.or(newest) {
+                news.round_trip = Some(RoundTrip { newest: newest.unwrap_or(fastest), fastest });
+            }
+            self.period = Some(Duration::from_micros(report.period.into()).min(MAX_PERIOD));
+            if let Some(told) = self.next_sync.checked_sub(1)
+                && report.sync_echo == told as u8 & 0xf
+            {
+                self.sync_confirmed = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn contract(&self) -> AckContract {
+        if self.fallback.is_some() {
+            return AckContract::LEGACY;
+        }
+        let by_time = self.told.map_or(Duration::ZERO, |told| told.min_rtt / u32::from(self.peer.beta));
+        let interval = self.period.unwrap_or(by_time);
+        AckContract {
+            max_delay: interval.max(REMAINDER),
+            max_segments: u32::MAX,
+            interval: by_time,
+            timeout_allowance: interval.max(REMAINDER),
+            loss_detected_by: LossDetectedBy::Receiver,
+        }
+    }
+
+    fn separates_lists(&self) -> bool {
+        self.fallback.is_none()
+    }
+
+    fn poll_sync(&mut self, state: &SenderState) -> Option<Sync> {
+        if self.fallback.is_some() {
+            return None;
+        }
+        let ack_loss_rate = self.ack_loss_rate();
+        if let Some(told) = &self.told {
+            let since = state.now.saturating_since(told.at);
+            // A sixteenth is within what the period may be off by without harm; loss matters by its order of magnitude.
+            let rtt_moved = told.min_rtt.abs_diff(state.min_rtt) > told.min_rtt / 16;
+            let loss_moved = ack_loss_rate > 2.0 * told.ack_loss_rate + 0.005 || told.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
+            let phase_moved = told.startup != state.startup;
+            let unheard = !self.sync_confirmed && since > state.smoothed_rtt * 3 / 2;
+            let urgent = phase_moved || state.min_rtt * 2 <= told.min_rtt;
+            let changed = (rtt_moved || loss_moved) && since >= state.smoothed_rtt;
+            if !(urgent || changed || unheard) {
+                return None;
+            }
+        }
+        self.told =
+            Some(Told { at: state.now, min_rtt: state.min_rtt, startup: state.startup, ack_loss_rate });
+        self.sync_confirmed = false;
+        let number = self.next_sync;
+        self.next_sync = number.wrapping_add(1);
+        Some(Sync {
+            startup: state.startup,
+            ack_loss_rate: (ack_loss_rate * 65_535.0) as u16,
+            number,
+            rtt_min: u32::try_from(state.min_rtt.as_micros()).unwrap_or(u32::MAX),
+        })
+    }
+}
