@@ -25,6 +25,10 @@ pub struct Stats {
     pub acks_loss: u64,
     /// Pure acknowledgements sent to announce a window.
     pub acks_window: u64,
+    /// Periodic acknowledgements with a report (TACK).
+    pub acks_tack: u64,
+    /// Acknowledgements that tell RTTmin, loss or a new frequency to the peer (TACK).
+    pub acks_sync: u64,
     /// Challenge ACKs (RFC 5961), keep-alive answers and other acknowledgements of connection events.
     pub acks_event: u64,
     /// Pure acknowledgements received.

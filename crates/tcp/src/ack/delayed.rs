@@ -6,9 +6,7 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, Place,
-};
+use super::policy::{AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, Place};
 
 /// The delayed policy.
 #[derive(Debug)]

@@ -2,9 +2,7 @@
 
 use core::time::Duration;
 
-use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, Place,
-};
+use super::policy::{AckContract, AckDecision, AckPolicy, AckReason, DataArrival, Place};
 
 /// The per-packet policy.
 #[derive(Debug)]

@@ -156,12 +156,14 @@ impl FeedbackReader for SackReader {
             return Ok(());
         }
         let blocks = &segment.header.options.sack;
-        let Some(first) = blocks.first() else { return Ok(()) };
+        let Some(first) = blocks.first() else {
+            return Ok(());
+        };
         // DSACK: a first block below the cumulative acknowledgement, or inside the second block.
         let below = !first.end.after(segment.header.ack);
-        let inside = blocks
-            .get(1)
-            .is_some_and(|second| !first.start.before(second.start) && !first.end.after(second.end));
+        let inside = blocks.get(1).is_some_and(|second| {
+            !first.start.before(second.start) && !first.end.after(second.end)
+        });
         if (below || inside)
             && first.start.before(first.end)
             && let Some(start) = first.start.position(context.iss, context.snd_una)
@@ -173,7 +175,9 @@ impl FeedbackReader for SackReader {
         }
         for block in blocks {
             let position = |seq: SeqNum| seq.position(context.iss, context.ack);
-            let (Some(start), Some(end)) = (position(block.start), position(block.end)) else { continue };
+            let (Some(start), Some(end)) = (position(block.start), position(block.end)) else {
+                continue;
+            };
             // Not empty, above the cumulative acknowledgement, within what was sent.
             if start < end && start >= context.ack && end <= context.snd_nxt {
                 news.acked.push(start..end);

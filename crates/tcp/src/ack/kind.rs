@@ -152,7 +152,10 @@ impl fmt::Display for TackParams {
             Timing::OneWay { percentile } => setting(f, format_args!("percentile={percentile}"))?,
         }
         if let Settle::Fixed(thousandths) = self.settle {
-            setting(f, format_args!("settle={}", f64::from(thousandths) / 1000.0))?;
+            setting(
+                f,
+                format_args!("settle={}", f64::from(thousandths) / 1000.0),
+            )?;
         }
         Ok(())
     }
@@ -166,7 +169,9 @@ impl TackParams {
             setting: setting.to_string(),
             allowed: "it has l, beta, timer, rich, iack, timing, percentile and settle, as in tack:beta=4,l=2",
         };
-        let Some((name, value)) = setting.split_once('=') else { return Err(unknown()) };
+        let Some((name, value)) = setting.split_once('=') else {
+            return Err(unknown());
+        };
         let wrong = |meant: &'static str| ParseAckKindError::TackSetting {
             setting: setting.to_string(),
             meant,
@@ -179,11 +184,19 @@ impl TackParams {
         match name {
             "l" => {
                 let meant = "from 1 to 255 segments is meant, as in l=2";
-                self.segments = value.parse().ok().filter(|l| *l > 0).ok_or_else(|| wrong(meant))?;
+                self.segments = value
+                    .parse()
+                    .ok()
+                    .filter(|l| *l > 0)
+                    .ok_or_else(|| wrong(meant))?;
             }
             "beta" => {
                 let meant = "from 2 to 255 acknowledgements per RTTmin is meant, as in beta=4";
-                self.beta = value.parse().ok().filter(|beta| *beta > 1).ok_or_else(|| wrong(meant))?;
+                self.beta = value
+                    .parse()
+                    .ok()
+                    .filter(|beta| *beta > 1)
+                    .ok_or_else(|| wrong(meant))?;
             }
             "timer" => {
                 self.timer = parse_duration(value)?;
@@ -202,15 +215,23 @@ impl TackParams {
             }
             "percentile" => {
                 let meant = "from 0 to 100 is meant, as in percentile=50";
-                let percentile = value.parse().ok().filter(|p| *p <= 100).ok_or_else(|| wrong(meant))?;
+                let percentile = value
+                    .parse()
+                    .ok()
+                    .filter(|p| *p <= 100)
+                    .ok_or_else(|| wrong(meant))?;
                 self.timing = Timing::OneWay { percentile };
             }
             "settle" => {
-                let meant = "adaptive, or a fraction of RTTmin from 0 to 1 is meant, as in settle=0.25";
+                let meant =
+                    "adaptive, or a fraction of RTTmin from 0 to 1 is meant, as in settle=0.25";
                 self.settle = if value == "adaptive" {
                     Settle::Adaptive
                 } else {
-                    let fraction = value.parse::<f64>().ok().filter(|f| (0.0..=1.0).contains(f));
+                    let fraction = value
+                        .parse::<f64>()
+                        .ok()
+                        .filter(|f| (0.0..=1.0).contains(f));
                     Settle::Fixed((fraction.ok_or_else(|| wrong(meant))? * 1000.0 + 0.5) as u16)
                 };
             }

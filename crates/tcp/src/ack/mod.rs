@@ -41,7 +41,9 @@ impl AckKind {
     pub(crate) fn build(self) -> Box<dyn AckPolicy> {
         match self {
             Self::Every => Box::new(every::Every),
-            Self::Delayed { segments, timer } => Box::new(delayed::DelayedAck::new(segments, timer)),
+            Self::Delayed { segments, timer } => {
+                Box::new(delayed::DelayedAck::new(segments, timer))
+            }
             Self::Tack(params) => Box::new(delayed::DelayedAck::new(2, params.timer)),
         }
     }
@@ -56,7 +58,9 @@ impl AckKind {
 
     /// The mechanism that both sides want, where the peer offered `peer`. `sack` says that SACK was agreed.
     pub(crate) fn agree(self, peer: TackSyn, sack: bool) -> Option<Mechanism> {
-        let Self::Tack(params) = self else { return None };
+        let Self::Tack(params) = self else {
+            return None;
+        };
         Some(Mechanism {
             policy: Box::new(tack::TackPolicy::new(params)),
             reader: Box::new(tack::TackReader::new(peer, sack)),

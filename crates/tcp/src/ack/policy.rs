@@ -168,7 +168,11 @@ pub(crate) trait AckPolicy: fmt::Debug + Send {
 
     /// The report for an acknowledgement that leaves alone, and how many bytes of `lists` it filled; `None` where
     /// acknowledgements carry SACK blocks.
-    fn report(&mut self, context: &ReportContext<'_>, lists: &mut [u8]) -> Option<(TackOption, usize)> {
+    fn report(
+        &mut self,
+        context: &ReportContext<'_>,
+        lists: &mut [u8],
+    ) -> Option<(TackOption, usize)> {
         let _ = (context, lists);
         None
     }

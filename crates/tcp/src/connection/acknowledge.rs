@@ -1,7 +1,7 @@
 //! An acknowledgement, in the one order: validate → mark acknowledged → RTT → rate sample → loss detection → undo →
 //! congestion control → window → timers.
 
-use core::ops::Range;
+use alloc::boxed::Box;
 
 use tack_base::Instant;
 use tack_wire::{Segment, SeqNum};
@@ -9,11 +9,14 @@ use tack_wire::{Segment, SeqNum};
 use super::Connection;
 use super::state::State;
 use super::timers::Timer;
+use crate::ack::feedback::{Measured, ReadContext, RoundTrip, SenderState};
 use crate::cc::{Ack, Cause, Congestion, RecoveryShaping, SendToken};
 use crate::recovery::Phase;
 use crate::recovery::frto::Verdict;
 use crate::recovery::prr::Prr;
+use crate::recovery::rack::Rack;
 use crate::recovery::tlp::ProbeOutcome;
+use crate::send::numbering::Numbering;
 use crate::send::sent::Delivered;
 
 /// What an acknowledgement delivered, collected while the log is walked.
@@ -29,6 +32,8 @@ struct Delivery {
     repaired: bool,
     /// Token of the newest transmission.
     newest: Option<(u64, SendToken)>,
+    /// Retransmissions that turn out to have been needless.
+    spurious: u64,
     /// A segment presumed lost by a timeout, and not retransmitted, arrived.
     late_original: bool,
 }
@@ -60,8 +65,12 @@ impl Connection {
         now: Instant,
         arrived: Instant,
         segment: &Segment<'_>,
+        lists: &[u8],
         ack: u64,
     ) {
+        if !self.read_news(arrived, segment, lists, ack) {
+            return;
+        }
         let header = &segment.header;
         let pure = segment.sequence_len() == 0;
         if pure {
@@ -77,8 +86,8 @@ impl Connection {
             // A window probe's octet was taken: it is sent and acknowledged at once.
             self.snd_nxt = ack;
         }
-        let duplicate = self.take_duplicate_report(segment);
-        let delivery = self.mark_delivered(arrived, segment, ack);
+        let delivery = self.mark_delivered(arrived, ack);
+        let duplicate = self.take_duplicate_report() || delivery.spurious > 0;
         if advanced {
             self.snd_una = ack;
             self.queue.release_to(ack);
@@ -88,20 +97,23 @@ impl Connection {
             }
         }
         // RFC 9293 §3.10.7.4: an old acknowledgement does not move the window.
-        let window_moved =
-            ack >= prior_una && self.window.update(header.seq, ack, header.window, false);
+        let window_moved = ack >= prior_una
+            && self
+                .window
+                .update(self.window_order(header.seq), ack, header.window, false);
 
         // RTT.
         let rtt_sample = self.take_rtt_sample(now, arrived, segment, &delivery, advanced);
         // Rate.
-        let rate = self.rate.finish_ack(self.rtt.min());
+        let rate = self.rate.finish_ack(self.rtt.min(), self.news.rate);
 
         // Loss detection.
         let in_recovery_before = self.phase != Phase::Open;
         let plain_duplicate =
             !advanced && pure && !window_moved && !self.log.is_empty() && ack == prior_una;
         let mut lost = if self.handshake.sack {
-            if delivery.bytes > 0 || duplicate {
+            if delivery.bytes > 0 || duplicate || !self.news.lost.is_empty() {
+                self.detector.on_report(&self.news.lost);
                 self.detect_losses(now)
             } else {
                 0
@@ -187,6 +199,8 @@ impl Connection {
             prr.on_ack(mss, in_flight, mss, false);
         }
 
+        self.tell_peer(now);
+
         // Window and timers.
         if self.window.edge() > self.snd_nxt {
             self.persist_backoff = 0;
@@ -204,30 +218,81 @@ impl Connection {
         }
     }
 
-    /// DSACK (RFC 2883): a first block below the cumulative acknowledgement, or inside the second block.
-    fn take_duplicate_report(&mut self, segment: &Segment<'_>) -> bool {
-        if !self.handshake.sack {
-            return false;
+    /// What orders window updates: reports have a number of their own, and start where our peer's unacknowledged data
+    /// does, which says nothing about their age.
+    fn window_order(&self, seq: SeqNum) -> SeqNum {
+        if self.news.numbered {
+            self.window.newest_update().unwrap_or(seq)
+        } else {
+            seq
         }
-        let blocks = &segment.header.options.sack;
-        let Some(first) = blocks.first() else {
-            return false;
+    }
+
+    /// Has the peer told what it needs to know about our sending.
+    fn tell_peer(&mut self, now: Instant) {
+        let (Some(min_rtt), Some(smoothed_rtt)) = (self.rtt.min(), self.rtt.smoothed()) else {
+            return;
         };
-        let below = !first.end.after(segment.header.ack);
-        let inside = blocks.get(1).is_some_and(|second| {
-            !first.start.before(second.start) && !first.end.after(second.end)
-        });
-        if !(below || inside) || !first.start.before(first.end) {
-            return false;
+        if self.counters.data_segments == 0 {
+            return;
         }
-        let Some(start) = first.start.position(self.iss, self.snd_una) else {
-            return false;
+        let state = SenderState {
+            now,
+            min_rtt,
+            smoothed_rtt,
+            startup: self.cc.in_slow_start(),
         };
-        // Only what was sent can have arrived twice, and not longer ago than a window (RFC 2883 §4, hostile peers).
-        if start >= self.snd_nxt || start + self.window.largest() < self.snd_una {
+        if let Some(sync) = self.reader.poll_sync(&state) {
+            self.sync_due = Some(sync);
+        }
+    }
+
+    /// Reads what the acknowledgement says beyond its number. False when it says what cannot be: then it is dropped.
+    fn read_news(
+        &mut self,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        lists: &[u8],
+        ack: u64,
+    ) -> bool {
+        self.news.clear();
+        let context = ReadContext {
+            arrived,
+            ack,
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            iss: self.iss,
+            largest_window: self.window.largest(),
+            log: &self.log,
+        };
+        let sound = self
+            .reader
+            .read(&context, segment, lists, &mut self.news)
+            .is_ok();
+        if !sound {
             self.counters.dropped_segments += 1;
             return false;
         }
+        let contract = self.reader.contract();
+        if contract != self.peer_contract {
+            if contract.interval != self.peer_contract.interval {
+                self.cc.on_feedback_interval(contract.interval);
+            }
+            if contract.loss_detected_by != self.peer_contract.loss_detected_by {
+                // The peer's reports do not get through: from here on as with every other TCP.
+                self.detector = Box::new(Rack::new());
+                self.numbering = Numbering::default();
+            }
+            self.peer_contract = contract;
+        }
+        true
+    }
+
+    /// The peer received something twice. Counts what was retransmitted for nothing.
+    fn take_duplicate_report(&mut self) -> bool {
+        let Some(start) = self.news.duplicate else {
+            return false;
+        };
         self.detector
             .on_duplicate_report(self.snd_una, self.snd_nxt);
         if self.undo.on_duplicate(start)
@@ -238,37 +303,40 @@ impl Connection {
         true
     }
 
-    /// Walks the log along the cumulative acknowledgement and the SACK blocks.
-    fn mark_delivered(&mut self, arrived: Instant, segment: &Segment<'_>, ack: u64) -> Delivery {
+    /// Walks the log along the cumulative acknowledgement and the blocks received above it.
+    fn mark_delivered(&mut self, arrived: Instant, ack: u64) -> Delivery {
         let mut delivery = Delivery::default();
         let context = self.detection_context(arrived);
         let Self {
             log,
             rate,
             detector,
+            undo,
+            news,
             ..
         } = self;
+        let largest = news.largest;
         let mut each = |delivered: &Delivered| {
             delivery.note(delivered);
             rate.on_delivered(arrived, delivered);
             detector.on_delivered(&context, delivered);
+            // Delivered although its newest transmission has not arrived: an earlier one did.
+            if delivered.transmission.retransmission
+                && largest.is_some_and(|largest| delivered.number > largest)
+            {
+                delivery.spurious += 1;
+                undo.on_duplicate(delivered.transmission.start);
+            }
         };
         let mut bytes = 0;
         if ack > self.snd_una {
             bytes += log.acknowledge(ack, &mut each);
         }
-        if self.handshake.sack && !segment.header.options.sack.is_empty() {
-            let position = |seq: SeqNum| seq.position(self.iss, ack);
-            for block in &segment.header.options.sack {
-                let (Some(start), Some(end)) = (position(block.start), position(block.end)) else {
-                    continue;
-                };
-                if let Some(range) = sound_block(start..end, ack, self.snd_nxt) {
-                    bytes += log.acknowledge_selectively(range, &mut each);
-                }
-            }
+        for block in news.acked.drain(..) {
+            bytes += log.acknowledge_selectively(block, &mut each);
         }
         delivery.bytes = bytes;
+        self.counters.spurious_retransmissions += delivery.spurious;
         delivery
     }
 
@@ -281,6 +349,15 @@ impl Connection {
         delivery: &Delivery,
         advanced: bool,
     ) -> Option<core::time::Duration> {
+        if let Some(RoundTrip { newest, fastest }) = self.news.round_trip {
+            self.rtt
+                .sample(now, newest, fastest, self.snd_una, self.snd_nxt);
+            return Some(fastest);
+        }
+        if self.news.rate != Measured::BySender {
+            // The acknowledgement may have been held back, and does not say for how long.
+            return None;
+        }
         if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at)
             && !delivery.repaired
         {
@@ -474,9 +551,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// A SACK block that can be true: not empty, above the cumulative acknowledgement, within what was sent.
-fn sound_block(range: Range<u64>, ack: u64, snd_nxt: u64) -> Option<Range<u64>> {
-    (range.start < range.end && range.start >= ack && range.end <= snd_nxt).then_some(range)
 }

@@ -2,11 +2,14 @@
 
 use tack_base::Instant;
 use tack_wire::options::TcpOptions;
-use tack_wire::{Ecn, Flags, Header, Segment, SeqNum};
+use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption};
+
+use alloc::boxed::Box;
 
 use super::state::{State, Transition};
 use super::timers::Timer;
 use super::{CloseReason, Connection, Event};
+use crate::ack::feedback::SackReader;
 use crate::ack::policy::AckReason;
 use crate::cc;
 use crate::recv::window::ReceiveWindow;
@@ -28,8 +31,8 @@ pub(super) struct Handshake {
     peer_ecn: bool,
     /// The peer's SYN offered window scaling with this shift.
     peer_scale: Option<u8>,
-    /// The peer's SYN carried timestamps.
-    peer_timestamps: bool,
+    /// Both sides want the same acknowledgement mechanism, beyond what every TCP does.
+    mechanism_agreed: bool,
 }
 
 impl Connection {
@@ -40,9 +43,10 @@ impl Connection {
         self.mtu.on_peer_mss(options.mss);
         self.handshake.sack = self.config.sack && options.sack_permitted;
         self.handshake.peer_scale = options.window_scale.filter(|_| self.config.window_scaling);
-        self.handshake.peer_timestamps = options.timestamps.is_some();
+        self.agree_on_mechanism(segment);
         if let Some(timestamps) = options.timestamps
             && self.config.timestamps
+            && !self.handshake.mechanism_agreed
         {
             self.timestamps.agree(now, timestamps);
         }
@@ -62,6 +66,39 @@ impl Connection {
         if self.handshake.peer_ecn {
             self.ecn.agree();
         }
+    }
+
+    /// Takes up the mechanism that both sides want, or the common one.
+    fn agree_on_mechanism(&mut self, segment: &Segment<'_>) {
+        let sack = self.handshake.sack;
+        self.reader = Box::new(SackReader::new(sack));
+        let Some(TackOption::Syn(offer)) = segment.header.options.tack else {
+            return;
+        };
+        let Some(mechanism) = self.config.ack.agree(offer, sack) else {
+            return;
+        };
+        self.handshake.mechanism_agreed = true;
+        self.policy = mechanism.policy;
+        self.reader = mechanism.reader;
+        self.detector = mechanism.detector;
+        self.numbering = mechanism.numbering;
+        self.peer_contract = self.reader.contract();
+        self.rtt.follow_closely();
+    }
+
+    /// What our SYN offers, or our SYN-ACK accepts. After two SYNs without an answer a path that drops unknown options
+    /// gets one without.
+    fn mechanism_offer(&self, answer: bool) -> Option<TackOption> {
+        let offer = if answer {
+            self.handshake.mechanism_agreed
+        } else {
+            self.handshake.transmissions < 2
+        };
+        self.config
+            .ack
+            .offer()
+            .filter(|_| offer && self.config.sack)
     }
 
     /// Header of our SYN or SYN-ACK.
@@ -112,6 +149,7 @@ impl Connection {
                     self.config.sack
                 },
                 timestamps,
+                tack: self.mechanism_offer(answer),
                 ..TcpOptions::default()
             },
         }
@@ -192,6 +230,7 @@ impl Connection {
             let rtt = arrived.saturating_since(sent_at);
             self.rtt.sample(now, rtt, rtt, 1, 1);
             self.receive_rtt = Some(rtt);
+            self.policy.on_handshake(rtt);
         } else {
             self.rtt.on_syn_timeout();
         }

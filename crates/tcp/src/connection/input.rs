@@ -1,9 +1,10 @@
 //! SEGMENT ARRIVES (RFC 9293 §3.10.7): ordered checks that call rooms.
 
 use tack_base::Instant;
-use tack_wire::{Ecn, Segment, SeqNum};
+use tack_wire::{Ecn, Flags, Segment, SeqNum, TackOption};
 
 use super::state::State;
+use super::timers::Timer;
 use super::{CloseReason, Connection, Event};
 use crate::ack::policy::{AckDecision, AckReason, DataArrival, Place};
 use crate::recv::reassembly::Arrival;
@@ -28,6 +29,35 @@ impl Connection {
 
     /// All other states (RFC 9293 §3.10.7.4).
     fn on_segment(&mut self, now: Instant, arrived: Instant, segment: &Segment<'_>, ecn: Ecn) {
+        // The data field of a report is outside the sequence space: taken off before anything looks at it.
+        let report = self.reader.separates_lists()
+            && segment
+                .header
+                .options
+                .tack
+                .as_ref()
+                .is_some_and(TackOption::is_feedback);
+        if !report {
+            self.on_plain_segment(now, arrived, segment, &[], ecn);
+            return;
+        }
+        let mut header = segment.header.clone();
+        header.seq = header.seq + segment.payload.len() as u32;
+        let bare = Segment {
+            header,
+            payload: &[],
+        };
+        self.on_plain_segment(now, arrived, &bare, segment.payload, ecn);
+    }
+
+    fn on_plain_segment(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        lists: &[u8],
+        ecn: Ecn,
+    ) {
         let flags = segment.header.flags;
         // A duplicate SYN of the handshake: the peer did not hear our answer.
         if flags.syn()
@@ -111,7 +141,11 @@ impl Connection {
         if ecn == Ecn::Ce {
             self.counters.ce_received += 1;
         }
-        self.on_acknowledgement(now, arrived, segment, ack);
+        self.on_acknowledgement(now, arrived, segment, lists, ack);
+        if let Some(TackOption::Sync(sync)) = &segment.header.options.tack {
+            let decision = self.policy.on_sync(now, sync);
+            self.follow(decision);
+        }
         if self.state == State::Closed {
             return;
         }
@@ -120,7 +154,7 @@ impl Connection {
         if !segment.payload.is_empty() {
             self.on_payload(now, arrived, segment, start, ce_begins);
         } else if segment.header.flags.fin() {
-            self.on_fin_segment(now, start);
+            self.on_fin_segment(now, arrived, segment, start);
         }
     }
 
@@ -133,7 +167,20 @@ impl Connection {
         let start = segment.header.seq.position(self.irs, rcv_nxt)?;
         let end = start + u64::from(segment.sequence_len());
         let edge = self.receive_window.edge().max(rcv_nxt);
-        (end >= self.last_ack_sent.min(rcv_nxt) && start <= edge).then_some(start)
+        let oldest = if segment
+            .header
+            .options
+            .tack
+            .as_ref()
+            .is_some_and(TackOption::is_feedback)
+            && segment.payload.is_empty()
+        {
+            // A report starts where the peer's unacknowledged data does: up to a window ago.
+            rcv_nxt.saturating_sub(self.config.receive_buffer as u64)
+        } else {
+            self.last_ack_sent.min(rcv_nxt)
+        };
+        (end >= oldest && start <= edge).then_some(start)
     }
 
     /// An unacceptable segment: dropped, and answered with where we stand.
@@ -155,6 +202,16 @@ impl Connection {
             let end = (start + segment.payload.len() as u64).min(self.reassembly.next());
             self.counters.duplicate_segments += 1;
             self.reports.on_duplicate(start..end);
+        }
+        if segment.header.options.tack.is_some() && self.state.may_receive_data() {
+            let start = segment
+                .header
+                .seq
+                .position(self.irs, self.rcv_nxt())
+                .unwrap_or(0);
+            let arrival = self.arrival(now, now, segment, start, Place::Duplicate, false);
+            let decision = self.policy.on_data(&arrival);
+            self.follow(decision);
         }
         self.acknowledge_now(AckReason::Loss);
     }
@@ -238,6 +295,7 @@ impl Connection {
             return;
         }
         let before = self.reassembly.next();
+        let newest = start >= self.highest_received();
         let arrival = self.reassembly.insert(start, data);
         let place = match arrival {
             Arrival::InOrder => Place::InOrder,
@@ -264,35 +322,85 @@ impl Connection {
             self.note_peer_fin(start + len);
         }
         let fin = self.reach_peer_fin(now);
-        let decision = self.policy.on_data(&DataArrival {
+        let mut arrival = self.arrival(now, arrived, segment, start, place, newest);
+        arrival.fin = fin;
+        arrival.ce_changed = ce_begins;
+        let decision = self.policy.on_data(&arrival);
+        self.follow(decision);
+        if fits < segment.payload.len() {
+            self.acknowledge_now(AckReason::Window);
+        }
+    }
+
+    /// What the acknowledgement policy sees of a segment that takes sequence space.
+    fn arrival(
+        &self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        start: u64,
+        place: Place,
+        newest: bool,
+    ) -> DataArrival {
+        DataArrival {
             now,
+            arrived,
+            start,
+            len: segment.payload.len() as u64,
             place,
-            fin,
+            newest,
+            push: segment.header.flags.contains(Flags::PSH),
+            fin: false,
+            received_to: self.reassembly.next(),
             unacknowledged: self.reassembly.next().saturating_sub(self.last_ack_sent),
             peer_mss: self.peer_mss,
-            ce_changed: ce_begins,
-        });
+            window_left: self
+                .receive_window
+                .edge()
+                .saturating_sub(self.highest_received()),
+            window: self.receive_window.buffer() as u64,
+            ce_changed: false,
+            stamp: match segment.header.options.tack {
+                Some(TackOption::Data(stamp)) => Some(stamp),
+                _ => None,
+            },
+        }
+    }
+
+    /// Position after the newest byte received.
+    fn highest_received(&self) -> u64 {
+        self.reassembly
+            .ahead()
+            .last()
+            .map_or(self.reassembly.next(), |range| range.end)
+    }
+
+    /// Does what the acknowledgement policy decided.
+    pub(super) fn follow(&mut self, decision: AckDecision) {
         match decision {
             AckDecision::Nothing => {}
             AckDecision::Delayed(at) => {
                 if self.ack_pending.is_none()
                     && self
                         .timers
-                        .get(super::Timer::DelayedAck)
+                        .get(Timer::DelayedAck)
                         .is_none_or(|set| at < set)
                 {
-                    self.timers.set(super::Timer::DelayedAck, at);
+                    self.timers.set(Timer::DelayedAck, at);
                 }
             }
             AckDecision::Now(reason) => self.acknowledge_now(reason),
         }
-        if fits < segment.payload.len() {
-            self.acknowledge_now(AckReason::Window);
-        }
     }
 
     /// A FIN without payload.
-    fn on_fin_segment(&mut self, now: Instant, start: u64) {
+    fn on_fin_segment(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        start: u64,
+    ) {
         if self.state == State::TimeWait {
             self.restart_time_wait(now);
             return;
@@ -302,11 +410,22 @@ impl Connection {
             return;
         }
         self.note_peer_fin(start);
-        if !self.reach_peer_fin(now) {
-            self.acknowledge_now(AckReason::Loss);
-            return;
-        }
-        self.acknowledge_now(AckReason::Event);
+        let reached = self.reach_peer_fin(now);
+        let place = if reached {
+            Place::InOrder
+        } else {
+            Place::OutOfOrder
+        };
+        let newest = start >= self.highest_received();
+        let mut arrival = self.arrival(now, arrived, segment, start, place, newest);
+        arrival.fin = reached;
+        let decision = self.policy.on_data(&arrival);
+        self.follow(decision);
+        self.acknowledge_now(if reached {
+            AckReason::Event
+        } else {
+            AckReason::Loss
+        });
     }
 
     /// The stream ends at `position`. A second, different end is a lie and is ignored.

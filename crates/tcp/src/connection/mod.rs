@@ -19,6 +19,7 @@ use tack_base::Instant;
 use tack_base::timers::Timers;
 use tack_wire::{Ecn, Segment, SeqNum};
 
+use crate::ack::feedback::{FeedbackReader, News, SackReader};
 use crate::ack::policy::{AckContract, AckPolicy, AckReason};
 use crate::cc::{self, Cause, CongestionController};
 use crate::config::Config;
@@ -38,6 +39,7 @@ use crate::recv::reassembly::Reassembly;
 use crate::recv::window::ReceiveWindow;
 use crate::rtt::estimator::RttEstimator;
 use crate::rtt::timestamps::TimestampClock;
+use crate::send::numbering::Numbering;
 use crate::send::queue::SendQueue;
 use crate::send::sent::SentLog;
 use crate::send::window::SendWindow;
@@ -130,7 +132,13 @@ pub struct Connection {
 
     // Acknowledging.
     policy: Box<dyn AckPolicy>,
+    reader: Box<dyn FeedbackReader>,
+    /// What the acknowledgement at hand says; kept so that reading allocates nothing.
+    news: News,
+    numbering: Numbering,
     peer_contract: AckContract,
+    /// What the peer has to know about our sending leaves with the next output.
+    sync_due: Option<tack_wire::tack::Sync>,
     ack_pending: Option<AckReason>,
     last_ack_sent: u64,
 
@@ -260,7 +268,11 @@ impl Connection {
             last_echo: 0,
             last_heard: now,
             policy: config.ack.build(),
+            reader: Box::new(SackReader::new(false)),
+            news: News::default(),
+            numbering: Numbering::default(),
             peer_contract: AckContract::LEGACY,
+            sync_due: None,
             ack_pending: None,
             last_ack_sent: 0,
             timers: Timers::default(),
@@ -366,7 +378,8 @@ impl Connection {
     /// Options on every data segment, bytes.
     #[inline]
     fn data_options_len(&self) -> u64 {
-        if self.timestamps.is_agreed() { 12 } else { 0 }
+        let timestamps = if self.timestamps.is_agreed() { 12 } else { 0 };
+        timestamps + self.numbering.len()
     }
 
     /// Largest payload of a data segment now.

@@ -5,17 +5,22 @@ use core::ops::Range;
 use tack_base::Instant;
 use tack_wire::options::TcpOptions;
 use tack_wire::segment::MAX_HEADER_LEN;
-use tack_wire::{Ecn, Flags, Header, SeqNum};
+use tack_wire::tack::{ReportKind, Sync};
+use tack_wire::{Ecn, Flags, Header, SeqNum, TackOption};
 
 use super::Connection;
 use super::limits::Limit;
 use super::state::State;
 use super::timers::Timer;
-use crate::ack::policy::AckReason;
+use crate::ack::policy::{AckReason, Carried, ReportContext};
 use crate::cc::Sent;
 use crate::recovery::Phase;
+use crate::recv::duplicates::Reports;
 use crate::send::window::Candidate;
 use crate::transmit::{Batch, Transmit};
+
+/// Longest data field of a report, bytes.
+const MAX_LISTS: usize = 1400;
 
 /// Why data leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,9 +64,14 @@ impl Connection {
             self.on_syn_sent(now);
             return Some(single(batch, &header, Ecn::NotEct));
         }
-        // Blocks do not fit beside a full payload: they travel on an acknowledgement of their own.
-        if self.ack_pending.is_some() && !self.reports.is_empty(self.reassembly.ahead()) {
+        // What a report says, and blocks, do not fit beside a full payload: they travel on their own.
+        if self.ack_pending.is_some()
+            && (self.policy.leaves_alone() || !self.reports.is_empty(self.reassembly.ahead()))
+        {
             return Some(self.emit_pure_ack(now, batch));
+        }
+        if let Some(sync) = self.sync_due.take() {
+            return Some(self.emit_sync(now, sync, batch));
         }
         if let Some(sent) = self.fill_with_data(now, batch) {
             return Some(sent);
@@ -75,6 +85,11 @@ impl Connection {
             // RFC 9293 §3.8.4: an old sequence number makes the peer answer.
             let mut header = self.header(now, Flags::ACK);
             header.seq = SeqNum::at(self.iss, self.snd_nxt - 1);
+            let mut no_lists = [0; 4];
+            if let Some((option, _)) = self.report(now, AckReason::Event, &mut no_lists) {
+                header.options.tack = Some(option);
+            }
+            self.on_ack_left(now, Carried::Alone);
             return Some(single(batch, &header, Ecn::NotEct));
         }
         if self.ack_pending.is_some() {
@@ -363,12 +378,17 @@ impl Connection {
         if fin {
             flags = flags.with(Flags::FIN);
         }
-        // What empties the queue is pushed (RFC 9293 §3.9.1 SEND).
-        if data.end == end && data.start < end {
+        // What empties the queue is pushed (RFC 9293 §3.9.1 SEND). Towards a peer that holds acknowledgements back for
+        // long, so is what fills the window: nothing follows until it answers.
+        let fills_window = self.peer_contract.max_segments > 2
+            && self.bytes_in_flight() + self.max_payload() > self.flight_limit();
+        if data.start < end && (data.end == end || fills_window) {
             flags = flags.with(Flags::PSH);
         }
         let mut header = self.header(now, flags);
         header.seq = SeqNum::at(self.iss, plan.range.start);
+        header.options.tack = self.numbering.option(now, self.log.next_number() - 1);
+        self.on_ack_left(now, Carried::OnData);
         let (a, b) = self.queue.slices(data);
         append(batch, &header, a, b);
     }
@@ -379,10 +399,6 @@ impl Connection {
         let window = self
             .receive_window
             .announce(self.reassembly.read_position(), rcv_nxt, false);
-        self.ack_pending = None;
-        self.timers.stop(Timer::DelayedAck);
-        self.last_ack_sent = rcv_nxt;
-        self.policy.on_ack_sent(now);
         Header {
             src_port: self.local_port,
             dst_port: self.remote_port,
@@ -398,27 +414,99 @@ impl Connection {
         }
     }
 
+    /// The acknowledgement policy's report, where it makes one.
+    fn report(
+        &mut self,
+        now: Instant,
+        reason: AckReason,
+        lists: &mut [u8],
+    ) -> Option<(TackOption, usize)> {
+        let context = ReportContext {
+            now,
+            reason,
+            received_to: self.reassembly.next(),
+            ahead: self.reassembly.ahead(),
+        };
+        self.policy.report(&context, lists)
+    }
+
     fn emit_pure_ack(&mut self, now: Instant, batch: &mut Batch<'_>) -> (usize, usize, Ecn) {
-        let reason = self.ack_pending;
+        let reason = self.ack_pending.unwrap_or(AckReason::Event);
         let flags = Flags::ACK.with(self.ecn.flags(false));
         let mut header = self.header(now, flags);
-        if self.handshake.sack {
+        let mut lists = [0; MAX_LISTS];
+        // The option may take all of the option area: the rest of a full segment is for the lists.
+        let room = usize::from(self.mtu.mss())
+            .saturating_sub(40)
+            .clamp(4, MAX_LISTS);
+        let mut len = 0;
+        if let Some((option, listed)) = self.report(now, reason, &mut lists[..room]) {
+            len = listed;
+            header.options.tack = Some(option);
+            if len > 0 {
+                // Should the option get lost on the way, the lists must not pass for data: they come in the place of
+                // bytes that the peer has acknowledged.
+                header.seq = SeqNum::at(self.iss, self.snd_una) - len as u32;
+            }
+            self.reports = Reports::default();
+        } else if self.handshake.sack {
             let capacity = header.options.sack_capacity();
             header.options.sack = self
                 .reports
                 .take(self.reassembly.ahead(), self.irs, capacity);
         } else {
-            self.reports = Default::default();
+            self.reports = Reports::default();
         }
-        self.counters.acks += 1;
-        self.counters.ack_bytes += header.encoded_len() as u64;
-        match reason {
-            Some(AckReason::Threshold | AckReason::Timer) => self.counters.acks_delayed += 1,
-            Some(AckReason::Loss) => self.counters.acks_loss += 1,
-            Some(AckReason::Window) => self.counters.acks_window += 1,
-            Some(AckReason::Event) | None => self.counters.acks_event += 1,
-        }
+        self.on_ack_left(now, Carried::Alone);
+        self.count_ack(&header, reason, len);
+        let start = batch.buf.len();
+        append(batch, &header, &lists[..len], &[]);
+        (batch.buf.len() - start, 1, Ecn::NotEct)
+    }
+
+    /// Tells the peer what it needs to know about our sending.
+    fn emit_sync(
+        &mut self,
+        now: Instant,
+        sync: Sync,
+        batch: &mut Batch<'_>,
+    ) -> (usize, usize, Ecn) {
+        let flags = Flags::ACK.with(self.ecn.flags(false));
+        let mut header = self.header(now, flags);
+        header.options.tack = Some(TackOption::Sync(sync));
+        self.on_ack_left(now, Carried::OnData);
+        self.count_ack(&header, AckReason::Frequency, 0);
         single(batch, &header, Ecn::NotEct)
+    }
+
+    fn count_ack(&mut self, header: &Header, reason: AckReason, listed: usize) {
+        let counters = &mut self.counters;
+        counters.acks += 1;
+        counters.ack_bytes += (header.encoded_len() + listed) as u64;
+        let periodic = matches!(
+            header.options.tack,
+            Some(TackOption::Report(report)) if report.kind == ReportKind::Tack
+        );
+        match reason {
+            AckReason::Loss | AckReason::Threshold | AckReason::Timer if periodic => {
+                counters.acks_tack += 1
+            }
+            AckReason::Threshold | AckReason::Timer => counters.acks_delayed += 1,
+            AckReason::Loss => counters.acks_loss += 1,
+            AckReason::Window => counters.acks_window += 1,
+            AckReason::Frequency => counters.acks_sync += 1,
+            AckReason::Event => counters.acks_event += 1,
+        }
+    }
+
+    /// A segment left that acknowledges everything received in order.
+    fn on_ack_left(&mut self, now: Instant, carried: Carried) {
+        self.ack_pending = None;
+        self.timers.stop(Timer::DelayedAck);
+        self.last_ack_sent = self.rcv_nxt();
+        if let Some(at) = self.policy.on_ack_sent(now, carried) {
+            self.timers.set(Timer::DelayedAck, at);
+        }
     }
 
     /// One octet beyond the peer's closed window (RFC 9293 §3.8.6.1). It is not in the log: should the peer take
@@ -448,7 +536,12 @@ impl Connection {
         }
         let octet = self.snd_nxt..self.snd_nxt + 1;
         self.probed = self.probed.max(octet.end);
-        let header = self.header(now, Flags::ACK.with(Flags::PSH));
+        let mut header = self.header(now, Flags::ACK.with(Flags::PSH));
+        // Not a transmission of its own: it repeats the number of the last one.
+        header.options.tack = self
+            .numbering
+            .option(now, self.log.next_number().wrapping_sub(1));
+        self.on_ack_left(now, Carried::OnData);
         let start = batch.buf.len();
         let (a, b) = self.queue.slices(octet);
         append(batch, &header, a, b);

@@ -5,7 +5,6 @@ use tack_base::timers::TimerName;
 
 use super::state::State;
 use super::{CloseReason, Connection};
-use crate::ack::policy::AckReason;
 use crate::cc::{Cause, Congestion};
 use crate::recovery::Phase;
 use crate::recovery::tlp::TailLossProbe;
@@ -67,7 +66,10 @@ impl Connection {
                 Timer::Probe => self.on_probe_timeout(now),
                 Timer::Reorder => self.on_reorder_timeout(now),
                 Timer::Persist => self.on_persist_timeout(now),
-                Timer::DelayedAck => self.acknowledge_now(AckReason::Timer),
+                Timer::DelayedAck => {
+                    let decision = self.policy.on_timer(now);
+                    self.follow(decision);
+                }
                 Timer::KeepAlive => self.on_keep_alive_timeout(now),
                 Timer::User => self.end(CloseReason::TimedOut),
                 Timer::Lifetime => self.end(CloseReason::Graceful),
@@ -127,7 +129,8 @@ impl Connection {
         self.rtt.back_off();
         self.force_retransmission = true;
         self.update_pacing();
-        self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+        self.timers
+            .set(Timer::Retransmit, now + self.retransmission_timeout());
     }
 
     /// RFC 8985 §7.3.
@@ -137,7 +140,8 @@ impl Connection {
         }
         self.counters.tlp_count += 1;
         self.probe_due = true;
-        self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+        self.timers
+            .set(Timer::Retransmit, now + self.retransmission_timeout());
     }
 
     fn on_reorder_timeout(&mut self, now: Instant) {
@@ -203,11 +207,19 @@ impl Connection {
         self.timers.set(Timer::KeepAlive, now + keep_alive.interval);
     }
 
+    /// RTO (RFC 6298), and what the peer's way of acknowledging needs on top: it must not fire because an
+    /// acknowledgement is merely late.
+    #[inline]
+    pub(super) fn retransmission_timeout(&self) -> core::time::Duration {
+        self.rtt.rto() + self.peer_contract.timeout_allowance
+    }
+
     /// (Re)starts what watches over data in flight: called when data leaves and when some is acknowledged.
     #[inline]
     pub(super) fn arm_retransmission(&mut self, now: Instant, restart: bool) {
         if restart || !self.timers.is_armed(Timer::Retransmit) {
-            self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+            self.timers
+                .set(Timer::Retransmit, now + self.retransmission_timeout());
         }
         if self.phase == Phase::Open
             && self.handshake.sack
@@ -216,7 +228,7 @@ impl Connection {
         {
             let timeout = TailLossProbe::timeout(
                 self.rtt.smoothed(),
-                self.log.segment_count() == 1,
+                self.log.segment_count() < self.peer_contract.max_segments as usize,
                 self.peer_contract.max_delay,
             );
             let at = now + timeout;

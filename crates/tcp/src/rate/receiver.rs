@@ -41,11 +41,16 @@ impl ArrivalMeter {
         }
         let rate = (self.marks.len() == INTERVALS)
             .then(|| self.marks[0])
-            .map(|mark| Rate::from_bytes_over(self.bytes - mark.bytes, at.saturating_since(mark.at)));
+            .map(|mark| {
+                Rate::from_bytes_over(self.bytes - mark.bytes, at.saturating_since(mark.at))
+            });
         if self.marks.len() == INTERVALS {
             self.marks.pop_front();
         }
-        self.marks.push_back(Mark { at, bytes: self.bytes });
+        self.marks.push_back(Mark {
+            at,
+            bytes: self.bytes,
+        });
         rate
     }
 }
@@ -59,7 +64,15 @@ mod tests {
         let mut meter = ArrivalMeter::default();
         let mut rates = alloc::vec::Vec::new();
         // 10 kB every 10 ms, but the bursts come in pairs.
-        for (ms, bytes) in [(0, 10_000), (10, 0), (20, 20_000), (30, 0), (40, 20_000), (50, 0), (60, 20_000)] {
+        for (ms, bytes) in [
+            (0, 10_000),
+            (10, 0),
+            (20, 20_000),
+            (30, 0),
+            (40, 20_000),
+            (50, 0),
+            (60, 20_000),
+        ] {
             if bytes > 0 {
                 meter.on_data(Instant::from_millis(ms), bytes);
             }

@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use tack_base::{Instant, Rate};
 
+use crate::ack::feedback::Measured;
 use crate::cc::RateSample;
 use crate::send::sent::{Delivered, FlightStart};
 
@@ -73,8 +74,13 @@ impl RateEstimator {
         }
     }
 
-    /// All segments of the acknowledgement were seen: the sample, if there is a sound one.
-    pub(crate) fn finish_ack(&mut self, min_rtt: Option<Duration>) -> Option<RateSample> {
+    /// All segments of the acknowledgement were seen: the sample, if there is a sound one. Where the receiver measures, its
+    /// figure takes the place of ours.
+    pub(crate) fn finish_ack(
+        &mut self,
+        min_rtt: Option<Duration>,
+        measured: Measured,
+    ) -> Option<RateSample> {
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
@@ -90,10 +96,18 @@ impl RateEstimator {
             return None;
         }
         let delivered = self.delivered - sample.prior.delivered;
+        let delivery_rate = match measured {
+            Measured::BySender => Rate::from_bytes_over(delivered, interval),
+            // Never more than left here in that time, whatever a burst (or a lie) makes it look like.
+            Measured::ByReceiver(Some(rate)) => {
+                rate.min(Rate::from_bytes_over(delivered, send_elapsed))
+            }
+            Measured::ByReceiver(None) => return None,
+        };
         Some(RateSample {
             delivered,
             interval,
-            delivery_rate: Rate::from_bytes_over(delivered, interval),
+            delivery_rate,
             prior_delivered: sample.prior.delivered,
             app_limited: sample.prior.app_limited,
         })

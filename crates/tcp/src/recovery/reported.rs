@@ -29,8 +29,15 @@ impl LossDetector for Reported {
         // Sooner than half the shortest round trip nobody can know: a lie, which could make a segment leave again and
         // again.
         let youngest = context.now - context.min_rtt.unwrap_or_default() / 2;
-        let lost = self.named.drain(..).map(|numbers| log.mark_numbers_lost(numbers, youngest)).sum();
-        Detection { lost, look_again: None }
+        let lost = self
+            .named
+            .drain(..)
+            .map(|numbers| log.mark_numbers_lost(numbers, youngest))
+            .sum();
+        Detection {
+            lost,
+            look_again: None,
+        }
     }
 
     fn on_timeout(&mut self, context: &DetectionContext, log: &mut SentLog) -> u64 {

@@ -82,6 +82,11 @@ impl RttEstimator {
         }
     }
 
+    /// The peer paces its acknowledgements by the minimum: it must follow a changed path within ten seconds (TACK §4.4).
+    pub(crate) fn follow_closely(&mut self) {
+        self.min.set_window(nanos(Duration::from_secs(10)));
+    }
+
     /// The retransmission timer fired: the timeout doubles (RFC 6298 §5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(30);

@@ -45,7 +45,15 @@ pub(crate) struct OneWayDelays {
 impl OneWayDelays {
     /// Nothing measured yet.
     pub(crate) fn new(timing: Timing) -> Self {
-        Self { timing, origin: None, smoothed: 0, chosen: None, samples: Vec::new(), stride: 1, skipped: 0 }
+        Self {
+            timing,
+            origin: None,
+            smoothed: 0,
+            chosen: None,
+            samples: Vec::new(),
+            stride: 1,
+            skipped: 0,
+        }
     }
 
     /// A segment that left at `departure` (microseconds on the sender's clock) arrived.
@@ -57,13 +65,20 @@ impl OneWayDelays {
             self.smoothed = relative * 8;
         }
         self.smoothed += relative - self.smoothed / 8;
-        let sample = Sample { delay: self.smoothed, departure, arrived };
+        let sample = Sample {
+            delay: self.smoothed,
+            departure,
+            arrived,
+        };
         match self.timing {
             Timing::Sampled => {
                 self.chosen.get_or_insert(sample);
             }
             Timing::OneWay { percentile: 0 } => {
-                if self.chosen.is_none_or(|chosen| sample.delay <= chosen.delay) {
+                if self
+                    .chosen
+                    .is_none_or(|chosen| sample.delay <= chosen.delay)
+                {
                     self.chosen = Some(sample);
                 }
             }
@@ -92,7 +107,9 @@ impl OneWayDelays {
     pub(crate) fn take_echo(&mut self, now: Instant) -> Option<TimingEcho> {
         let sample = match self.timing {
             Timing::OneWay { percentile: 1.. } if !self.samples.is_empty() => {
-                let Timing::OneWay { percentile } = self.timing else { return None };
+                let Timing::OneWay { percentile } = self.timing else {
+                    return None;
+                };
                 let index = (self.samples.len() - 1) * usize::from(percentile) / 100;
                 self.samples.sort_by_key(|sample| sample.delay);
                 let sample = self.samples[index];
@@ -108,7 +125,10 @@ impl OneWayDelays {
             Timing::Sampled => 0,
             Timing::OneWay { .. } => u32::try_from(held.as_micros()).ok()?,
         };
-        Some(TimingEcho { departure: sample.departure, delay })
+        Some(TimingEcho {
+            departure: sample.departure,
+            delay,
+        })
     }
 }
 
@@ -136,14 +156,24 @@ mod tests {
         let mut delays = OneWayDelays::new(Timing::OneWay { percentile: 0 });
         // The receiver's clock is an hour ahead: that cancels.
         let offset = 3_600_000_000;
-        for (departure, took) in [(0, 50_000), (1_000, 52_000), (2_000, 40_000), (3_000, 60_000)] {
+        for (departure, took) in [
+            (0, 50_000),
+            (1_000, 52_000),
+            (2_000, 40_000),
+            (3_000, 60_000),
+        ] {
             delays.on_segment(at(offset + departure + took), departure as u32);
         }
-        let echo = delays.take_echo(at(offset + 70_000)).expect("segments arrived");
+        let echo = delays
+            .take_echo(at(offset + 70_000))
+            .expect("segments arrived");
         assert_eq!(echo.departure, 2_000);
         assert_eq!(echo.delay, 70_000 - 42_000);
         // 30 ms back: the round trip is 40 + 30, whatever the acknowledgement waited.
-        assert_eq!(round_trip(at(70_000 + 30_000), echo), Some(Duration::from_micros(70_000)));
+        assert_eq!(
+            round_trip(at(70_000 + 30_000), echo),
+            Some(Duration::from_micros(70_000))
+        );
         assert_eq!(delays.take_echo(at(offset + 80_000)), None);
     }
 
@@ -156,15 +186,43 @@ mod tests {
                 delays.on_segment(at(1_000_000 + i * 1_000 + i * 100), (i * 1_000) as u32);
             }
             let echo = delays.take_echo(at(2_000_000)).expect("segments arrived");
-            assert!(echo.departure.abs_diff(expected * 1_000) <= 1_000, "{percentile}: {}", echo.departure);
+            assert!(
+                echo.departure.abs_diff(expected * 1_000) <= 1_000,
+                "{percentile}: {}",
+                echo.departure
+            );
         }
     }
 
     #[test]
     fn stamps_wrap_and_lies_are_refused() {
-        let echo = TimingEcho { departure: u32::MAX - 999, delay: 500 };
-        assert_eq!(round_trip(at((1 << 32) + 9_000), echo), Some(Duration::from_micros(9_500)));
-        assert_eq!(round_trip(at(1_000), TimingEcho { departure: 0, delay: 5_000 }), None);
-        assert_eq!(round_trip(at(1_000), TimingEcho { departure: 5_000, delay: 0 }), None);
+        let echo = TimingEcho {
+            departure: u32::MAX - 999,
+            delay: 500,
+        };
+        assert_eq!(
+            round_trip(at((1 << 32) + 9_000), echo),
+            Some(Duration::from_micros(9_500))
+        );
+        assert_eq!(
+            round_trip(
+                at(1_000),
+                TimingEcho {
+                    departure: 0,
+                    delay: 5_000
+                }
+            ),
+            None
+        );
+        assert_eq!(
+            round_trip(
+                at(1_000),
+                TimingEcho {
+                    departure: 5_000,
+                    delay: 0
+                }
+            ),
+            None
+        );
     }
 }

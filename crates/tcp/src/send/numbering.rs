@@ -19,7 +19,12 @@ impl Numbering {
     /// The option for transmission `number` that leaves now.
     #[inline]
     pub(crate) fn option(self, now: Instant, number: u64) -> Option<TackOption> {
-        self.on.then(|| TackOption::Data(DataStamp { number: number as u32, departure: now.as_micros() as u32 }))
+        self.on.then(|| {
+            TackOption::Data(DataStamp {
+                number: number as u32,
+                departure: now.as_micros() as u32,
+            })
+        })
     }
 
     /// Bytes that the option takes.

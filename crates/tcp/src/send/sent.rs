@@ -403,7 +403,9 @@ impl SentLog {
         let to = numbers.end.min(self.next_number());
         (from..to)
             .map(|number| match self.transmission_mut(number) {
-                Some(transmission) if transmission.outstanding && transmission.sent_at <= youngest => {
+                Some(transmission)
+                    if transmission.outstanding && transmission.sent_at <= youngest =>
+                {
                     self.mark_lost(number)
                 }
                 _ => 0,

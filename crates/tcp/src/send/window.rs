@@ -53,6 +53,11 @@ impl SendWindow {
         changed
     }
 
+    /// Sequence number of the segment that last updated the window.
+    pub(crate) fn newest_update(&self) -> Option<SeqNum> {
+        self.updated_by.map(|(seq, _)| seq)
+    }
+
     /// First position that may not be sent.
     #[inline]
     pub(crate) fn edge(&self) -> u64 {

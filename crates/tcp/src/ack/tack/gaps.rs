@@ -100,14 +100,26 @@ impl Gaps {
     /// Share of packets lost, 0 to 1.
     pub(super) fn loss_rate(&self) -> f64 {
         let total = self.received_packets + self.lost_packets;
-        if total == 0 { 0.0 } else { self.lost_packets as f64 / total as f64 }
+        if total == 0 {
+            0.0
+        } else {
+            self.lost_packets as f64 / total as f64
+        }
     }
 
     /// A segment with this `number` arrived; it starts at stream position `start`, and `newest` says that nothing at or
     /// beyond `start` had been received before.
-    pub(super) fn on_number(&mut self, arrived: Instant, number: u32, start: u64, newest: bool) -> Arrival {
+    pub(super) fn on_number(
+        &mut self,
+        arrived: Instant,
+        number: u32,
+        start: u64,
+        newest: bool,
+    ) -> Arrival {
         let delta = i64::from(number.wrapping_sub(self.next as u32) as i32);
-        let Some(number) = self.next.checked_add_signed(delta) else { return Arrival::Seen };
+        let Some(number) = self.next.checked_add_signed(delta) else {
+            return Arrival::Seen;
+        };
         self.received_packets += 1;
         if self.received_packets + self.lost_packets > LOSS_WINDOW {
             self.received_packets /= 2;
@@ -115,10 +127,17 @@ impl Gaps {
         }
         if number >= self.next {
             if number > self.next && number - self.next <= MAX_JUMP {
-                if self.waiting.len() + self.lost.len() >= MAX_GAPS && self.lost.pop_front().is_none() {
+                if self.waiting.len() + self.lost.len() >= MAX_GAPS
+                    && self.lost.pop_front().is_none()
+                {
                     self.waiting.pop_front();
                 }
-                self.waiting.push_back(Gap { numbers: self.next..number, since: arrived, limit: None, reports: 0 });
+                self.waiting.push_back(Gap {
+                    numbers: self.next..number,
+                    since: arrived,
+                    limit: None,
+                    reports: 0,
+                });
             }
             self.next = number + 1;
             self.largest_at = arrived;
@@ -135,8 +154,11 @@ impl Gaps {
             self.lost_packets = self.lost_packets.saturating_sub(u64::from(since.is_some()));
             since
         });
-        let Some(since) = late else { return Arrival::Seen };
-        self.lateness.update(arrived.as_nanos(), nanos(arrived.saturating_since(since)));
+        let Some(since) = late else {
+            return Arrival::Seen;
+        };
+        self.lateness
+            .update(arrived.as_nanos(), nanos(arrived.saturating_since(since)));
         self.lateness_at = arrived;
         Arrival::Late
     }
@@ -144,7 +166,9 @@ impl Gaps {
     /// Takes `number` out of the gap that holds it; returns when that gap was noticed.
     fn remove(gaps: &mut VecDeque<Gap>, number: u64) -> Option<Instant> {
         let index = gaps.partition_point(|gap| gap.numbers.end <= number);
-        let gap = gaps.get_mut(index).filter(|gap| gap.numbers.start <= number)?;
+        let gap = gaps
+            .get_mut(index)
+            .filter(|gap| gap.numbers.start <= number)?;
         let since = gap.since;
         let (before, after) = (gap.numbers.start..number, number + 1..gap.numbers.end);
         match (before.is_empty(), after.is_empty()) {
@@ -154,7 +178,10 @@ impl Gaps {
             (true, false) => gap.numbers = after,
             (false, true) => gap.numbers = before,
             (false, false) => {
-                let rest = Gap { numbers: after, ..gap.clone() };
+                let rest = Gap {
+                    numbers: after,
+                    ..gap.clone()
+                };
                 gap.numbers = before;
                 gaps.insert(index + 1, rest);
             }
@@ -171,11 +198,15 @@ impl Gaps {
             Settle::Fixed(thousandths) => rtt_min * u32::from(thousandths) / 1000,
             Settle::Adaptive => {
                 let memory = REORDERING_MEMORY.max(rtt_min * 16);
-                let Some(late) = self.lateness.get() else { return Duration::ZERO };
+                let Some(late) = self.lateness.get() else {
+                    return Duration::ZERO;
+                };
                 if now.saturating_since(self.lateness_at) > memory {
                     return Duration::ZERO;
                 }
-                (Duration::from_nanos(late) * 5 / 4).max(rtt_min / 4).min(rtt_min)
+                (Duration::from_nanos(late) * 5 / 4)
+                    .max(rtt_min / 4)
+                    .min(rtt_min)
             }
         }
     }
@@ -187,7 +218,9 @@ impl Gaps {
         while let Some(gap) = self.waiting.pop_front_if(|gap| gap.since + time <= now) {
             self.lost_packets += gap.numbers.end - gap.numbers.start;
             // Late arrivals may have shortened later ones first; order by number holds all the same.
-            let index = self.lost.partition_point(|lost| lost.numbers.start < gap.numbers.start);
+            let index = self
+                .lost
+                .partition_point(|lost| lost.numbers.start < gap.numbers.start);
             self.lost.insert(index, gap);
             any = true;
         }

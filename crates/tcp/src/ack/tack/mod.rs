@@ -17,7 +17,8 @@ use tack_wire::tack::{ListsWriter, LossReport, Report, ReportKind, Sync, TackSyn
 use super::delayed::DelayedAck;
 use super::kind::TackParams;
 use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, LossDetectedBy, Place, ReportContext,
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, LossDetectedBy, Place,
+    ReportContext,
 };
 use crate::rate::receiver::ArrivalMeter;
 use crate::rtt::one_way::OneWayDelays;
@@ -93,7 +94,10 @@ impl TackPolicy {
 
     /// The offer for the SYN.
     pub(crate) fn offer(params: &TackParams) -> TackSyn {
-        TackSyn { segments: params.segments, beta: params.beta }
+        TackSyn {
+            segments: params.segments,
+            beta: params.beta,
+        }
     }
 
     /// RTTmin/beta.
@@ -103,7 +107,9 @@ impl TackPolicy {
 
     /// Period in force: the longer of RTTmin/beta and the time that L segments take.
     fn period(&self) -> Duration {
-        let count = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(self.threshold()));
+        let count = self
+            .rate
+            .map_or(Duration::ZERO, |rate| rate.time_for(self.threshold()));
         self.time_period().max(count.min(self.params.timer))
     }
 
@@ -140,7 +146,11 @@ impl TackPolicy {
             None => Instant::ZERO,
         };
         if enough {
-            let at = if self.startup { self.pending_since } else { point };
+            let at = if self.startup {
+                self.pending_since
+            } else {
+                point
+            };
             return Some((at, AckReason::Threshold));
         }
         let latest = self.pending_since + self.params.timer;
@@ -170,7 +180,9 @@ impl TackPolicy {
 
     /// Fills the data field. Returns its length.
     fn write_lists(&mut self, context: &ReportContext<'_>, out: &mut [u8]) -> usize {
-        let Some(largest) = self.gaps.largest() else { return 0 };
+        let Some(largest) = self.gaps.largest() else {
+            return 0;
+        };
         let wanted = self.wanted_gaps();
         let max_blocks = if self.params.rich { MAX_BLOCKS } else { 1 };
         let mut writer = ListsWriter::new(out);
@@ -194,7 +206,10 @@ impl TackPolicy {
         }
         for gap in lost.iter_mut().filter(|gap| gap.reports == u32::MAX) {
             gap.reports = rounds + 1;
-            if !writer.gap(largest - gap.numbers.start, gap.numbers.end - gap.numbers.start) {
+            if !writer.gap(
+                largest - gap.numbers.start,
+                gap.numbers.end - gap.numbers.start,
+            ) {
                 break;
             }
         }
@@ -238,7 +253,9 @@ impl AckPolicy for TackPolicy {
         };
         let now = arrival.now;
         self.peer_mss = arrival.peer_mss;
-        let number = self.gaps.on_number(arrival.arrived, stamp.number, arrival.start, arrival.newest);
+        let number =
+            self.gaps
+                .on_number(arrival.arrived, stamp.number, arrival.start, arrival.newest);
         self.delays.on_segment(arrival.arrived, stamp.departure);
         if arrival.place != Place::Duplicate {
             self.meter.on_data(arrival.arrived, arrival.len);
@@ -301,7 +318,11 @@ impl AckPolicy for TackPolicy {
         self.fallback.is_none()
     }
 
-    fn report(&mut self, context: &ReportContext<'_>, lists: &mut [u8]) -> Option<(TackOption, usize)> {
+    fn report(
+        &mut self,
+        context: &ReportContext<'_>,
+        lists: &mut [u8],
+    ) -> Option<(TackOption, usize)> {
         if self.fallback.is_some() {
             return None;
         }
@@ -363,7 +384,9 @@ impl AckPolicy for TackPolicy {
     }
 
     fn on_sync(&mut self, now: Instant, sync: &Sync) -> AckDecision {
-        let newer = self.sync_number.is_none_or(|known| (sync.number.wrapping_sub(known) as i32) > 0);
+        let newer = self
+            .sync_number
+            .is_none_or(|known| (sync.number.wrapping_sub(known) as i32) > 0);
         if self.fallback.is_some() || !newer {
             return AckDecision::Nothing;
         }

@@ -67,7 +67,11 @@ impl TackReader {
     /// Share of reports lost on the way, 0 to 1.
     fn ack_loss_rate(&self) -> f64 {
         let total = self.received + self.lost;
-        if total == 0 { 0.0 } else { self.lost as f64 / total as f64 }
+        if total == 0 {
+            0.0
+        } else {
+            self.lost as f64 / total as f64
+        }
     }
 
     /// Counts report `number`; `None` when it is not newer than what was read.
@@ -95,14 +99,21 @@ impl TackReader {
         let next = context.log.next_number();
         if next == 0 || low == u32::MAX && next < u64::from(u32::MAX) {
             // Nothing received yet.
-            return if low == u32::MAX { Ok(None) } else { Err(Impossible) };
+            return if low == u32::MAX {
+                Ok(None)
+            } else {
+                Err(Impossible)
+            };
         }
         let newest = next - 1;
         let back = (newest as u32).wrapping_sub(low);
         if back > u32::MAX / 2 {
             return Err(Impossible);
         }
-        newest.checked_sub(u64::from(back)).map(Some).ok_or(Impossible)
+        newest
+            .checked_sub(u64::from(back))
+            .map(Some)
+            .ok_or(Impossible)
     }
 
     fn read_lists(
@@ -141,12 +152,20 @@ impl FeedbackReader for TackReader {
         }
         news.rate = Measured::ByReceiver(None);
         let (number, largest, largest_delay, has_lists, gap) = match segment.header.options.tack {
-            Some(TackOption::Report(report)) => {
-                (report.number, report.largest, report.largest_delay, report.lists, None)
-            }
-            Some(TackOption::Loss(loss)) => {
-                (loss.number, loss.largest, loss.largest_delay, loss.lists, Some((loss.before_gap, loss.after_gap)))
-            }
+            Some(TackOption::Report(report)) => (
+                report.number,
+                report.largest,
+                report.largest_delay,
+                report.lists,
+                None,
+            ),
+            Some(TackOption::Loss(loss)) => (
+                loss.number,
+                loss.largest,
+                loss.largest_delay,
+                loss.lists,
+                Some((loss.before_gap, loss.after_gap)),
+            ),
             // Data carries the cumulative acknowledgement alone, and a sync no report.
             Some(TackOption::Data(_) | TackOption::Sync(_) | TackOption::Syn(_)) => return Ok(()),
             None => {
@@ -165,7 +184,10 @@ impl FeedbackReader for TackReader {
             Self::read_lists(context, largest, lists, news)?;
         }
         if let Some((before, after)) = gap {
-            let (Some(before), Some(after)) = (Self::number(context, before)?, Self::number(context, after)?) else {
+            let (Some(before), Some(after)) = (
+                Self::number(context, before)?,
+                Self::number(context, after)?,
+            ) else {
                 return Err(Impossible);
             };
             if before >= after || Some(after) > largest {
@@ -180,17 +202,24 @@ impl FeedbackReader for TackReader {
         }
         news.numbered = true;
         news.largest = largest;
-        let newest = largest.and_then(|number| context.log.sent_at(number)).and_then(|sent_at| {
-            let since = context.arrived.saturating_since(sent_at);
-            since.checked_sub(Duration::from_micros(largest_delay.into())).filter(|rtt| !rtt.is_zero())
-        });
+        let newest = largest
+            .and_then(|number| context.log.sent_at(number))
+            .and_then(|sent_at| {
+                let since = context.arrived.saturating_since(sent_at);
+                since
+                    .checked_sub(Duration::from_micros(largest_delay.into()))
+                    .filter(|rtt| !rtt.is_zero())
+            });
         if let Some(TackOption::Report(report)) = segment.header.options.tack {
             news.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
-            let fastest = report
-                .timing
-                .and_then(|TimingEcho { departure, delay }| round_trip(context.arrived, TimingEcho { departure, delay }));
+            let fastest = report.timing.and_then(|TimingEcho { departure, delay }| {
+                round_trip(context.arrived, TimingEcho { departure, delay })
+            });
             if let Some(fastest) = fastest.or(newest) {
-                news.round_trip = Some(RoundTrip { newest: newest.unwrap_or(fastest), fastest });
+                news.round_trip = Some(RoundTrip {
+                    newest: newest.unwrap_or(fastest),
+                    fastest,
+                });
             }
             self.period = Some(Duration::from_micros(report.period.into()).min(MAX_PERIOD));
             if let Some(told) = self.next_sync.checked_sub(1)
@@ -206,7 +235,9 @@ impl FeedbackReader for TackReader {
         if self.fallback.is_some() {
             return AckContract::LEGACY;
         }
-        let by_time = self.told.map_or(Duration::ZERO, |told| told.min_rtt / u32::from(self.peer.beta));
+        let by_time = self.told.map_or(Duration::ZERO, |told| {
+            told.min_rtt / u32::from(self.peer.beta)
+        });
         let interval = self.period.unwrap_or(by_time);
         AckContract {
             max_delay: interval.max(REMAINDER),
@@ -230,7 +261,8 @@ impl FeedbackReader for TackReader {
             let since = state.now.saturating_since(told.at);
             // A sixteenth is within what the period may be off by without harm; loss matters by its order of magnitude.
             let rtt_moved = told.min_rtt.abs_diff(state.min_rtt) > told.min_rtt / 16;
-            let loss_moved = ack_loss_rate > 2.0 * told.ack_loss_rate + 0.005 || told.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
+            let loss_moved = ack_loss_rate > 2.0 * told.ack_loss_rate + 0.005
+                || told.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
             let phase_moved = told.startup != state.startup;
             let unheard = !self.sync_confirmed && since > state.smoothed_rtt * 3 / 2;
             let urgent = phase_moved || state.min_rtt * 2 <= told.min_rtt;
@@ -239,8 +271,12 @@ impl FeedbackReader for TackReader {
                 return None;
             }
         }
-        self.told =
-            Some(Told { at: state.now, min_rtt: state.min_rtt, startup: state.startup, ack_loss_rate });
+        self.told = Some(Told {
+            at: state.now,
+            min_rtt: state.min_rtt,
+            startup: state.startup,
+            ack_loss_rate,
+        });
         self.sync_confirmed = false;
         let number = self.next_sync;
         self.next_sync = number.wrapping_add(1);
