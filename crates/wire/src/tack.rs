@@ -530,6 +530,7 @@ mod tests {
                         ReportKind::Frequency,
                     ][kind as usize],
                     lists,
+                    sync_echo: loss as u8 & 0xf,
                     loss_rate: loss,
                     number: w[0],
                     largest: w[1],
