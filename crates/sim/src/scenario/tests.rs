@@ -395,3 +395,30 @@ fn mistakes_in_overrides_are_named_as_such() {
         assert!(error.starts_with(says), "{setting} says {error}");
     }
 }
+
+/// The manual names every key that the reader knows.
+#[test]
+fn the_manual_is_complete() {
+    let manual = include_str!("../../../../docs/scenario.md");
+    for text in [
+        "x = 1\n[[flow]]\n",
+        "[wired]\nx = 1\n[[flow]]\n",
+        "[wired.suspension]\nx = 1\n[[flow]]\n",
+        "[[flow]]\nx = 1\n",
+        "[[flow]]\ntransport = 'udp'\nx = 1\n",
+    ] {
+        let error = read(text).expect_err(text).to_string();
+        let (_, known) = error.split_once("Keys here: ").expect(&error);
+        for key in known.split(", ") {
+            let key = key.strip_suffix("_reverse").unwrap_or(key);
+            let named = [
+                format!("`{key}`"),
+                format!("[wired.{key}]"),
+                format!("[{key}]"),
+            ]
+            .iter()
+            .any(|form| manual.contains(form));
+            assert!(named, "docs/scenario.md does not explain {key}");
+        }
+    }
+}
