@@ -330,6 +330,8 @@ impl Peer {
             let mut buf = [0; 65_536];
             match self.with(|connection, now| connection.read(now, &mut buf)) {
                 Ok(0) | Err(ReadError::Blocked) => return total,
+                // What arrived before the end comes first.
+                Err(ReadError::Closed(_)) if total > 0 => return total,
                 Err(why) => self.fail(place, &format!("read: {why}")),
                 Ok(len) => {
                     if let Some(at) = pattern::mismatch(self.read, &buf[..len]) {

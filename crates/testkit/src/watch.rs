@@ -35,8 +35,10 @@ impl Watch {
         if header.flags.syn() {
             let own = &mut self.directions[side as usize];
             if own.iss.is_some_and(|iss| iss != header.seq) {
-                // The ports are used by a new connection.
-                *self = Self::default();
+                // The ports are used by a new connection: what was said about the old one's numbers is void.
+                *own = Direction::default();
+                let other = &mut self.directions[1 - side as usize];
+                (other.ack, other.edge) = (None, None);
             }
             let own = &mut self.directions[side as usize];
             own.iss = Some(header.seq);

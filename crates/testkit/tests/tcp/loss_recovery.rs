@@ -349,3 +349,89 @@ fn a_lossy_tail_ends() {
         pair.transfer(5_000, 5_000, secs(36_000));
     }
 }
+
+/// RFC 3042: without SACK, each of the first two duplicate acknowledgements lets one new segment out, so that a third one can come.
+#[test]
+fn limited_transmit() {
+    let mut peer = Peer::accepted(
+        Config {
+            initial_window_segments: 3,
+            ..plain()
+        },
+        "mss 1000",
+    );
+    write(&mut peer, 8_000);
+    assert_eq!(peer.take_output().len(), 3);
+    peer.wait(ms(10));
+    for expected in [3001, 4001] {
+        let sent = peer.arrives(". 1:1(0) ack 1");
+        let sent: Vec<_> = sent
+            .iter()
+            .map(|output| output.header.seq.0 - 1_000_000)
+            .collect();
+        assert_eq!(sent, [expected]);
+    }
+    let sent = peer.arrives(". 1:1(0) ack 1");
+    assert_eq!(sent[0].header.seq.0, 1_000_001);
+}
+
+/// RFC 8985 §6.2 step 5: a lone hole below one or two delivered segments is not lost yet, but is when the reordering window of a
+/// quarter of the RTT is over, by timer, to the nanosecond.
+#[test]
+fn the_reordering_timer_is_exact() {
+    let mut peer = ten_out(with_sack(), "mss 1000,sackOK");
+    assert!(peer.arrives(". 1:1(0) ack 1 <sack 1001:2001>").is_empty());
+    let begin = peer.elapsed();
+    let repair = peer.next_output();
+    // All left together and RTT is 10 ms: due at departure + RTT + RTT/4.
+    assert_eq!(
+        (repair.header.seq.0, repair.at - begin),
+        (1_000_001, std::time::Duration::from_micros(2500))
+    );
+}
+
+/// RFC 8985 §6.2 step 4: a DSACK shows that a repair was needless, and widens the window: the same delay is borne the next time.
+#[test]
+fn duplicates_widen_the_reordering_window() {
+    let mut peer = ten_out(with_sack(), "mss 1000,sackOK");
+    peer.arrives(". 1:1(0) ack 1 <sack 1001:2001>");
+    peer.next_output();
+    // The original was only 3 ms late; original and repair are both acknowledged.
+    peer.wait(std::time::Duration::from_micros(500));
+    peer.arrives(". 1:1(0) ack 10001");
+    peer.wait(ms(10));
+    peer.arrives(". 1:1(0) ack 10001 <sack 1:1001>");
+    peer.run("write 5000\n+0 > . 10001:15001(5000) ack 1 each 1000\n+10ms > nothing");
+    peer.arrives(". 1:1(0) ack 10001 <sack 11001:12001>");
+    peer.run("+3ms > nothing\n+0 < . 1:1(0) ack 15001");
+    assert_eq!(
+        peer.connection().stats(peer.now()).retransmitted_segments,
+        1
+    );
+}
+
+/// RFC 2018 §8: after a timeout SACK information is not relied upon when the peer forgot the data it reported.
+#[test]
+fn a_peer_that_reneges() {
+    let mut peer = ten_out(with_sack(), "mss 1000,sackOK");
+    for at in 2..=10 {
+        peer.arrives(&format!(". 1:1(0) ack 1 <sack 1001:{}>", at * 1000 + 1));
+    }
+    peer.take_output();
+    // The hole is repaired, and everything behind it is gone at the peer.
+    peer.wait(ms(10));
+    let mut acked = 1001;
+    peer.arrives(". 1:1(0) ack 1001");
+    let mut guard = 0;
+    while acked < 10_001 {
+        guard += 1;
+        assert!(guard < 100, "the transfer is stuck at {acked}");
+        let output = peer.next_output();
+        if output.header.seq.0 - 1_000_000 == acked {
+            acked += output.payload.len() as u32;
+            peer.wait(ms(10));
+            peer.take_output();
+            peer.arrives(&format!(". 1:1(0) ack {acked}"));
+        }
+    }
+}
