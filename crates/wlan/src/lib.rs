@@ -1,4 +1,12 @@
 //! An 802.11 model: PHY airtime, DCF and EDCA, A-MPDU, Block ACK. Pure: time is an argument.
+//!
+//! [`World`] is a basic service set on one channel: an access point, its stations, and maybe a neighbouring network. It speaks
+//! the verbs of the other pure crates: packets go in by [`World::handle_msdu`], time passes by [`World::handle_timeout`], and
+//! out come [`World::poll_delivery`] and [`World::poll_timeout`]. Packets are opaque; of the transport it only knows which of
+//! them are acknowledgements, to account their airtime.
+//!
+//! Not modelled: propagation delay and path loss (all signals are equally strong: no capture), rate adaptation,
+//! fragmentation, A-MSDU, power save, association, and the frames that set up Block ACK agreements.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -6,4 +14,11 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod frame;
+pub mod mac;
 pub mod phy;
+pub mod world;
+
+pub use frame::{AccessCategory, Class, Msdu, NodeId};
+pub use mac::{MacConfig, StationStats};
+pub use world::{Capture, Captured, Delivery, World, WorldConfig};

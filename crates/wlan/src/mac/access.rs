@@ -1,0 +1,297 @@
+//! Channel access: when each EDCA function of a station may transmit (§10.3.4, §10.23.2).
+//!
+//! Nothing ticks. The state is the instant from which the medium has been idle; a backoff is a number of slots that count
+//! from AIFS after it, and is brought up to date only when the medium becomes busy:
+//!
+//! ```text
+//!  busy | SIFS | AIFSN slots | slot | slot | slot … grant when the backoff reaches zero
+//!       ^start = end of busy + SIFS (more after an error, NAV or an awaited response)
+//! ```
+//!
+//! A slot is counted at its end, so a function whose countdown another station cut short has at least one slot left.
+
+use alloc::vec::Vec;
+
+/// Which rules a function follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rules {
+    /// DCF: immediate access when the medium has been idle for DIFS.
+    Dcf,
+    /// EDCA: access at slot boundaries only.
+    Edca,
+}
+
+/// Contention parameters of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contention {
+    /// Slots after SIFS in AIFS; 2 makes DIFS.
+    pub aifsn: u32,
+    /// Smallest contention window: backoffs are drawn from 0 to this.
+    pub cw_min: u32,
+    /// Largest contention window.
+    pub cw_max: u32,
+    /// Rules of access.
+    pub rules: Rules,
+}
+
+/// How a transmission attempt ended, as far as the contention window is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attempt {
+    /// Answered, or needs no answer.
+    Succeeded,
+    /// Not answered; it will be tried again.
+    Failed,
+    /// Not answered; what was sent has been given up.
+    GivenUp,
+}
+
+/// Whether the last busy period ended in a frame that could be read (§10.3.2.3.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BusyEnd {
+    /// Correct frame, own transmission, or energy without a frame: AIFS follows.
+    Clean,
+    /// A frame with a wrong FCS: EIFS follows.
+    Error,
+}
+
+/// One contending function: its window and its backoff.
+#[derive(Clone, Debug)]
+struct Function {
+    contention: Contention,
+    /// AIFSN slots, nanoseconds.
+    aifs_slots: u64,
+    cw: u32,
+    /// Backoff slots left, as of `counted_to`.
+    slots: u32,
+    /// Slots before this instant are counted; at the earliest they begin here.
+    counted_to: u64,
+    wants: bool,
+}
+
+/// Channel access of one station.
+#[derive(Clone, Debug)]
+pub struct ChannelAccess {
+    slot: u64,
+    sifs: u64,
+    /// EIFS less DIFS.
+    eifs_extra: u64,
+    is_busy: bool,
+    /// Start of AIFSN slots by physical carrier sense.
+    physical: u64,
+    nav: u64,
+    /// Until when an own transmission waits for its response.
+    response: u64,
+    functions: Vec<Function>,
+}
+
+impl ChannelAccess {
+    /// Functions by ascending priority; all times in nanoseconds. The medium has been idle for ever.
+    pub fn new(slot: u64, sifs: u64, eifs_extra: u64, functions: &[Contention]) -> Self {
+        let functions = functions
+            .iter()
+            .map(|contention| Function {
+                contention: *contention,
+                aifs_slots: u64::from(contention.aifsn) * slot,
+                cw: contention.cw_min,
+                slots: 0,
+                counted_to: 0,
+                wants: false,
+            })
+            .collect();
+        Self {
+            slot,
+            sifs,
+            eifs_extra,
+            is_busy: false,
+            physical: 0,
+            nav: 0,
+            response: 0,
+            functions,
+        }
+    }
+
+    /// From when AIFSN slots count.
+    #[inline]
+    fn start(&self) -> u64 {
+        // NAV and timeouts are zero, or in the past, most of the time.
+        let virtual_end = self.nav.max(self.response);
+        self.physical.max(virtual_end + self.sifs)
+    }
+
+    /// Counts the idle slots up to `now`.
+    #[inline]
+    fn settle(&mut self, now: u64) {
+        let start = self.start();
+        for function in &mut self.functions {
+            if function.slots == 0 {
+                continue;
+            }
+            let from = function.counted_to.max(start + function.aifs_slots);
+            if now > from {
+                let idle = ((now - from) / self.slot).min(u64::from(function.slots));
+                function.slots -= idle as u32;
+                function.counted_to = from + idle * self.slot;
+            }
+        }
+    }
+
+    /// The medium becomes busy, by reception or own transmission.
+    #[inline]
+    pub fn on_busy(&mut self, now: u64) {
+        if !self.is_busy {
+            self.settle(now);
+            self.is_busy = true;
+        }
+    }
+
+    /// The medium becomes idle.
+    #[inline]
+    pub fn on_idle(&mut self, now: u64, end: BusyEnd) {
+        self.is_busy = false;
+        self.physical = now + self.sifs;
+        if end == BusyEnd::Error {
+            self.physical += self.eifs_extra;
+        }
+    }
+
+    /// True while physical carrier sense says busy.
+    pub fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// A frame for somebody else reserves the medium until `until`.
+    #[inline]
+    pub fn set_nav(&mut self, until: u64) {
+        self.nav = self.nav.max(until);
+    }
+
+    /// Whatever reserved the medium did not happen: NAV ends at `now` (§10.3.2.4).
+    pub fn reset_nav(&mut self, now: u64) {
+        self.nav = self.nav.min(now);
+    }
+
+    /// End of the reservation by others.
+    pub fn nav(&self) -> u64 {
+        self.nav
+    }
+
+    /// An own transmission waits for its response until `until`; nothing is counted before.
+    pub fn await_response(&mut self, until: u64) {
+        self.response = until;
+    }
+
+    /// The wait for a response is over.
+    pub fn end_wait(&mut self, now: u64) {
+        self.response = self.response.min(now);
+    }
+
+    /// Function `index` has something to send again after it had nothing. `draw` gives a number in 0 to its argument.
+    pub fn request(&mut self, index: usize, now: u64, draw: impl FnOnce(u32) -> u32) {
+        if !self.is_busy {
+            self.settle(now);
+        }
+        let start = self.start();
+        let is_idle = !self.is_busy && self.nav <= now && self.response <= now;
+        let slot = self.slot;
+        let function = &mut self.functions[index];
+        function.wants = true;
+        if function.slots > 0 {
+            return;
+        }
+        let first = start + function.aifs_slots;
+        match function.contention.rules {
+            // §10.3.4.2: idle for DIFS already, or the backoff procedure.
+            Rules::Dcf if is_idle && now >= first => function.counted_to = now,
+            // §10.23.2.2 a): backoff only when the medium is busy. §10.23.2.4: access at a slot boundary.
+            Rules::Edca if is_idle => {
+                function.counted_to = if now > first {
+                    first + ((now - first) / slot + 1) * slot
+                } else {
+                    first
+                };
+            }
+            _ => {
+                function.slots = draw(function.cw);
+                function.counted_to = now;
+            }
+        }
+    }
+
+    /// Whether function `index` has more to send after an attempt; its backoff goes on in any case.
+    pub fn set_wants(&mut self, index: usize, wants: bool) {
+        self.functions[index].wants = wants;
+    }
+
+    /// True when function `index` has something to send.
+    pub fn wants(&self, index: usize) -> bool {
+        self.functions[index].wants
+    }
+
+    /// The end of a transmission attempt of function `index`: a new backoff, whether or not there is more to send.
+    pub fn release(
+        &mut self,
+        index: usize,
+        now: u64,
+        attempt: Attempt,
+        draw: impl FnOnce(u32) -> u32,
+    ) {
+        let function = &mut self.functions[index];
+        function.cw = match attempt {
+            Attempt::Succeeded | Attempt::GivenUp => function.contention.cw_min,
+            // §10.3.3: the next power of two less one.
+            Attempt::Failed => (2 * function.cw + 1).min(function.contention.cw_max),
+        };
+        function.slots = draw(function.cw);
+        function.counted_to = now;
+    }
+
+    /// Contention window of function `index`.
+    pub fn cw(&self, index: usize) -> u32 {
+        self.functions[index].cw
+    }
+
+    /// When the first function that wants to may transmit, if the medium stays idle.
+    #[inline]
+    pub fn grant(&self) -> Option<u64> {
+        if self.is_busy {
+            return None;
+        }
+        let start = self.start();
+        let mut first = u64::MAX;
+        for function in &self.functions {
+            if function.wants {
+                first = first.min(self.end(function, start));
+            }
+        }
+        (first != u64::MAX).then_some(first)
+    }
+
+    #[inline]
+    fn end(&self, function: &Function, start: u64) -> u64 {
+        let from = function.counted_to.max(start + function.aifs_slots);
+        from + u64::from(function.slots) * self.slot
+    }
+
+    /// Grants access at `now`: to the function of the highest priority whose backoff has ended. The others that end now
+    /// have collided inside the station and back off as if they had collided outside (§10.23.2.4).
+    pub fn take_grant(&mut self, now: u64, mut draw: impl FnMut(u32) -> u32) -> Option<usize> {
+        let start = self.start();
+        let ends = |access: &Self, index: usize| {
+            let function = &access.functions[index];
+            function.wants && access.end(function, start) <= now
+        };
+        let winner = (0..self.functions.len())
+            .rev()
+            .find(|index| ends(self, *index))?;
+        for index in 0..winner {
+            if ends(self, index) {
+                self.release(index, now, Attempt::Failed, &mut draw);
+            }
+        }
+        self.functions[winner].slots = 0;
+        Some(winner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! A scripted medium: busy periods in, grant times out. Microseconds of 802.11a: slot 9, SIFS 16, DIFS 34.
+
+use super::*;
+
+const US: u64 = 1_000;
+const DCF: Contention = Contention {
+    aifsn: 2,
+    cw_min: 15,
+    cw_max: 1_023,
+    rules: Rules::Dcf,
+};
+const EDCA: Contention = Contention {
+    aifsn: 3,
+    cw_min: 15,
+    cw_max: 1_023,
+    rules: Rules::Edca,
+};
+
+fn access(functions: &[Contention]) -> ChannelAccess {
+    // ACK at 6 Mbit/s: 44 us.
+    ChannelAccess::new(9 * US, 16 * US, (16 + 44) * US, functions)
+}
+
+fn busy(access: &mut ChannelAccess, from: u64, to: u64, end: BusyEnd) {
+    access.on_busy(from * US);
+    access.on_idle(to * US, end);
+}
+
+fn grant(access: &ChannelAccess) -> Option<u64> {
+    access.grant().map(|ns| {
+        assert_eq!(ns % US, 0);
+        ns / US
+    })
+}
+
+fn never(_: u32) -> u32 {
+    panic!("no backoff is drawn here")
+}
+
+#[test]
+fn after_a_long_idle_time_dcf_sends_at_once() {
+    let mut access = access(&[DCF]);
+    busy(&mut access, 10, 20, BusyEnd::Clean);
+    access.request(0, 100 * US, never);
+    assert_eq!(grant(&access), Some(100));
+}
+
+#[test]
+fn before_difs_has_passed_dcf_backs_off() {
+    let mut access = access(&[DCF]);
+    busy(&mut access, 10, 100, BusyEnd::Clean);
+    access.request(0, 120 * US, |cw| {
+        assert_eq!(cw, 15);
+        3
+    });
+    assert_eq!(grant(&access), Some(100 + 34 + 27));
+}
+
+#[test]
+fn a_request_while_busy_backs_off_after_the_busy_time() {
+    let mut access = access(&[DCF]);
+    access.on_busy(10 * US);
+    access.request(0, 50 * US, |_| 0);
+    assert_eq!(grant(&access), None);
+    access.on_idle(100 * US, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(134));
+}
+
+#[test]
+fn edca_sends_at_slot_boundaries() {
+    let mut access = access(&[EDCA]);
+    busy(&mut access, 10, 100, BusyEnd::Clean);
+    // AIFS ends at 143, boundaries at 152, 161, …
+    access.request(0, 144 * US, never);
+    assert_eq!(grant(&access), Some(152));
+    let mut early = self::access(&[EDCA]);
+    busy(&mut early, 10, 100, BusyEnd::Clean);
+    early.request(0, 100 * US, never);
+    assert_eq!(grant(&early), Some(143));
+}
+
+/// Slots are counted at their end: what is left after an interruption is at least one, and counts from the next DIFS.
+#[test]
+fn a_frozen_backoff_resumes_where_it_was() {
+    let mut access = access(&[DCF]);
+    access.on_busy(0);
+    access.request(0, 0, |_| 5);
+    access.on_idle(100 * US, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(134 + 45));
+    // Two whole slots and a bit pass; then somebody sends for 50 us.
+    busy(&mut access, 134 + 20, 204, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(204 + 34 + 27));
+    // An interruption before DIFS counts nothing.
+    busy(&mut access, 204 + 33, 300, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(300 + 34 + 27));
+    // Another station sends in the very slot in which this one ends: both do.
+    access.on_busy((300 + 34 + 27) * US);
+    access.on_idle(500 * US, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(534));
+}
+
+#[test]
+fn post_backoff_runs_with_nothing_to_send() {
+    let mut access = access(&[DCF]);
+    access.on_busy(0);
+    access.on_idle(100 * US, BusyEnd::Clean);
+    access.release(0, 100 * US, Attempt::Succeeded, |_| 4);
+    access.set_wants(0, false);
+    assert_eq!(grant(&access), None);
+    // In the middle of the countdown (134 to 170): the rest of it.
+    let mut middle = access.clone();
+    middle.request(0, 150 * US, never);
+    assert_eq!(grant(&middle), Some(170));
+    // After its end: at once.
+    access.request(0, 171 * US, never);
+    assert_eq!(grant(&access), Some(171));
+}
+
+#[test]
+fn eifs_follows_a_wrong_frame_only() {
+    let mut access = access(&[DCF]);
+    access.on_busy(0);
+    access.request(0, 0, |_| 0);
+    access.on_idle(100 * US, BusyEnd::Error);
+    assert_eq!(grant(&access), Some(100 + 94));
+    // A correct frame within EIFS ends it.
+    busy(&mut access, 150, 180, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(180 + 34));
+}
+
+#[test]
+fn nav_holds_access_back_and_can_be_reset() {
+    let mut access = access(&[DCF]);
+    access.on_busy(0);
+    access.request(0, 0, |_| 2);
+    access.on_idle(100 * US, BusyEnd::Clean);
+    access.set_nav(300 * US);
+    access.set_nav(200 * US);
+    assert_eq!(grant(&access), Some(300 + 34 + 18));
+    // Busy within NAV counts no slot.
+    busy(&mut access, 250, 260, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(300 + 34 + 18));
+    access.reset_nav(270 * US);
+    assert_eq!(grant(&access), Some(270 + 34 + 18));
+    // A frame queued under NAV has found a busy medium.
+    let mut reserved = self::access(&[EDCA]);
+    reserved.set_nav(300 * US);
+    reserved.request(0, 100 * US, |_| 1);
+    assert_eq!(grant(&reserved), Some(300 + 43 + 9));
+}
+
+#[test]
+fn a_missing_response_delays_until_its_timeout() {
+    let mut access = access(&[DCF]);
+    access.on_busy(0);
+    access.on_idle(100 * US, BusyEnd::Clean);
+    access.await_response(145 * US);
+    access.request(0, 100 * US, |_| 1);
+    access.release(0, 145 * US, Attempt::Failed, |cw| {
+        assert_eq!(cw, 31);
+        0
+    });
+    assert_eq!(grant(&access), Some(145 + 34));
+    // The response came: its end counts.
+    let mut answered = self::access(&[DCF]);
+    answered.await_response(145 * US);
+    busy(&mut answered, 116, 144, BusyEnd::Clean);
+    answered.end_wait(144 * US);
+    answered.release(0, 144 * US, Attempt::Succeeded, |_| 0);
+    answered.request(0, 144 * US, |_| 0);
+    assert_eq!(grant(&answered), Some(144 + 34));
+}
+
+#[test]
+fn the_window_doubles_to_its_maximum_and_starts_over() {
+    let mut access = access(&[Contention { cw_max: 63, ..DCF }]);
+    let mut seen = alloc::vec::Vec::new();
+    for attempt in [
+        Attempt::Failed,
+        Attempt::Failed,
+        Attempt::Failed,
+        Attempt::GivenUp,
+        Attempt::Failed,
+        Attempt::Succeeded,
+    ] {
+        access.release(0, 0, attempt, |cw| {
+            seen.push(cw);
+            0
+        });
+    }
+    assert_eq!(seen, [31, 63, 63, 15, 31, 15]);
+}
+
+#[test]
+fn higher_priority_wins_inside_a_station() {
+    let voice = Contention {
+        aifsn: 2,
+        cw_min: 3,
+        cw_max: 7,
+        rules: Rules::Edca,
+    };
+    let mut access = access(&[EDCA, voice]);
+    access.on_busy(0);
+    access.request(0, 0, |_| 1);
+    access.request(1, 0, |_| 2);
+    access.on_idle(100 * US, BusyEnd::Clean);
+    // 16 + 3 * 9 + 9 and 16 + 2 * 9 + 18: the same instant.
+    assert_eq!(grant(&access), Some(152));
+    let mut drawn = alloc::vec::Vec::new();
+    let winner = access.take_grant(152 * US, |cw| {
+        drawn.push(cw);
+        7
+    });
+    assert_eq!(winner, Some(1));
+    assert_eq!(drawn, [31]);
+    assert_eq!(access.cw(1), 3);
+}

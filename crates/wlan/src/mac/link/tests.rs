@@ -1,0 +1,204 @@
+use super::*;
+use crate::frame::{AccessCategory, Class, NodeId};
+use crate::phy::{
+    GuardInterval, HtMode, Mode, OfdmRate, Preamble, SigB, Standard, Timing, VhtMode, Width,
+};
+
+fn config(standard: Standard, mode: Mode) -> MacConfig {
+    let timing = Timing::new(standard, standard.band(), Preamble::Long);
+    MacConfig::new(standard, timing, mode)
+}
+
+fn n150() -> MacConfig {
+    let mode = HtMode::new(7, Width::W40, GuardInterval::Ns400).unwrap();
+    config(Standard::N, Mode::Ht(mode))
+}
+
+fn ac866() -> MacConfig {
+    let mode = VhtMode::new(9, 2, Width::W80, GuardInterval::Ns400, SigB::Sent).unwrap();
+    config(Standard::Ac, Mode::Vht(mode))
+}
+
+fn link(packets: u32, len: u32) -> Link<u32> {
+    let mut link = Link::default();
+    for number in 0..packets {
+        let msdu = Msdu {
+            src: NodeId::AP,
+            dst: NodeId(1),
+            len,
+            class: Class::Data,
+            category: AccessCategory::BestEffort,
+            payload: Some(number),
+        };
+        link.push(msdu, u64::from(number) + 1);
+    }
+    link
+}
+
+fn prepare(link: &mut Link<u32>, config: &MacConfig) -> Option<Prepared<u32>> {
+    link.prepare(config, nanos(config.ampdu.airtime), Vec::new())
+}
+
+fn seqs(prepared: &Prepared<u32>) -> Vec<u16> {
+    prepared.mpdus.iter().map(|mpdu| mpdu.seq).collect()
+}
+
+#[test]
+fn limits_of_aggregation() {
+    let mut config = n150();
+    // 42 subframes of 1544 bytes, the last without padding.
+    let full = prepare(&mut link(100, 1_500), &config).unwrap();
+    assert_eq!((full.mpdus.len(), full.psdu), (42, 64_846));
+    config.ampdu.bytes = 21_700;
+    assert_eq!(
+        prepare(&mut link(100, 1_500), &config).unwrap().mpdus.len(),
+        14
+    );
+    config.ampdu.bytes = 8_000;
+    assert_eq!(
+        prepare(&mut link(100, 1_500), &config).unwrap().mpdus.len(),
+        5
+    );
+    // Short frames: the window of 64, or fewer by choice.
+    config.ampdu.bytes = 65_535;
+    assert_eq!(
+        prepare(&mut link(100, 40), &config).unwrap().mpdus.len(),
+        64
+    );
+    config.ampdu.frames = 10;
+    assert_eq!(
+        prepare(&mut link(100, 40), &config).unwrap().mpdus.len(),
+        10
+    );
+    // Time: 1 ms at 150 Mbit/s.
+    config.ampdu = n150().ampdu;
+    let timed = link(100, 1_500)
+        .prepare(&config, 1_000_000, Vec::new())
+        .unwrap();
+    let airtime = config.timing.airtime(config.data_mode, timed.psdu as usize);
+    assert!(
+        airtime.as_micros() <= 1_000 && airtime.as_micros() > 900,
+        "{airtime:?}"
+    );
+}
+
+#[test]
+fn a_single_frame_is_an_aggregate_of_one_in_vht_only() {
+    assert_eq!(prepare(&mut link(1, 1_500), &n150()).unwrap().psdu, 1_538);
+    assert_eq!(prepare(&mut link(1, 1_500), &ac866()).unwrap().psdu, 1_542);
+    let mut off = ac866();
+    off.ampdu.bytes = 0;
+    let single = prepare(&mut link(9, 1_500), &off).unwrap();
+    assert_eq!((single.psdu, single.mpdus.len()), (1_542, 1));
+    let a = config(Standard::A, Mode::Ofdm(OfdmRate::R54));
+    let single = prepare(&mut link(9, 1_500), &a).unwrap();
+    assert_eq!((single.psdu, single.mpdus.len()), (1_536, 1));
+}
+
+#[test]
+fn what_a_block_ack_misses_is_sent_again_first() {
+    let config = n150();
+    let mut link = link(100, 1_500);
+    prepare(&mut link, &config);
+    let settled = link.on_block_ack(0, !0b1010 & ((1 << 42) - 1), 7);
+    assert_eq!(
+        settled,
+        Settled {
+            acked: 40,
+            dropped: 0
+        }
+    );
+    assert_eq!(link.window_start(), 1);
+    let next = prepare(&mut link, &config).unwrap();
+    assert_eq!(seqs(&next)[..3], [1, 3, 42]);
+    assert!(next.mpdus[0].retry && next.mpdus[1].retry && !next.mpdus[2].retry);
+    // The window ends 64 after its start, whatever the limits.
+    assert_eq!(*seqs(&next).last().unwrap(), 64);
+}
+
+#[test]
+fn a_missed_block_ack_is_asked_for() {
+    let config = n150();
+    let mut link = link(100, 1_500);
+    prepare(&mut link, &config);
+    link.on_missed_block_ack();
+    assert!(link.request_is_due());
+    assert_eq!((link.turn(), link.window_start()), (Some(0), 0));
+    assert_eq!(link.on_missed_request(7), Settled::default());
+    assert!(link.request_is_due());
+    // Nothing came: all of it again, by the same numbers.
+    assert_eq!(link.on_block_ack(0, 0, 7), Settled::default());
+    assert!(!link.request_is_due());
+    let again = prepare(&mut link, &config).unwrap();
+    assert_eq!(seqs(&again), (0..42).collect::<Vec<_>>());
+    assert!(again.mpdus.iter().all(|mpdu| mpdu.retry));
+}
+
+#[test]
+fn requests_end_and_data_goes_on() {
+    let config = n150();
+    let mut link = link(10, 1_500);
+    prepare(&mut link, &config);
+    link.on_missed_block_ack();
+    for _ in 0..6 {
+        link.on_missed_request(7);
+        assert!(link.request_is_due());
+    }
+    assert_eq!(link.on_missed_request(7).dropped, 0);
+    assert!(!link.request_is_due());
+    assert_eq!(prepare(&mut link, &config).unwrap().mpdus.len(), 10);
+}
+
+#[test]
+fn frames_are_given_up_after_their_last_attempt() {
+    let a = config(Standard::A, Mode::Ofdm(OfdmRate::R54));
+    let mut link = link(3, 1_500);
+    for attempt in 1..=7 {
+        let sent = prepare(&mut link, &a).unwrap();
+        assert_eq!((sent.mpdus[0].seq, sent.mpdus[0].retry), (0, attempt > 1));
+        let settled = link.on_missed_ack(&a);
+        assert_eq!(settled.dropped, usize::from(attempt == 7));
+    }
+    assert!(!link.request_is_due(), "there is no Block ACK in 802.11a");
+    assert_eq!(prepare(&mut link, &a).unwrap().mpdus[0].seq, 1);
+    assert_eq!(link.on_ack().acked, 1);
+    assert_eq!(link.window_start(), 2);
+}
+
+#[test]
+fn the_receiver_is_told_of_frames_given_up() {
+    let config = n150();
+    let mut link = link(10, 1_500);
+    for attempt in 1..=7 {
+        prepare(&mut link, &config);
+        // All but the first come through.
+        let settled = link.on_block_ack(0, !1, 7);
+        assert_eq!(settled.dropped, usize::from(attempt == 7));
+    }
+    assert!(link.request_is_due());
+    assert_eq!(link.window_start(), 10);
+    link.on_block_ack(10, 0, 7);
+    assert!(link.is_empty());
+}
+
+#[test]
+fn sequence_numbers_wrap() {
+    let a = config(Standard::A, Mode::Ofdm(OfdmRate::R54));
+    let mut link = link(5_000, 40);
+    for number in 0..5_000_u32 {
+        let sent = prepare(&mut link, &a).unwrap();
+        assert_eq!(u32::from(sent.mpdus[0].seq), number % 4_096);
+        assert_eq!(sent.mpdus[0].msdu.payload, Some(number));
+        link.on_ack();
+    }
+    assert!(link.is_empty());
+    let config = n150();
+    let mut link = self::link(5_000, 1_500);
+    let mut sent = 0;
+    while let Some(prepared) = prepare(&mut link, &config) {
+        let start = prepared.mpdus[0].seq;
+        sent += prepared.mpdus.len();
+        link.on_block_ack(start, u64::MAX, 7);
+    }
+    assert_eq!(sent, 5_000);
+}

@@ -1,0 +1,213 @@
+//! The receiving side of a Block ACK agreement: scoreboard and reordering (§10.25.6.3 to 10.25.6.6).
+
+use alloc::collections::VecDeque;
+
+use super::config::WINDOW;
+use crate::frame::{Msdu, seq_add, seq_before, seq_distance};
+
+/// One transmitter and category.
+#[derive(Clone, Debug)]
+pub struct Recipient<M> {
+    /// WinStartR and what was received from there on.
+    score_start: u16,
+    score: u64,
+    /// WinStartB: the next sequence number to release.
+    next: u16,
+    /// From `next` on, what waits for something before it; the front is never there.
+    waiting: VecDeque<Option<Msdu<M>>>,
+}
+
+impl<M> Default for Recipient<M> {
+    fn default() -> Self {
+        Self {
+            score_start: 0,
+            score: 0,
+            next: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+}
+
+impl<M> Recipient<M> {
+    /// An MPDU came. Releases what is in order now. Says whether the MPDU was new.
+    pub fn receive(&mut self, seq: u16, msdu: Msdu<M>, mut release: impl FnMut(Msdu<M>)) -> bool {
+        self.mark(seq);
+        if seq_before(seq, self.next) {
+            return false;
+        }
+        let mut offset = seq_distance(self.next, seq);
+        if offset >= WINDOW {
+            // Beyond the window: it moves, and what falls out of it is released with gaps.
+            self.advance(seq_add(seq, 4_096 - (WINDOW - 1)), &mut release);
+            offset = seq_distance(self.next, seq);
+        }
+        if offset == 0 {
+            release(msdu);
+            self.next = seq_add(self.next, 1);
+            self.waiting.pop_front();
+            self.release_ready(&mut release);
+            return true;
+        }
+        let offset = usize::from(offset);
+        if self.waiting.len() <= offset {
+            self.waiting.resize_with(offset + 1, || None);
+        }
+        let slot = &mut self.waiting[offset];
+        if slot.is_some() {
+            return false;
+        }
+        *slot = Some(msdu);
+        true
+    }
+
+    /// A Block ACK request came: nothing before `start` will come any more.
+    pub fn request(&mut self, start: u16, mut release: impl FnMut(Msdu<M>)) {
+        if seq_before(self.score_start, start) {
+            self.move_score(start);
+        }
+        if seq_before(self.next, start) {
+            self.advance(start, &mut release);
+        }
+    }
+
+    /// Start and bitmap of a Block ACK.
+    pub fn block_ack(&self) -> (u16, u64) {
+        (self.score_start, self.score)
+    }
+
+    /// How many MSDUs wait for something before them.
+    pub fn held(&self) -> usize {
+        self.waiting.iter().flatten().count()
+    }
+
+    fn mark(&mut self, seq: u16) {
+        let offset = seq_distance(self.score_start, seq);
+        if offset >= 2_048 {
+            return;
+        }
+        if offset >= WINDOW {
+            self.move_score(seq_add(seq, 4_096 - (WINDOW - 1)));
+        }
+        self.score |= 1 << seq_distance(self.score_start, seq);
+    }
+
+    fn move_score(&mut self, start: u16) {
+        let by = seq_distance(self.score_start, start);
+        self.score = self.score.checked_shr(u32::from(by)).unwrap_or(0);
+        self.score_start = start;
+    }
+
+    /// Moves the reordering window to `start`, releasing what was before it, and what is in order from there.
+    fn advance(&mut self, start: u16, release: &mut impl FnMut(Msdu<M>)) {
+        for _ in 0..seq_distance(self.next, start) {
+            match self.waiting.pop_front() {
+                Some(Some(msdu)) => release(msdu),
+                Some(None) => {}
+                None => break,
+            }
+        }
+        self.next = start;
+        self.release_ready(release);
+    }
+
+    fn release_ready(&mut self, release: &mut impl FnMut(Msdu<M>)) {
+        while let Some(Some(_)) = self.waiting.front() {
+            if let Some(Some(msdu)) = self.waiting.pop_front() {
+                release(msdu);
+            }
+            self.next = seq_add(self.next, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::frame::{AccessCategory, Class, NodeId};
+    use proptest::prelude::*;
+
+    fn msdu(number: u32) -> Msdu<u32> {
+        Msdu {
+            src: NodeId::AP,
+            dst: NodeId(1),
+            len: 100,
+            class: Class::Data,
+            category: AccessCategory::BestEffort,
+            payload: Some(number),
+        }
+    }
+
+    fn receive(recipient: &mut Recipient<u32>, numbers: &[u32]) -> Vec<u32> {
+        let mut released = Vec::new();
+        for number in numbers {
+            recipient.receive((number % 4_096) as u16, msdu(*number), |m| {
+                released.extend(m.payload)
+            });
+        }
+        released
+    }
+
+    #[test]
+    fn gaps_hold_back_what_follows() {
+        let mut recipient = Recipient::default();
+        assert_eq!(receive(&mut recipient, &[0, 2, 3, 5]), [0]);
+        assert_eq!(recipient.block_ack(), (0, 0b10_1101));
+        assert_eq!(recipient.held(), 3);
+        assert_eq!(receive(&mut recipient, &[3, 1]), [1, 2, 3]);
+        assert_eq!(receive(&mut recipient, &[1, 4, 4]), [4, 5]);
+        assert_eq!(recipient.held(), 0);
+    }
+
+    #[test]
+    fn a_request_releases_across_gaps() {
+        let mut recipient = Recipient::default();
+        receive(&mut recipient, &[0, 2, 5, 6]);
+        let mut released = Vec::new();
+        recipient.request(4, |m| released.extend(m.payload));
+        assert_eq!(released, [2]);
+        assert_eq!(recipient.block_ack(), (4, 0b110));
+        assert_eq!(receive(&mut recipient, &[4]), [4, 5, 6]);
+        // An old request changes nothing.
+        recipient.request(1, |_| panic!("nothing to release"));
+        assert_eq!(recipient.block_ack().0, 4);
+    }
+
+    #[test]
+    fn the_window_moves_with_what_comes_beyond_it() {
+        let mut recipient = Recipient::default();
+        assert_eq!(receive(&mut recipient, &[0, 5, 70]), [0, 5]);
+        assert_eq!(recipient.block_ack(), (7, 1 << 63));
+        // 6 is before the window now.
+        assert_eq!(receive(&mut recipient, &[6, 7]), [7]);
+    }
+
+    proptest! {
+        /// A sender that respects the window, over a channel that loses and repeats: everything comes once, in order.
+        #[test]
+        fn everything_is_released_once_and_in_order(losses in proptest::collection::vec(any::<bool>(), 1..400)) {
+            let mut recipient = Recipient::default();
+            let mut acked = [false; 10_000];
+            let (mut start, mut released) = (0_usize, Vec::new());
+            let mut losses = losses.into_iter();
+            while start < 5_000 {
+                for number in start..start + 64 {
+                    if !acked[number] && !losses.next().unwrap_or(false) {
+                        released.extend(receive(&mut recipient, &[number as u32]));
+                    }
+                }
+                let (first, bitmap) = recipient.block_ack();
+                for number in start..start + 64 {
+                    let offset = seq_distance(first, (number % 4_096) as u16);
+                    acked[number] |= offset < 64 && bitmap >> offset & 1 == 1;
+                }
+                while acked[start] {
+                    start += 1;
+                }
+            }
+            prop_assert!(released.len() >= 5_000);
+            prop_assert!(released.iter().enumerate().all(|(n, number)| n == *number as usize));
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! One radio: its queues, its contention and the exchange of frames (§10.3, §10.23.2, §10.25).
+//!
+//! The medium tells it what it senses (`on_busy`, `on_idle`, `on_reception_start`, `receive`, `overhear`), and wakes it at
+//! [`Station::poll_timeout`]; then [`Station::handle_timeout`] may return what goes on the air. An exchange is
+//!
+//! ```text
+//!  grant → [RTS … CTS | CTS to self] → data | Block ACK request → (ACK | Block ACK | timeout) → backoff
+//! ```
+
+mod exchange;
+mod reception;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tack_base::random::RandomStream;
+use tack_base::time::nanos;
+use tack_base::{Duration, Instant};
+
+use super::access::{BusyEnd, ChannelAccess, Contention, Rules};
+use super::config::MacConfig;
+use super::duplicates::DuplicateCache;
+use super::queue::TransmitQueue;
+use super::recipient::Recipient;
+use super::stats::StationStats;
+use crate::frame::{AccessCategory, Mpdu, Msdu, NodeId, Ppdu};
+use crate::phy::Mode;
+
+pub use reception::Outcome;
+
+/// Beacons of an access point.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Beacons {
+    /// Time between target beacon transmission times.
+    pub interval: Duration,
+    /// Mode, usually the lowest rate of all.
+    pub mode: Mode,
+    /// Length of the frame, bytes.
+    pub len: u32,
+}
+
+/// What this radio waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Awaited {
+    Cts,
+    Ack,
+    BlockAck,
+}
+
+/// What was sent, or is about to be, in the exchange under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Job {
+    /// Data frames to a receiver.
+    Data(NodeId),
+    /// A Block ACK request to a receiver.
+    Request(NodeId),
+    Beacon,
+}
+
+/// Where the exchange under way stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// On the air.
+    Sending,
+    /// SIFS before the prepared frame.
+    Pausing { until: u64 },
+    /// The response has to begin by the deadline.
+    Waiting { awaited: Awaited, deadline: u64 },
+    /// The deadline has passed while a reception was under way: its end decides.
+    Receiving { awaited: Awaited },
+}
+
+/// An exchange under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Exchange {
+    /// The function that won the medium.
+    function: usize,
+    job: Job,
+    step: Step,
+    /// End of the transmission opportunity; the grant itself with a limit of zero.
+    txop_end: u64,
+}
+
+/// One radio.
+#[derive(Debug)]
+pub struct Station<M> {
+    id: NodeId,
+    config: Arc<MacConfig>,
+    access: ChannelAccess,
+    random: RandomStream,
+    /// By function: one for DCF, four by category for EDCA.
+    queues: Vec<TransmitQueue<M>>,
+    beacons: Option<Beacons>,
+    next_beacon: u64,
+    beacon_is_due: bool,
+    exchange: Option<Exchange>,
+    /// Goes on the air after CTS, or next within the TXOP.
+    prepared: Option<Ppdu<M>>,
+    /// A response that is due.
+    response: Option<(u64, Ppdu<M>)>,
+    /// This radio is sending.
+    is_sending: bool,
+    /// A PPDU is being received whose header has been read at this instant.
+    reception: Option<u64>,
+    recipients: Vec<[Recipient<M>; 4]>,
+    duplicates: DuplicateCache,
+    /// MPDU lists that can be used again.
+    spare: Vec<Vec<Mpdu<M>>>,
+    stats: StationStats,
+    sifs: u64,
+    response_timeout: u64,
+}
+
+impl<M: Clone> Station<M> {
+    /// A radio with empty queues of `queue` packets each.
+    pub fn new(
+        id: NodeId,
+        config: Arc<MacConfig>,
+        queue: usize,
+        beacons: Option<Beacons>,
+        seed: u64,
+    ) -> Self {
+        let mut functions: Vec<Contention> = if config.is_qos {
+            config.contention.to_vec()
+        } else {
+            Vec::from([config.contention[AccessCategory::BestEffort as usize]])
+        };
+        let queues = functions
+            .iter()
+            .map(|_| TransmitQueue::new(queue))
+            .collect();
+        if beacons.is_some() {
+            // A beacon goes after PIFS, before everything else.
+            functions.push(Contention {
+                aifsn: 1,
+                cw_min: 0,
+                cw_max: 0,
+                rules: Rules::Edca,
+            });
+        }
+        let timing = &config.timing;
+        let access = ChannelAccess::new(
+            nanos(timing.slot),
+            nanos(timing.sifs),
+            nanos(config.eifs_extra()),
+            &functions,
+        );
+        Self {
+            id,
+            access,
+            random: RandomStream::new(seed, "backoff", u64::from(id.0)),
+            queues,
+            next_beacon: beacons.map_or(u64::MAX, |beacons| nanos(beacons.interval)),
+            beacons,
+            beacon_is_due: false,
+            exchange: None,
+            prepared: None,
+            response: None,
+            is_sending: false,
+            reception: None,
+            recipients: Vec::new(),
+            duplicates: DuplicateCache::default(),
+            spare: Vec::new(),
+            stats: StationStats::default(),
+            sifs: nanos(timing.sifs),
+            response_timeout: nanos(config.response_timeout()),
+            config,
+        }
+    }
+
+    /// Adds a packet for receiver `to` to the queue of its category.
+    ///
+    /// # Errors
+    /// The packet, when the queue is full.
+    pub fn enqueue(&mut self, now: Instant, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
+        let function = self.function(msdu.category);
+        if let Err(msdu) = self.queues[function].push(to, msdu) {
+            self.stats.queue_drops += 1;
+            return Err(msdu);
+        }
+        let len = self.queues[function].len() as u64;
+        self.stats.queue_max = self.stats.queue_max.max(len);
+        // The function of the exchange under way looks at its queue when that ends.
+        let is_in_exchange = self
+            .exchange
+            .is_some_and(|exchange| exchange.function == function);
+        if !is_in_exchange && !self.access.wants(function) {
+            let random = &mut self.random;
+            self.access
+                .request(function, now.as_nanos(), |cw| draw(random, cw));
+        }
+        Ok(())
+    }
+
+    /// When this radio next has something to do by itself.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let mut first = self.next_beacon;
+        if let Some((at, _)) = &self.response {
+            first = first.min(*at);
+        }
+        match self.exchange {
+            Some(exchange) => match exchange.step {
+                Step::Pausing { until } => first = first.min(until),
+                Step::Waiting { deadline, .. } => first = first.min(deadline),
+                Step::Sending | Step::Receiving { .. } => {}
+            },
+            None if self.response.is_none() => {
+                if let Some(grant) = self.access.grant() {
+                    first = first.min(grant);
+                }
+            }
+            None => {}
+        }
+        (first != u64::MAX).then(|| Instant::from_nanos(first))
+    }
+
+    /// The medium becomes busy: a signal begins, or this radio sends.
+    #[inline]
+    pub fn on_busy(&mut self, now: Instant) {
+        self.access.on_busy(now.as_nanos());
+    }
+
+    /// The medium becomes idle.
+    #[inline]
+    pub fn on_idle(&mut self, now: Instant, end: BusyEnd) {
+        self.access.on_idle(now.as_nanos(), end);
+    }
+
+    /// Reception of a PPDU began; its header will have been read at `header_end`.
+    #[inline]
+    pub fn on_reception_start(&mut self, header_end: Instant) {
+        self.reception = Some(header_end.as_nanos());
+    }
+
+    /// Reception broke off before the header was read, or because this radio sends.
+    #[inline]
+    pub fn on_reception_lost(&mut self) {
+        self.reception = None;
+    }
+
+    /// True when this radio has something to send or an exchange is under way.
+    pub fn is_active(&self) -> bool {
+        self.exchange.is_some()
+            || self.response.is_some()
+            || self.is_sending
+            || self.queues.iter().any(|queue| queue.len() > 0)
+    }
+
+    /// Packets in the queue of `category`, those on the air included.
+    pub fn queue_len(&self, category: AccessCategory) -> usize {
+        self.queues[self.function(category)].len()
+    }
+
+    /// Packets in all queues.
+    pub fn queued(&self) -> usize {
+        self.queues.iter().map(TransmitQueue::len).sum()
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &StationStats {
+        &self.stats
+    }
+
+    /// Counters, for whoever judges collisions, and to start over.
+    pub fn stats_mut(&mut self) -> &mut StationStats {
+        &mut self.stats
+    }
+
+    /// Takes back a list of MPDUs to use it again.
+    pub fn recycle(&mut self, mut mpdus: Vec<Mpdu<M>>) {
+        if self.spare.len() < 2 {
+            mpdus.clear();
+            self.spare.push(mpdus);
+        }
+    }
+
+    #[inline]
+    fn function(&self, category: AccessCategory) -> usize {
+        if self.config.is_qos {
+            category as usize
+        } else {
+            0
+        }
+    }
+
+    fn category(&self, function: usize) -> AccessCategory {
+        if self.config.is_qos {
+            AccessCategory::ALL[function.min(3)]
+        } else {
+            AccessCategory::BestEffort
+        }
+    }
+}
+
+/// A backoff: uniformly distributed in `0..=cw`.
+#[inline]
+fn draw(random: &mut RandomStream, cw: u32) -> u32 {
+    random.below(u64::from(cw) + 1) as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Who used the air, and how long queues were.
+
+use alloc::vec::Vec;
+
+use crate::frame::{Class, Frame, Ppdu};
+
+/// Time on the medium by use, nanoseconds; the parts add up to the time that passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Airtime {
+    /// Data frames with payload, preambles included.
+    pub data: u64,
+    /// Data frames with acknowledgements of the transport layer.
+    pub transport_ack: u64,
+    /// ACK, Block ACK, Block ACK request, RTS, CTS and beacons.
+    pub control: u64,
+    /// Transmissions that spoil each other at a receiver.
+    pub collision: u64,
+    /// Silence while some radio has something to send: interframe spaces, backoff, timeouts.
+    pub access: u64,
+    /// Silence with nothing to send.
+    pub idle: u64,
+}
+
+impl Airtime {
+    /// All parts.
+    pub fn total(&self) -> u64 {
+        self.data + self.transport_ack + self.control + self.collision + self.access + self.idle
+    }
+}
+
+/// What is on the air now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AirState {
+    /// Data frames, of which this many in 65,536 parts are acknowledgements.
+    Data(u32),
+    Control,
+    Collision,
+    /// Silence, with something to send.
+    Access,
+    Idle,
+}
+
+impl AirState {
+    /// What the time of `ppdu` counts as when nothing spoils it.
+    pub(super) fn of<M>(ppdu: &Ppdu<M>) -> Self {
+        let Frame::Data(data) = &ppdu.frame else {
+            return Self::Control;
+        };
+        let (mut acks, mut all) = (0_u64, 0_u64);
+        for mpdu in &data.mpdus {
+            let len = u64::from(mpdu.msdu.len);
+            all += len;
+            if mpdu.msdu.class == Class::TransportAck {
+                acks += len;
+            }
+        }
+        Self::Data((acks * 65_536 / all.max(1)) as u32)
+    }
+}
+
+/// The running sums.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Accounts {
+    airtime: Airtime,
+    counted_to: u64,
+}
+
+impl Accounts {
+    /// Counts the time up to `now`, in which the air was in `state`.
+    #[inline]
+    pub(super) fn advance(&mut self, now: u64, state: &AirState) {
+        let time = now - self.counted_to;
+        self.counted_to = now;
+        match *state {
+            AirState::Data(acks) => {
+                let share = (u128::from(time) * u128::from(acks) / 65_536) as u64;
+                self.airtime.transport_ack += share;
+                self.airtime.data += time - share;
+            }
+            AirState::Control => self.airtime.control += time,
+            AirState::Collision => self.airtime.collision += time,
+            AirState::Access => self.airtime.access += time,
+            AirState::Idle => self.airtime.idle += time,
+        }
+    }
+
+    pub(super) fn airtime(&self) -> Airtime {
+        self.airtime
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.airtime = Airtime::default();
+    }
+}
+
+/// Lengths of a queue, weighted by time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueStats {
+    /// Half of the time the queue was not longer than this.
+    pub p50: u64,
+    /// 99 % of the time it was not longer.
+    pub p99: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+/// Time spent at each length.
+#[derive(Clone, Debug, Default)]
+pub(super) struct QueueMeter {
+    time: Vec<u64>,
+    len: usize,
+    since: u64,
+}
+
+impl QueueMeter {
+    #[inline]
+    pub(super) fn update(&mut self, now: u64, len: usize) {
+        if len == self.len {
+            return;
+        }
+        self.add(now);
+        self.len = len;
+    }
+
+    fn add(&mut self, now: u64) {
+        if self.time.len() <= self.len {
+            self.time.resize(self.len + 1, 0);
+        }
+        self.time[self.len] += now - self.since;
+        self.since = now;
+    }
+
+    pub(super) fn reset(&mut self, now: u64, len: usize) {
+        *self = Self {
+            time: Vec::new(),
+            len,
+            since: now,
+        };
+    }
+
+    pub(super) fn stats(&self, now: u64) -> QueueStats {
+        let mut meter = self.clone();
+        meter.add(now);
+        let total: u64 = meter.time.iter().sum();
+        let quantile = |parts: u64| {
+            let mut below = 0;
+            let wanted = u128::from(total) * u128::from(parts);
+            let at = meter.time.iter().position(|time| {
+                below += time;
+                u128::from(below) * 100 >= wanted
+            });
+            at.unwrap_or(0) as u64
+        };
+        QueueStats {
+            p50: quantile(50),
+            p99: quantile(99),
+            max: meter.time.len().saturating_sub(1) as u64,
+        }
+    }
+}

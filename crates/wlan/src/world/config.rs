@@ -1,0 +1,93 @@
+//! Settings of a network.
+
+use alloc::vec::Vec;
+
+use crate::frame::NodeId;
+use crate::mac::MacConfig;
+use crate::mac::station::Beacons;
+use crate::phy::ErrorModel;
+
+/// Saturated stations of a neighbouring network on the same channel, with the same PHY and MAC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Contenders {
+    /// How many stations; their access point comes on top when there are any.
+    pub stations: u16,
+    /// Length of their packets, bytes.
+    pub packet: u32,
+}
+
+impl Contenders {
+    pub(super) fn radios(self) -> usize {
+        if self.stations == 0 {
+            0
+        } else {
+            usize::from(self.stations) + 1
+        }
+    }
+}
+
+/// Settings of a network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorldConfig {
+    /// Settings of every radio.
+    pub mac: MacConfig,
+    /// Stations of the access point: nodes 1 to this.
+    pub stations: u16,
+    /// Packets that each queue of the access point holds.
+    pub ap_queue: usize,
+    /// Packets that each queue of a station holds.
+    pub station_queue: usize,
+    /// Beacons of the access point.
+    pub beacons: Option<Beacons>,
+    /// A neighbouring network.
+    pub contenders: Contenders,
+    /// Pairs of radios that do not hear each other.
+    pub hidden: Vec<(NodeId, NodeId)>,
+    /// Noise, unless a station has its own.
+    pub error: ErrorModel,
+    /// Noise between single stations and everyone else.
+    pub station_errors: Vec<(NodeId, ErrorModel)>,
+}
+
+impl WorldConfig {
+    /// A network of `stations` with queues of 1000 packets, without beacons, noise, neighbours or hidden stations.
+    pub fn new(mac: MacConfig, stations: u16) -> Self {
+        Self {
+            mac,
+            stations,
+            ap_queue: 1_000,
+            station_queue: 1_000,
+            beacons: None,
+            contenders: Contenders::default(),
+            hidden: Vec::new(),
+            error: ErrorModel::Perfect,
+            station_errors: Vec::new(),
+        }
+    }
+
+    /// Who hears each of `count` radios.
+    pub(super) fn audience(&self, count: usize) -> Vec<Vec<u16>> {
+        let is_hidden = |a: u16, b: u16| {
+            self.hidden
+                .iter()
+                .any(|(x, y)| (x.0, y.0) == (a, b) || (y.0, x.0) == (a, b))
+        };
+        (0..count as u16)
+            .map(|from| {
+                (0..count as u16)
+                    .filter(|to| *to != from && !is_hidden(from, *to))
+                    .collect()
+            })
+            .collect()
+    }
+
+    pub(super) fn errors(&self, count: usize) -> Vec<ErrorModel> {
+        let mut errors: Vec<ErrorModel> = (0..count).map(|_| self.error.clone()).collect();
+        for (node, error) in &self.station_errors {
+            if let Some(slot) = errors.get_mut(node.index()) {
+                *slot = error.clone();
+            }
+        }
+        errors
+    }
+}

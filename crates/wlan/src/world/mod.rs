@@ -1,0 +1,355 @@
+//! The whole network: radios, the medium between them, and the accounts.
+//!
+//! ```text
+//!  handle_msdu → queue → contention → PPDU on the medium → reception → response → reorder → poll_delivery
+//! ```
+//!
+//! One owner, radios by index. Everything that happens at one instant happens in a fixed order: transmissions end, by number;
+//! timers run, by radio; what these put on the air begins. Radios that decide at the same instant do not sense each other,
+//! which is how collisions come about. Propagation takes no time.
+
+mod accounts;
+mod config;
+mod medium;
+mod source;
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tack_base::random::RandomStream;
+use tack_base::time::nanos;
+use tack_base::{Duration, Instant};
+
+use crate::frame::{AccessCategory, Msdu, NodeId, Ppdu};
+use crate::mac::station::Station;
+use crate::mac::{MacConfig, StationStats};
+use crate::phy::ErrorModel;
+use accounts::{Accounts, QueueMeter};
+use medium::{Air, Radio};
+use source::Source;
+
+pub use crate::mac::station::Beacons;
+pub use accounts::{Airtime, QueueStats};
+pub use config::{Contenders, WorldConfig};
+
+/// An MSDU that has come to its destination.
+#[derive(Clone, Debug)]
+pub struct Delivery<M> {
+    /// The radio that hands it on: a station's host, or the network behind the access point.
+    pub at: NodeId,
+    /// What came.
+    pub msdu: Msdu<M>,
+}
+
+/// A PPDU that went on the air, for captures.
+#[derive(Clone, Debug)]
+pub struct Captured<M> {
+    /// Start.
+    pub at: Instant,
+    /// What went on the air.
+    pub ppdu: Ppdu<M>,
+    /// Counts all PPDUs.
+    pub number: u64,
+}
+
+/// Whether PPDUs are kept for [`World::poll_capture`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Capture {
+    /// They are not.
+    #[default]
+    Off,
+    /// They are; whoever asks for that polls them after every step.
+    On,
+}
+
+/// The network.
+#[derive(Debug)]
+pub struct World<M> {
+    mac: Arc<MacConfig>,
+    stations: Vec<Station<M>>,
+    radios: Vec<Radio>,
+    /// When each radio wants to be woken, nanoseconds.
+    wakes: Vec<u64>,
+    /// Who hears whom: the receivers of each radio's signal.
+    audience: Vec<Vec<u16>>,
+    air: Air<M>,
+    errors: Vec<ErrorModel>,
+    noise: Vec<RandomStream>,
+    sources: Vec<Option<Source>>,
+    queues: Vec<QueueMeter>,
+    accounts: Accounts,
+    deliveries: VecDeque<Delivery<M>>,
+    capture: Capture,
+    captured: VecDeque<Captured<M>>,
+    /// Radios of the network itself: the access point and its stations.
+    members: u16,
+    starting: Vec<Ppdu<M>>,
+    /// The earliest of everything that is to come.
+    next: u64,
+    now: u64,
+    events: u64,
+    digest: u64,
+}
+
+impl<M: Clone> World<M> {
+    /// A network in which nothing has happened. Equal arguments, equal runs.
+    pub fn new(config: &WorldConfig, seed: u64) -> Self {
+        let mac = Arc::new(config.mac.clone());
+        let members = config.stations + 1;
+        let count = usize::from(members) + config.contenders.radios();
+        let mut world = Self {
+            stations: Vec::with_capacity(count),
+            radios: (0..count).map(|_| Radio::default()).collect(),
+            wakes: (0..count).map(|_| u64::MAX).collect(),
+            audience: config.audience(count),
+            air: Air::default(),
+            errors: config.errors(count),
+            noise: Vec::with_capacity(count),
+            sources: (0..count).map(|_| None).collect(),
+            queues: Vec::with_capacity(count),
+            accounts: Accounts::default(),
+            deliveries: VecDeque::new(),
+            capture: Capture::Off,
+            captured: VecDeque::new(),
+            members,
+            starting: Vec::new(),
+            next: u64::MAX,
+            now: 0,
+            events: 0,
+            digest: 0x9e37_79b9_7f4a_7c15,
+            mac,
+        };
+        for index in 0..count as u16 {
+            let id = NodeId(index);
+            let queue = if id == NodeId::AP {
+                config.ap_queue
+            } else {
+                config.station_queue
+            };
+            let beacons = config.beacons.filter(|_| id == NodeId::AP);
+            let station = Station::new(id, Arc::clone(&world.mac), queue, beacons, seed);
+            world.stations.push(station);
+            world.queues.push(QueueMeter::default());
+            world
+                .noise
+                .push(RandomStream::new(seed, "noise", u64::from(index)));
+        }
+        // A neighbouring network: its access point comes first, its stations send to it.
+        for contender in 1..config.contenders.radios() as u16 {
+            world.saturate(
+                NodeId(members + contender),
+                &[NodeId(members)],
+                config.contenders.packet,
+            );
+        }
+        for index in 0..count {
+            world.touch(index);
+        }
+        world.find_next();
+        world
+    }
+
+    /// Keeps the queue of radio `at` full of packets of `packet` bytes for the radios `to` in turn, without payload.
+    pub fn saturate(&mut self, at: NodeId, to: &[NodeId], packet: u32) {
+        self.sources[at.index()] = Some(Source::new(at, to, packet));
+        self.touch(at.index());
+        self.find_next();
+    }
+
+    /// Keeps what goes on the air for [`World::poll_capture`].
+    pub fn set_capture(&mut self, capture: Capture) {
+        self.capture = capture;
+    }
+
+    /// A packet enters at `msdu.src`. What happens before `now` has to have been handled.
+    ///
+    /// # Errors
+    /// The packet, when the queue is full; the drop is counted.
+    pub fn handle_msdu(&mut self, now: Instant, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
+        self.run_before(now.as_nanos());
+        let at = msdu.src;
+        let to = if at == NodeId::AP {
+            msdu.dst
+        } else {
+            NodeId::AP
+        };
+        self.accounts.advance(self.now, &self.air.state());
+        let outcome = self.stations[at.index()].enqueue(now, to, msdu);
+        self.touch(at.index());
+        self.next = self.next.min(self.wakes[at.index()]);
+        outcome
+    }
+
+    /// Lets everything happen that is due by `now`, in order and each at its own instant.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let now = now.as_nanos();
+        while self.next <= now {
+            self.step(self.next);
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// When something happens next.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        (self.next != u64::MAX).then(|| Instant::from_nanos(self.next))
+    }
+
+    /// The next packet that has come to its destination.
+    #[inline]
+    pub fn poll_delivery(&mut self) -> Option<Delivery<M>> {
+        self.deliveries.pop_front()
+    }
+
+    /// The next PPDU that went on the air, when captures are on.
+    pub fn poll_capture(&mut self) -> Option<Captured<M>> {
+        self.captured.pop_front()
+    }
+
+    /// Packets in the queue of `category` at `node`, those on the air included.
+    pub fn queue_len(&self, node: NodeId, category: AccessCategory) -> usize {
+        self.stations[node.index()].queue_len(category)
+    }
+
+    /// Counters of a radio.
+    pub fn stats(&self, node: NodeId) -> &StationStats {
+        self.stations[node.index()].stats()
+    }
+
+    /// Lengths of the queues of a radio over time, all categories together.
+    pub fn queue_stats(&self, node: NodeId) -> QueueStats {
+        self.queues[node.index()].stats(self.now)
+    }
+
+    /// Radios in all, those of a neighbouring network included.
+    pub fn radios(&self) -> u16 {
+        self.radios.len() as u16
+    }
+
+    /// Radios of the network itself: the access point and its stations.
+    pub fn members(&self) -> u16 {
+        self.members
+    }
+
+    /// Who used the air since the counters were reset.
+    pub fn airtime(&mut self) -> Airtime {
+        self.accounts.advance(self.now, &self.air.state());
+        self.accounts.airtime()
+    }
+
+    /// Starts all counters over: the warm-up has ended.
+    pub fn reset_stats(&mut self, now: Instant) {
+        self.handle_timeout(now);
+        self.accounts.advance(self.now, &self.air.state());
+        self.accounts.reset();
+        for index in 0..self.stations.len() {
+            let queued = self.stations[index].queued();
+            *self.stations[index].stats_mut() = StationStats {
+                queue_max: queued as u64,
+                ..StationStats::default()
+            };
+            self.queues[index].reset(self.now, queued);
+        }
+    }
+
+    /// How many transmissions and timers have been handled.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// A hash of everything that went on the air: equal for equal runs.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Settings of the MAC.
+    pub fn mac(&self) -> &MacConfig {
+        &self.mac
+    }
+
+    /// Handles what is due before `now`, but not at it.
+    fn run_before(&mut self, now: u64) {
+        while self.next < now {
+            self.step(self.next);
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// Everything that happens at the instant `at`.
+    fn step(&mut self, at: u64) {
+        self.now = at;
+        self.accounts.advance(at, &self.air.state());
+        while let Some(position) = self.air.ending(at) {
+            self.events += 1;
+            self.end(at, position);
+        }
+        if self.air.resets_nav(at) {
+            self.reset_navs(at);
+        }
+        for index in 0..self.wakes.len() {
+            while self.wakes[index] <= at {
+                self.events += 1;
+                let ppdu = self.stations[index].handle_timeout(Instant::from_nanos(at));
+                self.wakes[index] = wake(&self.stations[index]);
+                if let Some(ppdu) = ppdu {
+                    // Whatever else is due at this radio has to wait until it is done sending.
+                    self.starting.push(ppdu);
+                    self.wakes[index] = u64::MAX;
+                }
+            }
+        }
+        let mut starting = core::mem::take(&mut self.starting);
+        for ppdu in starting.drain(..) {
+            self.begin(at, ppdu);
+        }
+        self.starting = starting;
+        self.find_next();
+    }
+
+    /// Brings what is derived from a radio's state up to date.
+    #[inline]
+    fn touch(&mut self, index: usize) {
+        let station = &mut self.stations[index];
+        if let Some(source) = &mut self.sources[index] {
+            source.refill(Instant::from_nanos(self.now), station);
+        }
+        self.wakes[index] = wake(station);
+        self.queues[index].update(self.now, station.queued());
+        let radio = &mut self.radios[index];
+        let is_active = station.is_active();
+        if radio.is_active != is_active {
+            radio.is_active = is_active;
+            self.air.count_active(is_active);
+        }
+    }
+
+    fn find_next(&mut self) {
+        let mut next = self.air.next();
+        for wake in &self.wakes {
+            next = next.min(*wake);
+        }
+        self.next = next;
+    }
+
+    /// Probability that noise spoils an MPDU between two radios: the station's end decides.
+    fn loss(&self, from: NodeId, at: NodeId, mode: crate::phy::Mode, len: u32) -> f64 {
+        let end = if at == NodeId::AP { from } else { at };
+        self.errors[end.index()].loss(mode, len as usize)
+    }
+}
+
+/// When a station wants to be woken, nanoseconds.
+#[inline]
+fn wake<M: Clone>(station: &Station<M>) -> u64 {
+    station.poll_timeout().map_or(u64::MAX, Instant::as_nanos)
+}
+
+/// How long a radio that heard an RTS waits for what it announced (§10.3.2.4).
+fn announcement(mac: &MacConfig, cts: Duration) -> u64 {
+    let timing = &mac.timing;
+    nanos(2 * timing.sifs + cts + timing.rx_start_delay + 2 * timing.slot)
+}
+
+#[cfg(test)]
+mod tests;
