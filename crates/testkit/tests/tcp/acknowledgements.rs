@@ -17,7 +17,7 @@ fn primed(config: Config) -> Peer {
     Peer::accepted(config, "mss 1000")
 }
 
-/// RFC 9293 §3.8.6.3 (SHLD-18?, MUST-58): one ACK per two full-sized segments, exactly.
+/// RFC 9293 §3.8.6.3 (SHLD-19): one ACK per two full-sized segments, exactly.
 #[test]
 fn one_acknowledgement_per_two_segments() {
     let mut peer = primed(delayed(2));
@@ -82,7 +82,7 @@ fn one_acknowledgement_per_l_segments() {
     }
 }
 
-/// RFC 9293 §3.8.6.3 (MUST-59): an odd segment is acknowledged when the timer runs out: 40 ms after it came, to the
+/// RFC 9293 §3.8.6.3 (SHLD-18, MUST-40): an odd segment is acknowledged when the timer runs out: 40 ms after it came, to the
 /// nanosecond, whatever came in between.
 #[test]
 fn the_delay_is_exact() {

@@ -112,7 +112,7 @@ fn peek_and_consume() {
     assert!(position > 30_000, "{position}");
 }
 
-/// RFC 9293 §3.9.1 (SEND, MUST-60): PSH on what empties the queue, and only there.
+/// RFC 9293 §3.9.1 (SEND): PSH on what empties the queue, and only there.
 #[test]
 fn push_marks_the_end_of_what_was_written() {
     let mut peer = Peer::accepted(plain(), "mss 1000");

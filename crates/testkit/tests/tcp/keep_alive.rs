@@ -34,7 +34,7 @@ fn an_idle_peer_is_asked() {
     );
 }
 
-/// Without an answer the probes are repeated, then the connection is given up (MUST-27: not by one lost probe).
+/// Without an answer the probes are repeated, then the connection is given up (MUST-29: not by one lost probe).
 #[test]
 fn a_silent_peer_is_given_up() {
     let mut peer = Peer::accepted(config(), "mss 1000");

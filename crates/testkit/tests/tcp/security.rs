@@ -203,7 +203,7 @@ fn acknowledgement_of_unsent_data() {
     assert_eq!(peer.connection().stats(peer.now()).bytes_acked, 1000);
 }
 
-/// RFC 9293 §3.4 (MUST-5 of RFC 5961): acknowledgements below SND.UNA are ignored, also their windows.
+/// RFC 9293 §3.10.7.4: acknowledgements below SND.UNA are ignored, also their windows.
 #[test]
 fn old_acknowledgements_change_nothing() {
     let mut peer = Peer::accepted(plain(), "mss 1000");

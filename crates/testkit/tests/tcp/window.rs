@@ -24,7 +24,7 @@ fn the_window_is_respected() {
     );
 }
 
-/// RFC 9293 §3.8.6.1 (MUST-36, SHLD-29): a closed window is probed, first after an RTO, then at doubling intervals; it never
+/// RFC 9293 §3.8.6.1 (MUST-36): a closed window is probed, first after an RTO, then at doubling intervals; it never
 /// ends the connection while probes are answered.
 #[test]
 fn zero_window_is_probed_with_back_off() {
@@ -78,7 +78,7 @@ fn unanswered_probes_end_at_the_user_timeout() {
     peer.run("event Closed TimedOut");
 }
 
-/// RFC 9293 §3.8.6.1 (MUST-35?): the receiver answers a probe with its window, and takes the byte when there is room.
+/// RFC 9293 §3.8.6.1: the receiver answers a probe with its window, and takes the byte when there is room.
 #[test]
 fn probes_are_answered() {
     let mut peer = Peer::accepted(
@@ -152,7 +152,7 @@ fn receiver_avoids_silly_windows() {
     assert_eq!(usize::from(update.header.window), read);
 }
 
-/// RFC 9293 §3.8.6.2.2 and MUST-39?: a window that opens from zero is announced without being asked.
+/// RFC 9293 §3.8.6.2.2: a window that opens from zero is announced without being asked.
 #[test]
 fn window_update_is_sent_when_the_window_reopens() {
     let mut peer = Peer::accepted(
@@ -308,7 +308,7 @@ fn the_largest_scale() {
     assert_eq!(peer.connection().stats(peer.now()).snd_wnd, 65535 << 14);
 }
 
-/// RFC 9293 §3.8.6 (SHLD-14, SHLD-15): a peer that shrinks its window does not confuse the sender: what was sent stays sent.
+/// RFC 9293 §3.8.6 (MUST-34): a peer that shrinks its window does not confuse the sender: what was sent stays sent.
 #[test]
 fn a_peer_that_shrinks_its_window() {
     let mut peer = Peer::accepted(plain(), "mss 1000");

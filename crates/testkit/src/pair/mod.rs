@@ -1,5 +1,8 @@
 //! Two endpoints and the network between them, stepped from event to event.
 
+mod app;
+mod arrival;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
@@ -9,12 +12,12 @@ use tack_base::Instant;
 use tack_base::random::RandomStream;
 use tack_tcp::{
     Batch, CloseReason, Config, Connection, ConnectionId, Endpoint, EndpointConfig, Event,
-    ReadError, WriteError,
 };
 use tack_wire::{Ecn, Segment};
 
+pub use self::app::App;
+use self::arrival::Arrival;
 use crate::model::{Delivery, Link, Model};
-use crate::pattern;
 use crate::trace::{Origins, Trace, describe};
 use crate::watch::Watch;
 
@@ -49,82 +52,6 @@ impl Side {
 
     fn address(self) -> SocketAddr {
         SocketAddr::from(([192, 0, 2, 1 + self.index() as u8], 0))
-    }
-}
-
-/// An application: it writes a known stream and checks what it reads against the other's.
-#[derive(Clone, Debug)]
-pub struct App {
-    /// Its connection.
-    pub id: ConnectionId,
-    /// Bytes it wants to have written.
-    pub to_write: u64,
-    /// Bytes it wrote.
-    pub written: u64,
-    /// It ends its stream once it wrote everything.
-    pub finishing: bool,
-    /// It reads what comes.
-    pub reading: bool,
-    /// Bytes it read.
-    pub read: u64,
-    /// It read the end of the other's stream.
-    pub ended: bool,
-    /// Events in the order they came, `Readable` and `Writable` left out.
-    pub events: Vec<Event>,
-    finish_called: bool,
-}
-
-impl App {
-    fn new(id: ConnectionId) -> Self {
-        Self {
-            id,
-            to_write: 0,
-            written: 0,
-            finishing: false,
-            reading: true,
-            read: 0,
-            ended: false,
-            events: Vec::new(),
-            finish_called: false,
-        }
-    }
-
-    /// How its connection ended, if it did.
-    pub fn closed(&self) -> Option<CloseReason> {
-        self.events.iter().find_map(|event| {
-            if let Event::Closed(reason) = event {
-                Some(*reason)
-            } else {
-                None
-            }
-        })
-    }
-}
-
-#[derive(Debug)]
-struct Arrival {
-    at: Instant,
-    serial: u64,
-    to: Side,
-    arrived: Instant,
-    bytes: Vec<u8>,
-    ecn: Ecn,
-}
-
-impl PartialEq for Arrival {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.serial) == (other.at, other.serial)
-    }
-}
-impl Eq for Arrival {}
-impl PartialOrd for Arrival {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Arrival {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.serial).cmp(&(other.at, other.serial))
     }
 }
 
@@ -561,51 +488,11 @@ impl Pair {
 
     /// The application of a connection does what it can.
     fn work(&mut self, side: Side, id: ConnectionId) {
-        let now = self.now;
-        let Some(connection) = self.endpoints[side.index()].get_mut(id) else {
-            return;
-        };
-        let Some(app) = self.apps[side.index()].get_mut(&id) else {
-            return;
-        };
-        while let Some(event) = connection.poll_event() {
-            assert_eq!(
-                app.closed(),
-                None,
-                "{event:?} after the last event\n{}",
-                self.trace
-            );
-            if !matches!(event, Event::Readable | Event::Writable) {
-                app.events.push(event);
-            }
-        }
-        while app.written < app.to_write {
-            let data = pattern::bytes(
-                app.written,
-                (app.to_write - app.written).min(16_384) as usize,
-            );
-            match connection.write(now, &data) {
-                Ok(taken) => app.written += taken as u64,
-                Err(WriteError::Blocked | WriteError::Closed(_)) => break,
-                Err(WriteError::Finished) => panic!("finish was not called\n{}", self.trace),
-            }
-        }
-        if app.finishing && app.written == app.to_write && !app.finish_called {
-            app.finish_called = true;
-            connection.finish(now);
-        }
-        let mut buf = [0; 16_384];
-        while app.reading && !app.ended {
-            match connection.read(now, &mut buf) {
-                Ok(0) => app.ended = true,
-                Ok(len) => {
-                    if let Some(at) = pattern::mismatch(app.read, &buf[..len]) {
-                        panic!("{side:?} read a wrong byte at {at}\n{}", self.trace);
-                    }
-                    app.read += len as u64;
-                }
-                Err(ReadError::Blocked | ReadError::Closed(_)) => break,
-            }
+        let connection = self.endpoints[side.index()].get_mut(id);
+        if let (Some(connection), Some(app)) = (connection, self.apps[side.index()].get_mut(&id))
+            && let Err(why) = app.work(self.now, connection)
+        {
+            panic!("{side:?}: {why}\n{}", self.trace);
         }
     }
 

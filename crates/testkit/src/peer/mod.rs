@@ -1,13 +1,16 @@
 //! One connection, and a peer driven by hand.
 
+mod segment;
+
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use tack_base::Instant;
 use tack_tcp::{Batch, Config, Connection, Event, ReadError};
-use tack_wire::{Ecn, Flags, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps};
+use tack_wire::{Ecn, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps};
 
+pub use self::segment::Output;
+use self::segment::{difference, encode};
 use crate::pattern;
 use crate::script::{self, Action, Line, OptionsSpec, SegmentSpec, When};
 use crate::trace::{Origins, Trace, describe};
@@ -21,19 +24,6 @@ const REMOTE_PORT: u16 = 2000;
 const PEER_CLOCK: u32 = 5_000_000;
 /// More timer events than any test needs at one instant: a timer that fires without end.
 const SPIN: usize = 10_000;
-
-/// A segment that left.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Output {
-    /// When, since the beginning.
-    pub at: Duration,
-    /// Its header.
-    pub header: Header,
-    /// Its payload.
-    pub payload: Vec<u8>,
-    /// ECN codepoint of its packet.
-    pub ecn: Ecn,
-}
 
 /// A connection under test and its peer, in virtual time. What fails panics with the segments that led there.
 #[derive(Debug)]
@@ -454,7 +444,7 @@ impl Peer {
         };
         let at = target.map_or(output.at, |target| target.saturating_since(BEGIN));
         self.last = BEGIN + at;
-        let difference = self.difference(&output, spec, at);
+        let difference = difference(&output, spec, at, self.origins());
         if !difference.is_empty() {
             let left = describe(
                 &output.header,
@@ -467,79 +457,6 @@ impl Peer {
                 &format!("what left is not what was expected:\n  {left}\n{difference}"),
             );
         }
-    }
-
-    /// Where a segment is not as a line has it, one line each; empty when it is.
-    fn difference(&self, output: &Output, spec: &SegmentSpec, at: Duration) -> String {
-        let mut text = String::new();
-        let mut demand =
-            |what: &str, found: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug| {
-                let (found, expected) = (format!("{found:?}"), format!("{expected:?}"));
-                if found != expected {
-                    writeln!(text, "    {what}: {found}, expected {expected}")
-                        .expect("strings take everything");
-                }
-            };
-        let header = &output.header;
-        let without_push = |flags: Flags| Flags(flags.0 & !Flags::PSH.0);
-        demand("time", &output.at, &at);
-        demand(
-            "flags",
-            &without_push(header.flags),
-            &without_push(spec.flags),
-        );
-        demand("seq", &header.seq.0.wrapping_sub(self.iss.0), &spec.seq);
-        demand("length", &output.payload.len(), &spec.len);
-        demand(
-            "ports",
-            &(header.src_port, header.dst_port),
-            &(LOCAL_PORT, REMOTE_PORT),
-        );
-        if let Some(ack) = spec.ack {
-            demand("ack", &header.ack.0.wrapping_sub(self.peer_iss.0), &ack);
-        }
-        if let Some(window) = spec.window {
-            demand("win", &header.window, &window);
-        }
-        if let Some(urgent) = spec.urgent {
-            demand("urg", &header.urgent, &urgent);
-        }
-        if let Some(ecn) = spec.ecn {
-            demand("ecn", &output.ecn, &ecn);
-        }
-        if let Some(options) = &spec.options {
-            let found = &header.options;
-            let closed = !options.open;
-            if closed || options.mss.is_some() {
-                demand("mss", &found.mss, &options.mss);
-            }
-            if closed || options.window_scale.is_some() {
-                demand("wscale", &found.window_scale, &options.window_scale);
-            }
-            if closed || options.sack_permitted {
-                demand("sackOK", &found.sack_permitted, &options.sack_permitted);
-            }
-            if closed || !options.sack.is_empty() {
-                let relative = |n: SeqNum| n.0.wrapping_sub(self.peer_iss.0);
-                let blocks: Vec<_> = found
-                    .sack
-                    .iter()
-                    .map(|b| (relative(b.start), relative(b.end)))
-                    .collect();
-                demand("sack", &blocks, &options.sack);
-            }
-            match (found.timestamps, options.timestamps) {
-                (Some(found), Some((value, echo))) => {
-                    demand("TS val", &found.value, &value.unwrap_or(found.value));
-                    demand("TS ecr", &found.echo, &echo.unwrap_or(found.echo));
-                }
-                (found, expected) if closed || expected.is_some() => {
-                    demand("TS", &found.is_some(), &expected.is_some());
-                }
-                _ => {}
-            }
-        }
-        text
     }
 
     fn demand_silence(&mut self, place: &str) {
@@ -664,17 +581,4 @@ impl Peer {
             self.trace
         )
     }
-}
-
-/// The bytes of a segment; `unknown` is put in front of the options as it is, padded to words.
-fn encode(header: &Header, unknown: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0; header.encoded_len()];
-    header.emit(&mut bytes);
-    let mut unknown = unknown.to_vec();
-    unknown.resize(unknown.len().next_multiple_of(4), 1);
-    bytes.splice(20..20, unknown);
-    assert!(bytes.len() <= 60, "40 bytes of options at most");
-    bytes[12] = ((bytes.len() / 4) as u8) << 4;
-    bytes.extend_from_slice(payload);
-    bytes
 }
