@@ -282,6 +282,8 @@ impl Connection {
                 // The peer's reports do not get through: from here on as with every other TCP.
                 self.detector = Box::new(Rack::new());
                 self.numbering = Numbering::default();
+                // Without the option there is more room in each segment.
+                self.on_segment_size_changed();
             }
             self.peer_contract = contract;
         }

@@ -82,13 +82,10 @@ impl Connection {
             return Some(sent);
         }
         if core::mem::take(&mut self.keep_alive_due) {
-            // RFC 9293 §3.8.4: an old sequence number makes the peer answer.
+            // RFC 9293 §3.8.4: an old sequence number makes the peer answer. It carries no report, for one is
+            // acceptable with an old number, and would stay without an answer.
             let mut header = self.header(now, Flags::ACK);
             header.seq = SeqNum::at(self.iss, self.snd_nxt - 1);
-            let mut no_lists = [0; 4];
-            if let Some((option, _)) = self.report(now, AckReason::Event, &mut no_lists) {
-                header.options.tack = Some(option);
-            }
             self.on_ack_left(now, Carried::Alone);
             return Some(single(batch, &header, Ecn::NotEct));
         }
