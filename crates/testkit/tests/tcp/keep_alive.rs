@@ -2,7 +2,7 @@
 
 use tack_tcp::Config;
 use tack_tcp::config::KeepAlive;
-use tack_testkit::Peer;
+use tack_testkit::{Model, Pair, Peer, Side};
 
 use crate::settings::{plain, secs};
 
@@ -87,5 +87,54 @@ fn no_probes_beside_data() {
         peer.take_output()
     } {
         assert_eq!(output.payload.len(), 100, "{output:?}");
+    }
+}
+
+/// A peer that asks while our data is stuck is answered: otherwise it would give us up.
+#[test]
+fn a_probe_is_answered_beside_stuck_data() {
+    for ack in ["every", "tack"] {
+        let config = Config {
+            ack: ack.parse().expect("a policy"),
+            ..plain()
+        };
+        let mut peer = Peer::accepted(config, "mss 1000");
+        peer.run("write 100\n+0 > P. 1:101(100) ack 1\n+0 < F. 1:1(0) ack 1\n+0 > . 101:101(0) ack 2\nfinish\n+0 > F. 101:101(0) ack 2");
+        peer.wait(secs(20));
+        peer.take_output();
+        for _ in 0..3 {
+            peer.wait(secs(10));
+            peer.take_output();
+            let answers = peer.arrives(". 1:1(0) ack 1");
+            assert_eq!(answers.len(), 1, "{ack}");
+        }
+    }
+}
+
+/// An idle connection between two ends that live stays open, whatever the policy.
+#[test]
+fn idle_connections_live_on() {
+    for ack in ["every", "delayed:2", "tack"] {
+        let config = Config {
+            ack: ack.parse().expect("a policy"),
+            ..self::config()
+        };
+        let mut pair = Pair::open(
+            1,
+            &Config {
+                timestamps: true,
+                sack: true,
+                ..config
+            },
+            Model::default(),
+            Model::default(),
+        );
+        pair.establish(secs(1));
+        pair.send(Side::Client, 100_000);
+        pair.run_for(secs(600));
+        assert_eq!(pair.app(Side::Server).read, 100_000);
+        for side in [Side::Client, Side::Server] {
+            assert_eq!(pair.app(side).closed(), None, "{ack}, {side:?}");
+        }
     }
 }

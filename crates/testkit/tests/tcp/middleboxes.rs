@@ -7,9 +7,12 @@ use tack_wire::{Flags, Header};
 
 use crate::settings::secs;
 
-/// 100 kB each way over a lossy path with these boxes in it, for each controller.
+/// 100 kB each way over a lossy path with these boxes in it, for each controller, with and without TACK.
 fn survive(name: &str, forward: fn(&mut Header), backward: fn(&mut Header)) {
-    for congestion in Algorithm::ALL {
+    for (congestion, ack) in Algorithm::ALL
+        .into_iter()
+        .flat_map(|algorithm| [(algorithm, "delayed:2"), (algorithm, "tack")])
+    {
         for seed in 0..5 {
             let lossy = || Model {
                 loss: 0.02,
@@ -18,11 +21,12 @@ fn survive(name: &str, forward: fn(&mut Header), backward: fn(&mut Header)) {
             };
             let config = Config {
                 congestion,
+                ack: ack.parse().expect("a policy"),
                 user_timeout: None,
                 time_wait: secs(600),
                 ..Config::default()
             };
-            println!("{name}, {congestion}, seed {seed}");
+            println!("{name}, {congestion}, {ack}, seed {seed}");
             let mut pair = Pair::open(
                 seed,
                 &config,

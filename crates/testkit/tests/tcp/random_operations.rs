@@ -56,7 +56,17 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 fn config() -> impl Strategy<Value = Config> {
     (
-        prop_oneof![Just(AckKind::Every), (1_u8..17).prop_map(AckKind::delayed)],
+        prop_oneof![
+            Just(AckKind::Every),
+            (1_u8..17).prop_map(AckKind::delayed),
+            Just("tack".parse().expect("a policy")),
+            Just(
+                "tack:l=4,rich=off,timing=sampled"
+                    .parse()
+                    .expect("a policy")
+            ),
+            Just("tack:settle=0.25,iack=off".parse().expect("a policy")),
+        ],
         0_usize..3,
         any::<[bool; 5]>(),
         (2_000_usize..300_000, 2_000_usize..300_000),

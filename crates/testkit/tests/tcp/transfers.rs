@@ -11,13 +11,17 @@ use tack_testkit::{Fate, Model, Pair};
 
 use crate::settings::{ms, secs};
 
-fn policies() -> [AckKind; 5] {
+fn policies() -> [AckKind; 7] {
     [
         AckKind::Every,
         AckKind::delayed(2),
         AckKind::delayed(4),
         AckKind::delayed(8),
         AckKind::delayed(16),
+        "tack".parse().expect("a policy"),
+        "tack:l=4,rich=off,timing=sampled"
+            .parse()
+            .expect("a policy"),
     ]
 }
 
@@ -69,7 +73,7 @@ fn two_hundred_bad_paths() {
     for seed in 0..200 {
         let mut random = RandomStream::new(seed, "bad paths", 0);
         let config = Config {
-            ack: policies()[random.below(5) as usize],
+            ack: policies()[random.below(7) as usize],
             congestion: Algorithm::ALL[random.below(3) as usize],
             timestamps: random.chance(0.8),
             sack: random.chance(0.8),
