@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use bytes::Bytes;
 use tack_base::Instant;
 use tack_wire::checksum::{self, PROTOCOL_TCP, PROTOCOL_UDP};
-use tack_wire::{Ecn, ip};
+use tack_wire::{Ecn, Segment, ip};
 
 /// Most header bytes of a packet: IPv4 and a full TCP header.
 pub const MAX_HEAD: usize = ip::IPV4_HEADER_LEN + tack_wire::segment::MAX_HEADER_LEN;
@@ -145,8 +145,19 @@ impl Packet {
     pub fn is_pure_ack(&self) -> bool {
         const SYN_FIN_RST: u8 = 0x07;
         self.protocol() == PROTOCOL_TCP
-            && self.payload.is_empty()
             && self.transport()[13] & SYN_FIN_RST == 0
+            && (self.payload.is_empty() || self.is_tack_feedback())
+    }
+
+    /// True for a segment whose payload, if any, is the lists of a TACK report: outside the sequence space.
+    pub fn is_tack_feedback(&self) -> bool {
+        Segment::parse(self.transport()).is_ok_and(|segment| {
+            segment
+                .header
+                .options
+                .tack
+                .is_some_and(|option| option.is_feedback())
+        })
     }
 
     /// Rewrites the length fields after the transport header grew or shrank.

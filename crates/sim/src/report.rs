@@ -79,6 +79,10 @@ pub struct FlowReport {
     pub acks_by_kind: AcksByKind,
     /// Bytes of the acknowledgements, transport header included.
     pub ack_bytes: u64,
+    /// What the sender tells a receiver that decides by itself when to acknowledge (TACK): RTTmin, losses of acknowledgements.
+    pub syncs: u64,
+    /// Tail loss probes that the sender sent.
+    pub tlp_count: u64,
     /// Retransmission timeouts.
     pub rto_count: u64,
     /// Smallest round-trip time of the connection, microseconds.
@@ -116,6 +120,8 @@ pub struct AcksByKind {
     pub iack_window: u64,
     /// At once, to agree on the frequency.
     pub iack_sync: u64,
+    /// At once, on an event of the connection: handshake, FIN, duplicate, mark, challenge.
+    pub iack_event: u64,
     /// By count or timer of a per-packet or delayed policy.
     pub delayed: u64,
 }
@@ -168,7 +174,7 @@ impl Report {
 
 const CSV_COLUMNS: &str = "name,seed,virtual_seconds,wall_seconds,events,flow,from,to,transport,congestion,ack,goodput_bps,\
 bytes_delivered,data_segments,retransmitted_segments,spurious_retransmissions,acks,acks_tack,acks_iack_loss,acks_iack_window,\
-acks_iack_sync,acks_delayed,ack_bytes,rto_count,min_rtt_us,srtt_us,owd_p50_us,owd_p95_us,blocked_bytes_p50,blocked_bytes_p99,\
+acks_iack_sync,acks_iack_event,acks_delayed,ack_bytes,syncs,tlp_count,rto_count,min_rtt_us,srtt_us,owd_p50_us,owd_p95_us,blocked_bytes_p50,blocked_bytes_p99,\
 completion_s,limited_by_cwnd,limited_by_rwnd,limited_by_pacing,limited_by_app";
 
 /// Writes the reports as CSV: a header, then a line for each flow of each run.
@@ -209,8 +215,9 @@ pub fn write_csv(reports: &[Report], out: &mut dyn Write) -> io::Result<()> {
             write!(
                 out,
                 "{},{},{},{},",
-                kinds.iack_sync, kinds.delayed, flow.ack_bytes, flow.rto_count
+                kinds.iack_sync, kinds.iack_event, kinds.delayed, flow.ack_bytes
             )?;
+            write!(out, "{},{},{},", flow.syncs, flow.tlp_count, flow.rto_count)?;
             write!(
                 out,
                 "{},{},",

@@ -78,7 +78,14 @@ fn the_json_line_has_the_documented_keys() {
     ] {
         assert!(flow.get(key).is_some(), "{key}");
     }
-    for key in ["tack", "iack_loss", "iack_window", "iack_sync", "delayed"] {
+    for key in [
+        "tack",
+        "iack_loss",
+        "iack_window",
+        "iack_sync",
+        "iack_event",
+        "delayed",
+    ] {
         assert!(flow["acks_by_kind"].get(key).is_some(), "{key}");
     }
     let limits = &flow["limited_by"];

@@ -27,8 +27,10 @@ pub struct Stats {
     pub acks_window: u64,
     /// Periodic acknowledgements with a report (TACK).
     pub acks_tack: u64,
-    /// Acknowledgements that tell RTTmin, loss or a new frequency to the peer (TACK).
+    /// Acknowledgements sent because their frequency halved or doubled (TACK).
     pub acks_sync: u64,
+    /// Segments that tell the peer RTTmin and the loss of its acknowledgements, sent as the sender of data (TACK).
+    pub syncs: u64,
     /// Challenge ACKs (RFC 5961), keep-alive answers and other acknowledgements of connection events.
     pub acks_event: u64,
     /// Pure acknowledgements received.

@@ -56,10 +56,16 @@ pub(crate) const COLUMNS: &[(&str, Value)] = &[
         Integer(|_, flow| Some(flow.acks_by_kind.iack_sync)),
     ),
     (
+        "acks_iack_event",
+        Integer(|_, flow| Some(flow.acks_by_kind.iack_event)),
+    ),
+    (
         "acks_delayed",
         Integer(|_, flow| Some(flow.acks_by_kind.delayed)),
     ),
     ("ack_bytes", Integer(|_, flow| Some(flow.ack_bytes))),
+    ("syncs", Integer(|_, flow| Some(flow.syncs))),
+    ("tlp_count", Integer(|_, flow| Some(flow.tlp_count))),
     ("rto_count", Integer(|_, flow| Some(flow.rto_count))),
     ("min_rtt_us", Integer(|_, flow| flow.min_rtt_us)),
     ("srtt_us", Integer(|_, flow| flow.srtt_us)),

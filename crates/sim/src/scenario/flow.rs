@@ -255,12 +255,6 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     if let Some(name) = table.text("ack")? {
         config.ack = match name.parse::<AckKind>() {
             Ok(kind) => kind,
-            Err(_) if name == "tack" || name.starts_with("tack:") => {
-                return Err(table.fail(
-                    "ack",
-                    "tack comes later; one of: every, delayed:L (L from 1 to 255)",
-                ));
-            }
             Err(error) => return Err(table.fail("ack", error.to_string())),
         };
     }

@@ -271,9 +271,9 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "must differ",
         ),
         (
-            "[[flow]]\nack = 'tack:beta=4'\n",
-            "flow.0.ack: tack comes later",
-            "delayed:L",
+            "[[flow]]\nack = 'tack:beta=1'\n",
+            "flow.0.ack: ",
+            "from 2 to 255",
         ),
         ("[[flow]]\nack = 'delayed:0'\n", "flow.0.ack: ", "1 to 255"),
         (

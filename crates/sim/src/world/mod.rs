@@ -16,8 +16,8 @@ use std::io;
 
 use tack_base::{Duration, Instant};
 use tack_tcp::ConnectionId;
-use tack_wire::Segment;
 use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
+use tack_wire::{Header, Segment};
 
 use crate::kernel::{Kernel, Slot};
 use crate::observe::{Observer, PacketEvent, Passing, Sample};
@@ -332,7 +332,7 @@ impl<'a, 'o> World<'a, 'o> {
         );
         if let (Some(id), Some(flow)) = (taker, self.flows.by_ports(ports)) {
             self.flows.adopt(flow, host, id, &mut self.hosts);
-            if !packet.payload.is_empty() {
+            if !packet.payload.is_empty() && !is_feedback(&segment.header) {
                 self.flows.on_data(
                     flow,
                     host,
@@ -502,4 +502,12 @@ const fn flow_of(ports: (u16, u16)) -> Option<usize> {
     } else {
         None
     }
+}
+
+/// The payload, if any, is the lists of a TACK report.
+fn is_feedback(header: &Header) -> bool {
+    header
+        .options
+        .tack
+        .is_some_and(|option| option.is_feedback())
 }

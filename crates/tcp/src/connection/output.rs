@@ -472,7 +472,7 @@ impl Connection {
         let mut header = self.header(now, flags);
         header.options.tack = Some(TackOption::Sync(sync));
         self.on_ack_left(now, Carried::OnData);
-        self.count_ack(&header, AckReason::Frequency, 0);
+        self.counters.syncs += 1;
         single(batch, &header, Ecn::NotEct)
     }
 
