@@ -15,6 +15,10 @@ use tack_tcp::{
     AckKind, Algorithm, Batch, CloseReason, Config, Connection, ConnectionId, Endpoint,
     EndpointConfig, Event,
 };
+use tack_wire::options::MAX_OPTIONS_LEN;
+use tack_wire::tack::{
+    DataStamp, ListsWriter, LossReport, Report, ReportKind, Sync, TackOption, TackSyn, TimingEcho,
+};
 use tack_wire::{Ecn, Flags, Header, SackBlock, Segment, TcpOptions, Timestamps};
 
 const PORT: u16 = 7000;
@@ -52,13 +56,27 @@ struct Side {
 }
 
 impl Side {
+    fn ack(self) -> AckKind {
+        let texts = [
+            "every",
+            "delayed:1",
+            "delayed:2",
+            "delayed:16",
+            "tack",
+            "tack:l=1,beta=2",
+            "tack:rich=off",
+            "tack:iack=off,timing=sampled",
+            "tack:settle=0.25",
+        ];
+        texts[usize::from(self.ack) % texts.len()]
+            .parse()
+            .expect("a policy's text")
+    }
+
     fn config(self) -> Config {
         Config {
             congestion: Algorithm::ALL[usize::from(self.congestion) % Algorithm::ALL.len()],
-            ack: match self.ack {
-                0 => AckKind::Every,
-                segments => AckKind::delayed(segments % 20 + 1),
-            },
+            ack: self.ack(),
             timestamps: self.timestamps,
             sack: self.sack,
             window_scaling: self.window_scaling,
@@ -161,8 +179,23 @@ struct Forged {
     sack_permitted: bool,
     timestamps: Option<(i16, i16)>,
     sack: Vec<(i32, u16)>,
+    tack: Option<ForgedTack>,
     other_port: bool,
     ecn: u8,
+}
+
+/// A TACK option near what the connection expects; lists come from the payload.
+#[derive(Arbitrary, Debug, Clone, Copy)]
+struct ForgedTack {
+    shape: u8,
+    number: i16,
+    largest: i16,
+    delay: u32,
+    lists: bool,
+    timing: bool,
+    rate: Option<u64>,
+    above: u32,
+    gap: (i16, i16),
 }
 
 struct Packet {
@@ -190,6 +223,8 @@ struct World {
     wires: [VecDeque<Packet>; 2],
     /// The newest header that left, by sender.
     seen: [Header; 2],
+    /// The newest PKT.SEQ that left, by sender.
+    numbers: [u32; 2],
     /// Somebody forged or altered a packet: the streams may say anything.
     hostile: bool,
     /// Somebody gave up early: not everything has to arrive.
@@ -252,6 +287,7 @@ impl World {
             apps: [app(Some(id.expect("nothing is connected yet"))), app(None)],
             wires: [VecDeque::new(), VecDeque::new()],
             seen: [Header::default(), Header::default()],
+            numbers: [0; 2],
             hostile: false,
             abrupt: false,
             probing: sides.iter().any(|side| side.keep_alive),
@@ -438,6 +474,7 @@ impl World {
             mss: forged.mss,
             window_scale: forged.window_scale,
             sack_permitted: forged.sack_permitted,
+            tack: forged.tack.map(|tack| self.forge_tack(to, tack)),
             timestamps: forged.timestamps.map(|(value, echo)| Timestamps {
                 value: clock(theirs, value),
                 echo: clock(own, echo),
@@ -450,6 +487,24 @@ impl World {
                 start,
                 end: start + u32::from(len),
             });
+        }
+        if options.encoded_len() > MAX_OPTIONS_LEN {
+            options = TcpOptions {
+                tack: options.tack,
+                ..TcpOptions::default()
+            };
+        }
+        let mut payload = vec![0x66; usize::from(forged.len % 2_000)];
+        if options.tack.is_some_and(|option| option.has_lists()) {
+            payload.resize(payload.len().max(16), 0);
+            let mut lists = ListsWriter::new(&mut payload);
+            for &(start, len) in &forged.sack {
+                let start = u64::from(start.unsigned_abs());
+                lists.block(start..start + u64::from(len));
+            }
+            lists.gap(forged.window.into(), forged.urgent.into());
+            let len = lists.finish();
+            payload.truncate(len);
         }
         let header = Header {
             src_port: if forged.other_port {
@@ -467,7 +522,7 @@ impl World {
         };
         let mut bytes = vec![0; header.encoded_len()];
         header.emit(&mut bytes);
-        bytes.resize(bytes.len() + usize::from(forged.len % 2_000), 0x66);
+        bytes.extend_from_slice(&payload);
         bytes
     }
 
@@ -489,6 +544,59 @@ impl World {
             );
         }
         text
+    }
+
+    fn forge_tack(&self, to: usize, forged: ForgedTack) -> TackOption {
+        let near = |number: u32, offset: i16| number.wrapping_add_signed(offset.into());
+        let (own, theirs) = (self.numbers[to], self.numbers[1 - to]);
+        let (loss_rate, largest) = (forged.above as u16, near(own, forged.largest));
+        match forged.shape % 8 {
+            0 => TackOption::Syn(TackSyn {
+                segments: forged.lists.into(),
+                beta: forged.delay as u8,
+            }),
+            1 => TackOption::Data(DataStamp {
+                number: near(theirs, forged.number),
+                departure: forged.delay,
+            }),
+            2 => TackOption::Sync(Sync {
+                startup: forged.timing,
+                ack_loss_rate: loss_rate,
+                number: forged.above,
+                rtt_min: forged.delay,
+            }),
+            3 => TackOption::Loss(LossReport {
+                lists: forged.lists,
+                loss_rate,
+                number: forged.number as u32,
+                largest,
+                largest_delay: forged.delay,
+                above: forged.above,
+                before_gap: near(own, forged.gap.0),
+                after_gap: near(own, forged.gap.1),
+            }),
+            shape => TackOption::Report(Report {
+                kind: match shape {
+                    4 => ReportKind::Tack,
+                    5 => ReportKind::Window,
+                    6 => ReportKind::Event,
+                    _ => ReportKind::Frequency,
+                },
+                lists: forged.lists,
+                sync_echo: shape,
+                loss_rate,
+                number: forged.number as u32,
+                largest,
+                largest_delay: forged.delay,
+                timing: forged.timing.then_some(TimingEcho {
+                    departure: forged.above,
+                    delay: forged.delay,
+                }),
+                rate: forged.rate,
+                above: forged.above,
+                period: forged.delay,
+            }),
+        }
     }
 
     fn next_deadline(&mut self) -> Option<Instant> {
@@ -544,6 +652,9 @@ impl World {
                     segment.payload.len() + options <= self.largest[side] + 40,
                     "{segment} is too long"
                 );
+                if let Some(TackOption::Data(stamp)) = segment.header.options.tack {
+                    self.numbers[side] = stamp.number;
+                }
                 if self.apps[side].id.is_some() && !segment.header.flags.rst() {
                     self.seen[side] = segment.header.clone();
                 } else if self.seen[side].src_port == 0 {

@@ -6,7 +6,7 @@ mod connection;
 mod wire;
 
 pub use connection::{Run, connection_ops};
-pub use wire::{encapsulation, ip, options, segment};
+pub use wire::{encapsulation, ip, options, segment, tack_lists};
 
 #[cfg(test)]
 mod tests;

@@ -54,3 +54,8 @@ fn connection_ops_seeds() {
         }
     });
 }
+
+#[test]
+fn tack_lists_seeds() {
+    replay("tack_lists", super::tack_lists);
+}

@@ -123,9 +123,11 @@ impl TcpOptions {
         }
     }
 
-    /// Bytes that [`TcpOptions::emit`] writes, a multiple of four, at most 40.
+    /// Bytes that [`TcpOptions::emit`] writes, a multiple of four.
     ///
-    /// SACK blocks beyond what fits beside the other options are left out.
+    /// SACK blocks beyond what fits beside the other options are left out. At most 40, unless the
+    /// other options alone are more: a sender does not choose such a set, but padding can make one
+    /// of a set that was parsed.
     pub fn encoded_len(&self) -> usize {
         let fixed = self.fixed_len();
         fixed + Self::sack_len(self.sack_room(fixed))
@@ -228,6 +230,9 @@ impl fmt::Display for TcpOptions {
         }
         if let Some(Timestamps { value, echo }) = self.timestamps {
             write!(f, "{}TS val {value} ecr {echo}", next())?;
+        }
+        if let Some(option) = &self.tack {
+            write!(f, "{}{option}", next())?;
         }
         if !self.sack.is_empty() {
             write!(f, "{}sack {} ", next(), self.sack.len())?;

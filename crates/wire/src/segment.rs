@@ -144,9 +144,13 @@ impl Header {
     /// Writes the header to the start of `out`, checksum zero, and returns its length.
     ///
     /// # Panics
-    /// When `out` is shorter than [`Header::encoded_len`].
+    /// When `out` is shorter than [`Header::encoded_len`], or the options are more than 40 bytes.
     pub fn emit(&self, out: &mut [u8]) -> usize {
         let len = HEADER_LEN + self.options.emit(&mut out[HEADER_LEN..]);
+        assert!(
+            len <= MAX_HEADER_LEN,
+            "a TCP header has at most 40 bytes of options"
+        );
         out[0..2].copy_from_slice(&self.src_port.to_be_bytes());
         out[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
         out[4..8].copy_from_slice(&self.seq.0.to_be_bytes());

@@ -11,6 +11,7 @@
 //! | [`LossReport`] | pure ACKs, on a loss | 32 |
 //! | [`Report`] | all other pure ACKs | 40 |
 
+use core::fmt;
 use core::ops::Range;
 
 /// Kind of the option: experimental (RFC 4727).
@@ -325,6 +326,31 @@ impl TackOption {
     /// True for the shapes that acknowledge or synchronise: their payload, if any, is outside the sequence space.
     pub const fn is_feedback(&self) -> bool {
         matches!(self, Self::Report(_) | Self::Loss(_) | Self::Sync(_))
+    }
+}
+
+impl fmt::Display for TackOption {
+    /// For traces: `tack data 7`, `tack report 3 of 7`, `tack loss 4 of 9 gap 5..8`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syn(syn) => write!(f, "tack l={} beta={}", syn.segments, syn.beta),
+            Self::Data(stamp) => write!(f, "tack data {}", stamp.number),
+            Self::Sync(sync) => write!(f, "tack sync {} rttmin {}us", sync.number, sync.rtt_min),
+            Self::Loss(loss) => write!(
+                f,
+                "tack loss {} of {} gap {}..{}",
+                loss.number, loss.largest, loss.before_gap, loss.after_gap
+            ),
+            Self::Report(report) => {
+                write!(f, "tack report {} of {}", report.number, report.largest)?;
+                match report.kind {
+                    ReportKind::Tack => Ok(()),
+                    ReportKind::Window => f.write_str(" window"),
+                    ReportKind::Event => f.write_str(" event"),
+                    ReportKind::Frequency => f.write_str(" frequency"),
+                }
+            }
+        }
     }
 }
 

@@ -141,6 +141,15 @@ fn prints_like_tcpdump() {
         "mss 1460,wscale 7,sackOK,TS val 5 ecr 0,sack 2 {30:40}{10:20},unknown 1"
     );
     assert_eq!(TcpOptions::default().to_string(), "");
+    let stamp = crate::tack::DataStamp {
+        number: 7,
+        departure: 99,
+    };
+    let stamped = TcpOptions {
+        tack: Some(crate::tack::TackOption::Data(stamp)),
+        ..TcpOptions::default()
+    };
+    assert_eq!(stamped.to_string(), "tack data 7");
 }
 
 prop_compose! {
