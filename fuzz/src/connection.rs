@@ -655,9 +655,7 @@ impl World {
                 if let Some(TackOption::Data(stamp)) = segment.header.options.tack {
                     self.numbers[side] = stamp.number;
                 }
-                if self.apps[side].id.is_some() && !segment.header.flags.rst() {
-                    self.seen[side] = segment.header.clone();
-                } else if self.seen[side].src_port == 0 {
+                if !segment.header.flags.rst() {
                     self.seen[side] = segment.header.clone();
                 }
                 if self.wires[1 - side].len() < QUEUE {
