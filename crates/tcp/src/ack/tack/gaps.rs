@@ -215,7 +215,12 @@ impl Gaps {
     pub(super) fn settle(&mut self, now: Instant, rtt_min: Duration) -> bool {
         let time = self.settling_time(now, rtt_min);
         let mut any = false;
-        while let Some(gap) = self.waiting.pop_front_if(|gap| gap.since + time <= now) {
+        while self
+            .waiting
+            .front()
+            .is_some_and(|gap| gap.since + time <= now)
+            && let Some(gap) = self.waiting.pop_front()
+        {
             self.lost_packets += gap.numbers.end - gap.numbers.start;
             // Late arrivals may have shortened later ones first; order by number holds all the same.
             let index = self
