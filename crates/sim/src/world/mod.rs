@@ -5,6 +5,7 @@ mod check;
 mod clock;
 mod datagram;
 mod drive;
+mod figures;
 mod flows;
 mod hash;
 mod host;

@@ -1,0 +1,148 @@
+//! A flow's figures, as reports have them.
+
+use tack_base::time::nanos;
+use tack_base::{Duration, Instant};
+use tack_tcp::CloseReason;
+
+use super::flows::{FlowState, Kind, Stream};
+use super::host::Host;
+use crate::report::{AcksByKind, FlowReport, LimitedBy, RequestReport};
+use crate::scenario::Flow;
+
+impl FlowState {
+    /// The figures of flow `id`, from the later of its start and `warmup` to the earlier of its completion and `end`.
+    pub(super) fn report(
+        &self,
+        id: usize,
+        flow: &Flow,
+        hosts: &[Host; 2],
+        warmup: Instant,
+        end: Instant,
+    ) -> FlowReport {
+        let meter = &self.meter;
+        let begin = self.start.max(warmup);
+        let until = meter.completed.unwrap_or(end);
+        let measured = until.saturating_since(begin).as_secs_f64();
+        let bytes = meter.measured();
+        let common = FlowReport {
+            id,
+            from: flow.from.name(),
+            to: flow.to.name(),
+            goodput_bps: if measured > 0.0 {
+                bytes as f64 * 8.0 / measured
+            } else {
+                0.0
+            },
+            bytes_delivered: bytes,
+            owd_p50_us: meter.one_way.quantile(0.5),
+            owd_p95_us: meter.one_way.quantile(0.95),
+            blocked_bytes_p50: meter.blocked.quantile(0.5).unwrap_or(0),
+            blocked_bytes_p99: meter.blocked.quantile(0.99).unwrap_or(0),
+            completion_s: meter
+                .completed
+                .filter(|_| self.bytes.is_some() || self.stop.is_some())
+                .map(|at| at.saturating_since(self.start).as_secs_f64()),
+            ..FlowReport::default()
+        };
+        match &self.kind {
+            Kind::Tcp(stream) => self.report_tcp(stream, common, hosts, end),
+            Kind::Udp(datagrams) => FlowReport {
+                transport: "udp",
+                ack: datagrams.ack_name(),
+                data_segments: meter.datagrams,
+                acks: meter.datagram_acks.0,
+                ack_bytes: meter.datagram_acks.1,
+                ..common
+            },
+        }
+    }
+
+    fn report_tcp(
+        &self,
+        stream: &Stream,
+        common: FlowReport,
+        hosts: &[Host; 2],
+        end: Instant,
+    ) -> FlowReport {
+        let [sender, receiver] = [0, 1].map(|side| self.stats(side, hosts, end));
+        let [sender_before, receiver_before] = &self.meter.at_warmup;
+        let micros = |duration: Option<Duration>| duration.map(|duration| nanos(duration) / 1_000);
+        let limits = [
+            sender
+                .limited_by_cwnd
+                .saturating_sub(sender_before.limited_by_cwnd),
+            sender
+                .limited_by_rwnd
+                .saturating_sub(sender_before.limited_by_rwnd),
+            sender
+                .limited_by_pacing
+                .saturating_sub(sender_before.limited_by_pacing),
+            sender
+                .limited_by_app
+                .saturating_sub(sender_before.limited_by_app),
+        ];
+        let total: Duration = limits.iter().sum();
+        let share = |part: Duration| {
+            if total.is_zero() {
+                0.0
+            } else {
+                part.as_secs_f64() / total.as_secs_f64()
+            }
+        };
+        let latency = &self.meter.latency;
+        FlowReport {
+            transport: "tcp",
+            congestion: Some(stream.flow.config.congestion.to_string()),
+            ack: Some(stream.flow.config.ack.to_string()),
+            data_segments: sender.data_segments - sender_before.data_segments,
+            retransmitted_segments: sender.retransmitted_segments
+                - sender_before.retransmitted_segments,
+            spurious_retransmissions: sender.spurious_retransmissions
+                - sender_before.spurious_retransmissions,
+            acks: receiver.acks - receiver_before.acks,
+            acks_by_kind: AcksByKind {
+                tack: receiver.acks_tack - receiver_before.acks_tack,
+                iack_loss: receiver.acks_loss - receiver_before.acks_loss,
+                iack_window: receiver.acks_window - receiver_before.acks_window,
+                iack_sync: receiver.acks_sync - receiver_before.acks_sync,
+                iack_event: receiver.acks_event - receiver_before.acks_event,
+                delayed: receiver.acks_delayed - receiver_before.acks_delayed,
+            },
+            ack_bytes: receiver.ack_bytes - receiver_before.ack_bytes,
+            syncs: sender.syncs - sender_before.syncs,
+            tlp_count: sender.tlp_count - sender_before.tlp_count,
+            rto_count: sender.rto_count - sender_before.rto_count,
+            min_rtt_us: micros(sender.min_rtt),
+            srtt_us: micros(sender.srtt),
+            limited_by: LimitedBy {
+                cwnd: share(limits[0]),
+                rwnd: share(limits[1]),
+                pacing: share(limits[2]),
+                app: share(limits[3]),
+            },
+            requests: stream.exchanges.as_ref().map(|_| RequestReport {
+                completed: latency.count(),
+                latency_p50_us: latency.quantile(0.5).unwrap_or(0),
+                latency_p95_us: latency.quantile(0.95).unwrap_or(0),
+                latency_p99_us: latency.quantile(0.99).unwrap_or(0),
+                latency_max_us: latency.max(),
+            }),
+            closed: [0, 1].map(|side| {
+                stream.closed[side]
+                    .as_ref()
+                    .map(|(reason, _)| close_name(*reason))
+            }),
+            ..common
+        }
+    }
+}
+
+const fn close_name(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Graceful => "graceful",
+        CloseReason::Reset => "reset",
+        CloseReason::Refused => "refused",
+        CloseReason::TimedOut => "timed_out",
+        CloseReason::Aborted => "aborted",
+    }
+}
