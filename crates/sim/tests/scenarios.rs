@@ -326,3 +326,27 @@ fn a_server_that_cannot_be_reached_is_given_up() {
     assert_eq!(report.flows[0].closed, [Some("timed_out"), None]);
     assert!(report.virtual_seconds < 200.0, "{}", report.virtual_seconds);
 }
+
+/// Every scenario that comes with the project runs, shortened, and moves data.
+#[test]
+fn the_scenarios_that_come_along_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let overrides = ["duration=2s", "warmup=100ms"].map(String::from);
+        let scenario =
+            Scenario::from_file(&path, &overrides).unwrap_or_else(|error| panic!("{error}"));
+        let report = run(&scenario, 1, &mut Observers::default()).unwrap();
+        assert!(
+            report.flows.iter().all(|flow| flow.bytes_delivered > 0),
+            "{}",
+            path.display()
+        );
+        count += 1;
+    }
+    assert!(count >= 6, "{count}");
+}

@@ -77,11 +77,12 @@ impl Pacer {
             let credit = rate
                 .time_for(self.quantum_left)
                 .max(self.carrier.timer_granularity);
-            let earliest = if self.carrier.max_batch <= 1 {
-                now
-            } else {
-                now - credit
-            };
+            let earliest =
+                if self.carrier.timer_granularity.is_zero() && self.carrier.max_batch <= 1 {
+                    now
+                } else {
+                    now - credit
+                };
             self.next = self.next.max(earliest);
         }
         self.quantum_left = self.quantum_left.saturating_sub(len);
@@ -114,6 +115,28 @@ mod tests {
             );
             now += Duration::from_millis(1);
         }
+    }
+
+    #[test]
+    fn late_timers_do_not_lower_the_rate_of_single_segments() {
+        let carrier = Carrier {
+            timer_granularity: Duration::from_millis(1),
+            max_batch: 1,
+            overhead: 20,
+        };
+        let mut pacer = Pacer::new(carrier);
+        pacer.set_rate(mbps(20));
+        let mut now = Instant::from_millis(1);
+        let mut sent = 0;
+        // A segment is due every 400 us, and each timer fires 700 us late.
+        while now < Instant::from_millis(101) {
+            while pacer.blocked_until(now).is_none() {
+                pacer.on_send(now, 1000, 1000);
+                sent += 1000;
+            }
+            now = pacer.blocked_until(now).expect("blocked") + Duration::from_micros(700);
+        }
+        assert!((245_000..=255_000).contains(&sent), "{sent}");
     }
 
     #[test]

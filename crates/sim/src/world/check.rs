@@ -3,6 +3,7 @@
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant, Rate};
 use tack_tcp::Connection;
+use tack_tcp::config::Carrier;
 use tack_wire::{Header, SeqNum};
 
 /// Window field of RFC 7323: shifted by at most this.
@@ -106,17 +107,28 @@ impl Onlooker {
         }
     }
 
-    /// From `now` on the side paces at `rate`, in quanta of a carrier that takes `batch` segments of `mss` bytes.
-    pub(super) fn set_rate(&mut self, now: Instant, rate: Option<Rate>, mss: u64, batch: u64) {
+    /// From `now` on the side paces at `rate`, segments of `mss` bytes on this carrier.
+    pub(super) fn set_rate(
+        &mut self,
+        now: Instant,
+        rate: Option<Rate>,
+        mss: u64,
+        carrier: Carrier,
+    ) {
         let Some(rate) = rate else {
             self.pace = None;
             return;
         };
-        let quantum = rate.bytes_in(QUANTUM_INTERVAL).clamp(mss, mss * batch);
+        let batch = rate
+            .bytes_in(carrier.timer_granularity.max(QUANTUM_INTERVAL))
+            .clamp(mss, mss * carrier.max_batch as u64);
+        // What a late timer held back is made up for: with single segments too.
+        let quantum = batch.max(rate.bytes_in(carrier.timer_granularity));
         let depth = quantum * QUANTA;
         let tokens = match self.pace {
             None => depth as f64,
-            Some(pace) => (pace.tokens + pace.earned(now)).min(depth as f64),
+            // A quantum in reserve is one at the rate in force.
+            Some(pace) => pace.filled(now) * (depth as f64 / pace.depth as f64).max(1.0),
         };
         self.pace = Some(Pace {
             rate,
@@ -130,7 +142,7 @@ impl Onlooker {
         let Some(pace) = &mut self.pace else {
             return Ok(());
         };
-        pace.tokens = (pace.tokens + pace.earned(now)).min(pace.depth as f64) - bytes as f64;
+        pace.tokens = pace.filled(now) - bytes as f64;
         pace.since = now;
         if pace.tokens < 0.0 {
             let (rate, excess) = (pace.rate, -pace.tokens);
@@ -143,10 +155,13 @@ impl Onlooker {
 }
 
 impl Pace {
-    fn earned(&self, now: Instant) -> f64 {
+    /// Tokens at `now`.
+    fn filled(&self, now: Instant) -> f64 {
         // A pacer that counts whole nanoseconds is a little fast: less than a thousandth where anyone paces.
         let bytes_per_ns = self.rate.bits_per_sec() as f64 / 8e9 * 1.001;
-        bytes_per_ns * nanos(now.saturating_since(self.since)) as f64
+        let earned = bytes_per_ns * nanos(now.saturating_since(self.since)) as f64;
+        // A quantum begun at a higher rate may be sent to its end: what is above a smaller depth only gets no more.
+        (self.tokens + earned).min(self.tokens.max(self.depth as f64))
     }
 }
 
@@ -188,14 +203,24 @@ mod tests {
         assert!(side.on_sent(now, &header(150, 9, 0), 0).is_err(), "back");
         assert_eq!(side.on_sent(now, &header(100, 10, 0), 50), Ok(()), "again");
         side.on_received(&header(1, 100, 10_000));
-        side.set_rate(now, Some(Rate::from_bytes_per_sec(1_000)), 100, 1);
+        side.set_rate(
+            now,
+            Some(Rate::from_bytes_per_sec(1_000)),
+            100,
+            Carrier::default(),
+        );
         assert_eq!(side.on_sent(now, &header(200, 10, 0), 400), Ok(()));
         assert!(
             side.on_sent(now, &header(600, 10, 0), 1).is_err(),
             "too fast"
         );
         let mut side = Onlooker::default();
-        side.set_rate(now, Some(Rate::from_bytes_per_sec(1_000)), 100, 1);
+        side.set_rate(
+            now,
+            Some(Rate::from_bytes_per_sec(1_000)),
+            100,
+            Carrier::default(),
+        );
         for millis in 0..50 {
             let (at, seq) = (
                 Instant::from_millis(100 * millis),

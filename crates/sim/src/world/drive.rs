@@ -1,6 +1,7 @@
 //! What flows make their hosts do: connect, send datagrams, stop, resume.
 
 use tack_base::Instant;
+use tack_tcp::Config;
 
 use super::datagram::SATURATION;
 use super::flows::{CONNECT_PORT, Kind, LISTEN_PORT};
@@ -15,16 +16,20 @@ impl World<'_, '_> {
             Kind::Udp(_) => return self.act(now, flow),
             Kind::Tcp(stream) => &stream.flow.config,
         };
+        let [connecting, listening] = [from, to].map(|host| Config {
+            carrier: self.hosts[host].carrier(),
+            ..config.clone()
+        });
         let (listen_port, connect_port) = (LISTEN_PORT + flow as u16, CONNECT_PORT + flow as u16);
         // Every flow has ports of its own and starts once.
         self.hosts[to]
             .endpoint
-            .listen(listen_port, config.clone(), 1)
+            .listen(listen_port, listening, 1)
             .expect("the port is free");
         let (local, peer) = (self.hosts[from].clock.local(now), self.hosts[from].peer());
         let id = self.hosts[from]
             .endpoint
-            .connect(local, peer, listen_port, connect_port, config)
+            .connect(local, peer, listen_port, connect_port, &connecting)
             .expect("the ports are free");
         self.flows.connect(flow, from, id);
         self.service(now, from)

@@ -8,8 +8,10 @@ use bytes::{Bytes, BytesMut};
 use tack_base::Instant;
 use tack_base::random::RandomStream;
 use tack_base::time::nanos;
+use tack_tcp::config::Carrier;
 use tack_tcp::{Batch, Endpoint, EndpointConfig};
 use tack_wire::checksum::PROTOCOL_TCP;
+use tack_wire::ip::IPV4_HEADER_LEN;
 
 use super::clock::Clock;
 use crate::packet::Packet;
@@ -86,9 +88,13 @@ impl Host {
         self.config.short_sends == 0.0
     }
 
-    /// Most segments that TCP hands over at once.
-    pub(super) fn batch(&self) -> u64 {
-        self.config.batch as u64
+    /// What TCP is told of the network interface and the timers.
+    pub(super) fn carrier(&self) -> Carrier {
+        Carrier {
+            timer_granularity: self.config.late_timers,
+            max_batch: self.config.batch,
+            overhead: IPV4_HEADER_LEN as u16,
+        }
     }
 
     /// A packet arrives. Returns when it is processed, or the packet when that is now.

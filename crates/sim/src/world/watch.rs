@@ -70,7 +70,7 @@ impl Flows {
             // What an interface refuses leaves later, in one burst that no pacer chose.
             let rate = connection.pacing_rate().filter(|_| host.paces());
             let mss = u64::from(connection.stats(local).mss);
-            stream.onlookers[side].set_rate(local, rate, mss, host.batch());
+            stream.onlookers[side].set_rate(local, rate, mss, host.carrier());
         }
     }
 
