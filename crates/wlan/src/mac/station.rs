@@ -244,7 +244,7 @@ impl<M: Clone> Station<M> {
         self.exchange.is_some()
             || self.response.is_some()
             || self.is_sending
-            || self.queues.iter().any(|queue| queue.len() > 0)
+            || self.queues.iter().any(|queue| !queue.is_empty())
     }
 
     /// Packets in the queue of `category`, those on the air included.

@@ -289,7 +289,9 @@ impl VhtMode {
         // 600 Mbit/s for 3.6 µs is 2160 bits.
         let fewest = per_symbol.div_ceil(2_160);
         (fewest..=12)
-            .find(|encoders| coded % (encoders * denominator) == 0 && per_symbol % encoders == 0)
+            .find(|encoders| {
+                coded.is_multiple_of(encoders * denominator) && per_symbol.is_multiple_of(*encoders)
+            })
             .unwrap_or(fewest)
     }
 
