@@ -160,6 +160,13 @@ impl Packet {
         })
     }
 
+    /// True for an acknowledgement of a UDP flow: it comes from the port that the flow's datagrams go to.
+    #[inline]
+    pub fn is_datagram_ack(&self) -> bool {
+        let ports = &self.head[ip::IPV4_HEADER_LEN..];
+        self.protocol() == PROTOCOL_UDP && ports[0..2] < ports[2..4]
+    }
+
     /// Rewrites the length fields after the transport header grew or shrank.
     pub fn update_length(&mut self) {
         let total = (self.len() as u16).to_be_bytes();

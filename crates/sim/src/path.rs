@@ -209,6 +209,11 @@ impl Path {
         self.bottleneck.room_at(now, len, most)
     }
 
+    /// Packets between entry and arrival.
+    pub fn under_way(&self) -> usize {
+        self.in_order.len() + self.late.len()
+    }
+
     /// Packets and bytes that wait in the bottleneck's queue.
     pub fn backlog(&mut self, now: Instant) -> (usize, u64) {
         self.bottleneck.backlog(now)

@@ -1,11 +1,15 @@
 //! What a run says: one JSON object, one CSV line a flow, or a table for people.
 
+mod wlan;
+
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use crate::path::PathCounters;
+
+pub use wlan::{AirtimeReport, StationReport, WlanReport};
 
 /// The result of one run, as `docs/scenario.md` describes it. Figures leave the warm-up out.
 ///
@@ -33,10 +37,6 @@ pub struct Report {
     pub trace_hash: String,
 }
 
-/// Figures of the 802.11 part. There is none yet: no value of this type can be made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub enum WlanReport {}
-
 /// Counters of both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WiredReport {
@@ -54,9 +54,9 @@ pub struct FlowReport {
     /// Position in the scenario, from 0.
     pub id: usize,
     /// Sending host.
-    pub from: &'static str,
+    pub from: String,
     /// Receiving host.
-    pub to: &'static str,
+    pub to: String,
     /// `tcp` or `udp`.
     pub transport: &'static str,
     /// Congestion control of the sender; `None` for UDP.

@@ -74,14 +74,14 @@ const ROOMS: &[Room] = &[
     room(TESTKIT, &[BASE, WIRE, TCP]),
     Room {
         tests_use: &[TESTKIT],
-        ..room(SIM, &[BASE, WIRE, TCP])
+        ..room(SIM, &[BASE, WIRE, TCP, WLAN])
     },
     Room {
         unsafety: Unsafety::Allowed,
         ..room(IO, &[BASE, WIRE, TCP])
     },
     room(TACK, &[BASE, WIRE, TCP, IO]),
-    room("tack-cli", &[BASE, WIRE, TCP, SIM, IO, TACK]),
+    room("tack-cli", &[BASE, WIRE, TCP, WLAN, SIM, IO, TACK]),
     room("xtask", &[]),
 ];
 

@@ -7,6 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use tack_base::Instant;
+use tack_wlan::Captured;
 
 use crate::packet::Packet;
 use crate::scenario::Party;
@@ -62,6 +63,16 @@ pub trait Observer {
     /// A packet passes an interface.
     fn on_packet(&mut self, event: &PacketEvent<'_>) {
         let _ = event;
+    }
+
+    /// A PPDU goes on the air.
+    fn on_radio(&mut self, captured: &Captured<Packet>) {
+        let _ = captured;
+    }
+
+    /// Whether this observer wants [`Observer::on_radio`]. Asked once, before the run.
+    fn wants_radio(&self) -> bool {
+        false
     }
 
     /// How often this observer wants [`Observer::on_sample`]; `None` for never. Asked once, before the run.

@@ -1,5 +1,6 @@
 //! A `[[flow]]` table: who talks to whom, by which transport, for which application.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use tack_base::{Instant, Rate};
@@ -9,27 +10,34 @@ use super::error::ScenarioError;
 use super::reader::Reader;
 use super::units;
 
-/// One end of the path.
+/// A host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
-    /// The host on the far side of the path.
+    /// The host on the far side of the wired path.
     Server,
-    /// The host on the near side.
+    /// The host on the near side, when there is no wireless network.
     Client,
+    /// A station of the wireless network, from 0.
+    Station(u16),
 }
 
 impl Party {
     /// As scenario files call it.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> Cow<'static, str> {
         match self {
-            Self::Server => "server",
-            Self::Client => "client",
+            Self::Server => "server".into(),
+            Self::Client => "client".into(),
+            Self::Station(number) => format!("sta{number}").into(),
         }
     }
 
-    /// Position in arrays of the two.
+    /// Position in lists of hosts: the server is 0, the client or the first station 1.
     pub const fn index(self) -> usize {
-        self as usize
+        match self {
+            Self::Server => 0,
+            Self::Client => 1,
+            Self::Station(number) => 1 + number as usize,
+        }
     }
 }
 
@@ -131,13 +139,19 @@ const TCP_ONLY: [&str; 11] = [
 ];
 const UDP_ONLY: [&str; 4] = ["rate", "payload", "ack_every", "ack_size"];
 
-pub(super) fn read(mut table: Reader<'_>, id: usize) -> Result<Flow, ScenarioError> {
-    let from = read_party(&mut table, "from")?.unwrap_or(Party::Server);
-    let other = match from {
-        Party::Server => Party::Client,
-        Party::Client => Party::Server,
+/// Reads a flow between the server and the client, or between the hosts of a network of so many `stations`.
+pub(super) fn read(
+    mut table: Reader<'_>,
+    id: usize,
+    stations: Option<u16>,
+) -> Result<Flow, ScenarioError> {
+    let from = read_party(&mut table, "from", stations)?.unwrap_or(Party::Server);
+    let other = match (from, stations) {
+        (Party::Server, None) => Party::Client,
+        (Party::Server, Some(_)) => Party::Station(0),
+        (Party::Client | Party::Station(_), _) => Party::Server,
     };
-    let to = read_party(&mut table, "to")?.unwrap_or(other);
+    let to = read_party(&mut table, "to", stations)?.unwrap_or(other);
     if from == to {
         let message = format!(
             "flow {id} goes from {0} to {0}; the ends must differ",
@@ -199,16 +213,34 @@ pub(super) fn read(mut table: Reader<'_>, id: usize) -> Result<Flow, ScenarioErr
     })
 }
 
-fn read_party(table: &mut Reader<'_>, key: &str) -> Result<Option<Party>, ScenarioError> {
-    match table.text(key)?.as_deref() {
-        None => Ok(None),
-        Some("server") => Ok(Some(Party::Server)),
-        Some("client") => Ok(Some(Party::Client)),
-        Some(name) if name.strip_prefix("sta").is_some_and(|n| n.parse::<u32>().is_ok()) => Err(table.fail(
-            key,
-            format!("{name:?} would be a wireless station: not yet, the 802.11 model comes later; use server or client"),
-        )),
-        Some(name) => Err(table.fail(key, format!("{name:?} is no host; one of: server, client"))),
+fn read_party(
+    table: &mut Reader<'_>,
+    key: &str,
+    stations: Option<u16>,
+) -> Result<Option<Party>, ScenarioError> {
+    let Some(name) = table.text(key)? else {
+        return Ok(None);
+    };
+    let number = name
+        .strip_prefix("sta")
+        .and_then(|number| number.parse::<u16>().ok());
+    let (party, hosts) = match (name.as_str(), stations) {
+        ("server", _) => return Ok(Some(Party::Server)),
+        ("client", None) => return Ok(Some(Party::Client)),
+        (_, None) if number.is_some() => {
+            let message =
+                format!("{name:?} needs a wireless network: add a [wlan] table, or use client");
+            return Err(table.fail(key, message));
+        }
+        (_, None) => (None, "server, client".into()),
+        (_, Some(1)) => (number, "server, sta0".into()),
+        (_, Some(count)) => (number, format!("server, sta0 to sta{}", count - 1)),
+    };
+    match party {
+        Some(number) if stations.is_some_and(|count| number < count) => {
+            Ok(Some(Party::Station(number)))
+        }
+        _ => Err(table.fail(key, format!("{name:?} is no host; one of: {hosts}"))),
     }
 }
 

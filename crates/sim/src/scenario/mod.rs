@@ -5,19 +5,23 @@
 
 mod error;
 mod flow;
+mod preset;
 mod reader;
 mod seeds;
 mod tree;
 mod units;
 mod wired;
+mod wlan;
 
 use std::path::Path as FilePath;
 use std::time::Duration;
 
 pub use error::ScenarioError;
 pub use flow::{App, Flow, Party, TcpFlow, Transport, UdpFlow, UdpRate};
+pub use preset::Preset;
 pub use seeds::{SeedsError, parse_seeds};
 pub use wired::{HostConfig, Wired};
+pub use wlan::Wlan;
 
 use reader::Reader;
 
@@ -32,8 +36,10 @@ pub struct Scenario {
     pub duration: Duration,
     /// Virtual time at the beginning that figures leave out.
     pub warmup: Duration,
-    /// The path between the two hosts.
+    /// The wired path: between server and client, or between server and access point.
     pub wired: Wired,
+    /// The wireless network behind the wired path, if there is one.
+    pub wlan: Option<Wlan>,
     /// The flows, at least one.
     pub flows: Vec<Flow>,
 }
@@ -50,7 +56,10 @@ impl Scenario {
         let stem = FilePath::new(name)
             .file_stem()
             .map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
+        let wlan = root.table("wlan")?.map(wlan::read).transpose()?;
+        let stations = wlan.as_ref().map(|wlan| wlan.world.stations);
         let scenario = Self {
+            wlan,
             name: root.text("name")?.unwrap_or(stem),
             seed: root.integer("seed", 0, i64::MAX as u64)?.unwrap_or(1),
             duration: root
@@ -58,10 +67,6 @@ impl Scenario {
                 .unwrap_or(Duration::from_secs(10)),
             warmup: root.duration("warmup")?.unwrap_or_default(),
             wired: {
-                root.refuse(
-                    "wlan",
-                    "not yet: the 802.11 model comes later; leave the table out for a purely wired path",
-                )?;
                 let directory = FilePath::new(name).parent().unwrap_or(FilePath::new(""));
                 let table = root.table("wired")?;
                 wired::read(
@@ -73,7 +78,7 @@ impl Scenario {
                 .tables("flow")?
                 .into_iter()
                 .enumerate()
-                .map(|(id, table)| flow::read(table, id))
+                .map(|(id, table)| flow::read(table, id, stations))
                 .collect::<Result<_, _>>()?,
         };
         scenario.check(&root)?;

@@ -247,6 +247,51 @@ impl<'a> Reader<'a> {
         )
     }
 
+    /// A list of texts; empty when it is not written.
+    pub(super) fn texts(&mut self, key: &str) -> Result<Vec<String>, ScenarioError> {
+        let convert = |value: &Value| match value {
+            Value::Array(items) => items
+                .iter()
+                .map(|item| match &item.value {
+                    Value::Text(text) => Some(text.clone()),
+                    _ => None,
+                })
+                .collect(),
+            _ => None,
+        };
+        Ok(self
+            .read(key, "list of texts, such as [\"a\", \"b\"]", convert)?
+            .unwrap_or_default())
+    }
+
+    /// A list of numbers in `min..=max`; empty when it is not written.
+    pub(super) fn numbers(
+        &mut self,
+        key: &str,
+        min: f64,
+        max: f64,
+    ) -> Result<Vec<f64>, ScenarioError> {
+        let convert = |value: &Value| match value {
+            Value::Array(items) => items
+                .iter()
+                .map(|item| match item.value {
+                    Value::Integer(number) => Some(number as f64),
+                    Value::Float(number) => Some(number),
+                    _ => None,
+                })
+                .map(|number| number.filter(|number| (min..=max).contains(number)))
+                .collect(),
+            _ => None,
+        };
+        Ok(self
+            .read(
+                key,
+                &format!("list of numbers from {min} to {max}"),
+                convert,
+            )?
+            .unwrap_or_default())
+    }
+
     /// A list of whole numbers in `0..=255`.
     pub(super) fn bytes_list(&mut self, key: &str) -> Result<Vec<u8>, ScenarioError> {
         let convert = |value: &Value| match value {

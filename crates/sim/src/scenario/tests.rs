@@ -251,15 +251,91 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "[wired]",
         ),
         (
-            "[wlan]\nstandard = '802.11n'\n[[flow]]\n",
-            "dir/test.toml:1: wlan: not yet",
-            "802.11",
-        ),
-        (
             "[[flow]]\nto = 'sta0'\n",
             "dir/test.toml:2: flow.0.to: ",
-            "not yet",
+            "[wlan]",
         ),
+        (
+            "[wlan]\nstations = 2\n[[flow]]\nto = 'sta2'\n",
+            "dir/test.toml:4: flow.0.to: \"sta2\" is no host",
+            "sta0 to sta1",
+        ),
+        (
+            "[wlan]\n[[flow]]\nto = 'client'\n",
+            "flow.0.to: \"client\" is no host",
+            "server, sta0",
+        ),
+        (
+            "[wlan]\nhack = 'timer'\n[[flow]]\n",
+            "dir/test.toml:2: wlan.hack: \"timer\" is not there yet",
+            "\"off\"",
+        ),
+        (
+            "[wlan]\nack_filter = 'safe'\n[[flow]]\n",
+            "dir/test.toml:2: wlan.ack_filter: \"safe\" is not there yet",
+            "\"off\"",
+        ),
+        (
+            "[wlan]\ncw_adaptation = 'mimd'\n[[flow]]\n",
+            "wlan.cw_adaptation: \"mimd\" is not there yet",
+            "\"standard\"",
+        ),
+        (
+            "[wlan]\nstandard = '802.11a'\nrate = '55Mbps'\n[[flow]]\n",
+            "dir/test.toml:3: wlan.rate: 802.11a has no such rate",
+            "near it are 24Mbps, 36Mbps, 48Mbps, 54Mbps",
+        ),
+        (
+            "[wlan]\nstandard = '802.11n'\nmcs = 32\n[[flow]]\n",
+            "wlan.mcs: ",
+            "from 0 to 31",
+        ),
+        (
+            "[wlan]\nstandard = '802.11ac'\nmcs = 9\nchannel_width = '20MHz'\nspatial_streams = 1\n[[flow]]\n",
+            "wlan.mcs: 802.11ac has no such mode",
+            "",
+        ),
+        (
+            "[wlan]\nstandard = '802.11g'\npreamble = 'short'\n[[flow]]\n",
+            "wlan.preamble: ",
+            "only 802.11b",
+        ),
+        (
+            "[wlan]\nstandard = '802.11a'\nampdu_max_bytes = 65535\n[[flow]]\n",
+            "wlan.ampdu_max_bytes: ",
+            "does not aggregate",
+        ),
+        (
+            "[wlan]\ncw_min = 16\n[[flow]]\n",
+            "wlan.cw_min: ",
+            "power of two less one",
+        ),
+        (
+            "[wlan]\nstandard = '802.11b'\ncontrol_rate = '6Mbps'\n[[flow]]\n",
+            "wlan.control_rate: ",
+            "1Mbps, 2Mbps, 5.5Mbps, 11Mbps",
+        ),
+        (
+            "[wlan]\nqueue = '64KiB'\n[[flow]]\n",
+            "wlan.queue: ",
+            "1000p",
+        ),
+        (
+            "[wlan]\nstations = 2\nhidden = ['sta0-sta2']\n[[flow]]\n",
+            "wlan.hidden: ",
+            "sta0-sta1",
+        ),
+        (
+            "[wlan]\nframe_error_rate = 0.1\n[wlan.error_model]\nsnr_db = 20\n[[flow]]\n",
+            "wlan.error_model: ",
+            "not both",
+        ),
+        (
+            "[wlan]\npreset = 'tack-n'\nstandard = '802.11b'\n[[flow]]\n",
+            "wlan.standard: ",
+            "802.11n",
+        ),
+        (
         (
             "[[flow]]\nto = 'moon'\n",
             "flow.0.to: \"moon\" is no host",

@@ -3,8 +3,8 @@
 use tack_base::Instant;
 use tack_tcp::Config;
 
-use super::datagram::SATURATION;
 use super::flows::{CONNECT_PORT, Kind, LISTEN_PORT};
+use super::host::carrier;
 use super::{Broken, Event, World};
 use crate::packet::Packet;
 
@@ -26,7 +26,8 @@ impl World<'_, '_> {
             .endpoint
             .listen(listen_port, listening, 1)
             .expect("the port is free");
-        let (local, peer) = (self.hosts[from].clock.local(now), self.hosts[from].peer());
+        let local = self.hosts[from].clock.local(now);
+        let peer = carrier(self.hosts[to].address());
         let id = self.hosts[from]
             .endpoint
             .connect(local, peer, listen_port, connect_port, &connecting)
@@ -81,31 +82,60 @@ impl World<'_, '_> {
 
     /// Sends the datagrams that are due, and comes back for the next.
     fn send_datagrams(&mut self, now: Instant, flow: usize) {
-        let host = self.flows.sender(flow);
-        let addresses = self.hosts[host].addresses();
-        loop {
-            let state = &mut self.flows.list[flow];
-            let Kind::Udp(datagrams) = &mut state.kind else {
-                return;
-            };
-            if datagrams.is_complete() {
-                self.flows.complete(flow);
-                return;
-            }
-            if datagrams.is_saturating() {
-                let room = self.paths[host].room_at(now, datagrams.packet_len(), SATURATION);
-                if room > now {
-                    self.kernel.schedule(room, Event::App(flow));
-                    return;
-                }
-            }
-            let (packet, next) = datagrams.send(flow, addresses, now);
-            state.meter.datagrams += 1;
-            self.emit(now, host, packet);
-            if let Some(next) = next {
+        while let Some(next) = self.send_datagram(now, flow) {
+            if next > now {
                 self.kernel.schedule(next, Event::App(flow));
                 return;
             }
+        }
+    }
+
+    /// Sends one datagram of `flow` if it may. Returns when to try again; `None` when the flow is over, or waits for room in
+    /// a radio's queue.
+    fn send_datagram(&mut self, now: Instant, flow: usize) -> Option<Instant> {
+        let (host, to) = (self.flows.sender(flow), self.flows.receiver(flow));
+        let addresses = (self.hosts[host].address(), self.hosts[to].address());
+        let senders = self.flows.saturating(host);
+        let state = &mut self.flows.list[flow];
+        let Kind::Udp(datagrams) = &mut state.kind else {
+            return None;
+        };
+        if datagrams.is_complete() {
+            self.flows.complete(flow);
+            return None;
+        }
+        if datagrams.is_saturating() {
+            match self
+                .network
+                .room(now, host, datagrams.packet_len(), senders)
+            {
+                None => {
+                    self.waiting.push(flow);
+                    return None;
+                }
+                Some(room) if room > now => return Some(room),
+                Some(_) => {}
+            }
+        }
+        let (packet, next) = datagrams.send(flow, addresses, now);
+        state.meter.datagrams += 1;
+        self.emit(now, host, packet);
+        Some(next.unwrap_or(now))
+    }
+
+    /// Radios may have room again: the flows that wait for it send in turn, a datagram each.
+    pub(super) fn saturate(&mut self, now: Instant) {
+        let mut turn = std::mem::take(&mut self.waiting);
+        while !turn.is_empty() {
+            let mut again = Vec::with_capacity(turn.len());
+            for flow in turn {
+                match self.send_datagram(now, flow) {
+                    Some(next) if next > now => self.kernel.schedule(next, Event::App(flow)),
+                    Some(_) => again.push(flow),
+                    None => {}
+                }
+            }
+            turn = again;
         }
     }
 
@@ -133,14 +163,15 @@ impl World<'_, '_> {
         let Some((bytes, ack_is_due)) = datagrams.receive(packet) else {
             return Err(Broken {
                 flow,
-                host: super::PARTIES[host],
+                host: self.hosts[host].party(),
                 what: "a datagram's bytes are not those sent".into(),
             });
         };
         state.meter.delivered += bytes as u64;
         state.meter.on_data(now.saturating_since(packet.sent), 0);
         if ack_is_due {
-            let ack = datagrams.acknowledge(flow, self.hosts[host].addresses(), now);
+            let addresses = (packet.dst(), packet.src());
+            let ack = datagrams.acknowledge(flow, addresses, now);
             state.meter.datagram_acks.0 += 1;
             state.meter.datagram_acks.1 += (ack.len() - tack_wire::ip::IPV4_HEADER_LEN) as u64;
             self.emit(now, host, ack);

@@ -15,7 +15,7 @@ impl FlowState {
         &self,
         id: usize,
         flow: &Flow,
-        hosts: &[Host; 2],
+        hosts: &[Host],
         warmup: Instant,
         end: Instant,
     ) -> FlowReport {
@@ -26,8 +26,8 @@ impl FlowState {
         let bytes = meter.measured();
         let common = FlowReport {
             id,
-            from: flow.from.name(),
-            to: flow.to.name(),
+            from: flow.from.name().into_owned(),
+            to: flow.to.name().into_owned(),
             goodput_bps: if measured > 0.0 {
                 bytes as f64 * 8.0 / measured
             } else {
@@ -61,7 +61,7 @@ impl FlowState {
         &self,
         stream: &Stream,
         common: FlowReport,
-        hosts: &[Host; 2],
+        hosts: &[Host],
         end: Instant,
     ) -> FlowReport {
         let [sender, receiver] = [0, 1].map(|side| self.stats(side, hosts, end));

@@ -28,7 +28,7 @@ pub(super) const CONNECT_PORT: u16 = 30_000;
 pub(super) struct Flows {
     pub(super) list: Vec<FlowState>,
     /// Flow by connection, for each host.
-    connections: [BTreeMap<ConnectionId, usize>; 2],
+    connections: Vec<BTreeMap<ConnectionId, usize>>,
     open: usize,
     has_udp: bool,
 }
@@ -67,7 +67,7 @@ pub(super) struct Stream {
 }
 
 impl Flows {
-    pub(super) fn new(flows: &[Flow]) -> Self {
+    pub(super) fn new(flows: &[Flow], hosts: usize) -> Self {
         let pattern = Pattern::new();
         let list: Vec<_> = flows
             .iter()
@@ -78,7 +78,7 @@ impl Flows {
             open: list.len(),
             has_udp: list.iter().any(|flow| matches!(flow.kind, Kind::Udp(_))),
             list,
-            connections: [BTreeMap::new(), BTreeMap::new()],
+            connections: vec![BTreeMap::new(); hosts],
         }
     }
 
@@ -122,6 +122,15 @@ impl Flows {
         Some((flow, self.list[flow].side_of(host)))
     }
 
+    /// How many flows of `host` send as fast as they can.
+    pub(super) fn saturating(&self, host: usize) -> usize {
+        let flows = self.list.iter();
+        flows
+            .filter(|flow| flow.parties[0].index() == host && !flow.is_complete)
+            .filter(|flow| matches!(&flow.kind, Kind::Udp(datagrams) if datagrams.is_saturating()))
+            .count()
+    }
+
     /// Host of the sending (connecting) side.
     pub(super) fn sender(&self, flow: usize) -> usize {
         self.list[flow].parties[0].index()
@@ -143,13 +152,7 @@ impl Flows {
 
     /// A segment of `flow` was taken by connection `id` of `host`: accepts it when its handshake is complete.
     #[inline]
-    pub(super) fn adopt(
-        &mut self,
-        flow: usize,
-        host: usize,
-        id: ConnectionId,
-        hosts: &mut [Host; 2],
-    ) {
+    pub(super) fn adopt(&mut self, flow: usize, host: usize, id: ConnectionId, hosts: &mut [Host]) {
         let side = self.list[flow].side_of(host);
         let Kind::Tcp(stream) = &self.list[flow].kind else {
             return;
@@ -164,7 +167,7 @@ impl Flows {
 
     /// A segment with payload arrived at `host`, having been under way for `delay`.
     #[inline]
-    pub(super) fn on_data(&mut self, flow: usize, host: usize, hosts: &[Host; 2], delay: Duration) {
+    pub(super) fn on_data(&mut self, flow: usize, host: usize, hosts: &[Host], delay: Duration) {
         let state = &mut self.list[flow];
         if state.side_of(host) != 1 {
             return;
@@ -316,7 +319,7 @@ impl Flows {
     }
 
     /// The warm-up is over.
-    pub(super) fn end_warmup(&mut self, hosts: &[Host; 2], now: Instant) {
+    pub(super) fn end_warmup(&mut self, hosts: &[Host], now: Instant) {
         for state in &mut self.list {
             let stats = [0, 1].map(|side| state.stats(side, hosts, now));
             state.meter.end_warmup(stats);
@@ -326,7 +329,7 @@ impl Flows {
     pub(super) fn sample(
         &mut self,
         flow: usize,
-        hosts: &[Host; 2],
+        hosts: &[Host],
         now: Instant,
         interval: Duration,
     ) -> Sample {
@@ -354,7 +357,7 @@ impl Flows {
     pub(super) fn report(
         &self,
         scenario: &Scenario,
-        hosts: &[Host; 2],
+        hosts: &[Host],
         warmup: Instant,
         end: Instant,
     ) -> Vec<FlowReport> {
@@ -419,13 +422,18 @@ impl FlowState {
         }
     }
 
+    /// True when `host` is one of the two ends.
+    pub(super) fn involves(&self, host: usize) -> bool {
+        self.parties.iter().any(|party| party.index() == host)
+    }
+
     #[inline]
     pub(super) fn side_of(&self, host: usize) -> usize {
         usize::from(self.parties[0].index() != host)
     }
 
     /// Counters of one side's connection: now, or as it ended.
-    pub(super) fn stats(&self, side: usize, hosts: &[Host; 2], now: Instant) -> Stats {
+    pub(super) fn stats(&self, side: usize, hosts: &[Host], now: Instant) -> Stats {
         let Kind::Tcp(stream) = &self.kind else {
             return Stats::default();
         };

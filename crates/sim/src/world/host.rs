@@ -22,12 +22,13 @@ const SHORT_SEND_RETRY: Duration = Duration::from_millis(1);
 /// Payloads are cut from chunks of this size: one allocation for many packets.
 const CHUNK: usize = 64 << 10;
 
-/// One of the two hosts.
+/// One of the hosts.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) endpoint: Endpoint,
     pub(super) clock: Clock,
-    addresses: (Ipv4Addr, Ipv4Addr),
+    party: Party,
+    address: Ipv4Addr,
     config: HostConfig,
     /// Arrived, waiting to be processed: (arrival, processing, packet).
     inbox: VecDeque<(Instant, Instant, Packet)>,
@@ -58,7 +59,8 @@ impl Host {
                 max_connections: 65_536,
             }),
             clock: Clock::new(config.clock_skew_ppm),
-            addresses: (address(party), address(other(party))),
+            party,
+            address: address(party),
             config,
             inbox: VecDeque::new(),
             processing: RandomStream::new(seed, "late_processing", index),
@@ -73,14 +75,14 @@ impl Host {
         }
     }
 
-    /// Carrier address of the other host.
-    pub(super) fn peer(&self) -> SocketAddr {
-        SocketAddr::new(IpAddr::V4(self.addresses.1), 0)
+    /// Which host this is.
+    pub(super) fn party(&self) -> Party {
+        self.party
     }
 
-    /// Source and destination address of what this host sends.
-    pub(super) fn addresses(&self) -> (Ipv4Addr, Ipv4Addr) {
-        self.addresses
+    /// Source address of what this host sends.
+    pub(super) fn address(&self) -> Ipv4Addr {
+        self.address
     }
 
     /// True when segments leave when the endpoint says so.
@@ -147,8 +149,12 @@ impl Host {
         loop {
             self.scratch.clear();
             let mut batch = Batch::new(&mut self.scratch, 0, self.config.batch);
-            let Some((_, transmit)) = self.endpoint.poll_transmit(local, &mut batch) else {
+            let Some((peer, transmit)) = self.endpoint.poll_transmit(local, &mut batch) else {
                 return;
+            };
+            // Connections are made between the addresses of hosts only.
+            let IpAddr::V4(peer) = peer.ip() else {
+                continue;
             };
             let departure = self.clock.global(transmit.departure);
             let taken = if self.short_sends.chance(self.config.short_sends) {
@@ -164,7 +170,7 @@ impl Host {
                 let (header, payload) = segment.split_at(header_len);
                 let payload = share(&mut self.chunk, payload);
                 let packet = Packet::new(
-                    self.addresses,
+                    (self.address, peer),
                     PROTOCOL_TCP,
                     transmit.ecn,
                     header,
@@ -224,18 +230,21 @@ impl Host {
     }
 }
 
-fn address(party: Party) -> Ipv4Addr {
-    match party {
-        Party::Server => Ipv4Addr::new(10, 0, 0, 1),
-        Party::Client => Ipv4Addr::new(10, 0, 0, 2),
-    }
+/// The address of a host: those of stations follow the client's, in a network with room for all of them.
+pub(super) fn address(party: Party) -> Ipv4Addr {
+    let [.., high, low] = (party.index() as u32 + 1).to_be_bytes();
+    Ipv4Addr::new(10, 0, high, low)
 }
 
-pub(super) const fn other(party: Party) -> Party {
-    match party {
-        Party::Server => Party::Client,
-        Party::Client => Party::Server,
-    }
+/// The host with this address, by its index.
+pub(super) fn host_at(address: Ipv4Addr) -> usize {
+    let [.., high, low] = address.octets();
+    usize::from(u16::from_be_bytes([high, low])).saturating_sub(1)
+}
+
+/// A carrier address.
+pub(super) fn carrier(address: Ipv4Addr) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(address), 0)
 }
 
 /// Copies `payload` into shared memory.

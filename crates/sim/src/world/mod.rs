@@ -10,6 +10,7 @@ mod flows;
 mod hash;
 mod host;
 mod meter;
+mod network;
 mod stream;
 mod watch;
 
@@ -19,18 +20,17 @@ use tack_base::{Duration, Instant};
 use tack_tcp::ConnectionId;
 use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
 use tack_wire::{Header, Segment};
+use tack_wlan::{Capture, NodeId};
 
 use crate::kernel::{Kernel, Slot};
 use crate::observe::{Observer, PacketEvent, Passing, Sample};
 use crate::packet::Packet;
-use crate::path::Path;
-use crate::report::{Report, WiredReport};
+use crate::report::{Report, WiredReport, WlanReport};
 use crate::scenario::{Party, Scenario};
 use flows::{Flows, LISTEN_PORT};
 use hash::TraceHash;
 use host::Host;
-
-const PARTIES: [Party; 2] = [Party::Server, Party::Client];
+use network::Network;
 
 /// Whether the invariants of the stack are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub enum RunError {
         /// Which flow.
         flow: usize,
         /// Whose side.
-        host: &'static str,
+        host: String,
         /// The invariant, in words.
         what: String,
         /// Name of the scenario.
@@ -110,6 +110,8 @@ struct Broken {
 enum Event {
     /// The path of this direction has a packet for its far end.
     Arrival(usize),
+    /// The wireless network has something to do.
+    Wireless,
     /// A host gets round to a packet that arrived.
     Process(usize),
     /// A timer of a host.
@@ -146,7 +148,7 @@ pub fn run(
         .map_err(|broken| RunError::Broken {
             at: at.as_secs_f64(),
             flow: broken.flow,
-            host: broken.host.name(),
+            host: broken.host.name().into_owned(),
             what: broken.what,
             scenario: scenario.name.clone(),
             seed,
@@ -164,13 +166,16 @@ pub fn run(
 
 struct World<'a, 'o> {
     kernel: Kernel<Event>,
-    hosts: [Host; 2],
-    /// By the host that sends into them.
-    paths: [Path; 2],
+    hosts: Vec<Host>,
+    network: Network,
     /// The next arrival from each path.
     arrivals: [Slot; 2],
+    /// The next thing in the wireless network.
+    wireless: Slot,
     /// The next timer of each host.
-    wakes: [Slot; 2],
+    wakes: Vec<Slot>,
+    /// Saturating flows that wait for room in a radio's queue.
+    waiting: Vec<usize>,
     flows: Flows,
     checksum_drops: u64,
     hash: TraceHash,
@@ -185,20 +190,32 @@ impl<'a, 'o> World<'a, 'o> {
         let wired = &scenario.wired;
         let mut kernel = Kernel::default();
         let arrivals = [0, 1].map(|direction| kernel.slot(Event::Arrival(direction)));
-        let wakes = [0, 1].map(|host| kernel.slot(Event::Wake(host)));
+        let wireless = kernel.slot(Event::Wireless);
+        let near_end = match &scenario.wlan {
+            None => vec![Party::Client],
+            Some(wlan) => (0..wlan.world.stations).map(Party::Station).collect(),
+        };
+        let hosts: Vec<_> = std::iter::once(Host::new(Party::Server, wired.server, seed))
+            .chain(
+                near_end
+                    .into_iter()
+                    .map(|party| Host::new(party, wired.client, seed)),
+            )
+            .collect();
+        let wakes = (0..hosts.len())
+            .map(|host| kernel.slot(Event::Wake(host)))
+            .collect();
+        let captures = observers.list.iter().any(|observer| observer.wants_radio());
+        let capture = if captures { Capture::On } else { Capture::Off };
         Self {
             kernel,
-            hosts: [
-                Host::new(Party::Server, wired.server, seed),
-                Host::new(Party::Client, wired.client, seed),
-            ],
-            paths: [
-                Path::new(&wired.forward, seed, 0),
-                Path::new(&wired.reverse, seed, 1),
-            ],
+            flows: Flows::new(&scenario.flows, hosts.len()),
+            hosts,
+            network: Network::new(scenario, seed, capture),
             arrivals,
+            wireless,
             wakes,
-            flows: Flows::new(&scenario.flows),
+            waiting: Vec::new(),
             checksum_drops: 0,
             hash: TraceHash::new(),
             warmup: Instant::ZERO + scenario.warmup,
@@ -213,6 +230,7 @@ impl<'a, 'o> World<'a, 'o> {
     }
 
     fn run(&mut self) -> Result<(), Broken> {
+        self.expect();
         self.kernel.schedule(self.warmup, Event::Warm);
         for (at, event) in self.flows.agenda() {
             self.kernel.schedule(at, event);
@@ -235,17 +253,22 @@ impl<'a, 'o> World<'a, 'o> {
 
     /// UDP flows are complete once sent; the run still waits for what is under way.
     fn is_drained(&self) -> bool {
-        !self.flows.has_udp() || self.paths.iter().all(|path| path.next_arrival().is_none())
+        !self.flows.has_udp() || self.network.is_drained()
     }
 
     fn handle(&mut self, now: Instant, event: Event) -> Result<(), Broken> {
         match event {
             Event::Arrival(direction) => {
-                while let Some((_, packet)) = self.paths[direction].receive(now) {
-                    self.arrive(now, 1 - direction, packet)?;
+                while let Some((_, packet)) = self.network.paths[direction].receive(now) {
+                    if direction == 0 && self.network.wireless.is_some() {
+                        self.network.distribute(now, packet);
+                    } else {
+                        self.arrive(now, 1 - direction, packet)?;
+                    }
                 }
-                self.expect_arrival(direction);
+                self.expect();
             }
+            Event::Wireless => self.radio(now)?,
             Event::Process(host) => {
                 while let Some((arrived, packet)) = self.hosts[host].take_arrived(now) {
                     self.process(now, arrived, host, &packet)?;
@@ -260,17 +283,51 @@ impl<'a, 'o> World<'a, 'o> {
             Event::App(flow) => self.act(now, flow)?,
             Event::Pause(flow) => self.flows.set_paused(flow, true),
             Event::Resume(flow) => self.resume(now, flow)?,
-            Event::Warm => self.flows.end_warmup(&self.hosts, now),
+            Event::Warm => {
+                self.flows.end_warmup(&self.hosts, now);
+                if let Some(wireless) = &mut self.network.wireless {
+                    wireless.reset_stats(now);
+                }
+                // Whatever was due at this very instant has happened.
+                self.radio(now)?;
+            }
             Event::Sample(observer) => self.sample(now, observer),
         }
         Ok(())
     }
 
-    /// Makes sure that the first packet on the way is met on its arrival.
+    /// Makes sure that what comes next on the links is met when it happens.
     #[inline]
-    fn expect_arrival(&mut self, direction: usize) {
-        let at = self.paths[direction].next_arrival();
-        self.kernel.set(self.arrivals[direction], at);
+    fn expect(&mut self) {
+        for (path, slot) in self.network.paths.iter().zip(self.arrivals) {
+            self.kernel.set(slot, path.next_arrival());
+        }
+        if let Some(wireless) = &self.network.wireless {
+            self.kernel.set(self.wireless, wireless.poll_timeout());
+        }
+    }
+
+    /// The wireless network does what is due; its packets go on to where they belong.
+    fn radio(&mut self, now: Instant) -> Result<(), Broken> {
+        let Some(wireless) = &mut self.network.wireless else {
+            return Ok(());
+        };
+        wireless.handle_timeout(now);
+        while let Some((node, packet)) = self.network.receive() {
+            if node == NodeId::AP {
+                self.network.paths[1].send(now, packet);
+            } else {
+                self.arrive(now, node.index(), packet)?;
+            }
+        }
+        while let Some(captured) = self.network.captured() {
+            for observer in &mut self.observers.list {
+                observer.on_radio(&captured);
+            }
+        }
+        self.saturate(now);
+        self.expect();
+        Ok(())
     }
 
     fn arrive(&mut self, now: Instant, host: usize, packet: Packet) -> Result<(), Broken> {
@@ -320,7 +377,7 @@ impl<'a, 'o> World<'a, 'o> {
         if self.observers.checks == Checks::EveryEvent {
             self.flows.note_received(host, &segment.header);
         }
-        let peer = self.hosts[host].peer();
+        let peer = host::carrier(packet.src());
         let clock = self.hosts[host].clock;
         let (local, arrived_local) = (clock.local(now), clock.local(arrived));
         let ports = (segment.header.src_port, segment.header.dst_port);
@@ -376,34 +433,36 @@ impl<'a, 'o> World<'a, 'o> {
     fn transmit(&mut self, now: Instant, host: usize) -> Result<(), Broken> {
         let Self {
             hosts,
-            paths,
+            network,
             hash,
             observers,
             flows,
             ..
         } = self;
         let local = hosts[host].clock.local(now);
+        let party = hosts[host].party();
         let mut outcome = Ok(());
         hosts[host].transmit(now, |packet| {
-            observe(now, host, Passing::Out, &packet, hash, observers);
+            observe(now, (host, party), Passing::Out, &packet, hash, observers);
             if observers.checks == Checks::EveryEvent && outcome.is_ok() {
                 outcome = flows.check_sent(host, local, &packet);
             }
-            paths[host].send(now, packet);
+            network.send(now, host, packet);
         });
-        self.expect_arrival(host);
+        self.expect();
         outcome
     }
 
     /// Passes a packet that is not TCP's from a host into its path.
     fn emit(&mut self, now: Instant, host: usize, packet: Packet) {
         self.see(now, host, Passing::Out, &packet);
-        self.paths[host].send(now, packet);
-        self.expect_arrival(host);
+        self.network.send(now, host, packet);
+        self.expect();
     }
 
     fn see(&mut self, now: Instant, host: usize, passing: Passing, packet: &Packet) {
-        observe(now, host, passing, packet, &mut self.hash, self.observers);
+        let who = (host, self.hosts[host].party());
+        observe(now, who, passing, packet, &mut self.hash, self.observers);
     }
 
     /// Connection `id` of `host` has events.
@@ -438,7 +497,7 @@ impl<'a, 'o> World<'a, 'o> {
         };
         for flow in 0..self.flows.len() {
             let direction = self.flows.sender(flow);
-            let (queue_packets, _) = self.paths[direction].backlog(now);
+            let queue_packets = self.network.backlog(now, direction);
             let sample = Sample {
                 queue_packets,
                 ..self.flows.sample(flow, &self.hosts, now, interval)
@@ -449,20 +508,28 @@ impl<'a, 'o> World<'a, 'o> {
             .schedule(now + interval, Event::Sample(observer));
     }
 
-    fn report(&self, scenario: &Scenario, seed: u64) -> Report {
+    fn report(&mut self, scenario: &Scenario, seed: u64) -> Report {
+        let (events, wlan) = match &mut self.network.wireless {
+            None => (0, None),
+            Some(wireless) => {
+                wireless.handle_timeout(self.end);
+                self.hash.add(wireless.digest());
+                (wireless.events(), Some(WlanReport::new(wireless)))
+            }
+        };
         Report {
             name: scenario.name.clone(),
             seed,
             virtual_seconds: self.end.as_secs_f64(),
             wall_seconds: 0.0,
-            events: self.kernel.handled(),
+            events: self.kernel.handled() + events,
             flows: self
                 .flows
                 .report(scenario, &self.hosts, self.warmup, self.end),
-            wlan: None,
+            wlan,
             wired: WiredReport {
-                forward: self.paths[0].counters(),
-                reverse: self.paths[1].counters(),
+                forward: self.network.paths[0].counters(),
+                reverse: self.network.paths[1].counters(),
                 checksum_drops: self.checksum_drops,
             },
             trace_hash: self.hash.finish(),
@@ -474,7 +541,7 @@ impl<'a, 'o> World<'a, 'o> {
 #[inline]
 fn observe(
     at: Instant,
-    host: usize,
+    (host, party): (usize, Party),
     passing: Passing,
     packet: &Packet,
     hash: &mut TraceHash,
@@ -488,7 +555,7 @@ fn observe(
     for observer in &mut observers.list {
         observer.on_packet(&PacketEvent {
             at,
-            host: PARTIES[host],
+            host: party,
             passing,
             packet,
         });

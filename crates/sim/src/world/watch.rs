@@ -59,7 +59,7 @@ impl Flows {
     /// Takes note of the rates at which the connections of `host` pace.
     pub(super) fn note_rates(&mut self, index: usize, host: &Host, now: Instant) {
         let local = host.clock.local(now);
-        for state in &mut self.list {
+        for state in self.list.iter_mut().filter(|flow| flow.involves(index)) {
             let side = state.side_of(index);
             let Kind::Tcp(stream) = &mut state.kind else {
                 continue;
@@ -78,6 +78,9 @@ impl Flows {
     pub(super) fn check_books(&mut self, index: usize, host: &mut Host) -> Result<(), Broken> {
         let deadline = host.endpoint.poll_timeout();
         for (flow, state) in self.list.iter().enumerate() {
+            if !state.involves(index) {
+                continue;
+            }
             let side = state.side_of(index);
             let Kind::Tcp(stream) = &state.kind else {
                 continue;

@@ -1,0 +1,488 @@
+//! The `[wlan]` table: a wireless network behind the near end of the wired path.
+
+use std::time::Duration;
+
+use tack_base::Rate;
+use tack_wlan::mac::Protection;
+use tack_wlan::mac::config::WINDOW;
+use tack_wlan::phy::{
+    Awgn, Band, DsssRate, ErrorModel, GuardInterval, Mode, ModeQuery, OfdmRate, Preamble, SigB,
+    Standard, Timing, Width,
+};
+use tack_wlan::world::{Beacons, Contenders};
+use tack_wlan::{MacConfig, NodeId, WorldConfig};
+
+use super::error::ScenarioError;
+use super::preset::{self, Preset};
+use super::reader::Reader;
+use super::units::QueueText;
+
+/// The wireless network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wlan {
+    /// Its settings.
+    pub world: WorldConfig,
+    /// Generation of 802.11.
+    pub standard: Standard,
+}
+
+/// Most stations, those of neighbours included: each is asked at every transmission.
+const MOST_STATIONS: u64 = 1_000;
+
+const DEFAULT_QUEUE: usize = 1_000;
+
+/// 100 time units of 1.024 ms, as nearly every access point has it.
+const BEACON_INTERVAL: Duration = Duration::from_micros(102_400);
+
+const STANDARDS: [(&str, Standard); 6] = [
+    ("802.11b", Standard::B),
+    ("802.11a", Standard::A),
+    ("802.11g", Standard::G),
+    ("802.11n", Standard::N),
+    ("802.11ac", Standard::Ac),
+    ("802.11ax", Standard::Ax),
+];
+
+const WIDTHS: [(&str, Width); 4] = [
+    ("20MHz", Width::W20),
+    ("40MHz", Width::W40),
+    ("80MHz", Width::W80),
+    ("160MHz", Width::W160),
+];
+
+const GUARDS: [(&str, GuardInterval); 4] = [
+    ("400ns", GuardInterval::Ns400),
+    ("800ns", GuardInterval::Ns800),
+    ("1600ns", GuardInterval::Ns1600),
+    ("3200ns", GuardInterval::Ns3200),
+];
+
+pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
+    refuse_later(&mut table)?;
+    let preset = table.choice("preset", &preset::NAMES)?;
+    let standard = table.choice("standard", &STANDARDS)?;
+    let standard = match (standard, preset) {
+        (Some(standard), Some(preset)) if standard != preset.standard() => {
+            let message = format!("the preset is for {}", preset.standard().name());
+            return Err(table.fail("standard", message));
+        }
+        (standard, preset) => standard
+            .or(preset.map(Preset::standard))
+            .unwrap_or(Standard::N),
+    };
+    let band = table
+        .choice("band", &[("2.4GHz", Band::Ghz2_4), ("5GHz", Band::Ghz5)])?
+        .unwrap_or(standard.band());
+    if band != standard.band() && !matches!(standard, Standard::N | Standard::Ax) {
+        let message = format!("{} has no choice of bands; leave it out", standard.name());
+        return Err(table.fail("band", message));
+    }
+    let preamble = read_preamble(&mut table, standard, preset)?;
+    let data_mode = read_mode(&mut table, standard, preset, preamble)?;
+    let mut timing = Timing::new(standard, band, preamble);
+    if let Some(slot) = table.choice("slot", &[("short", 9), ("long", 20)])? {
+        if standard != Standard::G {
+            return Err(table.fail("slot", "only 802.11g has a choice of slots; leave it out"));
+        }
+        timing.slot = Duration::from_micros(slot);
+    }
+    let mut mac = MacConfig::new(standard, timing, data_mode);
+    if let Some(preset) = preset {
+        preset.apply(&mut mac);
+    }
+    read_mac(&mut table, standard, preamble, &mut mac)?;
+    let stations = table.integer("stations", 1, MOST_STATIONS)?.unwrap_or(1) as u16;
+    let mut world = WorldConfig::new(mac, stations);
+    read_queues(&mut table, &mut world)?;
+    read_errors(&mut table, &mut world)?;
+    read_neighbours(&mut table, standard, &mut world)?;
+    table.finish()?;
+    Ok(Wlan { world, standard })
+}
+
+/// Keys whose meaning is settled and whose mechanism is not there yet.
+fn refuse_later(table: &mut Reader<'_>) -> Result<(), ScenarioError> {
+    for (key, neutral) in [
+        ("ack_filter", "off"),
+        ("hack", "off"),
+        ("cw_adaptation", "standard"),
+    ] {
+        if let Some(value) = table.text(key)?
+            && value != neutral
+        {
+            let message = format!("{value:?} is not there yet; leave it out or write {neutral:?}");
+            return Err(table.fail(key, message));
+        }
+    }
+    Ok(())
+}
+
+fn read_preamble(
+    table: &mut Reader<'_>,
+    standard: Standard,
+    preset: Option<Preset>,
+) -> Result<Preamble, ScenarioError> {
+    let choices = [("long", Preamble::Long), ("short", Preamble::Short)];
+    let preamble = table.choice("preamble", &choices)?;
+    if preamble.is_some() && standard != Standard::B {
+        return Err(table.fail("preamble", "only 802.11b has a choice; leave it out"));
+    }
+    Ok(preamble
+        .or(preset.map(Preset::preamble))
+        .unwrap_or_default())
+}
+
+fn read_mode(
+    table: &mut Reader<'_>,
+    standard: Standard,
+    preset: Option<Preset>,
+    preamble: Preamble,
+) -> Result<Mode, ScenarioError> {
+    let sig_b = table.choice(
+        "vht_sig_b",
+        &[("sent", SigB::Sent), ("omitted", SigB::Omitted)],
+    )?;
+    if sig_b.is_some() && standard != Standard::Ac {
+        return Err(table.fail("vht_sig_b", "is a field of 802.11ac; leave it out"));
+    }
+    let query = ModeQuery {
+        rate: table.rate("rate")?,
+        mcs: table.integer("mcs", 0, 31)?.map(|mcs| mcs as u8),
+        streams: table
+            .integer("spatial_streams", 1, 8)?
+            .map(|streams| streams as u8),
+        width: table.choice("channel_width", &WIDTHS)?,
+        guard: table.choice("guard_interval", &GUARDS)?,
+        preamble,
+        sig_b: sig_b.unwrap_or_default(),
+    };
+    if query.rate.is_some() && query.mcs.is_some() {
+        return Err(table.fail("mcs", "give either rate or mcs, not both"));
+    }
+    let is_open = query.rate.is_none() && query.mcs.is_none();
+    let query = match preset {
+        Some(preset) if is_open => ModeQuery {
+            rate: Some(preset.rate()),
+            ..query
+        },
+        _ => query,
+    };
+    let usual = usual_width(standard);
+    let found = query.find(standard);
+    let in_usual_width = || {
+        ModeQuery {
+            width: usual,
+            ..query
+        }
+        .find(standard)
+    };
+    // Several modes may have one rate: the usual width comes first, then the fewest streams. Without rate and MCS, the
+    // fastest of one stream, or of as many as were given.
+    let choice = if query.width.is_none() && usual.is_some() {
+        let usual = in_usual_width();
+        if usual.is_empty() { found } else { usual }
+    } else {
+        found
+    };
+    let streams = query.streams.unwrap_or(1);
+    let mode = if query.rate.is_none() && query.mcs.is_none() {
+        let wanted = choice.into_iter().filter(|mode| mode.streams() == streams);
+        wanted.max_by_key(|mode| mode.rate())
+    } else {
+        choice.into_iter().next()
+    };
+    mode.ok_or_else(|| {
+        let key = if query.mcs.is_some() { "mcs" } else { "rate" };
+        table.fail(key, no_mode(standard, &query))
+    })
+}
+
+fn usual_width(standard: Standard) -> Option<Width> {
+    match standard {
+        Standard::B | Standard::A | Standard::G => None,
+        Standard::N => Some(Width::W40),
+        Standard::Ac | Standard::Ax => Some(Width::W80),
+    }
+}
+
+/// Says which rates there are.
+fn no_mode(standard: Standard, query: &ModeQuery) -> String {
+    let open = ModeQuery {
+        rate: None,
+        mcs: None,
+        ..*query
+    };
+    let mut rates: Vec<u64> = open
+        .find(standard)
+        .iter()
+        .map(|mode| mode.rate().bits_per_sec())
+        .collect();
+    rates.sort_unstable();
+    rates.dedup();
+    let near: Vec<String> = match query.rate {
+        Some(rate) => {
+            let mut by_distance = rates.clone();
+            by_distance.sort_by_key(|bits| bits.abs_diff(rate.bits_per_sec()));
+            by_distance.truncate(4);
+            by_distance.sort_unstable();
+            by_distance.iter().map(|bits| show(*bits)).collect()
+        }
+        None => Vec::new(),
+    };
+    if near.is_empty() {
+        format!(
+            "{} has no such mode with these streams, width and guard interval",
+            standard.name()
+        )
+    } else {
+        format!(
+            "{} has no such rate with these streams, width and guard interval; near it are {}",
+            standard.name(),
+            near.join(", ")
+        )
+    }
+}
+
+fn show(bits: u64) -> String {
+    let tenths = (bits + 50_000) / 100_000;
+    if tenths.is_multiple_of(10) {
+        format!("{}Mbps", tenths / 10)
+    } else {
+        format!("{}.{}Mbps", tenths / 10, tenths % 10)
+    }
+}
+
+/// A rate of control frames: of 802.11b for 802.11b, of OFDM for all others.
+fn control_mode(
+    table: &Reader<'_>,
+    key: &str,
+    standard: Standard,
+    preamble: Preamble,
+    rate: Rate,
+) -> Result<Mode, ScenarioError> {
+    let (mode, choices) = if standard == Standard::B {
+        let found = DsssRate::ALL.into_iter().find(|one| one.rate() == rate);
+        let mode = found.map(|rate| Mode::Dsss(rate, rate.preamble(preamble)));
+        (mode, "1Mbps, 2Mbps, 5.5Mbps, 11Mbps")
+    } else {
+        let found = OfdmRate::ALL.into_iter().find(|one| one.rate() == rate);
+        let choices = "6Mbps, 9Mbps, 12Mbps, 18Mbps, 24Mbps, 36Mbps, 48Mbps, 54Mbps";
+        (found.map(Mode::Ofdm), choices)
+    };
+    mode.ok_or_else(|| {
+        table.fail(
+            key,
+            format!("is no rate of control frames; one of: {choices}"),
+        )
+    })
+}
+
+fn read_mac(
+    table: &mut Reader<'_>,
+    standard: Standard,
+    preamble: Preamble,
+    mac: &mut MacConfig,
+) -> Result<(), ScenarioError> {
+    if let Some(rate) = table.rate("control_rate")? {
+        mac.control_mode = control_mode(table, "control_rate", standard, preamble, rate)?;
+    }
+    if let Some(text) = table.text("rts_threshold")? {
+        mac.rts_threshold = match text.as_str() {
+            "off" => None,
+            _ => match super::units::size(&text).and_then(|size| u32::try_from(size).ok()) {
+                Some(size) => Some(size),
+                None => {
+                    let message =
+                        format!("{text:?}: write \"off\" or a frame size such as \"500B\"");
+                    return Err(table.fail("rts_threshold", message));
+                }
+            },
+        };
+    }
+    read_protection(table, standard, mac)?;
+    if let Some(most) = table.integer("ampdu_max_bytes", 0, 6_500_631)? {
+        if most > 0 && !standard.is_qos() {
+            let message = format!("{} does not aggregate; leave it out", standard.name());
+            return Err(table.fail("ampdu_max_bytes", message));
+        }
+        mac.ampdu.bytes = most as u32;
+    }
+    if let Some(most) = table.integer("ampdu_max_frames", 1, u64::from(WINDOW))? {
+        mac.ampdu.frames = most as u16;
+    }
+    if let Some(limit) = table.duration("txop_limit")? {
+        // §9.4.2.28: a 16-bit field in units of 32 us.
+        if limit > Duration::from_micros(32 * 65_535) {
+            return Err(table.fail("txop_limit", "must be at most 2097.12ms"));
+        }
+        if !limit.is_zero() && !standard.is_qos() {
+            let message = format!("{} has no TXOPs; leave it out", standard.name());
+            return Err(table.fail("txop_limit", message));
+        }
+        mac.txop_limit = [limit; 4];
+    }
+    for (key, most) in [("cw_min", 32_767), ("cw_max", 32_767)] {
+        if let Some(window) = table.integer(key, 0, most)? {
+            if !(window + 1).is_power_of_two() {
+                return Err(table.fail(
+                    key,
+                    "must be a power of two less one, such as 15 or 1023 (802.11 §9.4.2.28)",
+                ));
+            }
+            for contention in &mut mac.contention {
+                if key == "cw_min" {
+                    contention.cw_min = window as u32;
+                } else {
+                    contention.cw_max = window as u32;
+                }
+            }
+        }
+    }
+    if mac
+        .contention
+        .iter()
+        .any(|contention| contention.cw_min > contention.cw_max)
+    {
+        return Err(table.fail("cw_min", "must not be above cw_max"));
+    }
+    if let Some(slots) = table.integer("aifsn", 2, 15)? {
+        for contention in &mut mac.contention {
+            contention.aifsn = slots as u32;
+        }
+    }
+    if let Some(limit) = table.integer("retry_limit", 1, 255)? {
+        mac.retry_limit = limit as u8;
+    }
+    Ok(())
+}
+
+fn read_protection(
+    table: &mut Reader<'_>,
+    standard: Standard,
+    mac: &mut MacConfig,
+) -> Result<(), ScenarioError> {
+    let choice = table.choice("protection", &[("off", false), ("cts_to_self", true)])?;
+    let rate = table.rate("protection_rate")?;
+    match choice {
+        None => {}
+        Some(false) => mac.protection = Protection::Off,
+        Some(true) => {
+            // Radios of 802.11b read 1 to 11 Mbit/s only, in the 2.4 GHz band.
+            let dsss =
+                rate.and_then(|rate| DsssRate::ALL.into_iter().find(|one| one.rate() == rate));
+            let mode = match (rate, dsss) {
+                (None, _) => Mode::Ofdm(OfdmRate::R6),
+                (_, Some(rate)) if standard == Standard::G => {
+                    Mode::Dsss(rate, rate.preamble(Preamble::Long))
+                }
+                (Some(rate), _) => {
+                    control_mode(table, "protection_rate", standard, Preamble::Long, rate)?
+                }
+            };
+            mac.protection = Protection::CtsToSelf(mode);
+        }
+    }
+    if rate.is_some() && choice != Some(true) {
+        let message = "has no effect without protection = \"cts_to_self\"";
+        return Err(table.fail("protection_rate", message));
+    }
+    Ok(())
+}
+
+fn read_queues(table: &mut Reader<'_>, world: &mut WorldConfig) -> Result<(), ScenarioError> {
+    let mut queue = |key: &str, default: usize| match table.queue(key)? {
+        None => Ok(default),
+        Some(QueueText::Packets(packets @ 1..=1_000_000)) => Ok(packets as usize),
+        Some(_) => Err(table.fail(
+            key,
+            "a MAC queue counts packets; write \"1000p\" (1 to 1000000)",
+        )),
+    };
+    let both = queue("queue", DEFAULT_QUEUE)?;
+    world.ap_queue = queue("ap_queue", both)?;
+    world.station_queue = queue("station_queue", both)?;
+    Ok(())
+}
+
+fn read_errors(table: &mut Reader<'_>, world: &mut WorldConfig) -> Result<(), ScenarioError> {
+    let rate = table.probability("frame_error_rate")?;
+    if rate > 0.0 {
+        world.error = ErrorModel::Rate(rate);
+    }
+    let Some(mut model) = table.table("error_model")? else {
+        return Ok(());
+    };
+    if rate > 0.0 {
+        return Err(table.fail(
+            "error_model",
+            "give either frame_error_rate or an error model, not both",
+        ));
+    }
+    let Some(snr) = model.number("snr_db", -20.0, 80.0)? else {
+        return Err(model.fail_table("needs the key snr_db: a signal-to-noise ratio such as 25.0"));
+    };
+    world.error = ErrorModel::Awgn(Awgn::new(snr));
+    let own = model.numbers("station_snr_db", -20.0, 80.0)?;
+    if own.len() > usize::from(world.stations) {
+        let message = format!("there are {} stations only", world.stations);
+        return Err(model.fail("station_snr_db", message));
+    }
+    for (number, snr) in own.into_iter().enumerate() {
+        let node = NodeId(number as u16 + 1);
+        world
+            .station_errors
+            .push((node, ErrorModel::Awgn(Awgn::new(snr))));
+    }
+    model.finish()
+}
+
+fn read_neighbours(
+    table: &mut Reader<'_>,
+    standard: Standard,
+    world: &mut WorldConfig,
+) -> Result<(), ScenarioError> {
+    let most = MOST_STATIONS - u64::from(world.stations).min(MOST_STATIONS);
+    let contenders = table.integer("contenders", 0, most)?.unwrap_or(0);
+    let payload = table.integer("contender_payload", 1, 2_264)?;
+    if payload.is_some() && contenders == 0 {
+        return Err(table.fail("contender_payload", "has no effect without contenders"));
+    }
+    world.contenders = Contenders {
+        stations: contenders as u16,
+        // IPv4 and UDP headers.
+        packet: payload.unwrap_or(1_472) as u32 + 28,
+    };
+    world.beacons = match table.text("beacon_interval")?.as_deref() {
+        Some("off") => None,
+        None => Some(Beacons::usual(standard, BEACON_INTERVAL)),
+        Some(text) => match super::units::duration(text) {
+            Some(interval) if interval >= Duration::from_millis(1) => {
+                Some(Beacons::usual(standard, interval))
+            }
+            _ => {
+                let message = format!(
+                    "{text:?}: write \"off\" or an interval of at least 1ms, such as \"102.4ms\""
+                );
+                return Err(table.fail("beacon_interval", message));
+            }
+        },
+    };
+    for pair in table.texts("hidden")? {
+        let number = |name: &str| {
+            let number = name.strip_prefix("sta")?.parse::<u16>().ok()?;
+            (number < world.stations).then_some(NodeId(number + 1))
+        };
+        let ends = pair.split_once('-');
+        let ends = ends.and_then(|(one, other)| Some((number(one)?, number(other)?)));
+        match ends {
+            Some((one, other)) if one != other => world.hidden.push((one, other)),
+            _ => {
+                let message = format!(
+                    "{pair:?}: write pairs of stations that do not hear each other, such as \"sta0-sta1\""
+                );
+                return Err(table.fail("hidden", message));
+            }
+        }
+    }
+    Ok(())
+}
