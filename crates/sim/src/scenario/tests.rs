@@ -336,7 +336,6 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "802.11n",
         ),
         (
-        (
             "[[flow]]\nto = 'moon'\n",
             "flow.0.to: \"moon\" is no host",
             "server, client",
