@@ -7,8 +7,11 @@ use super::timers::Timer;
 use super::{CloseReason, Connection, Event};
 use crate::ack::policy::AckReason;
 
-/// Least that may be written ahead of acknowledgement, bytes, however small the congestion window.
-const MIN_SEND_BUFFER: usize = 256 << 10;
+/// Least that may be written ahead of what was sent, bytes, however small the congestion window.
+const MIN_AHEAD: usize = 256 << 10;
+/// Most that may be written ahead of what was sent: what fits a processor's cache. The writer is told in time to keep up with
+/// any window, and bytes that wait longer are fetched from memory when they leave.
+const MAX_AHEAD: usize = 1 << 20;
 
 /// Why bytes cannot be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -70,16 +73,25 @@ impl Connection {
         self.send_limit().saturating_sub(self.queue.len())
     }
 
-    /// How much may be queued: enough for the next congestion window while this one is out, not so much that
-    /// the buffer falls out of the cache.
+    /// How much may be queued: what was sent and is kept for retransmission, and what may wait to be sent.
     fn send_limit(&self) -> usize {
-        let wanted = usize::try_from(self.cc.cwnd().saturating_mul(3)).unwrap_or(usize::MAX);
-        wanted.max(MIN_SEND_BUFFER).min(self.config.send_buffer)
+        let unsent = self.queue.end().saturating_sub(self.snd_nxt) as usize;
+        let sent = self.queue.len().saturating_sub(unsent);
+        (sent + self.send_ahead()).min(self.config.send_buffer)
+    }
+
+    /// How much may wait to be sent: a congestion window, for when all of it opens at once.
+    fn send_ahead(&self) -> usize {
+        usize::try_from(self.cc.cwnd())
+            .unwrap_or(usize::MAX)
+            .clamp(MIN_AHEAD, MAX_AHEAD)
     }
 
     /// Tells a blocked writer that there is room, once there is a worthwhile amount of it.
     pub(super) fn offer_writable(&mut self) {
-        if self.write_blocked && self.writable() > self.send_limit() / 4 {
+        if self.write_blocked
+            && self.writable() > self.send_ahead().min(self.config.send_buffer) / 4
+        {
             self.write_blocked = false;
             self.events.raise(Event::Writable);
         }
@@ -109,7 +121,8 @@ impl Connection {
         }
     }
 
-    /// The readable bytes in place, in at most two slices; pair with [`Connection::consume`].
+    /// Readable bytes in place, in at most two slices; pair with [`Connection::consume`]. There may be more behind them
+    /// (see [`Connection::readable`]).
     pub fn peek(&self) -> (&[u8], &[u8]) {
         self.reassembly.peek()
     }

@@ -474,11 +474,8 @@ impl Connection {
         if self.snd_nxt > self.queue.end_with_fin() && self.state.is_synchronized() {
             return Err("more was sent than was queued");
         }
-        if self.reassembly.memory()
-            > (2 * self.config.receive_buffer)
-                .max(64 << 10)
-                .next_power_of_two()
-        {
+        // The bytes of a full window may begin and end within a page.
+        if self.reassembly.memory() > self.config.receive_buffer + 3 * crate::ring::PAGE {
             return Err("the receive buffer outgrew its cap");
         }
         Ok(())

@@ -336,6 +336,10 @@ impl Connection {
                 break;
             }
         }
+        if segments > 0 {
+            // What left makes room for what may wait.
+            self.offer_writable();
+        }
         (segments > 0).then_some((size, segments, codepoint))
     }
 

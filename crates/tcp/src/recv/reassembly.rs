@@ -66,11 +66,6 @@ impl Reassembly {
         }
         let new_start = start.max(self.next);
         let data = &data[(new_start - start) as usize..];
-        let highest = self
-            .ahead
-            .last()
-            .map_or(self.next, |range| range.end)
-            .max(end);
         if new_start > self.next {
             if self.ahead.contains(&(new_start..end)) {
                 return Arrival::Duplicate(start..end);
@@ -79,8 +74,6 @@ impl Reassembly {
                 return Arrival::Duplicate(start..start);
             }
         }
-        let live = self.read..self.ahead.last().map_or(self.next, |range| range.end);
-        self.ring.reserve(live, (highest - self.read) as usize);
         self.ring.write(new_start, data);
         if new_start > self.next {
             self.ahead.insert(new_start..end);
@@ -99,7 +92,7 @@ impl Reassembly {
         Arrival::FilledGap
     }
 
-    /// Bytes ready for the application, in at most two pieces.
+    /// Bytes ready for the application, in at most two pieces; there may be more behind them.
     pub(crate) fn peek(&self) -> (&[u8], &[u8]) {
         self.ring.slices(self.read..self.next)
     }
@@ -113,6 +106,7 @@ impl Reassembly {
     /// Drops `len` bytes from the front of what is ready.
     pub(crate) fn consume(&mut self, len: usize) {
         self.read = (self.read + len as u64).min(self.next);
+        self.ring.release_to(self.read);
     }
 
     /// Bytes above the first hole.

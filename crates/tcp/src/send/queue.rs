@@ -28,7 +28,6 @@ impl SendQueue {
     pub(crate) fn push(&mut self, data: &[u8], limit: usize) -> usize {
         let len = data.len().min(limit.saturating_sub(self.len()));
         if len > 0 {
-            self.ring.reserve(self.start..self.end, self.len() + len);
             self.ring.write(self.end, &data[..len]);
             self.end += len as u64;
         }
@@ -60,6 +59,7 @@ impl SendQueue {
     /// Forgets everything below `position`.
     pub(crate) fn release_to(&mut self, position: u64) {
         self.start = self.start.max(position.min(self.end));
+        self.ring.release_to(self.start);
     }
 
     /// Bytes held.
