@@ -5,6 +5,8 @@
 //! (which acknowledgements walk). Both only pop at the front and push at the back, so the steady
 //! state allocates nothing.
 
+mod records;
+
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
@@ -12,84 +14,8 @@ use tack_base::Instant;
 use tack_base::range_set::RangeSet;
 
 use crate::cc::SendToken;
-
-/// One transmission of one segment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Transmission {
-    /// Sequence positions it carried (FIN counts one).
-    pub(crate) start: u64,
-    /// Position after the last one.
-    pub(crate) end: u64,
-    /// When it left.
-    pub(crate) sent_at: Instant,
-    /// It repeated positions sent before.
-    pub(crate) retransmission: bool,
-    /// Rate sampling state at departure.
-    pub(crate) flight: FlightStart,
-    /// The controller's token.
-    pub(crate) token: SendToken,
-    /// Still the newest transmission of a segment that is neither delivered nor lost.
-    outstanding: bool,
-}
-
-impl Transmission {
-    /// Sequence positions carried.
-    #[inline]
-    pub(crate) fn len(&self) -> u64 {
-        self.end - self.start
-    }
-}
-
-/// State of the delivery-rate estimator when a transmission left (draft-ietf-ccwg-bbr §4.1.2.2, "P.*").
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FlightStart {
-    /// Total delivered then.
-    pub(crate) delivered: u64,
-    /// When that total was reached.
-    pub(crate) delivered_at: Instant,
-    /// When the first transmission of the flight left.
-    pub(crate) first_sent_at: Instant,
-    /// Sending was application-limited then.
-    pub(crate) app_limited: bool,
-}
-
-/// Where a segment stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
-    InFlight,
-    Sacked,
-    /// Marked lost; its retransmission has not left.
-    Lost,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct SentSegment {
-    start: u64,
-    end: u64,
-    /// Number of its newest transmission.
-    latest: u64,
-    fate: Fate,
-    retransmitted: bool,
-}
-
-impl SentSegment {
-    fn len(&self) -> u64 {
-        self.end - self.start
-    }
-}
-
-/// A segment that an acknowledgement delivered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Delivered {
-    /// Number of its newest transmission.
-    pub(crate) number: u64,
-    /// Its newest transmission.
-    pub(crate) transmission: Transmission,
-    /// It was retransmitted at least once.
-    pub(crate) retransmitted: bool,
-    /// It had been marked lost and was not retransmitted since: an original arrived after all.
-    pub(crate) was_lost: bool,
-}
+pub(crate) use records::{Delivered, FlightStart, Transmission};
+use records::{Fate, SentSegment};
 
 /// The log of everything sent and not cumulatively acknowledged.
 #[derive(Debug)]
