@@ -17,6 +17,8 @@ pub enum Fate {
     Drop,
     /// It passes, so much later than it would have; others may overtake it.
     Delay(Duration),
+    /// It passes, but does not arrive before this moment; whatever is held keeps its order.
+    Hold(Instant),
     /// It passes twice.
     Duplicate,
     /// It passes with a congestion mark, if it can carry one.
@@ -216,6 +218,7 @@ impl Link {
             Fate::Pass => {}
             Fate::Drop => return Vec::new(),
             Fate::Delay(extra) => at += extra,
+            Fate::Hold(until) => at = at.max(until),
             Fate::Duplicate => copies = 2,
             Fate::Mark => marked = true,
         }

@@ -74,7 +74,7 @@ fn two_hundred_bad_paths() {
         let mut random = RandomStream::new(seed, "bad paths", 0);
         let config = Config {
             ack: policies()[random.below(7) as usize],
-            congestion: Algorithm::ALL[random.below(3) as usize],
+            congestion: Algorithm::ALL[random.below(Algorithm::ALL.len() as u64) as usize],
             timestamps: random.chance(0.8),
             sack: random.chance(0.8),
             window_scaling: random.chance(0.8),

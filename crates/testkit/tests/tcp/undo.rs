@@ -146,9 +146,7 @@ fn a_suspended_path_costs_little() {
         pair.run_for(crate::settings::secs(1));
         // 400 ms of suspension: everything sent meanwhile comes out afterwards, in order.
         let resume = pair.now() + ms(400);
-        pair.model(Side::Client).judge = Some(Box::new(move |packet| {
-            tack_testkit::Fate::Delay(resume.saturating_since(packet.now))
-        }));
+        pair.model(Side::Client).judge = Some(Box::new(move |_| tack_testkit::Fate::Hold(resume)));
         assert!(pair.run_until(
             crate::settings::secs(30),
             |pair| pair.app(Side::Server).read == 20_000_000
