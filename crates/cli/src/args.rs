@@ -74,7 +74,7 @@ impl ReachArgs {
 /// Settings of connections.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TransportArgs {
-    /// Congestion control of what this side sends: new_reno, cubic or bbr
+    /// Congestion control of what this side sends: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) congestion: Algorithm,
     /// Acknowledgement policy of what this side receives: every, delayed:2, delayed:8,timer=40ms
@@ -221,7 +221,7 @@ pub(crate) struct PerfArgs {
     /// Print one JSON object with intervals and summary instead of lines for people
     #[arg(long, short = 'J')]
     pub(crate) json: bool,
-    /// Congestion control of both sides: new_reno, cubic or bbr
+    /// Congestion control of both sides: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
     #[arg(
         long,
         short = 'C',

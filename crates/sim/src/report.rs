@@ -198,7 +198,11 @@ pub fn write_csv(reports: &[Report], out: &mut dyn Write) -> io::Result<()> {
                 "{},{},{},{},",
                 flow.id, flow.from, flow.to, flow.transport
             )?;
-            write!(out, "{},", flow.congestion.as_deref().unwrap_or(""))?;
+            write!(
+                out,
+                "{},",
+                csv_text(flow.congestion.as_deref().unwrap_or(""))
+            )?;
             write!(out, "{},", csv_text(flow.ack.as_deref().unwrap_or("")))?;
             write!(out, "{},{},", flow.goodput_bps, flow.bytes_delivered)?;
             write!(

@@ -36,7 +36,7 @@ pub mod stats;
 pub mod transmit;
 
 pub use ack::AckKind;
-pub use cc::Algorithm;
+pub use cc::{Algorithm, ParseAlgorithmError};
 pub use config::Config;
 pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
 pub use endpoint::{

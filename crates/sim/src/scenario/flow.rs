@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use tack_base::{Instant, Rate};
-use tack_tcp::{AckKind, Algorithm, Config};
+use tack_tcp::{AckKind, Config, ParseAlgorithmError};
 
 use super::error::ScenarioError;
 use super::reader::Reader;
@@ -267,22 +267,9 @@ fn read_udp(table: &mut Reader<'_>) -> Result<UdpFlow, ScenarioError> {
 fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     let mut config = Config::default();
     if let Some(name) = table.text("congestion")? {
-        config.congestion = match name.parse::<Algorithm>() {
-            Ok(algorithm) => algorithm,
-            Err(_) if matches!(name.as_str(), "vegas" | "compound") => {
-                return Err(table.fail(
-                    "congestion",
-                    format!("{name:?} comes later; one of: {}", algorithms()),
-                ));
-            }
-            Err(_) => {
-                let message = format!(
-                    "{name:?} is no congestion control; one of: {}",
-                    algorithms()
-                );
-                return Err(table.fail("congestion", message));
-            }
-        };
+        config.congestion = name
+            .parse()
+            .map_err(|error: ParseAlgorithmError| table.fail("congestion", error.to_string()))?;
     }
     if let Some(name) = table.text("ack")? {
         config.ack = match name.parse::<AckKind>() {
@@ -306,10 +293,6 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
         app: read_app(table)?,
         config,
     })
-}
-
-fn algorithms() -> String {
-    Algorithm::ALL.map(Algorithm::name).join(", ")
 }
 
 fn read_buffer(table: &mut Reader<'_>, key: &str, default: usize) -> Result<usize, ScenarioError> {

@@ -14,6 +14,7 @@ use tack_base::Instant;
 
 use super::hystart::{HyStart, Step};
 use super::undo::{Episode, Undo};
+use super::unreported::Unreported;
 use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics};
 
 /// Multiplicative decrease factor β (RFC 9438 §4.6).
@@ -64,6 +65,7 @@ pub struct Cubic {
     /// Present while it watches the first slow start.
     hystart: Option<HyStart>,
     undo: Undo<State>,
+    unreported: Unreported,
 }
 
 impl Cubic {
@@ -86,6 +88,7 @@ impl Cubic {
             },
             hystart: Some(HyStart::default()),
             undo: Undo::new(),
+            unreported: Unreported::default(),
         }
     }
 
@@ -210,6 +213,7 @@ impl CongestionController for Cubic {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
+        self.unreported.on_ack(ack.srtt);
         if !ack.in_recovery {
             self.state.episode = Episode::Open;
         }
@@ -238,7 +242,8 @@ impl CongestionController for Cubic {
                 // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
                 // flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.state.cwnd,
-                _ => congestion.prior_in_flight,
+                _ if self.in_slow_start() => congestion.prior_in_flight,
+                _ => self.unreported.narrow(congestion.prior_in_flight),
             };
             reduced = self.reduce(flight);
         }
@@ -300,8 +305,32 @@ impl CongestionController for Cubic {
         self.state.stage = None;
     }
 
+    fn on_feedback_interval(&mut self, interval: Duration) {
+        self.unreported.on_feedback_interval(interval);
+        if let Some(hystart) = &mut self.hystart {
+            hystart.on_feedback_interval(interval);
+        }
+    }
+
     fn cwnd(&self) -> u64 {
-        self.state.cwnd
+        if self.in_slow_start() {
+            self.state.cwnd
+        } else {
+            self.unreported.widen(self.state.cwnd)
+        }
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.state.cwnd < self.state.ssthresh
+    }
+
+    fn pacing_gain(&self) -> f64 {
+        // Of the window in force, what makes the standard gain of the window.
+        if self.in_slow_start() {
+            2.0
+        } else {
+            1.2 / self.unreported.ratio()
+        }
     }
 
     fn ssthresh(&self) -> u64 {

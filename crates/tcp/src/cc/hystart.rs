@@ -15,8 +15,10 @@ use super::Ack;
 const RTT_RISE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
 /// The rise is this part of the last round's RTT (`MIN_RTT_DIVISOR`).
 const RTT_RISE_DIVISOR: u32 = 8;
-/// RTT samples that a round needs before its minimum says anything (`N_RTT_SAMPLE`).
+/// RTT samples that a round needs before its minimum says anything (`N_RTT_SAMPLE`), …
 const SAMPLES: u32 = 8;
+/// … and how few do when the peer's acknowledgements are too sparse for that.
+const SPARSE_SAMPLES: u32 = 2;
 /// How much slower CSS grows (`CSS_GROWTH_DIVISOR`).
 const CSS_GROWTH_DIVISOR: u64 = 4;
 /// How many rounds CSS lasts (`CSS_ROUNDS`).
@@ -48,6 +50,8 @@ pub(super) struct HyStart {
     last_round_min: Option<Duration>,
     current_round_min: Option<Duration>,
     samples: u32,
+    /// How often the peer acknowledges; zero for legacy acknowledgements.
+    feedback_interval: Duration,
     conservative: Option<Conservative>,
 }
 
@@ -55,6 +59,22 @@ impl HyStart {
     /// True in conservative slow start.
     pub(super) const fn is_conservative(&self) -> bool {
         self.conservative.is_some()
+    }
+
+    /// The peer acknowledges only this often.
+    pub(super) fn on_feedback_interval(&mut self, interval: Duration) {
+        self.feedback_interval = interval;
+    }
+
+    /// Samples that the round needs: as many as its acknowledgements can bring, where those are few.
+    fn needed(&self, round: Duration) -> u32 {
+        if self.feedback_interval.is_zero() {
+            return SAMPLES;
+        }
+        let expected = round.as_nanos() / self.feedback_interval.as_nanos();
+        u32::try_from(expected)
+            .unwrap_or(SAMPLES)
+            .clamp(SPARSE_SAMPLES, SAMPLES)
     }
 
     /// Takes the RTT sample of an acknowledgement that advanced `snd_una`; `bytes` is what the
@@ -85,7 +105,10 @@ impl HyStart {
 
     /// Moves between slow start and CSS once the round has enough samples.
     fn judge(&mut self) {
-        let Some(current) = self.current_round_min.filter(|_| self.samples >= SAMPLES) else {
+        let Some(current) = self
+            .current_round_min
+            .filter(|round| self.samples >= self.needed(*round))
+        else {
             return;
         };
         match self.conservative {
@@ -161,6 +184,25 @@ mod tests {
         assert_eq!(round(&mut hystart, 1, 60), Step::Grow(MSS / 4));
         assert_eq!(round(&mut hystart, 2, 41), Step::Grow(MSS));
         assert!(!hystart.is_conservative());
+    }
+
+    #[test]
+    fn sparse_acknowledgements_bring_as_many_samples_as_they_can() {
+        for (interval_ms, needed) in [(0, 8), (1, 8), (10, 4), (30, 2), (1_000, 2)] {
+            let mut hystart = HyStart::default();
+            round(&mut hystart, 0, 40);
+            hystart.on_feedback_interval(Duration::from_millis(interval_ms));
+            let mut samples = 0;
+            while !hystart.is_conservative() {
+                samples += 1;
+                let una = 10 * MSS + samples * MSS;
+                let mut ack = plain_ack(Instant::ZERO, MSS, una, 20 * MSS);
+                ack.rtt = Some(Duration::from_millis(47));
+                hystart.on_ack(&ack, MSS);
+                assert!(samples < 9, "every {interval_ms} ms");
+            }
+            assert_eq!(samples, needed, "every {interval_ms} ms");
+        }
     }
 
     #[test]

@@ -4,8 +4,11 @@
 //! scoreboard, never sees the sender, and is told of one congestion event per episode with its
 //! cause. Everything is counted in bytes, never in acknowledgements (RFC 3465).
 
+mod algorithm;
 mod bbr;
+mod compound;
 mod cubic;
+mod delay;
 mod hystart;
 mod new_reno;
 #[cfg(test)]
@@ -15,53 +18,20 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod unreported;
+mod vegas;
 
-pub use bbr::Bbr;
+pub use algorithm::{Algorithm, ParseAlgorithmError};
+pub use bbr::{Bbr, BbrOptions, BbrProfile, ProbeRttKind};
+pub use compound::Compound;
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
+pub use vegas::Vegas;
 
 use core::fmt;
-use core::str::FromStr;
 use core::time::Duration;
 
-use alloc::boxed::Box;
-
 use tack_base::{Instant, Rate};
-
-/// Which congestion controller to run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub enum Algorithm {
-    /// RFC 5681 and 6582.
-    NewReno,
-    /// RFC 9438 with HyStart++ (RFC 9406).
-    Cubic,
-    /// BBR version 1 as Linux runs it, with the extra_acked aggregation allowance.
-    #[default]
-    Bbr,
-}
-
-impl Algorithm {
-    /// Every algorithm, for tables and sweeps.
-    pub const ALL: [Self; 3] = [Self::NewReno, Self::Cubic, Self::Bbr];
-
-    /// The name used in scenario files and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NewReno => "new_reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
-
-    /// A fresh controller.
-    pub fn build(self, init: &Init) -> Box<dyn CongestionController> {
-        match self {
-            Self::NewReno => Box::new(NewReno::new(init)),
-            Self::Cubic => Box::new(Cubic::new(init)),
-            Self::Bbr => Box::new(Bbr::new(init)),
-        }
-    }
-}
 
 /// No window grows beyond this, bytes: four times what TCP can express (RFC 7323 §2.2), small enough
 /// that no arithmetic on windows overflows.
@@ -69,35 +39,6 @@ const MAX_WINDOW: u64 = 1 << 32;
 
 /// No segment is larger, bytes (RFC 9293 §3.7.1: the option has 16 bits).
 const MAX_MSS: u64 = 65_535;
-
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A name that is no congestion controller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct UnknownAlgorithm;
-
-impl fmt::Display for UnknownAlgorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown congestion control; one of: new_reno, cubic, bbr")
-    }
-}
-
-impl core::error::Error for UnknownAlgorithm {}
-
-impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|algorithm| algorithm.name() == name)
-            .ok_or(UnknownAlgorithm)
-    }
-}
 
 /// What a controller is born with.
 #[derive(Clone, Copy, Debug)]

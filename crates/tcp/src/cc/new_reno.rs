@@ -15,6 +15,7 @@ use tack_base::Instant;
 
 use super::hystart::{HyStart, Step};
 use super::undo::{Episode, Undo};
+use super::unreported::Unreported;
 use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics};
 
 /// What an undone episode restores.
@@ -38,6 +39,7 @@ pub struct NewReno {
     hystart: Option<HyStart>,
     episode: Episode,
     undo: Undo<Saved>,
+    unreported: Unreported,
 }
 
 impl NewReno {
@@ -54,6 +56,7 @@ impl NewReno {
             hystart: None,
             episode: Episode::Open,
             undo: Undo::new(),
+            unreported: Unreported::default(),
         }
     }
 
@@ -63,6 +66,49 @@ impl NewReno {
             hystart: Some(HyStart::default()),
             ..Self::new(init)
         }
+    }
+
+    pub(super) const fn mss(&self) -> u64 {
+        self.mss
+    }
+
+    /// Congestion window, bytes, without the room for what is not reported yet.
+    pub(super) const fn window(&self) -> u64 {
+        self.cwnd
+    }
+
+    /// By how much the window in force is wider: in slow start not, as it is acknowledged densely.
+    pub(super) fn widening(&self) -> f64 {
+        if self.in_slow_start() {
+            1.0
+        } else {
+            self.unreported.ratio()
+        }
+    }
+
+    pub(super) const fn episode(&self) -> Episode {
+        self.episode
+    }
+
+    /// Notes what every acknowledgement tells, foremost whether the sender still repairs; true when nothing is open.
+    pub(super) fn settle(&mut self, ack: &Ack) -> bool {
+        self.unreported.on_ack(ack.srtt);
+        if !ack.in_recovery {
+            self.episode = Episode::Open;
+        }
+        self.episode == Episode::Open
+    }
+
+    /// A controller built on this one found room for `bytes` more.
+    pub(super) fn grow(&mut self, bytes: u64) {
+        self.cwnd = self.cwnd.saturating_add(bytes).min(MAX_WINDOW);
+    }
+
+    /// A controller built on this one found too much in flight: congestion avoidance from `window` on, but
+    /// not from less than two segments.
+    pub(super) fn come_down_to(&mut self, window: u64) {
+        self.cwnd = self.cwnd.min(window.max(2 * self.mss));
+        self.ssthresh = self.ssthresh.min(self.cwnd);
     }
 
     /// RFC 5681 §3.1, with what lies beyond `ssthresh` left for congestion avoidance.
@@ -93,9 +139,7 @@ impl NewReno {
 
 impl CongestionController for NewReno {
     fn on_ack(&mut self, ack: &Ack) {
-        if !ack.in_recovery {
-            self.episode = Episode::Open;
-        }
+        self.settle(ack);
         // RFC 5681 §3.2: duplicate acknowledgements do not open the window.
         if self.episode == Episode::FastRecovery || ack.acked == 0 {
             return;
@@ -140,7 +184,8 @@ impl CongestionController for NewReno {
                 // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
                 // flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.cwnd,
-                _ => congestion.prior_in_flight,
+                _ if self.in_slow_start() => congestion.prior_in_flight,
+                _ => self.unreported.narrow(congestion.prior_in_flight),
             };
             self.ssthresh = (flight / 2).max(2 * self.mss).min(MAX_WINDOW);
         }
@@ -186,8 +231,32 @@ impl CongestionController for NewReno {
         self.cwnd = self.cwnd.max(self.mss);
     }
 
+    fn on_feedback_interval(&mut self, interval: Duration) {
+        self.unreported.on_feedback_interval(interval);
+        if let Some(hystart) = &mut self.hystart {
+            hystart.on_feedback_interval(interval);
+        }
+    }
+
     fn cwnd(&self) -> u64 {
-        self.cwnd
+        if self.in_slow_start() {
+            self.cwnd
+        } else {
+            self.unreported.widen(self.cwnd)
+        }
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    fn pacing_gain(&self) -> f64 {
+        // Of the window in force, what makes the standard gain of the window.
+        if self.in_slow_start() {
+            2.0
+        } else {
+            1.2 / self.widening()
+        }
     }
 
     fn ssthresh(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! Properties that hold for every controller on every sequence of events, sensible or not.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use proptest::prelude::*;
@@ -30,6 +31,7 @@ enum Event {
     Spurious(Cause),
     Idle(u64),
     Mss(u64),
+    FeedbackInterval(u64),
 }
 
 fn cause() -> impl Strategy<Value = Cause> {
@@ -66,6 +68,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => cause().prop_map(Event::Spurious),
         1 => nanoseconds().prop_map(Event::Idle),
         1 => prop_oneof![536..9000_u64, Just(0), Just(u64::MAX)].prop_map(Event::Mss),
+        1 => prop_oneof![1 => Just(0), 3 => nanoseconds()].prop_map(Event::FeedbackInterval),
     ]
 }
 
@@ -178,6 +181,9 @@ impl Driver {
                 .controller
                 .on_idle_restart(now, Duration::from_nanos(idle)),
             Event::Mss(mss) => self.controller.on_mss(mss),
+            Event::FeedbackInterval(interval) => self
+                .controller
+                .on_feedback_interval(Duration::from_nanos(interval)),
         }
     }
 }
@@ -186,8 +192,18 @@ fn events() -> impl Strategy<Value = Vec<(Event, u64)>> {
     proptest::collection::vec((event(), nanoseconds()), 0..150)
 }
 
+/// With legacy acknowledgements throughout. With sparse ones the window in force follows the smoothed RTT.
+fn legacy_events() -> impl Strategy<Value = Vec<(Event, u64)>> {
+    events().prop_map(|mut events| {
+        events.retain(|(event, _)| !matches!(event, Event::FeedbackInterval(_)));
+        events
+    })
+}
+
 fn algorithm() -> impl Strategy<Value = Algorithm> {
-    proptest::sample::select(Algorithm::ALL.as_slice())
+    let mut all = Algorithm::ALL.to_vec();
+    all.push("bbr:profile=realtime,probe_rtt=mild".parse().unwrap());
+    proptest::sample::select(all)
 }
 
 proptest! {
@@ -211,7 +227,8 @@ proptest! {
             prop_assert!(controller.pacing_rate().is_none_or(|rate| !rate.is_zero()));
             let gain = controller.metrics().pacing_gain.unwrap_or(1.0);
             prop_assert!(gain > 0.0 && gain < 3.0);
-            prop_assert!(controller.pacing_gain() >= 1.0);
+            // What room for unreported data adds to the window, it takes off the gain.
+            prop_assert!(controller.pacing_gain() >= 0.6);
         }
     }
 
@@ -219,7 +236,7 @@ proptest! {
     #[test]
     fn undo_restores(
         algorithm in algorithm(),
-        events in events(),
+        events in legacy_events(),
         timeout in any::<bool>(),
         flight in 1..200_u64,
         acks in 0..5_u64,
@@ -256,12 +273,14 @@ proptest! {
         prop_assert!(driver.controller.ssthresh() >= ssthresh);
     }
 
-    /// A reduction never makes the window larger, and growth needs the window to be in use (BBR has
-    /// its own measure of that).
+    /// A reduction never makes the window larger, growth needs the window to be in use (BBR has its own measure of
+    /// that), and without delay as a signal nothing but congestion shrinks it.
     #[test]
     fn windows_move_the_right_way(
-        algorithm in proptest::sample::select([Algorithm::NewReno, Algorithm::Cubic].as_slice()),
-        events in events(),
+        algorithm in proptest::sample::select(
+            [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Vegas, Algorithm::Compound].as_slice(),
+        ),
+        events in legacy_events(),
     ) {
         let mut driver = Driver::new(algorithm, None);
         for (event, step) in &events {
@@ -271,8 +290,9 @@ proptest! {
             match event {
                 Event::Congestion(..) | Event::Idle(_) => prop_assert!(after <= before),
                 Event::Ack { flags, .. } => {
-                    prop_assert!(after >= before);
-                    prop_assert!(after == before || flags & 4 != 0, "grew without being used");
+                    let delay_based = matches!(algorithm, Algorithm::Vegas | Algorithm::Compound);
+                    prop_assert!(after >= before || delay_based);
+                    prop_assert!(after <= before || flags & 4 != 0, "grew without being used");
                 }
                 _ => {}
             }

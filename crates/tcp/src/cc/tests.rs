@@ -66,7 +66,7 @@ fn a_clean_link_is_used() {
     for (algorithm, least) in [
         (Algorithm::NewReno, 0.9),
         (Algorithm::Cubic, 0.95),
-        (Algorithm::Bbr, 0.95),
+        (Algorithm::default(), 0.95),
     ] {
         let run = run(Path::standard(), algorithm, 25);
         let utilisation = run.utilisation(at(5), at(25));
@@ -81,7 +81,7 @@ fn bbr_does_not_mind_random_loss() {
         loss: 0.01,
         ..Path::standard()
     };
-    let run = run(path, Algorithm::Bbr, 25);
+    let run = run(path, Algorithm::default(), 25);
     let utilisation = run.utilisation(at(5), at(25));
     assert!(utilisation >= 0.85, "{utilisation:.3}");
 }
@@ -107,7 +107,7 @@ fn new_reno_obeys_the_square_root_of_loss() {
 /// their gain cycles can run in step: so the median of a few runs is judged, from the 30th second on.
 #[test]
 fn two_flows_share_the_link() {
-    for algorithm in [Algorithm::Cubic, Algorithm::Bbr] {
+    for algorithm in [Algorithm::Cubic, Algorithm::default()] {
         let mut fairness: Vec<f64> = (0..5)
             .map(|seed| {
                 Simulation::new(Path::standard(), seed)
@@ -223,7 +223,7 @@ fn new_reno_adds_a_segment_each_round_trip() {
 
 #[test]
 fn bbr_goes_through_its_phases() {
-    let run = run(Path::standard(), Algorithm::Bbr, 12);
+    let run = run(Path::standard(), Algorithm::default(), 12);
     let mut phases: Vec<_> = trace(&run, 0, 12).map(|point| point.phase).collect();
     phases.dedup();
     assert_eq!(
@@ -258,4 +258,146 @@ fn bbr_goes_through_its_phases() {
         .find(|point| point.at > probe[probe.len() - 1].at)
         .unwrap();
     assert!(after.cwnd / MSS >= 2 * BDP - 10, "{after:?}");
+}
+
+/// Four acknowledgements a round trip serve as well as one for every second segment: window controllers lose
+/// nothing to what is not reported yet.
+#[test]
+fn sparse_feedback_costs_nothing() {
+    for algorithm in Algorithm::ALL {
+        for (loss, slack) in [(0.0, 0.01), (0.0001, 0.08), (0.01, 0.08)] {
+            let path = Path {
+                loss,
+                ..Path::standard()
+            };
+            let dense = run(path, algorithm, 30);
+            let sparse = Simulation::new(path, 1)
+                .sparse(4)
+                .flow(algorithm, Instant::ZERO)
+                .run(at(30));
+            let used = |run: &Simulation| run.utilisation(at(5), at(30));
+            assert!(
+                used(&sparse) >= used(&dense) * (1.0 - slack),
+                "{algorithm}, loss {loss}: {:.3} instead of {:.3}",
+                used(&sparse),
+                used(&dense)
+            );
+            assert_eq!(sparse.flows[0].timeouts, 0, "{algorithm}");
+            if loss == 0.0 {
+                // Slow start is acknowledged densely, and a loss at once.
+                let acknowledgements = sparse.acknowledgements(0);
+                assert!(acknowledgements < 8_000, "{acknowledgements}");
+                assert!(dense.acknowledgements(0) > 100_000);
+            }
+        }
+    }
+}
+
+/// Vegas keeps the queue short, whatever the acknowledgements; Compound fills the path again far sooner than
+/// NewReno does.
+#[test]
+fn delay_is_heeded_with_every_kind_of_feedback() {
+    for beta in [0, 2, 4, 8] {
+        let start = |algorithm, loss| {
+            let path = Path {
+                loss,
+                ..Path::standard()
+            };
+            let new = Simulation::new(path, 1);
+            let new = if beta == 0 { new } else { new.sparse(beta) };
+            new.flow(algorithm, Instant::ZERO).run(at(30))
+        };
+        let vegas = start(Algorithm::Vegas, 0.0);
+        assert_eq!(vegas.flows[0].lost, 0);
+        assert!(vegas.utilisation(at(5), at(30)) >= 0.98);
+        let longest = trace(&vegas, 5, 30).map(|point| point.rtt).max().unwrap();
+        // Pacing runs a fifth faster than the window fills: besides the four segments, a short burst waits.
+        assert!(longest < Duration::from_millis(42), "{beta}: {longest:?}");
+
+        let used = |algorithm| start(algorithm, 0.0001).utilisation(at(5), at(30));
+        let (compound, reno) = (used(Algorithm::Compound), used(Algorithm::NewReno));
+        assert!(compound > 1.5 * reno, "{beta}: {compound:.3} and {reno:.3}");
+    }
+}
+
+/// From 10 to 20 Mbit/s and back, at 40 ms.
+static STEPS: [(Instant, Rate); 2] = [
+    (
+        Instant::from_millis(13_000),
+        Rate::from_bits_per_sec(20_000_000),
+    ),
+    (
+        Instant::from_millis(18_000),
+        Rate::from_bits_per_sec(10_000_000),
+    ),
+];
+
+/// Round trips from the beginning of a second until the bandwidth estimate is within a tenth of the link's rate, for good.
+fn convergence(run: &Simulation, from: u64, to: u64, rate: Rate) -> f64 {
+    let capacity = rate.bytes_per_sec() as f64 * MSS as f64 / 1500.0;
+    trace(run, from, to)
+        .filter(|point| (point.bandwidth.bytes_per_sec() as f64 / capacity - 1.0).abs() > 0.1)
+        .last()
+        .map_or(0.0, |point| {
+            point.at.saturating_since(at(from)).as_secs_f64() / 0.04
+        })
+}
+
+#[test]
+fn bbr_follows_a_step_within_its_profiles_time() {
+    for (algorithm, within) in [
+        ("bbr", 24.0),
+        ("bbr:probe_rtt=mild", 24.0),
+        ("bbr:profile=realtime", 12.0),
+        ("bbr:profile=realtime,probe_rtt=mild", 12.0),
+    ] {
+        for seed in 0..5 {
+            let path = Path {
+                rate: Rate::from_bits_per_sec(10_000_000),
+                steps: &STEPS,
+                buffer: 400_000,
+                ..Path::standard()
+            };
+            // The step meets another phase of the cycle each time.
+            let start = Instant::from_millis(83 * seed);
+            let run = Simulation::new(path, seed)
+                .sparse(4)
+                .flow(algorithm.parse().unwrap(), start)
+                .run(at(23));
+            let up = convergence(&run, 13, 18, STEPS[0].1);
+            let down = convergence(&run, 18, 23, STEPS[1].1);
+            assert!(
+                up <= within && down <= within,
+                "{algorithm}: {up:.1} and {down:.1} round trips"
+            );
+        }
+    }
+}
+
+/// A queue that a falling rate leaves behind goes with the next mild probe, and the flow never pauses for it.
+#[test]
+fn mild_probes_empty_the_queue_without_a_pause() {
+    let path = Path {
+        rate: Rate::from_bits_per_sec(10_000_000),
+        steps: &STEPS,
+        buffer: 400_000,
+        ..Path::standard()
+    };
+    let run = Simulation::new(path, 1)
+        .sparse(4)
+        .flow(
+            "bbr:profile=realtime,probe_rtt=mild".parse().unwrap(),
+            Instant::ZERO,
+        )
+        .run(at(23));
+    let longest = |from, to| trace(&run, from, to).map(|point| point.rtt).max().unwrap();
+    assert!(longest(18, 19) > Duration::from_millis(100));
+    assert!(longest(21, 23) < Duration::from_millis(70));
+    // Windows of three round trips, at less than three quarters only by what rounding does.
+    for step in 0..150 {
+        let from = at(5) + Duration::from_millis(50 * step);
+        let received = run.received(0, from, from + Duration::from_millis(120));
+        let rate = received as f64 / 0.12 / (1.25e6 * MSS as f64 / 1500.0);
+        assert!(rate > 0.65, "{rate:.2} of the link at {from:?}");
+    }
 }

@@ -48,13 +48,14 @@ impl ExtraAcked {
     }
 
     /// `delivered` bytes were acknowledged while `bandwidth` was expected; an excess beyond `cwnd`
-    /// cannot be aggregation.
+    /// cannot be aggregation. Clumps of `regular` bytes are how the peer acknowledges, and provided for.
     pub(super) fn on_delivered(
         &mut self,
         now: Instant,
         delivered: u64,
         bandwidth: Rate,
         cwnd: u64,
+        regular: u64,
         mss: u64,
     ) {
         let limit = EPOCH_SEGMENTS.saturating_mul(mss);
@@ -64,7 +65,11 @@ impl ExtraAcked {
             expected = 0;
         }
         self.epoch_acked = self.epoch_acked.saturating_add(delivered).min(limit - 1);
-        let excess = self.epoch_acked.saturating_sub(expected).min(cwnd);
+        let excess = self
+            .epoch_acked
+            .saturating_sub(expected)
+            .saturating_sub(regular)
+            .min(cwnd);
         let largest = &mut self.excess[self.current];
         *largest = (*largest).max(excess);
     }

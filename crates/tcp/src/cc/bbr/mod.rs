@@ -9,9 +9,15 @@
 //! * ProbeRTT shrinks to four segments for 200 ms when the RTT floor is ten seconds old.
 //!
 //! Congestion marks (ECN) are ignored, as version 1 does.
+//!
+//! With a peer that acknowledges only every interval `T` (TACK), it is the receiver-based form: a window of
+//! `(2 + T/RTTmin)` bandwidth-delay products, never less than a segment an interval, and filters that count in
+//! intervals. With legacy acknowledgements (`T` = 0) nothing of that applies.
 
 mod extra_acked;
+mod feedback;
 mod model;
+mod options;
 mod pacing;
 mod policer;
 mod probe_bw;
@@ -22,6 +28,8 @@ mod startup;
 #[cfg(test)]
 mod tests;
 
+use core::time::Duration;
+
 use tack_base::random::RandomStream;
 use tack_base::{Instant, Rate};
 
@@ -29,8 +37,11 @@ use super::{
     Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics, RateSample,
     RecoveryShaping, SendToken, Sent,
 };
+pub use options::{BbrOptions, BbrProfile, ProbeRttKind};
+
 use extra_acked::ExtraAcked;
-use model::{Freshness, Model};
+use feedback::Feedback;
+use model::{ExpiredFloor, Freshness, Model};
 use pacing::Pacing;
 use policer::{Policer, Verdict};
 use probe_bw::{CWND_GAIN, Cycle, PhaseView};
@@ -57,6 +68,8 @@ pub struct Bbr {
     mss: u64,
     initial_window: u64,
     cwnd: u64,
+    probe_rtt_kind: ProbeRttKind,
+    feedback: Feedback,
     mode: Mode,
     pacing_gain: f64,
     cwnd_gain: f64,
@@ -80,20 +93,22 @@ pub struct Bbr {
 
 impl Bbr {
     /// A controller in startup.
-    pub fn new(init: &Init) -> Self {
+    pub fn new(init: &Init, options: BbrOptions) -> Self {
         let mss = init.mss.clamp(1, MAX_MSS);
         let initial_window = init.initial_window.clamp(mss, MAX_WINDOW);
         Self {
             mss,
             initial_window,
             cwnd: initial_window,
+            probe_rtt_kind: options.probe_rtt,
+            feedback: Feedback::default(),
             mode: Mode::Startup,
             pacing_gain: HIGH_GAIN,
             cwnd_gain: HIGH_GAIN,
             round: Round::default(),
-            model: Model::new(init.now, init.rtt),
+            model: Model::new(init.now, init.rtt, options),
             full_pipe: FullPipe::default(),
-            cycle: Cycle::new(init.now),
+            cycle: Cycle::new(init.now, options.profile),
             probe_rtt: ProbeRtt::default(),
             recovery: Recovery::new(),
             pacing: Pacing::new(initial_window, init.rtt, mss),
@@ -166,7 +181,8 @@ impl Bbr {
         if self.policer.on_ack(&view) == Verdict::ProbeAgain {
             self.enter_probe_bw();
         }
-        self.model.on_sample(sample, &self.round);
+        self.model
+            .on_sample(ack.now, sample, &self.round, self.feedback);
     }
 
     fn update_extra_acked(&mut self, ack: &Ack) {
@@ -177,8 +193,14 @@ impl Bbr {
             self.extra_acked.on_round();
         }
         let bandwidth = self.bandwidth();
-        self.extra_acked
-            .on_delivered(ack.now, ack.delivered, bandwidth, self.cwnd, self.mss);
+        self.extra_acked.on_delivered(
+            ack.now,
+            ack.delivered,
+            bandwidth,
+            self.cwnd,
+            self.feedback.unreported(bandwidth),
+            self.mss,
+        );
     }
 
     fn update_cycle(&mut self, ack: &Ack) {
@@ -186,6 +208,8 @@ impl Bbr {
             return;
         }
         let bandwidth = self.model.max_bandwidth();
+        // Before an acknowledgement, what the peer received since its last one counts as in flight.
+        let unreported = self.feedback.unreported(bandwidth);
         let (in_flight, target) = if self.pacing_gain > 1.0 {
             // The burst about to leave belongs to what the probe puts in flight.
             let leaving = self.pacing.burst(self.mss);
@@ -198,9 +222,10 @@ impl Bbr {
             gain: self.pacing_gain,
             now: self.delivered_at,
             min_rtt: self.model.min_rtt(),
+            rounding: self.feedback.rounding(),
             lost: ack.lost > 0,
             in_flight,
-            target,
+            target: target.saturating_add(unreported),
         });
         if over {
             self.cycle.advance(self.delivered_at);
@@ -224,14 +249,19 @@ impl Bbr {
     }
 
     fn update_min_rtt(&mut self, ack: &Ack) {
-        let freshness = self.model.on_rtt(ack, self.mss);
+        // After idle time the path is empty: the first sample is as good as a probe's.
+        let expired = match self.probe_rtt_kind {
+            ProbeRttKind::Mild if !self.idle_restart => ExpiredFloor::Hold,
+            _ => ExpiredFloor::Replace,
+        };
+        let freshness = self.model.on_rtt(ack, self.mss, expired);
         if freshness == Freshness::Expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
             self.recovery.save(self.cwnd, false);
             self.mode = Mode::ProbeRtt;
             self.probe_rtt.start();
         }
         if self.mode == Mode::ProbeRtt {
-            let floor = self.min_window();
+            let floor = self.probe_rtt_window();
             if self.probe_rtt.on_ack(ack, &mut self.round, floor) {
                 self.leave_probe_rtt(ack.now);
             }
@@ -241,8 +271,26 @@ impl Bbr {
         }
     }
 
+    /// Most that may be in flight while it looks for the RTT floor.
+    fn probe_rtt_window(&self) -> u64 {
+        match self.probe_rtt_kind {
+            ProbeRttKind::Full => self.min_window(),
+            ProbeRttKind::Mild => {
+                let bandwidth = self.bandwidth();
+                self.inflight(bandwidth, 1.0)
+                    .saturating_add(self.feedback.unreported(bandwidth))
+                    .max(self.min_window())
+            }
+        }
+    }
+
     fn leave_probe_rtt(&mut self, now: Instant) {
-        self.model.refresh_min_rtt(now);
+        let found = match self.probe_rtt_kind {
+            ProbeRttKind::Full => None,
+            // The window of the probe was made from the floor: a larger one must not make a larger window.
+            ProbeRttKind::Mild => self.probe_rtt.found(),
+        };
+        self.model.refresh_min_rtt(now, found);
         self.cwnd = self.cwnd.max(self.recovery.prior_cwnd());
         if self.full_pipe.reached() {
             self.enter_probe_bw();
@@ -258,14 +306,19 @@ impl Bbr {
             // A policer would drop what probing adds.
             Mode::ProbeBw if self.policer.rate().is_some() => (1.0, CWND_GAIN),
             Mode::ProbeBw => (self.cycle.gain(), CWND_GAIN),
-            Mode::ProbeRtt => (1.0, 1.0),
+            Mode::ProbeRtt => (self.probe_rtt_kind.gain(), 1.0),
         };
     }
 
     fn update_pacing(&mut self, gain: f64) {
         let bandwidth = self.bandwidth();
-        self.pacing
-            .update(bandwidth, gain, self.full_pipe.reached(), self.mss);
+        self.pacing.update(
+            bandwidth,
+            gain,
+            self.full_pipe.reached(),
+            self.mss,
+            self.feedback.pacing_floor(self.mss),
+        );
     }
 
     fn update_window(&mut self, ack: &Ack) {
@@ -287,7 +340,8 @@ impl Bbr {
         let mut target = self
             .model
             .bdp(bandwidth, self.cwnd_gain)
-            .unwrap_or(self.initial_window);
+            .unwrap_or(self.initial_window)
+            .saturating_add(self.feedback.unreported(bandwidth));
         if self.full_pipe.reached() {
             target = target.saturating_add(self.extra_acked.allowance(bandwidth));
         }
@@ -305,7 +359,7 @@ impl Bbr {
     fn cap_window(&mut self) {
         self.cwnd = self.cwnd.clamp(self.mss, MAX_WINDOW);
         if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(self.min_window());
+            self.cwnd = self.cwnd.min(self.probe_rtt_window());
         }
     }
 
@@ -410,6 +464,10 @@ impl CongestionController for Bbr {
         self.mss = mss.clamp(1, MAX_MSS);
         self.initial_window = self.initial_window.max(self.mss);
         self.cap_window();
+    }
+
+    fn on_feedback_interval(&mut self, interval: Duration) {
+        self.feedback = Feedback::new(interval);
     }
 
     fn cwnd(&self) -> u64 {

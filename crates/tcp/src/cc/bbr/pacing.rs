@@ -56,9 +56,9 @@ impl Pacing {
         }
     }
 
-    /// Follows the bandwidth estimate; until the pipe is full, upwards only.
-    pub(super) fn update(&mut self, bandwidth: Rate, gain: f64, full: bool, mss: u64) {
-        let rate = paced(bandwidth, gain, mss);
+    /// Follows the bandwidth estimate, down to `floor`; until the pipe is full, upwards only.
+    pub(super) fn update(&mut self, bandwidth: Rate, gain: f64, full: bool, mss: u64, floor: Rate) {
+        let rate = paced(bandwidth, gain, mss).max(floor);
         if full || rate > self.rate {
             self.rate = rate;
         }

@@ -1,12 +1,14 @@
-//! ProbeBW: cruise at the estimated bandwidth, look for more for one RTT in eight, and give back
-//! what that queued in the next.
+//! ProbeBW: cruise at the estimated bandwidth, look for more for one RTT of a cycle (eight, or four in the
+//! real-time profile), and give back what that queued in the next.
 
 use core::time::Duration;
 
 use tack_base::Instant;
 use tack_base::random::RandomStream;
 
-/// Pacing gains of the phases, each lasting about one RTT floor.
+use super::BbrProfile;
+
+/// Pacing gains of the phases, each lasting about one RTT floor; a short cycle ends early.
 const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Gain of the window over the bandwidth-delay product: room for delayed and aggregated acknowledgements.
 pub(super) const CWND_GAIN: f64 = 2.0;
@@ -14,6 +16,8 @@ pub(super) const CWND_GAIN: f64 = 2.0;
 /// Where in the gain cycle the flow is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cycle {
+    /// How many of [`GAINS`] there are: at least three.
+    phases: usize,
     index: usize,
     began: Instant,
 }
@@ -25,6 +29,8 @@ pub(super) struct PhaseView {
     pub(super) gain: f64,
     pub(super) now: Instant,
     pub(super) min_rtt: Option<Duration>,
+    /// By how much a phase may fall short.
+    pub(super) rounding: Duration,
     /// The acknowledgement revealed losses.
     pub(super) lost: bool,
     /// Bytes in flight before the acknowledgement.
@@ -34,8 +40,9 @@ pub(super) struct PhaseView {
 }
 
 impl Cycle {
-    pub(super) const fn new(now: Instant) -> Self {
+    pub(super) const fn new(now: Instant, profile: BbrProfile) -> Self {
         Self {
+            phases: profile.phases(),
             index: 0,
             began: now,
         }
@@ -54,12 +61,12 @@ impl Cycle {
     /// Begins the cycle at a random phase, so that flows do not probe together; never at the one
     /// that drains, as there was no probe before it.
     pub(super) fn start(&mut self, now: Instant, random: &mut RandomStream) {
-        self.index = GAINS.len() - 1 - random.below(GAINS.len() as u64 - 1) as usize;
+        self.index = self.phases - 1 - random.below(self.phases as u64 - 1) as usize;
         self.advance(now);
     }
 
     pub(super) fn advance(&mut self, now: Instant) {
-        self.index = (self.index + 1) % GAINS.len();
+        self.index = (self.index + 1) % self.phases;
         self.began = now;
     }
 
@@ -67,7 +74,7 @@ impl Cycle {
     pub(super) fn is_over(&self, view: &PhaseView) -> bool {
         let elapsed = view
             .min_rtt
-            .is_some_and(|rtt| view.now.saturating_since(self.began) > rtt);
+            .is_some_and(|rtt| view.now.saturating_since(self.began) + view.rounding > rtt);
         if view.gain > 1.0 {
             // Long enough, and the queue was asked for: unless it does not fit, until it is there.
             elapsed && (view.lost || view.in_flight >= view.target)

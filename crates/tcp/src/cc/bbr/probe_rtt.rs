@@ -19,6 +19,8 @@ pub(super) struct ProbeRtt {
     done_at: Option<Instant>,
     /// A round has passed since.
     round_done: bool,
+    /// Smallest RTT since then.
+    smallest: Option<Duration>,
     /// Samples of what is sent before this many bytes are delivered are limited by the probe.
     limited_until: u64,
 }
@@ -26,6 +28,12 @@ pub(super) struct ProbeRtt {
 impl ProbeRtt {
     pub(super) fn start(&mut self) {
         self.done_at = None;
+        self.smallest = None;
+    }
+
+    /// The smallest RTT of the probe, once few enough bytes were in flight.
+    pub(super) const fn found(&self) -> Option<Duration> {
+        self.smallest
     }
 
     /// Marks a transmission, given the total of bytes delivered.
@@ -55,6 +63,7 @@ impl ProbeRtt {
                 false
             }
             Some(_) => {
+                self.smallest = self.smallest.into_iter().chain(ack.rtt).min();
                 self.round_done |= round.started();
                 self.round_done && self.elapsed(ack.now)
             }

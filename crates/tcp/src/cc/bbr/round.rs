@@ -1,11 +1,10 @@
-//! Rounds: packet-timed round trips, counted in delivered bytes.
+//! Rounds: packet-timed round trips, told apart by delivered bytes.
 
-/// Counts round trips by the delivery of what was in flight when each began.
+/// Tells round trips apart by the delivery of what was in flight when each began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     /// The round ends when something sent after this many delivered bytes is delivered.
     end: u64,
-    count: u64,
     started: bool,
 }
 
@@ -15,17 +14,11 @@ impl Round {
         self.started
     }
 
-    /// Rounds so far.
-    pub(super) const fn count(&self) -> u64 {
-        self.count
-    }
-
     /// A delivery-rate sample: `prior_delivered` of the newest delivered transmission, and the total now.
     pub(super) fn on_sample(&mut self, prior_delivered: u64, total_delivered: u64) {
         self.started = prior_delivered >= self.end;
         if self.started {
             self.end = total_delivered;
-            self.count += 1;
         }
     }
 

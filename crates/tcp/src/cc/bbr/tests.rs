@@ -1,7 +1,6 @@
 //! BBR driven by hand: a path of 1,000 segments a second and 50 ms, acknowledged segment by segment.
 
 use super::*;
-use core::time::Duration;
 
 const MSS: u64 = 1000;
 const RTT: Duration = Duration::from_millis(50);
@@ -20,6 +19,13 @@ struct Driver {
 
 impl Driver {
     fn new() -> Self {
+        Self::with("bbr")
+    }
+
+    fn with(algorithm: &str) -> Self {
+        let Ok(super::super::Algorithm::Bbr(options)) = algorithm.parse() else {
+            panic!("{algorithm} is no BBR");
+        };
         let init = Init {
             now: Instant::ZERO,
             mss: MSS,
@@ -28,7 +34,7 @@ impl Driver {
             seed: 3,
         };
         Self {
-            bbr: Bbr::new(&init),
+            bbr: Bbr::new(&init, options),
             now: Instant::ZERO,
             delivered: 0,
             lost: 0,
@@ -119,13 +125,16 @@ fn the_first_rate_sends_the_initial_window_in_a_round_trip() {
         driver.bbr.pacing_rate(),
         Some(Rate::from_bits_per_sec(4_569_840))
     );
-    let blind = Bbr::new(&Init {
-        now: Instant::ZERO,
-        mss: MSS,
-        initial_window: 10 * MSS,
-        rtt: None,
-        seed: 0,
-    });
+    let blind = Bbr::new(
+        &Init {
+            now: Instant::ZERO,
+            mss: MSS,
+            initial_window: 10 * MSS,
+            rtt: None,
+            seed: 0,
+        },
+        BbrOptions::DEFAULT,
+    );
     assert_eq!(
         blind.pacing_rate(),
         Some(Rate::from_bits_per_sec(228_492_000))
@@ -317,10 +326,192 @@ fn gain_cycles_begin_at_any_phase_but_the_draining_one() {
     let mut random = RandomStream::new(1, "bbr", 0);
     let mut seen = [false; 2];
     for _ in 0..200 {
-        let mut cycle = Cycle::new(Instant::ZERO);
+        let mut cycle = Cycle::new(Instant::ZERO, BbrProfile::Default);
         cycle.start(Instant::ZERO, &mut random);
         assert!(cycle.gain() >= 1.0);
         seen[usize::from(cycle.probes_up())] = true;
     }
     assert!(seen[0] && seen[1]);
+}
+
+/// A quarter of the RTT.
+const INTERVAL: Duration = Duration::from_micros(12_500);
+
+/// What arrives in `intervals` intervals, acknowledged at the end of each, at `segments` an interval.
+fn reports(driver: &mut Driver, intervals: u64, segments: u64) {
+    for _ in 0..intervals {
+        driver.now += INTERVAL;
+        driver.delivered += segments * MSS;
+        let rate = Rate::from_bytes_over(segments * MSS, INTERVAL);
+        // A probe makes the queue that it asks for, and leaves it to the next phase.
+        let queue = if driver.bbr.pacing_gain == 1.0 { 0 } else { 3 };
+        driver.bbr.on_ack(&Ack {
+            now: driver.now,
+            acked: segments * MSS,
+            delivered: segments * MSS,
+            lost: 0,
+            prior_in_flight: (5 + queue) * segments * MSS,
+            bytes_in_flight: 4 * segments * MSS,
+            rtt: Some(RTT),
+            srtt: RTT,
+            min_rtt: RTT,
+            rate: Some(RateSample {
+                delivered: 4 * segments * MSS,
+                interval: RTT,
+                delivery_rate: rate,
+                prior_delivered: driver.delivered.saturating_sub(5 * segments * MSS),
+                app_limited: false,
+            }),
+            total_delivered: driver.delivered,
+            total_lost: 0,
+            snd_una: driver.delivered,
+            snd_nxt: driver.delivered + 4 * segments * MSS,
+            in_recovery: false,
+            cwnd_limited: true,
+            token: SendToken::default(),
+        });
+    }
+}
+
+/// A path of 12 segments an interval, cruising.
+fn sparse(algorithm: &str) -> Driver {
+    let mut driver = Driver::with(algorithm);
+    driver.bbr.on_feedback_interval(INTERVAL);
+    reports(&mut driver, 200, 12);
+    assert_eq!(driver.bbr.mode, Mode::ProbeBw);
+    driver
+}
+
+#[test]
+fn the_window_has_room_for_an_interval() {
+    let driver = sparse("bbr");
+    // 48 segments are the product; two of it, a quarter, and the bursts: no more, as clumps of an interval's size
+    // are regular and no aggregation.
+    let segments = driver.bbr.cwnd() / MSS;
+    assert!((108 + 6..=108 + 10).contains(&segments), "{segments}");
+}
+
+#[test]
+fn at_least_a_segment_leaves_each_interval() {
+    let mut driver = sparse("bbr");
+    // Two segments a round trip.
+    for _ in 0..40 {
+        reports(&mut driver, 1, 1);
+        driver.now += RTT / 2;
+    }
+    let rate = driver.bbr.pacing_rate().expect("BBR paces");
+    assert!(
+        rate >= Rate::from_bytes_over(MSS, INTERVAL),
+        "a segment each interval: {rate:?}"
+    );
+}
+
+#[test]
+fn profiles_differ_in_how_long_they_remember() {
+    for (algorithm, intervals) in [("bbr", 40), ("bbr:profile=realtime", 20)] {
+        let mut driver = sparse(algorithm);
+        let before = driver.bbr.bandwidth();
+        reports(&mut driver, intervals - 1, 6);
+        assert_eq!(driver.bbr.bandwidth(), before, "{algorithm}");
+        reports(&mut driver, 3, 6);
+        assert!(
+            driver.bbr.bandwidth() < before.scale(0.6),
+            "{algorithm} remembers longer than {intervals} intervals"
+        );
+    }
+}
+
+#[test]
+fn what_the_application_limited_does_not_age_the_estimate() {
+    let mut driver = sparse("bbr");
+    let before = driver.bbr.bandwidth();
+    for _ in 0..200 {
+        driver.now += INTERVAL;
+        driver.delivered += MSS;
+        let ack =
+            super::super::tests::plain_ack(driver.now, MSS, driver.delivered, driver.delivered);
+        driver.bbr.on_ack(&Ack {
+            rtt: Some(RTT),
+            rate: Some(RateSample {
+                delivered: MSS,
+                interval: INTERVAL,
+                delivery_rate: Rate::from_bytes_over(MSS, INTERVAL),
+                prior_delivered: driver.delivered - MSS,
+                app_limited: true,
+            }),
+            ..ack
+        });
+    }
+    // A suspension counts as a round trip, however long it was.
+    driver.now += Duration::from_secs(1);
+    reports(&mut driver, 30, 6);
+    assert_eq!(driver.bbr.bandwidth(), before);
+}
+
+#[test]
+fn phases_last_as_many_intervals_as_fit_the_round_trip() {
+    for (algorithm, cycle) in [("bbr", 32), ("bbr:profile=realtime", 16)] {
+        let mut driver = sparse(algorithm);
+        // Up to the beginning of a cycle.
+        while driver.bbr.pacing_gain >= 1.0 {
+            reports(&mut driver, 1, 12);
+        }
+        while driver.bbr.pacing_gain <= 1.0 {
+            reports(&mut driver, 1, 12);
+        }
+        for _ in 0..3 {
+            let mut intervals = [0; 3];
+            for number in 0..cycle {
+                let gain = driver.bbr.pacing_gain;
+                assert_eq!(gain > 1.0, number < 4, "{algorithm}: {gain} at {number}");
+                intervals[usize::from(gain >= 1.0) + usize::from(gain > 1.0)] += 1;
+                reports(&mut driver, 1, 12);
+            }
+            assert_eq!(intervals, [4, cycle - 8, 4], "{algorithm}");
+        }
+    }
+}
+
+#[test]
+fn the_mild_probe_goes_on_at_three_quarters() {
+    let mut driver = sparse("bbr:profile=realtime,probe_rtt=mild");
+    let floor_at = driver.now;
+    let mut waited = 0;
+    // The RTT is never as small again.
+    while driver.bbr.mode != Mode::ProbeRtt {
+        driver.ack_with(
+            BDP,
+            0,
+            RTT + Duration::from_millis(20),
+            SendToken::default(),
+        );
+        waited += 1;
+        assert!(waited < 4_000, "the floor never expired");
+    }
+    assert!(driver.now.saturating_since(floor_at) <= Duration::from_millis(2_600));
+    assert_eq!(
+        driver.bbr.model.min_rtt(),
+        Some(RTT),
+        "held, as the probe's window is made from it"
+    );
+    let bandwidth = driver.bbr.bandwidth();
+    assert_eq!(driver.bbr.pacing_rate(), Some(bandwidth.scale(0.75 * 0.99)));
+    let product = bandwidth.bytes_in(RTT) / MSS;
+    let segments = driver.bbr.cwnd() / MSS;
+    assert!(
+        (product..=product + product / 4 + 8).contains(&segments),
+        "{segments} segments, the product is {product}"
+    );
+    // The path did get longer: that is what the probe finds.
+    let before = driver.now;
+    while driver.bbr.mode == Mode::ProbeRtt {
+        let in_flight = driver.bbr.cwnd() / MSS - 1;
+        driver.ack_with(in_flight, 0, RTT + Duration::from_millis(5), SendToken(1));
+        assert!(driver.now.saturating_since(before) < Duration::from_secs(1));
+    }
+    assert!(driver.now.saturating_since(before) >= Duration::from_millis(200));
+    assert_eq!(
+        driver.bbr.model.min_rtt(),
+        Some(RTT + Duration::from_millis(5))
+    );
 }

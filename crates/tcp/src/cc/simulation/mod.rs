@@ -5,7 +5,11 @@
 //! wants it, take delivery-rate samples (draft-ietf-ccwg-bbr §4.1) and time out; receivers acknowledge
 //! every second segment, and at once when segments are missing. Selective acknowledgement is perfect:
 //! an ACK names the transmissions that arrived.
+//!
+//! Sparse feedback, if asked: receivers acknowledge by the clock, report the smallest RTT of an interval and
+//! measure the delivery rate; a gap is reported at once, and slow start is acknowledged as without.
 
+mod receiver;
 mod sender;
 
 use core::cmp::Reverse;
@@ -18,6 +22,7 @@ use tack_base::random::RandomStream;
 use tack_base::{Instant, Rate};
 
 use super::{Algorithm, Init};
+use receiver::Decision;
 use sender::Flow;
 pub(super) use sender::Point;
 
@@ -25,12 +30,13 @@ pub(super) use sender::Point;
 pub(super) const MSS: u64 = 1448;
 /// The same on the wire.
 const WIRE: u64 = 1500;
-const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 /// The path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub(super) rate: Rate,
+    /// From when on the rate is another one; in order.
+    pub(super) steps: &'static [(Instant, Rate)],
     pub(super) rtt: Duration,
     /// Capacity of the queue, bytes on the wire.
     pub(super) buffer: u64,
@@ -51,6 +57,7 @@ impl Path {
         );
         Self {
             rate,
+            steps: &[],
             rtt,
             buffer: rate.bytes_in(rtt),
             loss: 0.0,
@@ -77,11 +84,15 @@ enum Event {
     RetransmissionTimer(usize),
 }
 
-/// An acknowledgement: next segment expected and the transmissions that arrived since the last one.
+/// An acknowledgement.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct AckPacket {
+    /// Next segment expected.
     cumulative: u64,
-    arrived: Vec<u64>,
+    /// The transmissions that arrived since the last one, and how long they waited for this.
+    arrived: Vec<(u64, Duration)>,
+    /// Delivery rate, where the receiver measures it.
+    rate: Option<Rate>,
 }
 
 /// The whole world: a link and the flows that share it.
@@ -96,6 +107,7 @@ pub(super) struct Simulation {
     loss: RandomStream,
     jitter: RandomStream,
     seed: u64,
+    feedback_interval: Duration,
     pub(super) flows: Vec<Flow>,
 }
 
@@ -111,21 +123,30 @@ impl Simulation {
             loss: RandomStream::new(seed, "loss", 0),
             jitter: RandomStream::new(seed, "jitter", 0),
             seed,
+            feedback_interval: Duration::ZERO,
             flows: Vec::new(),
         }
+    }
+
+    /// Lets the flows added from here on be acknowledged `beta` times a round trip.
+    pub(super) fn sparse(mut self, beta: u32) -> Self {
+        self.feedback_interval = self.path.rtt / beta;
+        self
     }
 
     /// Adds a flow that starts at `at`.
     pub(super) fn flow(mut self, algorithm: Algorithm, at: Instant) -> Self {
         let index = self.flows.len();
-        let controller = algorithm.build(&Init {
+        let mut controller = algorithm.build(&Init {
             now: at,
             mss: MSS,
             initial_window: 10 * MSS,
             rtt: Some(self.path.rtt),
             seed: self.seed.wrapping_mul(1000) + index as u64,
         });
-        self.flows.push(Flow::new(controller));
+        controller.on_feedback_interval(self.feedback_interval);
+        self.flows
+            .push(Flow::new(controller, self.feedback_interval));
         self.schedule(at, Event::Start(index));
         self
     }
@@ -154,7 +175,7 @@ impl Simulation {
             Event::Served => self.served(),
             Event::Arrival(flow, tx) => self.arrival(flow, tx),
             Event::AckTimer(flow, epoch) => {
-                if self.flows[flow].ack_epoch == epoch {
+                if self.flows[flow].receiver.ack_epoch == epoch {
                     self.acknowledge(flow);
                 }
             }
@@ -219,9 +240,18 @@ impl Simulation {
         self.queue.push_back((flow, tx));
         self.queued += WIRE;
         if self.queue.len() == 1 {
-            let at = self.now + self.path.rate.time_for(WIRE);
+            let at = self.now + self.rate().time_for(WIRE);
             self.schedule(at, Event::Served);
         }
+    }
+
+    /// The link's rate at the moment.
+    fn rate(&self) -> Rate {
+        let steps = self.path.steps.iter().rev();
+        steps
+            .into_iter()
+            .find(|(from, _)| *from <= self.now)
+            .map_or(self.path.rate, |(_, rate)| *rate)
     }
 
     fn served(&mut self) {
@@ -238,59 +268,50 @@ impl Simulation {
             self.schedule(at, Event::Arrival(flow, tx));
         }
         if !self.queue.is_empty() {
-            let at = self.now + self.path.rate.time_for(WIRE);
+            let at = self.now + self.rate().time_for(WIRE);
             self.schedule(at, Event::Served);
         }
     }
 
     fn arrival(&mut self, index: usize, tx: u64) {
-        let now = self.now;
         let flow = &mut self.flows[index];
         // Segments are found by the log; one that was given up and repaired meanwhile is a duplicate.
         let segment = flow.log.get(&tx).map(|transmission| transmission.segment);
-        flow.pending.push(tx);
-        let mut at_once = flow.pending.len() >= 2;
-        if let Some(segment) = segment
-            && segment >= flow.expected
-            && flow.out_of_order.insert(segment)
-        {
-            flow.received.push((now, MSS));
-            while flow.out_of_order.remove(&flow.expected) {
-                flow.expected += 1;
+        let dense = flow.controller.in_slow_start();
+        match flow.receiver.arrival(self.now, tx, segment, dense) {
+            Decision::Now => self.acknowledge(index),
+            Decision::At(at) => {
+                flow.receiver.ack_epoch += 1;
+                let epoch = flow.receiver.ack_epoch;
+                self.schedule(at, Event::AckTimer(index, epoch));
             }
-        }
-        at_once |= !flow.out_of_order.is_empty();
-        if at_once {
-            self.acknowledge(index);
-        } else if flow.pending.len() == 1 {
-            flow.ack_epoch += 1;
-            let epoch = flow.ack_epoch;
-            self.schedule(now + DELAYED_ACK, Event::AckTimer(index, epoch));
+            Decision::Wait => {}
         }
     }
 
     fn acknowledge(&mut self, index: usize) {
-        let flow = &mut self.flows[index];
-        flow.ack_epoch += 1;
-        let packet = AckPacket {
-            cumulative: flow.expected,
-            arrived: core::mem::take(&mut flow.pending),
-        };
+        let receiver = &mut self.flows[index].receiver;
+        let packet = receiver.acknowledge(self.now);
         let jitter = self.jitter.below(tack_base::time::nanos(self.path.jitter));
         let at =
-            (self.now + self.path.rtt / 2 + Duration::from_nanos(jitter)).max(flow.last_ack_at);
-        flow.last_ack_at = at;
+            (self.now + self.path.rtt / 2 + Duration::from_nanos(jitter)).max(receiver.last_ack_at);
+        receiver.last_ack_at = at;
         self.schedule(at, Event::AckArrival(index, packet));
     }
 
     /// Payload bytes that a flow received in a time span.
     pub(super) fn received(&self, flow: usize, from: Instant, to: Instant) -> u64 {
-        let received = &self.flows[flow].received;
+        let received = &self.flows[flow].receiver.received;
         received
             .iter()
             .filter(|(at, _)| *at >= from && *at < to)
             .map(|(_, bytes)| bytes)
             .sum()
+    }
+
+    /// Acknowledgements that a flow caused.
+    pub(super) fn acknowledgements(&self, flow: usize) -> u64 {
+        self.flows[flow].receiver.acknowledgements
     }
 
     /// Part of the link's capacity that all flows together used.

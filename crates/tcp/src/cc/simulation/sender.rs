@@ -1,4 +1,4 @@
-//! A flow: the sender around a controller, and the receiver's memory.
+//! A flow: the sender around a controller.
 
 use core::time::Duration;
 
@@ -11,6 +11,7 @@ use tack_base::{Instant, Rate};
 use super::super::{
     Ack, Cause, Congestion, CongestionController, RateSample, RecoveryShaping, SendToken, Sent,
 };
+use super::receiver::Receiver;
 use super::{AckPacket, MSS};
 
 const MIN_RTO: Duration = Duration::from_millis(200);
@@ -34,6 +35,7 @@ pub(in super::super) struct Point {
     pub(in super::super) in_flight: u64,
     pub(in super::super) phase: &'static str,
     pub(in super::super) pacing_gain: f64,
+    pub(in super::super) bandwidth: Rate,
     pub(in super::super) rtt: Duration,
 }
 
@@ -48,7 +50,6 @@ struct Prr {
 #[derive(Debug)]
 pub(in super::super) struct Flow {
     pub(in super::super) controller: Box<dyn CongestionController>,
-    // Sender.
     pub(super) log: BTreeMap<u64, Transmission>,
     next_tx: u64,
     pub(super) next_segment: u64,
@@ -67,6 +68,8 @@ pub(in super::super) struct Flow {
     srtt: Duration,
     rttvar: Duration,
     min_rtt: Duration,
+    /// The receiver acknowledges by the clock, and measures.
+    sparse: bool,
     /// The window held back sending when this many segments had been sent.
     pub(super) cwnd_limited_until: u64,
     max_in_flight: u64,
@@ -74,18 +77,12 @@ pub(in super::super) struct Flow {
     pub(super) pacing_armed: bool,
     pub(super) rto_at: Instant,
     pub(super) rto_armed: bool,
-    // Receiver.
-    pub(super) expected: u64,
-    pub(super) out_of_order: BTreeSet<u64>,
-    pub(super) pending: Vec<u64>,
-    pub(super) ack_epoch: u64,
-    pub(super) last_ack_at: Instant,
-    pub(in super::super) received: Vec<(Instant, u64)>,
+    pub(super) receiver: Receiver,
     pub(in super::super) trace: Vec<Point>,
 }
 
 impl Flow {
-    pub(super) fn new(controller: Box<dyn CongestionController>) -> Self {
+    pub(super) fn new(controller: Box<dyn CongestionController>, interval: Duration) -> Self {
         Self {
             controller,
             log: BTreeMap::new(),
@@ -106,18 +103,14 @@ impl Flow {
             srtt: Duration::ZERO,
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
+            sparse: !interval.is_zero(),
             cwnd_limited_until: 0,
             max_in_flight: 0,
             next_departure: Instant::ZERO,
             pacing_armed: false,
             rto_at: Instant::FAR_FUTURE,
             rto_armed: false,
-            expected: 0,
-            out_of_order: BTreeSet::new(),
-            pending: Vec::new(),
-            ack_epoch: 0,
-            last_ack_at: Instant::ZERO,
-            received: Vec::new(),
+            receiver: Receiver::new(interval),
             trace: Vec::new(),
         }
     }
@@ -214,8 +207,8 @@ impl Flow {
         let prior_una = self.una;
         let mut newest: Option<(u64, Transmission)> = None;
         let mut delivered = 0;
-        let mut rtt = None;
-        for &tx in &packet.arrived {
+        let mut rtt: Option<Duration> = None;
+        for &(tx, waited) in &packet.arrived {
             let Some(transmission) = self.log.remove(&tx) else {
                 // It had been given up as lost: whoever repaired it counts.
                 continue;
@@ -227,7 +220,13 @@ impl Flow {
             }
             self.to_retransmit.remove(&transmission.segment);
             if !transmission.retransmission {
-                rtt = Some(now.saturating_since(transmission.sent_at));
+                let whole = now.saturating_since(transmission.sent_at);
+                rtt = match rtt {
+                    // Of an interval, the smallest.
+                    Some(smallest) if self.sparse => Some(smallest.min(whole - waited)),
+                    None if self.sparse => Some(whole - waited),
+                    _ => Some(whole),
+                };
             }
             if newest.is_none_or(|(newest, _)| tx > newest) {
                 newest = Some((tx, transmission));
@@ -246,7 +245,12 @@ impl Flow {
         if let Some(rtt) = rtt {
             self.on_rtt(rtt);
         }
-        let rate = self.rate_sample(now, delivered, newest.map(|(_, transmission)| transmission));
+        let rate = self.rate_sample(
+            now,
+            delivered,
+            newest.map(|(_, transmission)| transmission),
+            packet.rate,
+        );
         let lost = newest.map_or(0, |(tx, _)| self.detect_loss(tx));
 
         if self.recovery_end.is_some_and(|end| self.una >= end) {
@@ -260,7 +264,7 @@ impl Flow {
                 ..Prr::default()
             };
         }
-        let slow_start = self.controller.cwnd() < self.controller.ssthresh();
+        let slow_start = self.controller.in_slow_start();
         let growing = slow_start && self.controller.cwnd() < 2 * self.max_in_flight;
         self.controller.on_ack(&Ack {
             now,
@@ -297,6 +301,7 @@ impl Flow {
             in_flight: self.in_flight(),
             phase: metrics.phase,
             pacing_gain: metrics.pacing_gain.unwrap_or(1.0),
+            bandwidth: metrics.bandwidth.unwrap_or(Rate::ZERO),
             rtt: rtt.unwrap_or(self.srtt),
         });
     }
@@ -306,6 +311,7 @@ impl Flow {
         now: Instant,
         delivered: u64,
         newest: Option<Transmission>,
+        measured: Option<Rate>,
     ) -> Option<RateSample> {
         let newest = newest.filter(|_| delivered > 0)?;
         self.delivered += delivered;
@@ -318,10 +324,15 @@ impl Flow {
             return None;
         }
         let delivered = self.delivered - newest.delivered;
+        let delivery_rate = if self.sparse {
+            measured?.min(Rate::from_bytes_over(delivered, send))
+        } else {
+            Rate::from_bytes_over(delivered, interval)
+        };
         Some(RateSample {
             delivered,
             interval,
-            delivery_rate: Rate::from_bytes_over(delivered, interval),
+            delivery_rate,
             prior_delivered: newest.delivered,
             app_limited: false,
         })
