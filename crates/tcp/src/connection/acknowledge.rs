@@ -91,7 +91,7 @@ impl Connection {
         if advanced {
             self.snd_una = ack;
             self.queue.release_to(ack);
-            self.rtt.end_back_off();
+            self.timeouts_in_a_row = 0;
             if self.mtu.on_progress(now) {
                 self.on_segment_size_changed();
             }
@@ -114,7 +114,9 @@ impl Connection {
         let mut lost = if self.handshake.sack {
             if delivery.bytes > 0 || duplicate || !self.news.lost.is_empty() {
                 self.detector.on_report(&self.news.lost);
-                self.detect_losses(now)
+                // Judged at the time of arrival: what waits behind this acknowledgement to be processed may be the word of
+                // what seems overdue by now.
+                self.detect_losses(arrived)
             } else {
                 0
             }
@@ -297,9 +299,9 @@ impl Connection {
         };
         self.detector
             .on_duplicate_report(self.snd_una, self.snd_nxt);
-        if self.undo.on_duplicate(start)
-            || self.counters.retransmitted_segments > self.counters.spurious_retransmissions
-        {
+        self.undo.on_duplicate(start);
+        // The network duplicates too: only what left twice was retransmitted for nothing.
+        if self.retransmitted.take(start) {
             self.counters.spurious_retransmissions += 1;
         }
         true
@@ -362,6 +364,8 @@ impl Connection {
         }
         if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at)
             && !delivery.repaired
+            // A carrier whose arrival stamps jump must not make round trips of nothing.
+            && arrived >= newest
         {
             let smooth = arrived.saturating_since(oldest);
             let fastest = arrived.saturating_since(newest);
@@ -506,7 +510,11 @@ impl Connection {
             && self.undo.originals_count()
             && !(everything && self.frto.awaits_first_ack());
         let by_duplicates = duplicate && self.undo.is_every_retransmission_duplicate();
-        if !(by_original || by_duplicates || by_echo) {
+        // Everything deemed lost arrived before any of it left again: it was late, nothing else.
+        let by_arrival = matches!(self.phase, Phase::Recovery { .. })
+            && self.undo.is_untouched()
+            && self.log.lost_bytes() == 0;
+        if !(by_original || by_duplicates || by_echo || by_arrival) {
             return;
         }
         self.counters.undone_episodes += 1;

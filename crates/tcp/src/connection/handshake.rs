@@ -21,6 +21,8 @@ pub(super) struct Handshake {
     pub(super) pending: bool,
     /// How many have left.
     pub(super) transmissions: u32,
+    /// How often the timer ran out: a peer that repeats its SYN makes us answer, but not give up sooner.
+    pub(super) timeouts: u32,
     /// When the first one left.
     pub(super) sent_at: Option<Instant>,
     /// Both sides permit SACK.
@@ -174,7 +176,7 @@ impl Connection {
         now: Instant,
         arrived: Instant,
         segment: &Segment<'_>,
-        ecn: Ecn,
+        _ecn: Ecn,
     ) {
         let flags = segment.header.flags;
         let acceptable = flags
@@ -212,7 +214,6 @@ impl Connection {
                 .update(segment.header.seq, 0, segment.header.window, true);
             self.state = self.state.after(Transition::SynArrived);
             self.handshake.pending = true;
-            let _ = ecn;
         }
     }
 

@@ -31,6 +31,7 @@ use crate::recovery::dup_acks::DupAcks;
 use crate::recovery::frto::Frto;
 use crate::recovery::prr::Prr;
 use crate::recovery::rack::Rack;
+use crate::recovery::retransmitted::Retransmitted;
 use crate::recovery::tlp::TailLossProbe;
 use crate::recovery::undo::Undo;
 use crate::recovery::{DetectionContext, LossDetector, Phase};
@@ -108,10 +109,15 @@ pub struct Connection {
     total_lost: u64,
     /// The next retransmission leaves whatever the congestion window says.
     force_retransmission: bool,
+    /// Retransmission timeouts since the last progress.
+    timeouts_in_a_row: u32,
+    retransmitted: Retransmitted,
     probe_due: bool,
     window_probe_due: bool,
     keep_alive_due: bool,
     persist_backoff: u32,
+    /// When the peer's window began to hold everything back.
+    persist_since: Instant,
     keep_alive_probes: u32,
 
     // What we receive.
@@ -177,7 +183,7 @@ impl Connection {
     pub fn accept(
         config: &Config,
         syn: &Segment<'_>,
-        ecn: Ecn,
+        _ecn: Ecn,
         iss: SeqNum,
         seed: u64,
         now: Instant,
@@ -190,7 +196,6 @@ impl Connection {
             seed,
             now,
         );
-        let _ = ecn;
         connection.state = State::SynReceived;
         connection.handshake.passive = true;
         connection.handshake.pending = true;
@@ -251,10 +256,13 @@ impl Connection {
             frto: Frto::default(),
             total_lost: 0,
             force_retransmission: false,
+            timeouts_in_a_row: 0,
+            retransmitted: Retransmitted::default(),
             probe_due: false,
             window_probe_due: false,
             keep_alive_due: false,
             persist_backoff: 0,
+            persist_since: now,
             keep_alive_probes: 0,
             reassembly: Reassembly::new(),
             receive_window: ReceiveWindow::new(config.receive_buffer, now),

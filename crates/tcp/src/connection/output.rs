@@ -211,6 +211,7 @@ impl Connection {
         if usable < queued {
             self.limits.set(now, Limit::Rwnd);
             if self.log.is_empty() && !self.timers.is_armed(Timer::Persist) {
+                self.persist_since = now;
                 self.arm_persist(now);
             }
         } else {
@@ -288,6 +289,7 @@ impl Connection {
             self.log
                 .push_retransmission(plan.range.start, now, flight, token);
             self.undo.on_retransmit(now);
+            self.retransmitted.note(plan.range.start);
             self.counters.retransmitted_segments += 1;
             self.counters.retransmitted_bytes += payload;
         } else {

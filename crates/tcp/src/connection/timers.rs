@@ -80,7 +80,8 @@ impl Connection {
 
     /// SYN or SYN-ACK was not acknowledged in time.
     fn on_handshake_timeout(&mut self, now: Instant) {
-        if self.handshake.transmissions > self.config.syn_retries {
+        self.handshake.timeouts += 1;
+        if self.handshake.timeouts > self.config.syn_retries {
             self.end(CloseReason::TimedOut);
             return;
         }
@@ -95,9 +96,10 @@ impl Connection {
             return;
         };
         self.counters.rto_count += 1;
+        self.timeouts_in_a_row += 1;
         if self.log.is_front_sacked() {
             // The peer forgot what it had reported (RFC 2018 §8).
-            self.log.forget_sacked();
+            self.log.forget_sacked(now);
         }
         let prior_in_flight = self.bytes_in_flight();
         if self.mtu.on_timeout(now, front.end - front.start) {
@@ -113,7 +115,7 @@ impl Connection {
             now,
             cause: Cause::Timeout,
             prior_in_flight,
-            consecutive_timeouts: self.rtt.backoffs() + 1,
+            consecutive_timeouts: self.timeouts_in_a_row,
             snd_nxt: self.snd_nxt,
         });
         self.episode_cause = Cause::Timeout;
@@ -161,9 +163,16 @@ impl Connection {
             return;
         }
         if let Some(limit) = self.config.user_timeout
-            && now.saturating_since(self.last_heard) >= limit
+            // Silence counts from when there was something to ask: before that the peer had no reason to speak.
+            && now.saturating_since(self.last_heard.max(self.persist_since)) >= limit
         {
             self.end(CloseReason::TimedOut);
+            return;
+        }
+        // A peer that answers probes may keep its window closed for ever (RFC 9293 MUST-37 leaves the decision to the
+        // application); when that has let go, nobody is left to decide.
+        if !self.reading && now.saturating_since(self.persist_since) >= self.config.fin_wait {
+            self.end_with_reset(CloseReason::TimedOut);
             return;
         }
         self.persist_backoff = (self.persist_backoff + 1).min(16);

@@ -47,10 +47,14 @@ impl Listener {
         if self.half_open.len() + self.waiting.len() < self.backlog {
             Admission::Open
         } else {
-            self.half_open
-                .first()
-                .map_or(Admission::Drop, |oldest| Admission::Recycle(*oldest))
+            self.oldest_half_open()
+                .map_or(Admission::Drop, Admission::Recycle)
         }
+    }
+
+    /// The half-open connection that has waited longest.
+    pub(super) fn oldest_half_open(&self) -> Option<ConnectionId> {
+        self.half_open.first().copied()
     }
 
     /// A connection was born from a SYN.

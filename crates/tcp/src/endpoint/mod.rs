@@ -267,14 +267,22 @@ impl Endpoint {
         iss_floor: Option<SeqNum>,
     ) -> Option<ConnectionId> {
         let listener = self.listeners.get_mut(&tuple.local_port)?;
-        match listener.admit() {
+        let full = self.table.len() >= self.max_connections;
+        let admission = match listener.admit() {
+            // Half-open connections that fill the endpoint must not lock out everybody either.
+            Admission::Open if full => listener
+                .oldest_half_open()
+                .map_or(Admission::Drop, Admission::Recycle),
+            admission => admission,
+        };
+        match admission {
+            Admission::Open => {}
             Admission::Recycle(oldest) => {
                 listener.forget(oldest);
                 self.table.remove(oldest);
                 self.stats.half_open_recycled += 1;
             }
-            Admission::Open if self.table.len() < self.max_connections => {}
-            Admission::Open | Admission::Drop => {
+            Admission::Drop => {
                 self.stats.syns_dropped += 1;
                 return None;
             }

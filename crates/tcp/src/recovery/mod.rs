@@ -6,6 +6,7 @@ pub(crate) mod frto;
 pub(crate) mod prr;
 pub(crate) mod rack;
 pub(crate) mod reported;
+pub(crate) mod retransmitted;
 pub(crate) mod tlp;
 pub(crate) mod undo;
 

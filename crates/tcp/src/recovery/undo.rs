@@ -88,6 +88,12 @@ impl Undo {
         })
     }
 
+    /// True when nothing was retransmitted in the episode, and nothing of an earlier one is out.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.episode
+            .is_some_and(|episode| !episode.confused && !episode.retransmitted)
+    }
+
     /// When the first retransmission left, for comparison with an echoed timestamp.
     pub(crate) fn first_retransmission(&self) -> Option<Instant> {
         self.episode

@@ -58,6 +58,8 @@ impl RttEstimator {
         snd_nxt: u64,
     ) {
         self.min.update(now.as_nanos(), nanos(fastest).max(1));
+        // Karn's algorithm: backing off ends with a sample, not with an acknowledgement that could be anyone's.
+        self.backoff = 0;
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(smooth);
             self.variation = smooth / 2;
@@ -92,15 +94,10 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(30);
     }
 
-    /// New data was acknowledged: backing off ends.
+    /// The handshake is over: backing off ends.
     #[inline]
     pub(crate) fn end_back_off(&mut self) {
         self.backoff = 0;
-    }
-
-    /// Timeouts in a row.
-    pub(crate) fn backoffs(&self) -> u32 {
-        self.backoff
     }
 
     /// The SYN was lost: RFC 6298 §5.7 starts data with at least three seconds until there is a sample.

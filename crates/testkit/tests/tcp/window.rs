@@ -78,6 +78,29 @@ fn unanswered_probes_end_at_the_user_timeout() {
     peer.run("event Closed TimedOut");
 }
 
+/// RFC 5482: the user timeout runs while something waits, not while both sides have nothing to say. Otherwise the first
+/// probe after a long silence would end a connection whose peer is well.
+#[test]
+fn silence_before_there_was_anything_to_ask_does_not_count() {
+    let mut peer = Peer::accepted(
+        Config {
+            user_timeout: Some(secs(30)),
+            ..plain()
+        },
+        "mss 1000",
+    );
+    peer.run("+0 < . 1:1(0) ack 1 win 0");
+    peer.wait(secs(100));
+    peer.run("write 1000");
+    peer.wait(secs(10));
+    peer.take_output();
+    peer.run(
+        "event nothing
+        +0 < . 1:1(0) ack 1 win 3000
+        +0 > P. 1:1001(1000) ack 1",
+    );
+}
+
 /// RFC 9293 §3.8.6.1: the receiver answers a probe with its window, and takes the byte when there is room.
 #[test]
 fn probes_are_answered() {

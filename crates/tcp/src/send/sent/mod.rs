@@ -374,14 +374,36 @@ impl SentLog {
 
     /// Forgets selective acknowledgements: the peer may have dropped what it reported (RFC 2018 §8).
     /// What was reported counts as lost.
-    pub(crate) fn forget_sacked(&mut self) {
-        for segment in &mut self.segments {
-            if segment.fate == Fate::Sacked {
-                segment.fate = Fate::Lost;
-                self.sacked_bytes -= segment.len();
-                self.lost_bytes += segment.len();
-                self.lost.insert(segment.start..segment.end);
+    pub(crate) fn forget_sacked(&mut self, now: Instant) {
+        for index in 0..self.segments.len() {
+            let SentSegment {
+                start,
+                end,
+                fate,
+                retransmitted,
+                ..
+            } = self.segments[index];
+            if fate != Fate::Sacked {
+                continue;
             }
+            self.sacked_bytes -= end - start;
+            self.lost_bytes += end - start;
+            self.lost.insert(start..end);
+            // Its record may be gone: it gets a settled one, of which no time can be measured.
+            let number = self.next_number();
+            self.record(
+                start..end,
+                now,
+                true,
+                FlightStart::default(),
+                SendToken::default(),
+            );
+            self.retire(number);
+            self.retransmitted_segments += usize::from(!retransmitted);
+            let segment = &mut self.segments[index];
+            segment.fate = Fate::Lost;
+            segment.latest = number;
+            segment.retransmitted = true;
         }
         self.sacked_segments = 0;
         self.sacked.clear();

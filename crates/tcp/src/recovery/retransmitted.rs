@@ -1,0 +1,44 @@
+//! Which segments left more than once lately: a report that one arrived twice then tells a needless
+//! retransmission from a duplicate that the network made.
+
+use alloc::collections::VecDeque;
+
+/// How many are remembered: reports come within a round trip, and then in their order.
+const REMEMBERED: usize = 256;
+
+/// Stream positions of segments retransmitted lately.
+#[derive(Debug, Default)]
+pub(crate) struct Retransmitted(VecDeque<u64>);
+
+impl Retransmitted {
+    /// The segment that starts at `start` left again.
+    pub(crate) fn note(&mut self, start: u64) {
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(start);
+    }
+
+    /// True when the segment at `start` was retransmitted; forgets one such time.
+    pub(crate) fn take(&mut self, start: u64) -> bool {
+        let index = self.0.iter().position(|known| *known == start);
+        index.is_some_and(|index| self.0.remove(index).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_retransmission_is_taken_once_and_memory_is_bounded() {
+        let mut retransmitted = Retransmitted::default();
+        for start in 0..1000 {
+            retransmitted.note(start);
+        }
+        assert!(retransmitted.0.len() <= REMEMBERED);
+        assert!(!retransmitted.take(5));
+        assert!(retransmitted.take(999));
+        assert!(!retransmitted.take(999));
+    }
+}
