@@ -42,7 +42,7 @@ impl Observer for Log {
     }
 
     fn interval(&self) -> Option<Duration> {
-        Some(Duration::from_secs(1))
+        Some(Duration::from_millis(100))
     }
 
     fn on_sample(&mut self, sample: &Sample) {

@@ -48,6 +48,31 @@ fn bbr_does_not_mind_random_loss() {
     }
 }
 
+/// A send buffer smaller than startup's window keeps BBR's samples from growing, and must not keep it in startup: at
+/// 1 Gbit/s and 20 ms it would overflow the queue for seconds.
+#[test]
+fn bbr_leaves_startup_when_the_send_buffer_is_the_limit() {
+    let text = "duration = '6s'\nwarmup = '2s'\n[wired]\nrate = '1Gbps'\ndelay = '10ms'\nqueue = '1.0bdp'\n[[flow]]\n";
+    let scenario = Scenario::from_toml("test.toml", text, &[]).unwrap();
+    let report = run(&scenario, 1, &mut Observers::default()).unwrap();
+    let flow = &report.flows[0];
+    println!(
+        "{:.1} %, {} retransmitted",
+        10.0 * utilisation(&report),
+        flow.retransmitted_segments
+    );
+    assert!(
+        10.0 * utilisation(&report) >= 95.0,
+        "{}",
+        utilisation(&report)
+    );
+    assert!(
+        flow.retransmitted_segments < 1_000,
+        "{}",
+        flow.retransmitted_segments
+    );
+}
+
 #[test]
 fn delayed_acknowledgements_keep_their_ratio() {
     for (policy, segments) in [
