@@ -35,6 +35,8 @@ pub struct Run {
     sides: [Side; 2],
     /// Nobody forges, alters or gives up: operations that do are left out, and everything must arrive.
     peaceful: bool,
+    /// The handshake is done before anything else happens.
+    connected: bool,
     operations: Vec<Operation>,
 }
 
@@ -237,6 +239,12 @@ struct World {
 pub fn connection_ops(run: &Run) {
     let mut world = World::new(&run.sides);
     world.settle();
+    if run.connected {
+        for _ in 0..3 {
+            world.deliver_all();
+            world.settle();
+        }
+    }
     let kept = |operation: &&Operation| !(run.peaceful && operation.is_violent());
     for operation in run.operations.iter().filter(kept).take(400) {
         world.perform(operation);
