@@ -192,15 +192,15 @@ mod tests {
             let (mut start, mut released) = (0_usize, Vec::new());
             let mut losses = losses.into_iter();
             while start < 5_000 {
-                for number in start..start + 64 {
-                    if !acked[number] && !losses.next().unwrap_or(false) {
+                for (number, acked) in acked.iter().enumerate().skip(start).take(64) {
+                    if !acked && !losses.next().unwrap_or(false) {
                         released.extend(receive(&mut recipient, &[number as u32]));
                     }
                 }
                 let (first, bitmap) = recipient.block_ack();
-                for number in start..start + 64 {
+                for (number, acked) in acked.iter_mut().enumerate().skip(start).take(64) {
                     let offset = seq_distance(first, (number % 4_096) as u16);
-                    acked[number] |= offset < 64 && bitmap >> offset & 1 == 1;
+                    *acked |= offset < 64 && bitmap >> offset & 1 == 1;
                 }
                 while acked[start] {
                     start += 1;
