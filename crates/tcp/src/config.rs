@@ -27,6 +27,8 @@ pub struct Config {
     pub nagle: bool,
     /// Cap of the receive buffer, bytes; the window grows into it as the application keeps up. Default 6 MiB.
     pub receive_buffer: usize,
+    /// Receive buffer to begin with, bytes. Default 64 KiB; as large as the cap, the window never changes.
+    pub initial_receive_buffer: usize,
     /// Cap of the send buffer, bytes: how much may be written ahead of acknowledgement. Default 6 MiB.
     pub send_buffer: usize,
     /// First congestion window in segments (RFC 6928). Default 10.
@@ -48,8 +50,21 @@ pub struct Config {
     pub time_wait: Duration,
     /// How long to wait in FIN-WAIT-2 for the peer's FIN once the application has let go. Default 60 s.
     pub fin_wait: Duration,
+    /// Whether controllers that have only a window are paced. Default on.
+    pub window_pacing: WindowPacing,
     /// Facts about the carrier below.
     pub carrier: Carrier,
+}
+
+/// Whether a controller without a pacing rate of its own (every one but BBR) is paced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WindowPacing {
+    /// At its gain times window over smoothed RTT.
+    #[default]
+    On,
+    /// Segments leave as soon as the window lets them, clocked by acknowledgements: TCP as it was before pacing, and as most
+    /// simulators have it.
+    Off,
 }
 
 /// When and how often to probe an idle peer.
@@ -108,6 +123,7 @@ impl Default for Config {
             ecn: true,
             nagle: false,
             receive_buffer: 6 << 20,
+            initial_receive_buffer: 64 << 10,
             send_buffer: 6 << 20,
             initial_window_segments: 10,
             initial_rto: Duration::from_secs(1),
@@ -118,6 +134,7 @@ impl Default for Config {
             keep_alive: None,
             time_wait: Duration::from_secs(60),
             fin_wait: Duration::from_secs(60),
+            window_pacing: WindowPacing::default(),
             carrier: Carrier::default(),
         }
     }

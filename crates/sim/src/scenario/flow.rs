@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use tack_base::{Instant, Rate};
-use tack_tcp::{AckKind, Config, ParseAlgorithmError};
+use tack_tcp::config::WindowPacing;
+use tack_tcp::{AckKind, Algorithm, Config, ParseAlgorithmError};
 
 use super::error::ScenarioError;
 use super::reader::Reader;
@@ -124,7 +125,7 @@ impl Flow {
     pub const MOST: u16 = 10_000;
 }
 
-const TCP_ONLY: [&str; 11] = [
+const TCP_ONLY: [&str; 13] = [
     "congestion",
     "ack",
     "app",
@@ -136,6 +137,8 @@ const TCP_ONLY: [&str; 11] = [
     "receive_buffer",
     "send_buffer",
     "initial_window",
+    "receive_window",
+    "window_pacing",
 ];
 const UDP_ONLY: [&str; 4] = ["rate", "payload", "ack_every", "ack_size"];
 
@@ -286,6 +289,17 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     config.nagle = table.boolean("nagle")?.unwrap_or(config.nagle);
     config.receive_buffer = read_buffer(table, "receive_buffer", config.receive_buffer)?;
     config.send_buffer = read_buffer(table, "send_buffer", config.send_buffer)?;
+    let windows = [("autotuned", false), ("fixed", true)];
+    if table.choice("receive_window", &windows)? == Some(true) {
+        config.initial_receive_buffer = config.receive_buffer;
+    }
+    let pacings = [("on", WindowPacing::On), ("off", WindowPacing::Off)];
+    if let Some(pacing) = table.choice("window_pacing", &pacings)? {
+        if config.congestion == Algorithm::Bbr {
+            return Err(table.fail("window_pacing", "BBR paces by itself; leave it out"));
+        }
+        config.window_pacing = pacing;
+    }
     config.initial_window_segments = table
         .integer("initial_window", 1, 1_000)?
         .map_or(config.initial_window_segments, |segments| segments as u32);

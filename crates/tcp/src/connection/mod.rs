@@ -22,7 +22,7 @@ use tack_wire::{Ecn, Segment, SeqNum};
 use crate::ack::feedback::{FeedbackReader, News, SackReader};
 use crate::ack::policy::{AckContract, AckPolicy, AckReason};
 use crate::cc::{self, Cause, CongestionController};
-use crate::config::Config;
+use crate::config::{Config, WindowPacing};
 use crate::ecn::EcnState;
 use crate::mtu::PathMtu;
 use crate::pacing::Pacer;
@@ -265,7 +265,11 @@ impl Connection {
             persist_since: now,
             keep_alive_probes: 0,
             reassembly: Reassembly::new(),
-            receive_window: ReceiveWindow::new(config.receive_buffer, now),
+            receive_window: ReceiveWindow::new(
+                config.initial_receive_buffer,
+                config.receive_buffer,
+                now,
+            ),
             reports: Reports::default(),
             peer_fin: None,
             fin_received: false,
@@ -403,8 +407,9 @@ impl Connection {
 
     /// Takes pacing rate and window from the controller to the pacer.
     fn update_pacing(&mut self) {
+        let by_window = self.config.window_pacing == WindowPacing::On;
         let rate = self.cc.pacing_rate().or_else(|| {
-            let smoothed = self.rtt.smoothed()?;
+            let smoothed = self.rtt.smoothed().filter(|_| by_window)?;
             Some(
                 tack_base::Rate::from_bytes_over(self.cc.cwnd(), smoothed)
                     .scale(self.cc.pacing_gain()),

@@ -8,8 +8,6 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-/// First size of the receive buffer, bytes.
-const INITIAL: usize = 64 << 10;
 /// Shortest interval over which consumption is measured.
 const SHORTEST_ROUND: Duration = Duration::from_millis(1);
 
@@ -28,11 +26,11 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// A window that may grow to `cap` bytes.
-    pub(crate) fn new(cap: usize, now: Instant) -> Self {
+    /// A window of `initial` bytes that may grow to `cap`.
+    pub(crate) fn new(initial: usize, cap: usize, now: Instant) -> Self {
         let cap = cap.max(1);
         Self {
-            buffer: INITIAL.min(cap),
+            buffer: initial.clamp(1, cap),
             cap,
             edge: 1,
             scale: 0,
@@ -129,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_edge_never_goes_back() {
-        let mut window = ReceiveWindow::new(1 << 20, Instant::ZERO);
+        let mut window = ReceiveWindow::new(64 << 10, 1 << 20, Instant::ZERO);
         window.set_scale(7);
         let first = window.announce(1, 1, false);
         assert_eq!(u64::from(first) << 7, 65_536);
@@ -142,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_drained_buffer_is_announced_at_once() {
-        let mut window = ReceiveWindow::new(64 << 10, Instant::ZERO);
+        let mut window = ReceiveWindow::new(64 << 10, 64 << 10, Instant::ZERO);
         window.announce(1, 1, false);
         let full = 1 + (64 << 10);
         assert_eq!(window.announce(1, full, false), 0);
@@ -155,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_buffer_grows_with_consumption_up_to_the_cap() {
-        let mut window = ReceiveWindow::new(1 << 20, Instant::ZERO);
+        let mut window = ReceiveWindow::new(64 << 10, 1 << 20, Instant::ZERO);
         let mut read = 1;
         for round in 1..20 {
             read += window.buffer() as u64;
