@@ -76,6 +76,20 @@ pub struct Msdu<M> {
     pub payload: Option<M>,
 }
 
+impl<M> Msdu<M> {
+    /// Takes the packet and leaves its description behind.
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            src: self.src,
+            dst: self.dst,
+            len: self.len,
+            class: self.class,
+            category: self.category,
+            payload: self.payload.take(),
+        }
+    }
+}
+
 /// A data frame.
 #[derive(Clone, Debug)]
 pub struct Mpdu<M> {

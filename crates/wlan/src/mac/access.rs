@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 /// Which rules a function follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rules {
-    /// DCF: immediate access when the medium has been idle for DIFS.
+    /// DCF: a frame that finds the medium idle goes as soon as it has been idle for DIFS.
     Dcf,
     /// EDCA: access at slot boundaries only.
     Edca,
@@ -200,8 +200,8 @@ impl ChannelAccess {
         }
         let first = start + function.aifs_slots;
         match function.contention.rules {
-            // §10.3.4.2: idle for DIFS already, or the backoff procedure.
-            Rules::Dcf if is_idle && now >= first => function.counted_to = now,
+            // §10.3.4.2: no backoff when the medium is idle as the frame is queued; what is left of DIFS has to pass.
+            Rules::Dcf if is_idle => function.counted_to = now.max(first),
             // §10.23.2.2 a): backoff only when the medium is busy. §10.23.2.4: access at a slot boundary.
             Rules::Edca if is_idle => {
                 function.counted_to = if now > first {

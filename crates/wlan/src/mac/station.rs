@@ -26,8 +26,6 @@ use super::stats::StationStats;
 use crate::frame::{AccessCategory, Mpdu, Msdu, NodeId, Ppdu};
 use crate::phy::{DsssRate, Mode, OfdmRate, Preamble, Standard};
 
-pub use reception::Outcome;
-
 /// Beacons of an access point.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Beacons {

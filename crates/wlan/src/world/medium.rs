@@ -13,7 +13,8 @@ use super::accounts::AirState;
 use super::{Capture, Captured, Delivery, World, announcement};
 use crate::frame::{Data, Frame, Msdu, NodeId, Ppdu, len};
 use crate::mac::access::BusyEnd;
-use crate::mac::station::Outcome;
+use crate::mac::station::Station;
+use crate::phy::Mode;
 use crate::phy::response::response_mode;
 
 /// What a radio hears.
@@ -58,6 +59,57 @@ struct InFlight<M> {
     use_of_air: AirState,
     /// Another signal spoils it at its receiver.
     is_collided: bool,
+    /// Reception of the frames of an A-MPDU, one by one.
+    arriving: Arriving,
+}
+
+/// How far the receiver has come with an A-MPDU.
+#[derive(Clone, Copy, Debug)]
+struct Arriving {
+    /// The next frame, and where it begins in the PSDU.
+    index: usize,
+    begins: u32,
+    ends: u32,
+    /// When it ends; never, when the receiver does not receive, or only the last frame is left.
+    at: u64,
+    /// One frame at least was read.
+    any: bool,
+}
+
+impl<M> InFlight<M> {
+    /// Goes to frame `index` of the PSDU. All but the last have an end of their own before that of the PPDU.
+    fn seek(&mut self, index: usize, is_qos: bool) {
+        let Frame::Data(data) = &self.ppdu.frame else {
+            return;
+        };
+        let (begins, count) = (self.arriving.ends, data.mpdus.len());
+        let Some(mpdu) = data.mpdus.get(index) else {
+            self.arriving.index = index;
+            self.arriving.at = u64::MAX;
+            return;
+        };
+        let ends = len::ampdu(begins, len::mpdu(mpdu.msdu.len, is_qos));
+        self.arriving.index = index;
+        self.arriving.begins = begins;
+        self.arriving.ends = ends;
+        self.arriving.at = if index + 1 < count {
+            self.place(ends)
+        } else {
+            u64::MAX
+        };
+    }
+
+    /// When a byte of the PSDU is on the air, by its place in it.
+    fn place(&self, byte: u32) -> u64 {
+        let data = u128::from(self.end - self.header_end);
+        let into = data * u128::from(byte) / u128::from(self.ppdu.psdu.max(1));
+        self.header_end + into as u64
+    }
+
+    /// Whether a signal from and to these instants overlaps these bytes of the PSDU.
+    fn is_hit(&self, begins: u32, ends: u32, (from, to): (u64, u64)) -> bool {
+        from < self.place(ends) && self.place(begins) < to
+    }
 }
 
 /// All PPDUs on the air.
@@ -82,6 +134,13 @@ impl<M> Default for Air<M> {
 }
 
 impl<M> Air<M> {
+    /// When the next frame within an A-MPDU has been received.
+    #[inline]
+    pub(super) fn next_arrival(&self) -> u64 {
+        let arrivals = self.flights.iter().map(|flight| flight.arriving.at);
+        arrivals.min().unwrap_or(u64::MAX)
+    }
+
     /// The next end of a PPDU, or the next look at an RTS.
     #[inline]
     pub(super) fn next(&self) -> u64 {
@@ -158,6 +217,13 @@ impl<M: Clone> World<M> {
             end: at + nanos(ppdu.airtime),
             use_of_air: AirState::of(&ppdu),
             is_collided: false,
+            arriving: Arriving {
+                index: 0,
+                begins: 0,
+                ends: 0,
+                at: u64::MAX,
+                any: false,
+            },
             ppdu,
         };
         // The sender hears nothing else while it sends.
@@ -178,6 +244,7 @@ impl<M: Clone> World<M> {
             self.reach(now, usize::from(*listener), &mut flight);
         }
         self.audience[from] = audience;
+        flight.seek(0, self.mac.is_qos);
         self.air.flights.push(flight);
     }
 
@@ -258,15 +325,20 @@ impl<M: Clone> World<M> {
             radio.lock = None;
             radio.announced = None;
             let id = NodeId(listener as u16);
-            let outcome = self.outcome(id, flight);
+            let is_for_it = flight.ppdu.to == Some(id);
+            let is_read = if is_for_it && matches!(flight.ppdu.frame, Frame::Data(_)) {
+                self.receive_rest(now, listener, flight)
+            } else {
+                self.is_read(id, flight)
+            };
             let station = &mut self.stations[listener];
             let radio = &mut self.radios[listener];
             radio.last = BusyEnd::Clean;
-            if outcome == Outcome::Nothing {
+            if !is_read {
                 radio.last = BusyEnd::Error;
                 station.on_reception_error(now);
-            } else if flight.ppdu.to == Some(id) {
-                self.hand_over(now, listener, &mut flight.ppdu, outcome);
+            } else if is_for_it {
+                self.hand_over(now, listener, &flight.ppdu);
             } else {
                 if matches!(flight.ppdu.frame, Frame::Rts) {
                     radio.announced = Some(flight.number);
@@ -281,74 +353,151 @@ impl<M: Clone> World<M> {
         self.touch(listener);
     }
 
-    /// What `at` could read of a PPDU it was locked on to.
+    /// Whether `at` could read a PPDU it was locked on to, or a part of it.
     #[inline]
-    fn outcome(&mut self, at: NodeId, flight: &InFlight<M>) -> Outcome {
-        let ppdu = &flight.ppdu;
-        let is_perfect =
-            self.errors[at.index()].is_perfect() && self.errors[ppdu.from.index()].is_perfect();
+    fn is_read(&mut self, at: NodeId, flight: &InFlight<M>) -> bool {
         let hit = self.radios[at.index()].hit.take();
-        if is_perfect && hit.is_none() {
-            return Outcome::Whole;
+        if hit.is_none() && self.is_quiet(flight.ppdu.from, at) {
+            return true;
         }
+        let ppdu = &flight.ppdu;
         let Frame::Data(Data { mpdus, .. }) = &ppdu.frame else {
-            let loss = self.loss(ppdu.from, at, ppdu.mode, ppdu.psdu);
-            let lost = hit.is_some() || self.noise[at.index()].chance(loss);
-            return if lost {
-                Outcome::Nothing
-            } else {
-                Outcome::Whole
-            };
+            return hit.is_none() && !self.is_lost(ppdu.from, at, ppdu.mode, ppdu.psdu);
         };
-        let (mut mask, mut offset) = (0_u64, 0_u32);
-        for (index, mpdu) in mpdus.iter().enumerate().take(64) {
+        let (mut begins, mut is_read) = (0, false);
+        for mpdu in mpdus {
             let bytes = len::mpdu(mpdu.msdu.len, self.mac.is_qos);
-            let begins = offset;
-            offset = len::ampdu(offset, bytes);
-            let is_hit = hit.is_some_and(|(from, to)| {
-                // Where the MPDU lies in time, by its place in the PSDU.
-                let place = |byte: u32| {
-                    let data = u128::from(flight.end - flight.header_end);
-                    let into = data * u128::from(byte) / u128::from(ppdu.psdu.max(1));
-                    flight.header_end + into as u64
-                };
-                from < place(offset) && place(begins) < to
-            });
-            let loss = self.loss(ppdu.from, at, ppdu.mode, bytes);
-            if !is_hit && !self.noise[at.index()].chance(loss) {
-                mask |= 1 << index;
-            }
+            let ends = len::ampdu(begins, bytes);
+            let is_hit = hit.is_some_and(|hit| flight.is_hit(begins, ends, hit));
+            is_read |= !is_hit && !self.is_lost(ppdu.from, at, ppdu.mode, bytes);
+            begins = ends;
         }
-        let all = u64::MAX >> (64 - mpdus.len().clamp(1, 64));
-        match mask {
-            0 => Outcome::Nothing,
-            mask if mask == all => Outcome::Whole,
-            mask => Outcome::Part(mask),
+        is_read
+    }
+
+    /// True when noise spoils nothing between two radios.
+    fn is_quiet(&self, from: NodeId, at: NodeId) -> bool {
+        let end = if at == NodeId::AP { from } else { at };
+        self.errors[end.index()].is_perfect()
+    }
+
+    /// Whether noise spoils an MPDU of `bytes` between two radios.
+    fn is_lost(&mut self, from: NodeId, at: NodeId, mode: Mode, bytes: u32) -> bool {
+        let loss = self.loss(from, at, mode, bytes);
+        self.noise[at.index()].chance(loss)
+    }
+
+    /// Frames within A-MPDUs whose end has come are received. A receiver does not wait for the end of the PPDU: what its host
+    /// has to say to a frame is queued while the rest is still on the air.
+    pub(super) fn receive_frames(&mut self, at: u64) {
+        let mut position = 0;
+        while position < self.air.flights.len() {
+            if self.air.flights[position].arriving.at <= at {
+                let mut flight = self.air.flights.remove(position);
+                let receiver = flight.ppdu.to.map_or(usize::MAX, NodeId::index);
+                let radio = self.radios.get(receiver);
+                if radio.is_some_and(|radio| radio.lock == Some(flight.number)) {
+                    while flight.arriving.at <= at {
+                        self.receive_frame(receiver, &mut flight);
+                    }
+                } else {
+                    flight.arriving.at = u64::MAX;
+                }
+                self.air.flights.insert(position, flight);
+            }
+            position += 1;
         }
     }
 
-    /// A radio takes a PPDU that is for it; what it releases goes on to where it shall leave.
-    fn hand_over(&mut self, now: Instant, at: usize, ppdu: &mut Ppdu<M>, outcome: Outcome) {
+    /// What is left of a PPDU when it ends. Says whether anything of it was read.
+    fn receive_rest(&mut self, now: Instant, receiver: usize, flight: &mut InFlight<M>) -> bool {
+        let count = match &flight.ppdu.frame {
+            Frame::Data(data) => data.mpdus.len(),
+            _ => 0,
+        };
+        while flight.arriving.index < count {
+            self.receive_frame(receiver, flight);
+        }
+        self.radios[receiver].hit = None;
+        let any = flight.arriving.any;
+        if any {
+            self.stations[receiver].finish_data(now, &flight.ppdu);
+        }
+        any
+    }
+
+    /// The next frame of a PPDU has ended at its receiver.
+    fn receive_frame(&mut self, receiver: usize, flight: &mut InFlight<M>) {
+        let arriving = flight.arriving;
+        let id = NodeId(receiver as u16);
+        let from = flight.ppdu.from;
+        let hit = self.radios[receiver].hit;
+        let is_hit = hit.is_some_and(|hit| flight.is_hit(arriving.begins, arriving.ends, hit));
+        let bytes = match &flight.ppdu.frame {
+            Frame::Data(data) => {
+                let mpdu = data.mpdus.get(arriving.index);
+                mpdu.map_or(0, |mpdu| len::mpdu(mpdu.msdu.len, self.mac.is_qos))
+            }
+            _ => flight.ppdu.psdu,
+        };
+        let is_lost =
+            is_hit || (!self.is_quiet(from, id) && self.is_lost(from, id, flight.ppdu.mode, bytes));
+        if !is_lost
+            && let Frame::Data(data) = &mut flight.ppdu.frame
+            && let Some(mpdu) = data.mpdus.get_mut(arriving.index)
+        {
+            flight.arriving.any = true;
+            self.take_in(receiver, |station, deliver| {
+                station.receive_mpdu(from, mpdu, deliver);
+            });
+        }
+        flight.seek(arriving.index + 1, self.mac.is_qos);
+    }
+
+    /// A radio takes a control frame that is for it.
+    fn hand_over(&mut self, now: Instant, at: usize, ppdu: &Ppdu<M>) {
+        if !matches!(ppdu.frame, Frame::Data(_)) {
+            self.take_in(at, |station, deliver| {
+                station.receive_control(now, ppdu, deliver);
+            });
+        }
+    }
+
+    /// Lets a radio receive; what it releases goes on to where it shall leave.
+    #[inline]
+    fn take_in(
+        &mut self,
+        at: usize,
+        receive: impl FnOnce(&mut Station<M>, &mut dyn FnMut(Msdu<M>)),
+    ) {
         let Self {
             stations,
             deliveries,
             members,
+            relayed,
             ..
         } = self;
         let at_id = NodeId(at as u16);
-        let mut relayed: Vec<Msdu<M>> = Vec::new();
-        stations[at].receive(now, ppdu, outcome, |msdu| {
+        receive(&mut stations[at], &mut |msdu| {
             if msdu.dst != at_id && at_id == NodeId::AP && msdu.dst.0 < *members {
                 relayed.push(msdu);
             } else if msdu.payload.is_some() {
                 deliveries.push_back(Delivery { at: at_id, msdu });
             }
         });
-        for msdu in relayed {
-            // Between stations: through the access point's queue. A full queue drops and counts.
-            let to = msdu.dst;
-            let _ = self.stations[at].enqueue(now, to, msdu);
+        if self.relayed.is_empty() {
+            return;
         }
+        // Between stations: through the access point's queue. A full queue drops and counts.
+        let now = Instant::from_nanos(self.now);
+        let mut relayed = core::mem::take(&mut self.relayed);
+        for msdu in relayed.drain(..) {
+            let to = msdu.dst;
+            let _dropped = self.stations[at].enqueue(now, to, msdu);
+        }
+        self.relayed = relayed;
+        self.touch(at);
+        self.next = self.next.min(self.wakes[at]);
     }
 
     /// Radios whose NAV an RTS set look whether anything followed it.

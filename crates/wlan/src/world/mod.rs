@@ -85,8 +85,10 @@ pub struct World<M> {
     /// Radios of the network itself: the access point and its stations.
     members: u16,
     starting: Vec<Ppdu<M>>,
-    /// The earliest of everything that is to come.
+    relayed: Vec<Msdu<M>>,
+    /// The earliest of everything that is to come, frames within A-MPDUs apart.
     next: u64,
+    next_arrival: u64,
     now: u64,
     events: u64,
     digest: u64,
@@ -114,6 +116,8 @@ impl<M: Clone> World<M> {
             captured: VecDeque::new(),
             members,
             starting: Vec::new(),
+            relayed: Vec::new(),
+            next_arrival: u64::MAX,
             next: u64::MAX,
             now: 0,
             events: 0,
@@ -184,16 +188,22 @@ impl<M: Clone> World<M> {
     /// Lets everything happen that is due by `now`, in order and each at its own instant.
     pub fn handle_timeout(&mut self, now: Instant) {
         let now = now.as_nanos();
-        while self.next <= now {
-            self.step(self.next);
+        while self.soonest() <= now {
+            self.step(self.soonest());
         }
         self.now = self.now.max(now);
+    }
+
+    #[inline]
+    fn soonest(&self) -> u64 {
+        self.next.min(self.next_arrival)
     }
 
     /// When something happens next.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        (self.next != u64::MAX).then(|| Instant::from_nanos(self.next))
+        let next = self.soonest();
+        (next != u64::MAX).then(|| Instant::from_nanos(next))
     }
 
     /// The next packet that has come to its destination.
@@ -270,8 +280,8 @@ impl<M: Clone> World<M> {
 
     /// Handles what is due before `now`, but not at it.
     fn run_before(&mut self, now: u64) {
-        while self.next < now {
-            self.step(self.next);
+        while self.soonest() < now {
+            self.step(self.soonest());
         }
         self.now = self.now.max(now);
     }
@@ -279,6 +289,14 @@ impl<M: Clone> World<M> {
     /// Everything that happens at the instant `at`.
     fn step(&mut self, at: u64) {
         self.now = at;
+        if self.next_arrival <= at {
+            self.events += 1;
+            self.receive_frames(at);
+            self.next_arrival = self.air.next_arrival();
+            if self.next > at {
+                return;
+            }
+        }
         self.accounts.advance(at, &self.air.state());
         while let Some(position) = self.air.ending(at) {
             self.events += 1;
@@ -330,6 +348,7 @@ impl<M: Clone> World<M> {
             next = next.min(*wake);
         }
         self.next = next;
+        self.next_arrival = self.air.next_arrival();
     }
 
     /// Probability that noise spoils an MPDU between two radios: the station's end decides.

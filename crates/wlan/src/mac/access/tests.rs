@@ -46,14 +46,14 @@ fn after_a_long_idle_time_dcf_sends_at_once() {
 }
 
 #[test]
-fn before_difs_has_passed_dcf_backs_off() {
+fn what_is_left_of_difs_has_to_pass() {
     let mut access = access(&[DCF]);
     busy(&mut access, 10, 100, BusyEnd::Clean);
-    access.request(0, 120 * US, |cw| {
-        assert_eq!(cw, 15);
-        3
-    });
-    assert_eq!(grant(&access), Some(100 + 34 + 27));
+    access.request(0, 120 * US, never);
+    assert_eq!(grant(&access), Some(100 + 34));
+    // This radio's own response comes in between: DIFS after that.
+    busy(&mut access, 116, 160, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(160 + 34));
 }
 
 #[test]

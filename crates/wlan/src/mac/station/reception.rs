@@ -1,55 +1,27 @@
 //! The receiving side: what frames for this radio, and for others, do.
 
-use tack_base::Instant;
 use tack_base::time::nanos;
+use tack_base::{Duration, Instant};
 
 use super::{Awaited, Job, Station, Step};
-use crate::frame::{AckPolicy, Data, Frame, Msdu, NodeId, Ppdu, len};
+use crate::frame::{AckPolicy, Data, Frame, Mpdu, Msdu, NodeId, Ppdu, len};
 use crate::mac::link::Settled;
 use crate::mac::recipient::Recipient;
 use crate::phy::response::response_mode;
 
-/// What of a PPDU could be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Everything.
-    Whole,
-    /// Some MPDUs of an A-MPDU: bit n stands for the n-th.
-    Part(u64),
-    /// Nothing: the FCS of every MPDU is wrong.
-    Nothing,
-}
-
-impl Outcome {
-    fn has(self, index: usize) -> bool {
-        match self {
-            Self::Whole => true,
-            Self::Part(mask) => index < 64 && mask >> index & 1 == 1,
-            Self::Nothing => false,
-        }
-    }
-}
-
 impl<M: Clone> Station<M> {
-    /// A PPDU for this radio, whose reception had begun, has ended. MSDUs that are in order now go to `deliver`.
-    ///
-    /// The MPDUs that were received are taken out of `ppdu`.
-    pub fn receive(
+    /// A control frame for this radio has ended. MSDUs that a Block ACK request releases go to `deliver`.
+    pub fn receive_control(
         &mut self,
         now: Instant,
-        ppdu: &mut Ppdu<M>,
-        outcome: Outcome,
+        ppdu: &Ppdu<M>,
         mut deliver: impl FnMut(Msdu<M>),
     ) {
         let at = now.as_nanos();
         self.reception = None;
         let from = ppdu.from;
-        if outcome == Outcome::Nothing {
-            self.on_other_reception(at);
-            return;
-        }
         let awaited = self.awaited(from);
-        match &mut ppdu.frame {
+        match &ppdu.frame {
             Frame::Ack if awaited == Some(Awaited::Ack) => self.on_ack(at),
             Frame::Cts if awaited == Some(Awaited::Cts) => self.on_cleared(at),
             Frame::BlockAck {
@@ -65,7 +37,7 @@ impl<M: Clone> Station<M> {
             }
             // A response that nobody waits for any more.
             Frame::Ack | Frame::Cts | Frame::BlockAck { .. } => self.on_other_reception(at),
-            Frame::Beacon => self.on_other_reception(at),
+            Frame::Beacon | Frame::Data(_) => self.on_other_reception(at),
             Frame::Rts => {
                 self.on_other_reception(at);
                 // §10.3.2.9: no CTS while the medium is reserved for others.
@@ -89,12 +61,59 @@ impl<M: Clone> Station<M> {
                     start,
                     bitmap,
                 };
-                self.respond(at, ppdu, len::BLOCK_ACK, Default::default(), answer);
+                self.respond(at, ppdu, len::BLOCK_ACK, Duration::ZERO, answer);
             }
-            Frame::Data(_) => {
-                self.on_other_reception(at);
-                self.receive_data(at, ppdu, outcome, deliver);
+        }
+    }
+
+    /// A data frame for this radio was read, while the PPDU around it may go on. MSDUs that are in order now go to `deliver`.
+    pub fn receive_mpdu(
+        &mut self,
+        from: NodeId,
+        mpdu: &mut Mpdu<M>,
+        mut deliver: impl FnMut(Msdu<M>),
+    ) {
+        let msdu = mpdu.msdu.take();
+        let len = u64::from(msdu.len);
+        let is_new = if self.config.aggregates() {
+            let category = msdu.category as usize;
+            let recipient = self.recipient(from, category);
+            recipient.receive(mpdu.seq, msdu, &mut deliver)
+        } else {
+            let is_new = self.duplicates.accept(from.index(), mpdu.seq, mpdu.retry);
+            if is_new {
+                deliver(msdu);
             }
+            is_new
+        };
+        if is_new {
+            self.stats.received += 1;
+            self.stats.received_bytes += len;
+        } else {
+            self.stats.duplicates += 1;
+        }
+    }
+
+    /// A PPDU of data for this radio, of which at least one frame was read, has ended: it is answered.
+    pub fn finish_data(&mut self, now: Instant, ppdu: &Ppdu<M>) {
+        let at = now.as_nanos();
+        self.reception = None;
+        self.on_other_reception(at);
+        let Frame::Data(Data { category, ack, .. }) = ppdu.frame else {
+            return;
+        };
+        match ack {
+            AckPolicy::BlockAck => {
+                let recipient = self.recipient(ppdu.from, category as usize);
+                let (start, bitmap) = recipient.block_ack();
+                let answer = Frame::BlockAck {
+                    category,
+                    start,
+                    bitmap,
+                };
+                self.respond(at, ppdu, len::BLOCK_ACK, Duration::ZERO, answer);
+            }
+            AckPolicy::Normal => self.respond(at, ppdu, len::ACK, Duration::ZERO, Frame::Ack),
         }
     }
 
@@ -154,67 +173,6 @@ impl<M: Clone> Station<M> {
         self.on_answered(at, settled);
     }
 
-    fn receive_data(
-        &mut self,
-        at: u64,
-        ppdu: &mut Ppdu<M>,
-        outcome: Outcome,
-        mut deliver: impl FnMut(Msdu<M>),
-    ) {
-        let from = ppdu.from;
-        let uses_windows = self.config.aggregates();
-        let Frame::Data(Data {
-            mpdus,
-            category,
-            ack,
-        }) = &mut ppdu.frame
-        else {
-            return;
-        };
-        let (category, ack) = (*category, *ack);
-        if uses_windows {
-            self.recipient(from, category as usize);
-        }
-        let recipient = self.recipients.get_mut(from.index());
-        let mut recipient = recipient.map(|all| &mut all[category as usize]);
-        for (index, mpdu) in mpdus.drain(..).enumerate() {
-            if !outcome.has(index) {
-                continue;
-            }
-            let len = u64::from(mpdu.msdu.len);
-            let is_new = match &mut recipient {
-                Some(recipient) if uses_windows => {
-                    recipient.receive(mpdu.seq, mpdu.msdu, &mut deliver)
-                }
-                _ => {
-                    let is_new = self.duplicates.accept(from.index(), mpdu.seq, mpdu.retry);
-                    if is_new {
-                        deliver(mpdu.msdu);
-                    }
-                    is_new
-                }
-            };
-            if is_new {
-                self.stats.received += 1;
-                self.stats.received_bytes += len;
-            } else {
-                self.stats.duplicates += 1;
-            }
-        }
-        match (ack, recipient) {
-            (AckPolicy::BlockAck, Some(recipient)) => {
-                let (start, bitmap) = recipient.block_ack();
-                let answer = Frame::BlockAck {
-                    category,
-                    start,
-                    bitmap,
-                };
-                self.respond(at, ppdu, len::BLOCK_ACK, Default::default(), answer);
-            }
-            _ => self.respond(at, ppdu, len::ACK, Default::default(), Frame::Ack),
-        }
-    }
-
     fn recipient(&mut self, from: NodeId, category: usize) -> &mut Recipient<M> {
         let index = from.index();
         if self.recipients.len() <= index {
@@ -225,14 +183,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// Answers `to` a SIFS after its end, whatever the medium does (§10.3.2.11).
-    fn respond(
-        &mut self,
-        at: u64,
-        to: &Ppdu<M>,
-        psdu: u32,
-        reserves: tack_base::Duration,
-        frame: Frame<M>,
-    ) {
+    fn respond(&mut self, at: u64, to: &Ppdu<M>, psdu: u32, reserves: Duration, frame: Frame<M>) {
         // A response to control frames uses their rate rules; to data, the mode chosen for the network.
         let mode = if to.mode == self.config.data_mode {
             self.config.control_mode
