@@ -125,7 +125,7 @@ impl Flow {
     pub const MOST: u16 = 10_000;
 }
 
-const TCP_ONLY: [&str; 13] = [
+const TCP_ONLY: [&str; 14] = [
     "congestion",
     "ack",
     "app",
@@ -138,6 +138,7 @@ const TCP_ONLY: [&str; 13] = [
     "send_buffer",
     "initial_window",
     "receive_window",
+    "min_rto",
     "window_pacing",
 ];
 const UDP_ONLY: [&str; 4] = ["rate", "payload", "ack_every", "ack_size"];
@@ -289,6 +290,12 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     config.nagle = table.boolean("nagle")?.unwrap_or(config.nagle);
     config.receive_buffer = read_buffer(table, "receive_buffer", config.receive_buffer)?;
     config.send_buffer = read_buffer(table, "send_buffer", config.send_buffer)?;
+    if let Some(least) = table.duration("min_rto")? {
+        if least < Duration::from_millis(1) || least > config.max_rto {
+            return Err(table.fail("min_rto", "must be from 1ms to 60s"));
+        }
+        config.min_rto = least;
+    }
     let windows = [("autotuned", false), ("fixed", true)];
     if table.choice("receive_window", &windows)? == Some(true) {
         config.initial_receive_buffer = config.receive_buffer;

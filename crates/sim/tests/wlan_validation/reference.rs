@@ -1,0 +1,242 @@
+//! The reference figures, and the scenario that stands for each.
+//!
+//! Common set-up of the reference runs: server — wired, 10 Gbit/s and 1 ms one way (e: 500 Mbit/s) — access point, stations. All
+//! signals equally strong, no PHY errors, no RTS, beacons every 102.4 ms (not in ad-hoc runs), drop-tail MAC queues. UDP
+//! payload 1472 bytes. TCP: MSS 1460, no timestamps, SACK, delayed ACK timer 200 ms, unpaced; windows of 128 kB (b), 256
+//! kB (a, g), 600 kB (n, ac) that never fill a queue; 64 kB in d unless named.
+
+use std::fmt::Write;
+
+/// One row of the reference figures.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) case: String,
+    pub(crate) standard: String,
+    pub(crate) rate: String,
+    pub(crate) stations: u16,
+    pub(crate) transport: String,
+    pub(crate) ack_policy: String,
+    pub(crate) queue: u32,
+    pub(crate) ampdu: u32,
+    pub(crate) goodput: f64,
+    pub(crate) collision: f64,
+    pub(crate) jain: f64,
+}
+
+/// Virtual time of a run, seconds, and seeds over which it is averaged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    pub(crate) warmup: u32,
+    pub(crate) measured: u32,
+    pub(crate) seeds: u64,
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let text = include_str!("../data/ns3-wifi.csv");
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<_> = lines.next().expect("a header").split(',').collect();
+    let column = |name: &str| {
+        header
+            .iter()
+            .position(|column| *column == name)
+            .unwrap_or_else(|| panic!("no column {name}"))
+    };
+    let columns = [
+        "case",
+        "standard",
+        "phy_mbps",
+        "n_sta",
+        "transport",
+        "ack_policy",
+        "queue_pkts",
+        "ampdu_bytes",
+        "goodput_mean",
+        "collision_prob",
+        "jain",
+    ]
+    .map(column);
+    lines
+        .map(|line| {
+            let fields: Vec<_> = line.split(',').collect();
+            let [
+                case,
+                standard,
+                rate,
+                stations,
+                transport,
+                ack,
+                queue,
+                ampdu,
+                goodput,
+                collision,
+                jain,
+            ] = columns.map(|column| fields[column]);
+            Row {
+                case: case.into(),
+                standard: standard.replace("80211", "802.11"),
+                rate: rate.into(),
+                stations: stations.parse().expect("a number"),
+                transport: transport.into(),
+                ack_policy: ack.into(),
+                queue: queue.parse().expect("a number"),
+                ampdu: ampdu.parse().expect("a number"),
+                goodput: goodput.parse().expect("a number"),
+                collision: collision.parse().expect("a number"),
+                jain: jain.parse().expect("a number"),
+            }
+        })
+        .collect()
+}
+
+impl Row {
+    pub(crate) fn is_udp(&self) -> bool {
+        self.transport == "UDP"
+    }
+
+    pub(crate) fn family(&self) -> char {
+        self.case.chars().next().expect("a name")
+    }
+
+    /// Data segments for an acknowledgement.
+    pub(crate) fn segments_per_ack(&self) -> u32 {
+        self.ack_policy
+            .strip_prefix("delack")
+            .map_or(0, |number| number.parse().expect("a number"))
+    }
+
+    pub(crate) fn payload(&self) -> u32 {
+        match self {
+            _ if self.case.contains("udp1470") => 1_470,
+            _ if self.is_udp() => 1_472,
+            _ if self.has_timestamps() => 1_448,
+            _ => 1_460,
+        }
+    }
+
+    fn has_timestamps(&self) -> bool {
+        self.case.starts_with("x_hack_a54")
+    }
+
+    fn is_upload(&self) -> bool {
+        matches!(self.family(), 'c' | 'd')
+    }
+
+    pub(crate) fn is_adhoc(&self) -> bool {
+        ["adhoc", "x_hack_a54", "x_tack_b"]
+            .iter()
+            .any(|name| self.case.contains(name))
+    }
+
+    /// How long to run. Families with few frames a second, and those about fairness, take longer.
+    pub(crate) fn effort(&self) -> Effort {
+        let (warmup, measured, seeds) = match (self.family(), self.standard.as_str()) {
+            ('a' | 'c', _) => (1, 10, 2),
+            ('d', _) => (5, 20, 3),
+            ('e', _) if self.is_udp() => (1, 5, 1),
+            ('e', _) => (6, 8, 2),
+            (_, "802.11b") => (2, 20, 2),
+            (_, "802.11a" | "802.11g") => (2, 10, 2),
+            _ => (2, 5, 2),
+        };
+        Effort {
+            warmup,
+            measured,
+            seeds,
+        }
+    }
+
+    /// The scenario as TOML.
+    pub(crate) fn scenario(&self) -> String {
+        let effort = self.effort();
+        let mut text = String::new();
+        let mut line = |part: std::fmt::Arguments<'_>| {
+            text.write_fmt(part).expect("text grows");
+            text.push('\n');
+        };
+        line(format_args!(
+            "duration = \"{}s\"",
+            effort.warmup + effort.measured
+        ));
+        line(format_args!("warmup = \"{}s\"", effort.warmup));
+        line(format_args!(
+            "[wired]\nrate = \"{}\"\ndelay = \"1ms\"\nqueue = \"100000p\"",
+            if self.family() == 'e' {
+                "500Mbps"
+            } else {
+                "10Gbps"
+            }
+        ));
+        line(format_args!(
+            "[wlan]\nstandard = \"{}\"\nrate = \"{}Mbps\"",
+            self.standard, self.rate
+        ));
+        line(format_args!(
+            "stations = {}\nqueue = \"{}p\"",
+            self.stations, self.queue
+        ));
+        if matches!(self.standard.as_str(), "802.11n" | "802.11ac") {
+            line(format_args!("ampdu_max_bytes = {}", self.ampdu));
+        }
+        if self.is_adhoc() {
+            line(format_args!("beacon_interval = \"off\""));
+        }
+        if self.standard == "802.11b" && (self.is_adhoc() || self.case.contains("shortpre_adhoc")) {
+            // In ad-hoc networks of the reference every rate is basic.
+            line(format_args!("control_rate = \"11Mbps\""));
+        }
+        if self.case.contains("shortpre") {
+            line(format_args!("preamble = \"short\""));
+        }
+        if self.case.contains("longslot") {
+            line(format_args!("slot = \"long\""));
+        }
+        if self.case.contains("cwmin31") {
+            line(format_args!("cw_min = 31"));
+        }
+        if let Some((_, rate)) = self.case.split_once("fail") {
+            line(format_args!(
+                "frame_error_rate = {:.2}",
+                rate.parse::<f64>().expect("a rate")
+            ));
+        }
+        for station in 0..self.stations {
+            let (from, to) = if self.is_upload() {
+                (format!("sta{station}"), "server".into())
+            } else {
+                ("server".into(), format!("sta{station}"))
+            };
+            line(format_args!("[[flow]]\nfrom = \"{from}\"\nto = \"{to}\""));
+            if self.is_udp() {
+                line(format_args!(
+                    "transport = \"udp\"\nrate = \"saturate\"\npayload = {}",
+                    self.payload()
+                ));
+                continue;
+            }
+            let window = match (self.family(), self.standard.as_str()) {
+                ('d', _) if self.case.contains("rwnd20seg") => "29200B",
+                ('d', _) => "64KiB",
+                ('e', _) if self.case.contains("rwnd") => "170kB",
+                ('e', _) => "8MB",
+                (_, "802.11b") => "128kB",
+                (_, "802.11a" | "802.11g") => "256kB",
+                _ => "600kB",
+            };
+            line(format_args!(
+                "congestion = \"new_reno\"\necn = false\nmin_rto = \"1s\""
+            ));
+            line(format_args!(
+                "receive_window = \"fixed\"\nwindow_pacing = \"off\""
+            ));
+            line(format_args!(
+                "receive_buffer = \"{window}\"\nsend_buffer = \"8MB\""
+            ));
+            line(format_args!("timestamps = {}", self.has_timestamps()));
+            match self.segments_per_ack() {
+                1 => line(format_args!("ack = \"every\"")),
+                segments => line(format_args!("ack = \"delayed:{segments},timer=200ms\"")),
+            }
+        }
+        text
+    }
+}
