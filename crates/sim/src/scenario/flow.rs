@@ -302,7 +302,7 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     }
     let pacings = [("on", WindowPacing::On), ("off", WindowPacing::Off)];
     if let Some(pacing) = table.choice("window_pacing", &pacings)? {
-        if config.congestion == Algorithm::Bbr {
+        if matches!(config.congestion, Algorithm::Bbr(_)) {
             return Err(table.fail("window_pacing", "BBR paces by itself; leave it out"));
         }
         config.window_pacing = pacing;
