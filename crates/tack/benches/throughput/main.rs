@@ -70,6 +70,11 @@ fn main() {
         tack_pair::play(side, std::env::args().skip(2));
         return;
     }
+    // `cargo test --all-targets` starts benchmarks too, without this argument.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        println!("to measure: cargo bench -p tack --bench throughput");
+        return;
+    }
     let options = Options::parse(std::env::args().skip(1)).unwrap_or_else(|error| {
         eprintln!("{error}");
         std::process::exit(2);

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, IoSlice};
 
-use tack::{AckKind, Algorithm, Coalesce, Config, Endpoint};
+use tack::{Algorithm, Coalesce, Config, Endpoint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::pair::{Pair, check_stream, echo, through_echo, within, write_stream};
@@ -26,7 +26,8 @@ async fn a_hundred_mebibytes_come_back_the_same() {
 #[tokio::test]
 async fn every_controller_and_policy_carries_a_stream() {
     for congestion in Algorithm::ALL {
-        for ack in [AckKind::Every, AckKind::delayed(2), AckKind::delayed(16)] {
+        for policy in ["every", "delayed:2", "delayed:16", "tack"] {
+            let ack = policy.parse().unwrap();
             let config = Config {
                 congestion,
                 ack,
