@@ -89,7 +89,8 @@ impl Builder {
     }
 
     /// Largest IP packet to send, bytes, headers included. Default 1500. A path that turns out narrower is adapted to
-    /// when this machine's routing table knows about it.
+    /// when the kernel says so: its devices, and on Linux its routing table and ICMP messages from routers. A router that
+    /// drops long packets without a word is not noticed.
     #[must_use]
     pub fn mtu(mut self, mtu: u16) -> Self {
         self.mtu = mtu;

@@ -110,7 +110,7 @@ impl Future for Driver {
                     Poll::Pending => break,
                 }
             }
-            crate::state::keep(&mut state.driver, cx);
+            crate::state::keep(&mut state.driver, cx, &mut state.wakers);
             state.life == Life::Abandoned && state.is_wound_up()
         });
         if ended {

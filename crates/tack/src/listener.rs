@@ -79,7 +79,7 @@ impl Listener {
             }
             match state.acceptors.get_mut(&self.port) {
                 Some(waiting) if state.life == Life::Open => {
-                    keep(waiting, cx);
+                    keep(waiting, cx, &mut state.wakers);
                     None
                 }
                 _ => Some(Err(EndpointClosed)),
@@ -95,11 +95,12 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.handle.run(|state, now| {
+        // The waker may hold the last reference to a task that owns a stream: it goes without the lock.
+        let _waiting = self.handle.run(|state, now| {
             // A shutdown may have given the port away already.
-            if state.acceptors.remove(&self.port).is_some() {
-                state.core.unlisten(now, self.port);
-            }
+            let acceptor = state.acceptors.remove(&self.port)?;
+            state.core.unlisten(now, self.port);
+            acceptor
         });
     }
 }

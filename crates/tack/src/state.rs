@@ -56,7 +56,7 @@ pub(crate) struct State {
     pub(crate) received: u64,
     pub(crate) receives: u64,
     pub(crate) malformed: u64,
-    wakers: Wakers,
+    pub(crate) wakers: Wakers,
 }
 
 /// How far an endpoint's life has come.
@@ -83,23 +83,55 @@ pub(crate) struct Slot {
     pub(crate) finished: bool,
 }
 
-/// Tasks to wake once the lock is free, so that they do not run into it.
+/// Wakers to part with once the lock is free. A waker runs foreign code, when woken and when dropped: it may hold the last
+/// reference to a task that owns a stream, whose drop takes the lock.
 #[derive(Debug, Default)]
-struct Wakers(ArrayVec<Waker, 16>);
+pub(crate) struct Wakers {
+    /// Enough for nearly every turn, without allocation.
+    few: ArrayVec<Parting, 16>,
+    /// Those beyond.
+    more: Vec<Parting>,
+}
+
+#[derive(Debug)]
+enum Parting {
+    Wake(Waker),
+    Drop(Waker),
+}
 
 impl Wakers {
+    /// Wakes `waker` once the lock is free.
     fn push(&mut self, waker: Waker) {
-        if let Err(full) = self.0.try_push(waker) {
-            full.element().wake();
+        self.add(Parting::Wake(waker));
+    }
+
+    fn add(&mut self, parting: Parting) {
+        if let Err(full) = self.few.try_push(parting) {
+            self.more.push(full.element());
+        }
+    }
+
+    /// Parts with all. Only without the lock.
+    fn part(&mut self) {
+        for parting in self.few.drain(..).chain(self.more.drain(..)) {
+            match parting {
+                Parting::Wake(waker) => waker.wake(),
+                Parting::Drop(waker) => drop(waker),
+            }
         }
     }
 }
 
-/// Keeps `waker` for a later wake-up, without cloning it when it is already there.
-pub(crate) fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
+/// Keeps `cx`'s waker for a later wake-up, without cloning it when it is already there. The one it replaces goes to
+/// `wakers`, to be dropped without the lock.
+pub(crate) fn keep(slot: &mut Option<Waker>, cx: &Context<'_>, wakers: &mut Wakers) {
     match slot {
         Some(waker) if waker.will_wake(cx.waker()) => {}
-        _ => *slot = Some(cx.waker().clone()),
+        _ => {
+            if let Some(replaced) = slot.replace(cx.waker().clone()) {
+                wakers.add(Parting::Drop(replaced));
+            }
+        }
     }
 }
 
@@ -146,10 +178,22 @@ impl Shared {
         let now = self.clock.now();
         let result = work(&mut state, now);
         state.settle(now, &self.timer);
-        let wakers = std::mem::take(&mut state.wakers);
+        let mut wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        wakers.0.into_iter().for_each(Waker::wake);
+        wakers.part();
+        if wakers.more.capacity() > 0 {
+            self.put_back(wakers.more);
+        }
         result
+    }
+
+    /// Lets the next crowd of wakers have the memory of this one.
+    #[cold]
+    fn put_back(&self, empty: Vec<Parting>) {
+        let mut state = self.lock();
+        if state.wakers.more.capacity() == 0 {
+            state.wakers.more = empty;
+        }
     }
 
     /// Looks at the state without consequences.

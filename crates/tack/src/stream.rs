@@ -22,7 +22,9 @@ use crate::state::{Life, keep};
 /// * Writing takes bytes into the send buffer and waits while that is full.
 /// * `shutdown` ends this side's stream (a FIN follows what was written); reading goes on.
 /// * Dropping the stream lets the connection finish in the background: what was written still arrives, as long as the
-///   runtime runs. Bytes that arrive after the drop are answered with a reset.
+///   runtime runs. But received bytes that were not read by then, or that arrive later, are lost, and the peer is told so
+///   by a reset (RFC 2525 §2.17), which discards whatever of the writes has not arrived yet. To be sure of the writes,
+///   read until 0 before dropping, or call `shutdown` and wait for [`Stream::finished`].
 #[derive(Debug)]
 pub struct Stream {
     inner: Arc<Inner>,
@@ -228,7 +230,7 @@ impl Inner {
             if state.life == Life::Dead {
                 return Poll::Ready(Err(EndpointClosed.into()));
             }
-            keep(&mut slot.reader, cx);
+            keep(&mut slot.reader, cx, &mut state.wakers);
             Poll::Pending
         })
     }
@@ -260,7 +262,7 @@ impl Inner {
                     }
                     Err(_) if taken > 0 => break,
                     Err(WriteError::Blocked) => {
-                        keep(&mut slot.writer, cx);
+                        keep(&mut slot.writer, cx, &mut state.wakers);
                         return Poll::Pending;
                     }
                     Err(WriteError::Finished) => {

@@ -52,7 +52,7 @@ const SIM: &str = "tack-sim";
 const IO: &str = "tack-io";
 const TACK: &str = "tack";
 
-/// The map of ARCHITECTURE.md. A crate that is not here does not pass.
+/// The map of ARCHITECTURE.md, which nothing compares with this: change both. A crate that is not here does not pass.
 const ROOMS: &[Room] = &[
     Room {
         purity: Purity::Pure,
@@ -78,7 +78,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         unsafety: Unsafety::Allowed,
-        ..room(IO, &[BASE, WIRE, TCP])
+        ..room(IO, &[BASE, WIRE])
     },
     room(TACK, &[BASE, WIRE, TCP, IO]),
     room("tack-cli", &[BASE, WIRE, TCP, WLAN, SIM, IO, TACK]),

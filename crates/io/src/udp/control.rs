@@ -1,8 +1,11 @@
-//! Which control messages come with a datagram.
+//! What quinn-udp's set-up leaves to change: which control messages come with a datagram, and which MTU counts.
 //!
 //! quinn-udp 0.6.3 reserves 96 bytes for them and asks the kernel for four: receive timestamp (32 bytes), segment size of
 //! joined datagrams (24), destination address (32, IPv6: 40) and traffic class (24). The last one is cut off, so the ECN
 //! codepoint of exactly the joined datagrams would be lost. The destination address is the one we can do without.
+//!
+//! It also has Linux send anything that fits the device, whatever is known of the path, since it probes for the MTU
+//! itself. We do not: the kernel refuses what exceeds the MTU of the route, or what ICMP said of the path, with EMSGSIZE.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,20 +16,37 @@ use tokio::net::UdpSocket;
 /// The state of `socket`, all offloads probed anew, asking only for control messages that fit.
 pub(super) fn state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(socket.into())?;
-    without_destination(socket, socket.local_addr()?)?;
+    adjust(socket, socket.local_addr()?)?;
     Ok(state)
 }
 
 #[cfg(target_os = "linux")]
-fn without_destination(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
+fn adjust(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
+    use libc::{IPPROTO_IP, IPPROTO_IPV6};
+    // On IPv6 sockets this one is for the IPv4 peers. A kernel or sandbox that refuses either keeps what was set before:
+    // the MTU of the device.
+    let _ = set_option(
+        socket,
+        IPPROTO_IP,
+        libc::IP_MTU_DISCOVER,
+        libc::IP_PMTUDISC_DO,
+    );
     match local {
-        SocketAddr::V4(_) => set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 0),
-        SocketAddr::V6(_) => set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 0),
+        SocketAddr::V4(_) => set_option(socket, IPPROTO_IP, libc::IP_PKTINFO, 0),
+        SocketAddr::V6(_) => {
+            let _ = set_option(
+                socket,
+                IPPROTO_IPV6,
+                libc::IPV6_MTU_DISCOVER,
+                libc::IPV6_PMTUDISC_DO,
+            );
+            set_option(socket, IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 0)
+        }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn without_destination(_socket: &UdpSocket, _local: SocketAddr) -> io::Result<()> {
+fn adjust(_socket: &UdpSocket, _local: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::address::canonical;
-use crate::clock::{Clock, arrival};
+use crate::clock::{Clock, Reading, arrival};
 
 /// Most buffers filled by one system call. With receive offload each holds up to 64 datagrams, and eight of them still
 /// fit a core's cache.
@@ -28,6 +28,8 @@ pub struct UdpReceiver {
     state: UdpSocketState,
     storage: Box<[u8]>,
     meta: [RecvMeta; MESSAGES],
+    /// Just before the latest system call that found the socket empty, or left it so.
+    emptied: Option<Reading>,
 }
 
 /// Datagrams of one peer, as the kernel joined them.
@@ -37,7 +39,9 @@ pub struct Received<'a> {
     pub peer: SocketAddr,
     /// ECN codepoint of all of them.
     pub ecn: Ecn,
-    /// When the kernel had the first of them, on the carrier's clock; the time of the call where the kernel does not say.
+    /// When the kernel had the first of them, on the carrier's clock; the time of the call where the kernel does not say, or
+    /// what it says cannot be trusted (over a second ago, or the wall clock was set meanwhile). Never before the socket was
+    /// last seen empty.
     pub arrived: Instant,
     contents: &'a [u8],
     stride: usize,
@@ -57,6 +61,7 @@ impl UdpReceiver {
             state,
             storage: vec![0; MESSAGES * JOINED].into_boxed_slice(),
             meta: [RecvMeta::default(); MESSAGES],
+            emptied: None,
         }
     }
 
@@ -79,20 +84,30 @@ impl UdpReceiver {
             state,
             storage,
             meta,
+            emptied,
         } = self;
-        let count = {
+        let mut before = None;
+        let outcome = {
             let mut buffers: ArrayVec<IoSliceMut<'_>, MESSAGES> = storage
                 .chunks_exact_mut(JOINED)
                 .map(IoSliceMut::new)
                 .collect();
+            // Not run at all when the runtime knows of nothing to read.
             socket.try_io(Interest::READABLE, || {
+                before = Some(Reading::take(clock));
                 state.recv((&**socket).into(), &mut buffers, meta)
-            })?
+            })
         };
-        // In this order: should the process lose the processor in between, arrivals look late (an RTT too long, once)
-        // rather than early (a minimum RTT too short, for long).
-        let wall = Clock::wall();
-        let now = clock.now();
+        let since = *emptied;
+        let is_empty = match &outcome {
+            Ok(count) => *count < MESSAGES,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        };
+        if is_empty {
+            *emptied = before.or(since);
+        }
+        let count = outcome?;
+        let read = Reading::take(clock);
         Ok(meta[..count]
             .iter()
             .zip(storage.chunks_exact(JOINED))
@@ -101,7 +116,7 @@ impl UdpReceiver {
                 ecn: meta
                     .ecn
                     .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
-                arrived: arrival(now, wall, meta.timestamp),
+                arrived: arrival(&read, since.as_ref(), meta.timestamp),
                 contents: &buffer[..meta.len.min(buffer.len())],
                 stride: meta.stride,
             }))

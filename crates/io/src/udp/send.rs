@@ -40,7 +40,8 @@ pub struct SendError {
 pub enum SendCause {
     /// The socket buffer is full: wait for [`UdpSender::poll_writable`] and send the rest.
     Blocked,
-    /// The datagram exceeds the MTU of the path as far as the kernel knows it. It will never be taken.
+    /// The datagram exceeds the MTU of the device, or (Linux) of the path as far as the kernel knows it: from the routing
+    /// table and from ICMP messages about earlier datagrams. Trying again is pointless until a longer one is known.
     TooLong,
     /// Anything else: no route, a firewall, out of memory. Trying the same datagram again is pointless for now; the
     /// transport treats it as lost.

@@ -4,3 +4,4 @@ mod carrier;
 mod lifecycle;
 mod pair;
 mod streams;
+mod wakers;
