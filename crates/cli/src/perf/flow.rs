@@ -75,7 +75,8 @@ pub(crate) async fn run(
     let mut deadline = std::pin::pin!(tokio::time::sleep(deadline));
     let mut ticking = true;
     while sending || receiving {
-        let block = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
+        // Nothing when nothing is to be sent: the branches below are set up even when they are not taken.
+        let block = &outgoing[..usize::try_from(left).unwrap_or(BLOCK).min(outgoing.len())];
         tokio::select! {
             biased;
             () = &mut deadline, if sending => left = 0,
@@ -86,7 +87,7 @@ pub(crate) async fn run(
                 let _ = snapshots.try_send(snapshot);
                 continue;
             }
-            written = writer.write(&outgoing[..block]), if sending => {
+            written = writer.write(block), if sending => {
                 let written = written? as u64;
                 result.sent += written;
                 left -= written;
