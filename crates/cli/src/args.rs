@@ -77,7 +77,7 @@ pub(crate) struct TransportArgs {
     /// Congestion control of what this side sends: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) congestion: Algorithm,
-    /// Acknowledgement policy of what this side receives: every, delayed:2, delayed:8,timer=40ms
+    /// Acknowledgement policy of what this side receives: every, delayed:2, delayed:8,timer=40ms, tack
     #[arg(long, value_name = "POLICY", default_value_t)]
     pub(crate) ack: AckKind,
 }
@@ -230,7 +230,7 @@ pub(crate) struct PerfArgs {
         conflicts_with = "server"
     )]
     pub(crate) congestion: Algorithm,
-    /// Acknowledgement policy of both sides: every, delayed:2, delayed:8,timer=40ms
+    /// Acknowledgement policy of both sides: every, delayed:2, delayed:8,timer=40ms, tack
     #[arg(
         long,
         value_name = "POLICY",
@@ -277,6 +277,9 @@ pub(crate) struct SimArgs {
     /// Write each flow's state over time as CSV; one run only
     #[arg(long, value_name = "OUT")]
     pub(crate) series: Option<PathBuf>,
+    /// Time between the samples of --series
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = interval, requires = "series")]
+    pub(crate) series_interval: Duration,
     /// Write all packets as a capture file (pcapng); one run only
     #[arg(long, value_name = "OUT")]
     pub(crate) pcap: Option<PathBuf>,
@@ -288,6 +291,13 @@ fn duration(text: &str) -> Result<Duration, String> {
         return Ok(Duration::from_secs(seconds.into()));
     }
     tack_base::units::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("above zero".into()),
+        interval => Ok(interval),
+    }
 }
 
 /// Both sides say once a second that they are alive; less patience than three of those is a mistake.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::sync::{Arc, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tack_sim::{Observers, Report, RunError, Scenario};
+use tack_sim::{Capture, Observers, Report, RunError, Scenario, Series};
 
 use crate::exit::Failure;
 
@@ -21,14 +21,10 @@ pub(crate) struct Run {
 /// Files that record a run.
 #[derive(Debug, Default)]
 pub(crate) struct Recorders {
-    pub(crate) series: Option<BufWriter<File>>,
+    /// State of the flows, and how often.
+    pub(crate) series: Option<(BufWriter<File>, Duration)>,
+    /// All packets.
     pub(crate) pcap: Option<BufWriter<File>>,
-}
-
-impl Recorders {
-    pub(crate) fn any(&self) -> bool {
-        self.series.is_some() || self.pcap.is_some()
-    }
 }
 
 /// Does all runs on `jobs` threads (one a processor by default) and gives `report` their results in the order of `runs`.
@@ -86,8 +82,19 @@ fn one(run: &Run, recorders: Recorders) -> Result<Report, RunError> {
 }
 
 fn record(run: &Run, recorders: Recorders) -> Result<Report, RunError> {
-    let _ = recorders;
-    tack_sim::run(&run.scenario, run.seed, &mut Observers::default())
+    let mut series = recorders
+        .series
+        .map(|(out, interval)| Series::new(out, interval))
+        .transpose()?;
+    let mut capture = recorders.pcap.map(Capture::new).transpose()?;
+    let mut observers = Observers::default();
+    if let Some(series) = &mut series {
+        observers = observers.with(series);
+    }
+    if let Some(capture) = &mut capture {
+        observers = observers.with(capture);
+    }
+    tack_sim::run(&run.scenario, run.seed, &mut observers)
 }
 
 fn progress_bar(runs: usize) -> ProgressBar {
@@ -99,6 +106,6 @@ fn progress_bar(runs: usize) -> ProgressBar {
     {
         bar.set_style(style);
     }
-    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -1,1 +1,235 @@
+//! Whole transfers over pipes in memory: every byte between the two sides can be looked at and spoiled.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::watch;
+
+use super::finisher::Finisher;
+use super::report::{Listing, Report};
+use super::send::{Outbound, SendError, send};
+use super::serve::{Served, Service, serve};
+use super::source::{Links, Source};
+use super::store::{Existing, Store};
+use super::tally::Tally;
+
+const SILENCE: Duration = Duration::from_secs(60);
+
+fn service(dir: &Path, silence: Duration) -> Arc<Service> {
+    Arc::new(Service {
+        store: Store::open(dir, Existing::Refuse).unwrap(),
+        finisher: Finisher::start().unwrap(),
+        listing: Listing::Files,
+        silence,
+    })
+}
+
+fn outbound(path: &Path, silence: Duration) -> Outbound {
+    let name = path.file_name().unwrap().to_owned();
+    Outbound {
+        sources: vec![Source::Path {
+            path: path.to_owned(),
+            name,
+        }],
+        links: Links::Skip,
+        silence,
+        written: Arc::new(AtomicU64::new(0)),
+    }
+}
+
+fn tally() -> Arc<Tally> {
+    Arc::new(Tally::new(
+        Report::new(Listing::Files),
+        ProgressBar::hidden(),
+    ))
+}
+
+/// A folder of a few files, 700 kB in all.
+fn folder(at: &Path) -> PathBuf {
+    let root = at.join("folder");
+    fs::create_dir_all(root.join("inner")).unwrap();
+    for (name, len) in [
+        ("empty", 0),
+        ("inner/small", 10),
+        ("inner/middle", 100_000),
+        ("large", 600_000),
+    ] {
+        let content: Vec<u8> = (0..len as u32)
+            .map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0])
+            .collect();
+        fs::write(root.join(name), content).unwrap();
+    }
+    root
+}
+
+/// Both sides of one transfer over a pair of pipes.
+async fn transfer(
+    root: &Path,
+    dir: &Path,
+    mut near: DuplexStream,
+    mut far: DuplexStream,
+) -> (Result<(), SendError>, Report, Served) {
+    let (_stop, stopped) = watch::channel(false);
+    let (service, tally) = (service(dir, SILENCE), tally());
+    let receiving = async {
+        let served = serve(&mut far, &service, stopped).await;
+        drop(far);
+        served
+    };
+    let sending = async {
+        let sent = send(&mut near, outbound(root, SILENCE), &tally).await;
+        drop(near);
+        sent
+    };
+    let (sent, served) = tokio::join!(sending, receiving);
+    (sent, tally.take_report(), served)
+}
+
+#[tokio::test]
+async fn a_folder_crosses_the_narrowest_pipe() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (root, dir) = (folder(scratch.path()), scratch.path().join("received"));
+    for capacity in [7, 1 << 20] {
+        let (near, far) = tokio::io::duplex(capacity);
+        let (sent, report, served) = transfer(&root, &dir, near, far).await;
+        sent.unwrap();
+        served.result.unwrap();
+        assert_eq!((report.files, report.directories, report.failed), (4, 2, 0));
+        assert_eq!((served.report.files, served.report.bytes), (4, 700_010));
+        for name in ["empty", "inner/small", "inner/middle", "large"] {
+            assert!(
+                fs::read(root.join(name)).unwrap()
+                    == fs::read(dir.join("folder").join(name)).unwrap()
+            );
+        }
+        fs::remove_dir_all(dir.join("folder")).unwrap();
+    }
+}
+
+/// Carries bytes from one pipe to the other and turns one bit of the byte at `position` on the way there.
+async fn spoil(mut from: DuplexStream, mut to: DuplexStream, position: usize) {
+    let (mut from_read, mut from_write) = tokio::io::split(&mut from);
+    let (mut to_read, mut to_write) = tokio::io::split(&mut to);
+    let there = async {
+        let mut buffer = vec![0; 4096];
+        let mut passed = 0;
+        loop {
+            match from_read.read(&mut buffer).await {
+                Ok(count) if count > 0 => {
+                    if (passed..passed + count).contains(&position) {
+                        buffer[position - passed] ^= 0x10;
+                    }
+                    passed += count;
+                    if to_write.write_all(&buffer[..count]).await.is_err() {
+                        break;
+                    }
+                }
+                _ => break,
+            }
+        }
+        let _ = to_write.shutdown().await;
+    };
+    let back = async {
+        let _ = tokio::io::copy(&mut to_read, &mut from_write).await;
+        let _ = from_write.shutdown().await;
+    };
+    tokio::join!(there, back);
+}
+
+#[tokio::test]
+async fn a_spoiled_byte_never_becomes_a_file() {
+    let scratch = tempfile::tempdir().unwrap();
+    let root = folder(scratch.path());
+    // Greeting, entry frames, file contents: whatever is hit, nothing wrong may be stored.
+    for position in [
+        3, 14, 16, 20, 40, 60, 75, 90, 110, 1_000, 50_000, 110_000, 500_000, 699_000,
+    ] {
+        let dir = scratch.path().join(format!("received{position}"));
+        let (near, middle_near) = tokio::io::duplex(1 << 16);
+        let (middle_far, far) = tokio::io::duplex(1 << 16);
+        let spoiling = spoil(middle_near, middle_far, position);
+        let ((sent, report, served), ()) = tokio::join!(transfer(&root, &dir, near, far), spoiling);
+        for entry in walkdir::WalkDir::new(&dir) {
+            let entry = entry.unwrap();
+            if entry.file_type().is_file() {
+                // A spoiled name, mode or time goes unseen; spoiled content must not.
+                let content = fs::read(entry.path()).unwrap();
+                let whole = ["empty", "inner/small", "inner/middle", "large"]
+                    .iter()
+                    .any(|name| fs::read(root.join(name)).unwrap() == content);
+                assert!(
+                    whole,
+                    "position {position}: {} is wrong",
+                    entry.path().display()
+                );
+            }
+        }
+        if position > 1_000 {
+            assert!(
+                sent.is_err() || report.failed == 1,
+                "position {position}: {sent:?} {served:?}"
+            );
+            assert!(report.files < 4);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_transfer_and_is_explained() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("received");
+    let path = scratch.path().join("long");
+    fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
+    let (mut near, mut far) = tokio::io::duplex(1 << 16);
+    let (stop, stopped) = watch::channel(false);
+    let (service, tally) = (service(&dir, SILENCE), tally());
+    let outbound = outbound(&path, SILENCE);
+    let written = Arc::clone(&outbound.written);
+    let stopping = async {
+        while written.load(std::sync::atomic::Ordering::Relaxed) < 1 << 20 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        stop.send(true).unwrap();
+    };
+    let receiving = async {
+        let served = serve(&mut far, &service, stopped).await;
+        drop(far);
+        served
+    };
+    let (sent, served, ()) = tokio::join!(send(&mut near, outbound, &tally), receiving, stopping);
+    assert!(
+        matches!(&sent, Err(SendError::Fatal { message, .. }) if message.contains("being stopped")),
+        "{sent:?}"
+    );
+    assert!(served.result.is_err());
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_silent_peer_is_given_up() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (_stop, stopped) = watch::channel(false);
+    let little = Duration::from_millis(50);
+    let service = service(scratch.path(), little);
+    // A stranger that says nothing.
+    let (_near, mut far) = tokio::io::duplex(64);
+    let served = serve(&mut far, &service, stopped).await;
+    assert!(served.result.is_err() && !served.greeted);
+    // A receiver that says nothing.
+    let (mut near, _far) = tokio::io::duplex(1 << 10);
+    let sent = send(
+        &mut near,
+        outbound(&folder(scratch.path()), little),
+        &tally(),
+    )
+    .await;
+    assert!(
+        matches!(&sent, Err(SendError::Stream(error)) if error.kind() == std::io::ErrorKind::TimedOut),
+        "{sent:?}"
+    );
+}

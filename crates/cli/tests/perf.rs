@@ -1,0 +1,256 @@
+//! `tack perf` as two processes on loopback.
+
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Ended, Running, finish, tack};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+struct Server {
+    running: Running,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(options: &[&str]) -> Self {
+        let mut command = tack();
+        command
+            .args(["perf", "--server", "--listen", "127.0.0.1:0", "--json"])
+            .args(options);
+        let mut running = Running::start(&mut command);
+        let address = running.line()["address"].as_str().unwrap().parse().unwrap();
+        Self { running, address }
+    }
+
+    fn test(&self, options: &[&str]) -> Ended {
+        finish(
+            tack()
+                .arg("perf")
+                .arg(self.address.to_string())
+                .args(options),
+        )
+    }
+
+    fn json(&self, options: &[&str]) -> Value {
+        let ended = self.test(&[options, &["--json"]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.json()
+    }
+}
+
+#[test]
+fn both_directions_move_the_bytes_asked_for() {
+    const SIZE: u64 = 8 << 20;
+    let server = Server::start(&[]);
+    let up = server.json(&["--bytes", "8MiB"]);
+    assert_eq!(up["summary"]["up"]["bytes_received"], SIZE);
+    assert_eq!(up["summary"]["down"], Value::Null);
+    let down = server.json(&["--bytes", "8MiB", "--reverse"]);
+    assert_eq!(down["summary"]["down"]["bytes_received"], SIZE);
+    assert_eq!(down["summary"]["up"], Value::Null);
+    let both = server.json(&["--bytes", "8MiB", "--bidir"]);
+    for (test, direction) in [(&up, "up"), (&down, "down"), (&both, "up"), (&both, "down")] {
+        let summary = &test["summary"][direction];
+        assert_eq!(
+            (&summary["bytes_sent"], &summary["bytes_received"]),
+            (&SIZE.into(), &SIZE.into())
+        );
+        assert!(summary["goodput_bps"].as_f64().unwrap() > 0.0);
+        assert!(summary["data_segments"].as_u64().unwrap() >= SIZE / 1460);
+        assert!(summary["acks_sent"].as_u64().unwrap() > 0);
+        assert!(summary["srtt_us"].as_f64().unwrap() >= summary["min_rtt_us"].as_f64().unwrap());
+        let limited = summary["limited"].as_object().unwrap();
+        assert!(limited.contains_key(summary["limited_by"].as_str().unwrap()));
+    }
+}
+
+#[test]
+fn parallel_connections_with_settings_of_their_own() {
+    let server = Server::start(&[]);
+    let test = server.json(&[
+        "--parallel",
+        "3",
+        "--time",
+        "500ms",
+        "--interval",
+        "100ms",
+        "--congestion",
+        "cubic",
+        "--ack",
+        "delayed:8",
+        "--mss",
+        "1000",
+        "--window",
+        "256KiB",
+    ]);
+    assert_eq!(test["request"]["congestion"], "cubic");
+    let (client, server_side) = (
+        test["client"].as_array().unwrap(),
+        test["server"].as_array().unwrap(),
+    );
+    assert_eq!((client.len(), server_side.len()), (3, 3));
+    for (sender, receiver) in client.iter().zip(server_side) {
+        assert_eq!(sender["sent"], receiver["received"]);
+        assert!(sender["sent"].as_u64().unwrap() > 0);
+        // The segment size asked for, less what options take of it.
+        let mss = sender["transport"]["mss"].as_u64().unwrap();
+        assert!((900..=1000).contains(&mss), "{mss}");
+    }
+    let intervals = test["intervals"].as_array().unwrap();
+    assert!(!intervals.is_empty());
+    assert_eq!(intervals[0]["streams"].as_array().unwrap().len(), 3);
+    assert!(
+        intervals
+            .windows(2)
+            .all(|pair| pair[0]["end"] == pair[1]["start"])
+    );
+}
+
+#[test]
+fn lines_for_people() {
+    let server = Server::start(&[]);
+    let ended = server.test(&["--time", "500ms", "--interval", "200ms", "--bidir"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for part in [
+        "role",
+        "send",
+        "receive",
+        "0.00-0.2",
+        "bit/s",
+        "up: limited by",
+        "down: limited by",
+        "processors:",
+    ] {
+        assert!(
+            ended.stdout.contains(part),
+            "{part} is missing in\n{}",
+            ended.stdout
+        );
+    }
+}
+
+#[test]
+fn one_off_ends_the_server() {
+    let server = Server::start(&["--one-off"]);
+    server.json(&["--bytes", "1MB"]);
+    assert_eq!(server.running.wait().code, Some(0));
+}
+
+#[tokio::test]
+async fn the_server_survives_bad_clients() {
+    let server = Server::start(&[]);
+    let control = async || {
+        let endpoint = tack::Endpoint::builder().build().await.unwrap();
+        let port = tack::DEFAULT_PORT + 1;
+        endpoint
+            .connect_with(server.address, port, &tack::Config::default())
+            .await
+            .unwrap()
+    };
+    for greeting in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"tackperf\x02\0\0\0\0",
+        b"tackperf\x01\xff\xff\xff\xff",
+        b"tackperf\x01\0\0\0\x02{}",
+        b"tackperf\x01\0\0\0\x04null",
+    ] {
+        let mut stream = control().await;
+        stream.write_all(greeting).await.unwrap();
+        let mut answer = Vec::new();
+        // However it ends, it ends.
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(
+            !String::from_utf8_lossy(&answer).contains("accepted"),
+            "{greeting:?}"
+        );
+    }
+    // A request beyond all measure is refused with a reason.
+    let mut stream = control().await;
+    let request = br#"{"direction":"up","streams":60000,"limit":{"millis":1},"congestion":"bbr","ack":"every","mss":null,"window":null}"#;
+    stream.write_all(b"tackperf\x01").await.unwrap();
+    stream
+        .write_all(&(request.len() as u32).to_be_bytes())
+        .await
+        .unwrap();
+    stream.write_all(request).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert!(
+        String::from_utf8_lossy(&answer[4..]).contains("refused"),
+        "{answer:?}"
+    );
+    // A client that asks for a test and goes away.
+    let mut stream = control().await;
+    let request = String::from_utf8_lossy(request).replace("60000", "2");
+    stream.write_all(b"tackperf\x01").await.unwrap();
+    stream
+        .write_all(&(request.len() as u32).to_be_bytes())
+        .await
+        .unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![0; stream.read_u32().await.unwrap() as usize];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert!(String::from_utf8_lossy(&answer).contains("accepted"));
+    stream.reset();
+    // Bytes that are no segments at all.
+    let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for len in [0, 1, 19, 20, 60, 1400] {
+        noise.send_to(&vec![0xff; len], server.address).unwrap();
+    }
+    let test = tokio::task::spawn_blocking(move || {
+        let test = server.json(&["--bytes", "1MB"]);
+        server.running.signal(Signal::TERM);
+        (test, server.running.wait())
+    });
+    let (test, ended) = test.await.unwrap();
+    assert_eq!(test["summary"]["up"]["bytes_received"], 1_000_000);
+    assert!(ended.code.is_some());
+}
+
+#[test]
+fn a_killed_server_is_noticed() {
+    let mut server = Server::start(&[]);
+    let client = Running::start(tack().arg("perf").arg(server.address.to_string()).args([
+        "--bytes",
+        "1TB",
+        "--interval",
+        "0s",
+    ]));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    server.running.child.kill().unwrap();
+    server.running.child.wait().unwrap();
+    let ended = client.wait();
+    assert!(matches!(ended.code, Some(1 | 3)), "{ended:?}");
+    assert!(!ended.stderr.is_empty());
+}
+
+#[test]
+fn wrong_usage_is_said_before_anything_happens() {
+    for (arguments, complaint) in [
+        (&["perf"][..], "ADDR"),
+        (&["perf", "--server", "127.0.0.1"], "cannot be used with"),
+        (
+            &["perf", "127.0.0.1", "--bidir", "--reverse"],
+            "cannot be used with",
+        ),
+        (
+            &["perf", "127.0.0.1", "--ack", "sometimes"],
+            "one of: every",
+        ),
+        (&["perf", "127.0.0.1", "--time", "soon"], "duration"),
+        (&["perf", "127.0.0.1", "--window", "100GiB"], "window"),
+        (&["perf", "192.0.2.1"], "--insecure"),
+    ] {
+        let ended = finish(tack().args(arguments));
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains(complaint),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+        assert_eq!(ended.stdout, "");
+    }
+}

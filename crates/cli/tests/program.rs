@@ -1,0 +1,167 @@
+//! The program as a whole: help, version, completions, and what it refuses.
+
+mod support;
+
+use support::{Running, finish, tack};
+
+/// Help is part of the interface: a change of it is seen in the snapshot.
+#[test]
+fn help_texts() {
+    let mut all = String::new();
+    for arguments in [
+        &["--help"][..],
+        &["send", "--help"],
+        &["recv", "--help"],
+        &["perf", "--help"],
+        &["sim", "--help"],
+        &["-h"],
+    ] {
+        let ended = finish(tack().args(arguments).env("COLUMNS", "100"));
+        assert_eq!(
+            (ended.code, ended.stderr.as_str()),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
+        all.push_str(&format!(
+            "$ tack {}\n{}\n",
+            arguments.join(" "),
+            ended.stdout
+        ));
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn version_and_completions() {
+    let ended = finish(tack().arg("--version"));
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), concat!("tack ", env!("CARGO_PKG_VERSION"), "\n"))
+    );
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = finish(tack().args(["completions", shell]));
+        assert_eq!(ended.code, Some(0));
+        assert!(ended.stdout.contains("--overwrite"), "{shell}");
+    }
+    let mut running = Running::start(tack().args(["completions", "bash"]));
+    running.close_stdout();
+    let ended = running.wait();
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (Some(0), ""),
+        "a closed pipe is no error"
+    );
+}
+
+#[test]
+fn addresses_beyond_loopback_need_the_word_and_errors_say_why() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().to_str().unwrap();
+    for arguments in [
+        &["recv", "--dir", dir, "--listen", "0.0.0.0:0"][..],
+        &["recv", "--dir", dir, "--listen", "[::]:0"],
+        &["send", dir, "192.0.2.1"],
+        &["perf", "--server", "--listen", "0.0.0.0:0"],
+        &["perf", "[2001:db8::1]:5"],
+    ] {
+        let ended = finish(tack().args(arguments));
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains("--insecure") && ended.stderr.contains("encrypt"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn insecure_listens_everywhere() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut running = Running::start(
+        tack()
+            .args([
+                "recv",
+                "--listen",
+                "0.0.0.0:0",
+                "--insecure",
+                "--once",
+                "--json",
+                "--dir",
+            ])
+            .arg(scratch.path()),
+    );
+    let address = running.line()["address"]
+        .as_str()
+        .unwrap()
+        .replace("0.0.0.0", "127.0.0.1");
+    let sent = finish(tack().args([
+        "send",
+        env!("CARGO_MANIFEST_DIR"),
+        "--name",
+        "here",
+        &address,
+    ]));
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(running.wait().code, Some(0));
+    assert!(scratch.path().join("here/Cargo.toml").exists());
+}
+
+#[test]
+fn wrong_usage_has_code_2_and_names_what_is_right() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let file = file.to_str().unwrap();
+    for (arguments, complaint) in [
+        (&[][..], "Usage"),
+        (&["teleport"], "unrecognized subcommand"),
+        (&["send"], "PATH"),
+        (&["send", file], "address"),
+        (&["send", file, file], "names the receiver"),
+        (&["send", "-", "127.0.0.1"], "--name"),
+        (&["send", "/", "127.0.0.1"], "--name"),
+        (&["send", "--name", "a/b", file, "127.0.0.1"], "'/'"),
+        (&["send", "--name", "x", file, "-", "127.0.0.1"], "one PATH"),
+        (&["send", file, file, "127.0.0.1"], "same name"),
+        (
+            &["send", "/dev/null", "127.0.0.1"],
+            "neither file nor directory",
+        ),
+        (
+            &["send", "--congestion", "warp", file, "127.0.0.1"],
+            "new_reno, cubic, bbr",
+        ),
+        (&["send", "--ack", "never", file, "127.0.0.1"], "delayed:L"),
+        (&["recv", "--timeout", "1s"], "at least 3s"),
+        (&["recv", "--dir", file], "cannot receive into it"),
+        (&["recv", "--max-transfers", "0"], "1..=1024"),
+    ] {
+        let ended = finish(tack().args(arguments));
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains(complaint),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn a_taken_port_and_an_unknown_host_are_network_errors() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().to_str().unwrap();
+    let ended = finish(tack().args(["recv", "--dir", dir, "--listen", &address]));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.stderr.contains(&address), "{}", ended.stderr);
+    let ended = finish(tack().args(["send", dir, "no-such-host.invalid", "--insecure"]));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(
+        ended.stderr.contains("no-such-host.invalid"),
+        "{}",
+        ended.stderr
+    );
+}
