@@ -100,7 +100,7 @@ pub(crate) struct SendArgs {
     /// Files and folders to send (- is standard input), and last the receiver: host, host:port or [v6]:port (port 7777
     /// unless given)
     // One list, because options may stand between any two of them.
-    #[arg(required = true, value_names = ["PATH", "ADDR"], num_args = 1..)]
+    #[arg(required = true, value_name = "PATH", num_args = 1..)]
     targets: Vec<OsString>,
     /// Name of the one file or folder at the receiver; required for standard input
     #[arg(long, value_name = "NAME")]

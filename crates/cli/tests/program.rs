@@ -41,7 +41,7 @@ fn version_and_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ended = finish(tack().args(["completions", shell]));
         assert_eq!(ended.code, Some(0));
-        assert!(ended.stdout.contains("--overwrite"), "{shell}");
+        assert!(ended.stdout.contains("overwrite"), "{shell}");
     }
     let mut running = Running::start(tack().args(["completions", "bash"]));
     running.close_stdout();
