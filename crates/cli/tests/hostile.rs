@@ -321,3 +321,16 @@ async fn a_receiver_that_lies_is_noticed() {
         );
     }
 }
+
+/// More transfers under way than a runtime has blocking threads unless told otherwise (512).
+#[tokio::test]
+async fn every_permitted_transfer_is_heard() {
+    const HELD: usize = 520;
+    let receiver = Receiver::start(&["--max-transfers", "1024", "--timeout", "600s"]);
+    let mut liars = Vec::with_capacity(HELD);
+    for _ in 0..HELD {
+        // A transfer without a thread would never answer the greeting.
+        liars.push(Liar::greeted(&receiver).await);
+    }
+    assert_eq!(liars[HELD - 1].file(b"last", b"last").await.0, CONFIRM);
+}

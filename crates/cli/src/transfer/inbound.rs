@@ -24,6 +24,8 @@ use crate::signals::Signals;
 
 /// How long transfers may take to end after a signal.
 const WIND_UP: Duration = Duration::from_secs(5);
+/// Most transfers at a time that the command line accepts.
+pub(crate) const MAX_TRANSFERS: u16 = 1024;
 /// Connections beyond the permitted transfers that are heard to be turned away.
 const STRANGERS: usize = 64;
 
@@ -79,7 +81,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let permits = Arc::new(Semaphore::new(limit));
     let (stop, stopped) = watch::channel(false);
     let mut transfers = JoinSet::new();
-    let exit = loop {
+    let ended = loop {
         tokio::select! {
             accepted = listener.accept() => {
                 let stream = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
@@ -95,34 +97,59 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                             told
                         });
                     }
-                    Err(_) => { tokio::spawn(turn_away(stream)); }
+                    Err(_) => { tokio::spawn(turn_away(stream, Refusal::Busy, BUSY)); }
                 }
             }
             Some(ended) = transfers.join_next() => {
                 // A panic in a transfer is a bug; it must not pass for an orderly end.
-                let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
-                if args.once && let Some(exit) = told {
-                    break exit;
+                let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+                match told {
+                    Ok(Some(exit)) if args.once => break Ok(exit),
+                    Ok(_) => {}
+                    // Nobody hears of further transfers, so none begins. Those under way are not to blame: they end in
+                    // their own time, each bounded by --timeout.
+                    Err(failure) => {
+                        let finishing = async { while transfers.join_next().await.is_some() {} };
+                        let turning_away = async {
+                            while let Ok(stream) = listener.accept().await {
+                                tokio::spawn(turn_away(stream, Refusal::Stopping, STOPPING));
+                            }
+                        };
+                        tokio::select! {
+                            () = finishing => break Err(failure),
+                            () = async { turning_away.await; std::future::pending().await } => {}
+                            signal = signals.next() => {
+                                let _ = stop.send(true);
+                                wind_up(&mut transfers, &mut signals).await;
+                                break Ok(signal);
+                            }
+                        }
+                    }
                 }
             }
             signal = signals.next() => {
                 // Nothing was under way: being stopped is how a server ends.
-                if transfers.is_empty() { break Exit::Done; }
+                if transfers.is_empty() { break Ok(Exit::Done); }
                 let _ = stop.send(true);
-                let wind_up = async { while transfers.join_next().await.is_some() {} };
-                tokio::select! {
-                    () = wind_up => {}
-                    () = tokio::time::sleep(WIND_UP) => eprintln!("tack: a transfer did not end in time"),
-                    _ = signals.next() => {}
-                }
-                break signal;
+                wind_up(&mut transfers, &mut signals).await;
+                break Ok(signal);
             }
         }
     };
     drop(listener);
     // The confirmations must reach the sender before this process and its socket are gone.
     let _ = endpoint.shutdown(WIND_UP).await;
-    Ok(exit)
+    ended
+}
+
+/// Waits for the transfers that were told to stop: not for long, and not beyond a second signal.
+async fn wind_up<T: 'static>(transfers: &mut JoinSet<T>, signals: &mut Signals) {
+    let ending = async { while transfers.join_next().await.is_some() {} };
+    tokio::select! {
+        () = ending => {}
+        () = tokio::time::sleep(WIND_UP) => eprintln!("tack: a transfer did not end in time"),
+        _ = signals.next() => {}
+    }
 }
 
 fn announce(args: &RecvArgs, address: String) -> Result<(), Failure> {
@@ -219,14 +246,15 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
     Ok(Some(exit))
 }
 
-/// Tells a sender that there are too many.
-async fn turn_away(mut stream: Stream) {
+const BUSY: &str = "it serves as many transfers as it may (--max-transfers); try again later";
+const STOPPING: &str = "the receiver is being stopped";
+
+/// Tells a sender why it is not served.
+async fn turn_away(mut stream: Stream, reason: Refusal, message: &str) {
     let mut answer = Vec::new();
-    let message =
-        "it serves as many transfers as it may (--max-transfers); try again later".to_owned();
     Reply::Fatal {
-        reason: Refusal::Busy,
-        message,
+        reason,
+        message: message.to_owned(),
     }
     .encode(&mut answer);
     let telling = async {

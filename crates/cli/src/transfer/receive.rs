@@ -73,7 +73,13 @@ impl Session {
 
     /// Says something to the sender; a stream that is gone is noticed elsewhere.
     pub(crate) fn reply(&self, reply: Reply) {
-        self.counts().unanswered += 1;
+        {
+            let mut counts = self.counts();
+            if counts.closed {
+                return;
+            }
+            counts.unanswered += 1;
+        }
         let _ = self.replies.send(reply);
     }
 
@@ -133,6 +139,13 @@ impl Session {
             .changed
             .wait_while(counts, |counts| !ready(counts))
             .unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// Waits until one more answer may be outstanding, or nobody waits for answers.
+    fn wait_for_room(&self) {
+        self.wait_until(|counts| {
+            counts.closed || counts.unanswered + counts.finishing < MAX_UNANSWERED
+        });
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -278,9 +291,7 @@ impl<R: BufRead> Receiver<'_, R> {
 
     /// The next entry's index, once there is room for its answer.
     fn index(&mut self) -> u64 {
-        self.session.wait_until(|counts| {
-            counts.closed || counts.unanswered + counts.finishing < MAX_UNANSWERED
-        });
+        self.session.wait_for_room();
         let index = self.next;
         self.next += 1;
         index
@@ -415,6 +426,8 @@ impl<R: BufRead> Receiver<'_, R> {
             .finish(|index, path, error| {
                 let refused =
                     Refused::new(Refusal::Storage, format!("{}: {error}", path.display()));
+                // As many as there are directories: these wait for their answers to be taken like all others.
+                session.wait_for_room();
                 session.reject(index, path, refused);
             })
             .map_err(ReceiveError::Storage)?;

@@ -11,6 +11,9 @@ use super::protocol::Hash;
 /// Bytes of a list that stay in memory before it goes to an unnamed file.
 const SPOOL: usize = 1 << 20;
 
+/// Bytes of the list of failures. A peer can cause failures at next to no cost to itself; further ones are only counted.
+const MAX_FAILURES: u64 = 16 << 20;
+
 /// JSON values, one after the other, to become one array of the summary.
 #[derive(Debug)]
 struct List {
@@ -32,6 +35,11 @@ impl List {
         }
         serde_json::to_writer(&mut self.spool, value)?;
         Ok(())
+    }
+
+    /// Bytes so far.
+    fn len(&mut self) -> u64 {
+        self.spool.stream_position().unwrap_or(u64::MAX)
     }
 
     fn copy_to(&mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -115,7 +123,7 @@ impl Report {
     /// An entry is not transferred.
     pub(crate) fn failure(&mut self, path: &Path, error: &str) {
         self.failed += 1;
-        if self.listing == Listing::Files {
+        if self.listing == Listing::Files && self.failures.len() < MAX_FAILURES {
             let kept = self.failures.push(&FailureEntry {
                 path: path.to_string_lossy(),
                 error,
@@ -157,6 +165,17 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_list_of_failures_is_bounded() {
+        let mut report = Report::new(Listing::Files);
+        let path = "d".repeat(4096);
+        for _ in 0..10_000 {
+            report.failure(Path::new(&path), "refused");
+        }
+        assert_eq!(report.failed, 10_000);
+        assert!(report.failures.len() < MAX_FAILURES + 8192);
+    }
 
     #[test]
     fn the_summary_is_one_json_object() {

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Timespec, Timestamps};
@@ -83,8 +83,7 @@ impl Staged {
         modified: Modified,
         existing: Existing,
     ) -> io::Result<()> {
-        // Only permission bits: no set-user-ID program comes into being by a transfer.
-        rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode & 0o777))?;
+        rustix::fs::fchmod(&self.file, permitted(mode))?;
         set_modified(&self.file, modified);
         self.file.sync_all()?;
         match existing {
@@ -163,6 +162,31 @@ impl Drop for Staged {
     }
 }
 
+/// What a sender's mode may become here: permission bits only, so that no set-user-ID program comes into being by a
+/// transfer, and of these none that the receiver's own umask withholds.
+pub(crate) fn permitted(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode & 0o777 & !umask())
+}
+
+/// The process's umask. It can be asked for only by setting it, so on Linux it is read from proc(5) instead, which
+/// disturbs no other thread; where that is not possible, nobody but the owner may write.
+fn umask() -> u32 {
+    static UMASK: LazyLock<u32> = LazyLock::new(|| {
+        std::fs::read_to_string("/proc/self/status")
+            .ok()
+            .and_then(|status| umask_in(&status))
+            .unwrap_or(0o022)
+    });
+    *UMASK
+}
+
+fn umask_in(status: &str) -> Option<u32> {
+    let digits = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Umask:"))?;
+    u32::from_str_radix(digits.trim(), 8).ok()
+}
+
 /// Sets the modification time; a time that the file system cannot hold is left as it is.
 pub(crate) fn set_modified(file: impl AsFd, modified: Modified) {
     let time = Timespec {
@@ -219,6 +243,16 @@ mod tests {
     }
 
     #[test]
+    fn the_umask_is_read_from_the_process_status() {
+        assert_eq!(
+            umask_in("Name:\ttack\nUmask:\t0027\nState:\tR\n"),
+            Some(0o027)
+        );
+        assert_eq!(umask_in("Name:\ttack\n"), None);
+        assert_eq!(permitted(0o6777).as_raw_mode(), 0o777 & !umask());
+    }
+
+    #[test]
     fn commit_names_the_file_and_keeps_mode_and_time() {
         let (scratch, dir) = scratch();
         for (number, mut staged) in both(&dir).into_iter().enumerate() {
@@ -236,7 +270,7 @@ mod tests {
             let metadata = std::fs::metadata(&path).unwrap();
             assert_eq!(
                 metadata.permissions().mode() & 0o7777,
-                0o751,
+                0o751 & !umask(),
                 "no set-user-ID"
             );
             let age = metadata

@@ -19,7 +19,7 @@ use tempfile::SpooledTempFile;
 
 use super::names;
 use super::protocol::{Entry, MAX_DEPTH, MAX_NAME, Modified, Refusal, Violation};
-use super::staged::{Staged, set_modified};
+use super::staged::{Staged, permitted, set_modified};
 
 /// What to do about a name that is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +67,15 @@ impl Refused {
     fn exists() -> Self {
         Self::new(
             Refusal::Exists,
-            "it exists already; a receiver started with --overwrite replaces files",
+            "it exists already; send it under another name (--name), or start the receiver with --overwrite, which replaces files and adds to folders",
+        )
+    }
+
+    /// A name such as `.ssh`: what programs read without being asked to.
+    fn hidden() -> Self {
+        Self::new(
+            Refusal::Name,
+            "names that begin with '.' are taken at the top only by a receiver started with --overwrite; send it under another name (--name)",
         )
     }
 }
@@ -95,16 +103,29 @@ pub(crate) struct Cursor<'a> {
     dir: Arc<Dir>,
     path: PathBuf,
     levels: Vec<Level>,
-    /// Directories left, in post-order: their modes and times are set once everything is in them.
+    /// Directories that this transfer created and left, in post-order: their modes and times are set once everything is
+    /// in them.
     left: SpooledTempFile,
+    /// Path of the last record in `left`: the next one holds only what differs at its end, so that the list grows by
+    /// no more than the names that came over the wire.
+    last_left: Vec<u8>,
     left_count: u64,
+    /// A directory that was here before was entered: new names in it are forced to the disk, too.
+    entered_existing: bool,
 }
 
 #[derive(Debug)]
 struct Level {
     index: u64,
-    /// Mode and time to set; `None` for a directory that was here before.
-    metadata: Option<(u32, Modified)>,
+    /// Whether this transfer made the directory; one that was here before keeps its mode and time.
+    origin: Origin,
+}
+
+/// Where a directory comes from.
+#[derive(Debug)]
+enum Origin {
+    Created { mode: u32, modified: Modified },
+    Found,
 }
 
 /// Directories kept in memory before the list goes to an unnamed file.
@@ -120,7 +141,9 @@ impl<'a> Cursor<'a> {
             path: PathBuf::new(),
             levels: Vec::new(),
             left: SpooledTempFile::new(SPOOL),
+            last_left: Vec::new(),
             left_count: 0,
+            entered_existing: false,
         }
     }
 
@@ -147,7 +170,8 @@ impl<'a> Cursor<'a> {
         let mode = Mode::from_raw_mode(entry.mode & 0o777 | 0o700);
         let created = match rustix::fs::mkdirat(self.dir.as_fd(), entry.name, mode) {
             Ok(()) => true,
-            Err(Errno::EXIST) => false,
+            Err(Errno::EXIST) if self.store.existing == Existing::Overwrite => false,
+            Err(Errno::EXIST) => return Err(Refused::exists()),
             Err(error) => return Err(Refused::storage(&error.into())),
         };
         let path = self.path_of(entry.name);
@@ -171,10 +195,14 @@ impl<'a> Cursor<'a> {
             })?;
         self.dir = Arc::new(dir);
         self.path = path;
-        self.levels.push(Level {
-            index,
-            metadata: created.then_some((entry.mode & 0o777, entry.modified)),
-        });
+        let origin = if created {
+            let (mode, modified) = (entry.mode, entry.modified);
+            Origin::Created { mode, modified }
+        } else {
+            self.entered_existing = true;
+            Origin::Found
+        };
+        self.levels.push(Level { index, origin });
         Ok(())
     }
 
@@ -188,8 +216,12 @@ impl<'a> Cursor<'a> {
     }
 
     fn leave_level(&mut self, level: &Level) -> io::Result<()> {
-        write_left(&mut self.left, &self.path, level)?;
-        self.left_count += 1;
+        if let Origin::Created { mode, modified } = level.origin {
+            let path = self.path.as_os_str().as_bytes();
+            let head = (level.index, mode, modified);
+            write_left(&mut self.left, &mut self.last_left, path, head)?;
+            self.left_count += 1;
+        }
         self.path.pop();
         self.dir = if self.path.as_os_str().is_empty() {
             Arc::clone(&self.store.root)
@@ -227,6 +259,13 @@ impl<'a> Cursor<'a> {
 
     fn check_name(&self, name: &[u8]) -> Result<(), Refused> {
         names::check(name).map_err(|why| Refused::new(Refusal::Name, why.to_string()))?;
+        // A receiver started in a home directory must not be talked into new start-up files.
+        if self.levels.is_empty()
+            && name.starts_with(b".")
+            && self.store.existing == Existing::Refuse
+        {
+            return Err(Refused::hidden());
+        }
         if self.path.as_os_str().len() + 1 + name.len() > MAX_NAME {
             return Err(Refused::new(
                 Refusal::Name,
@@ -248,22 +287,21 @@ impl<'a> Cursor<'a> {
         mut failed: impl FnMut(u64, &Path, io::Error),
     ) -> io::Result<()> {
         self.left.rewind()?;
-        let few = self.left_count <= FEW_DIRECTORIES;
+        let few = self.left_count <= FEW_DIRECTORIES && !self.entered_existing;
+        let mut last = Vec::new();
         for _ in 0..self.left_count {
-            let (path, level) = read_left(&mut self.left)?;
+            let left = read_left(&mut self.left, &mut last)?;
             let result = (|| {
-                let dir = readable(&self.store.root.open_dir(&path)?)?;
+                let dir = readable(&self.store.root.open_dir(&left.path)?)?;
                 if few {
                     rustix::fs::fsync(&dir)?;
                 }
-                if let Some((mode, modified)) = level.metadata {
-                    set_modified(&dir, modified);
-                    rustix::fs::fchmod(&dir, Mode::from_raw_mode(mode))?;
-                }
+                set_modified(&dir, left.modified);
+                rustix::fs::fchmod(&dir, permitted(left.mode))?;
                 io::Result::Ok(())
             })();
             if let Err(error) = result {
-                failed(level.index, &path, error);
+                failed(left.index, &left.path, error);
             }
         }
         let root = match readable(&self.store.root) {
@@ -285,38 +323,102 @@ fn readable(dir: &Dir) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(dir.as_fd(), ".", flags, Mode::empty())?)
 }
 
-fn write_left(spool: &mut SpooledTempFile, path: &Path, level: &Level) -> io::Result<()> {
-    let name = path.as_os_str().as_bytes();
-    let (created, (mode, modified)) =
-        (level.metadata.is_some(), level.metadata.unwrap_or_default());
-    let mut record = Vec::with_capacity(27 + name.len());
-    record.extend_from_slice(&level.index.to_be_bytes());
-    record.push(created.into());
+/// A directory that this transfer created, as it is kept until the end.
+struct Left {
+    index: u64,
+    path: PathBuf,
+    mode: u32,
+    modified: Modified,
+}
+
+fn write_left(
+    spool: &mut SpooledTempFile,
+    last: &mut Vec<u8>,
+    path: &[u8],
+    (index, mode, modified): (u64, u32, Modified),
+) -> io::Result<()> {
+    let shared = last.iter().zip(path).take_while(|(a, b)| a == b).count();
+    let rest = &path[shared..];
+    let mut record = Vec::with_capacity(28 + rest.len());
+    record.extend_from_slice(&index.to_be_bytes());
     record.extend_from_slice(&mode.to_be_bytes());
     record.extend_from_slice(&modified.seconds.to_be_bytes());
     record.extend_from_slice(&modified.nanos.to_be_bytes());
-    // check_name() keeps paths within MAX_NAME, so two bytes hold the length.
-    record.extend_from_slice(&(name.len() as u16).to_be_bytes());
-    record.extend_from_slice(name);
+    // check_name() keeps paths within MAX_NAME, so two bytes hold each length.
+    record.extend_from_slice(&(shared as u16).to_be_bytes());
+    record.extend_from_slice(&(rest.len() as u16).to_be_bytes());
+    record.extend_from_slice(rest);
+    last.truncate(shared);
+    last.extend_from_slice(rest);
     spool.write_all(&record)
 }
 
-fn read_left(spool: &mut SpooledTempFile) -> io::Result<(PathBuf, Level)> {
+fn read_left(spool: &mut SpooledTempFile, last: &mut Vec<u8>) -> io::Result<Left> {
     fn take<const N: usize>(spool: &mut SpooledTempFile) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         spool.read_exact(&mut bytes)?;
         Ok(bytes)
     }
     let index = u64::from_be_bytes(take(spool)?);
-    let created = take::<1>(spool)? == [1];
     let mode = u32::from_be_bytes(take(spool)?);
     let seconds = i64::from_be_bytes(take(spool)?);
     let nanos = u32::from_be_bytes(take(spool)?);
-    let mut name = vec![0; usize::from(u16::from_be_bytes(take(spool)?))];
-    spool.read_exact(&mut name)?;
-    let metadata = created.then_some((mode, Modified { seconds, nanos }));
-    Ok((
-        PathBuf::from(OsStr::from_bytes(&name)),
-        Level { index, metadata },
-    ))
+    let shared = usize::from(u16::from_be_bytes(take(spool)?));
+    let rest = usize::from(u16::from_be_bytes(take(spool)?));
+    last.resize(shared + rest, 0);
+    spool.read_exact(&mut last[shared..])?;
+    Ok(Left {
+        index,
+        path: PathBuf::from(OsStr::from_bytes(last)),
+        mode,
+        modified: Modified { seconds, nanos },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_directories_grows_by_the_names_only() {
+        let mut spool = SpooledTempFile::new(SPOOL);
+        let parent = "d/".repeat(2000);
+        let paths: Vec<String> = (0..1000).map(|n| format!("{parent}{n}")).collect();
+        let mut last = Vec::new();
+        for (index, path) in (0..).zip(&paths) {
+            let head = (index, 0o755, Modified::default());
+            write_left(&mut spool, &mut last, path.as_bytes(), head).unwrap();
+        }
+        assert!(spool.stream_position().unwrap() < 4096 + 1000 * 32);
+        spool.rewind().unwrap();
+        last.clear();
+        for (index, path) in (0..).zip(&paths) {
+            let left = read_left(&mut spool, &mut last).unwrap();
+            assert_eq!((left.index, left.path), (index, PathBuf::from(path)));
+        }
+    }
+
+    #[test]
+    fn directories_that_were_there_are_not_listed() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::create_dir(scratch.path().join("old")).unwrap();
+        let store = Store::open(scratch.path(), Existing::Overwrite).unwrap();
+        let mut cursor = Cursor::new(&store);
+        let entry = |name| Entry {
+            name,
+            mode: 0o755,
+            modified: Modified::default(),
+            size: None,
+        };
+        for index in 0..100 {
+            for name in [&b"old"[..], b"new"] {
+                cursor.enter(index, &entry(name)).unwrap().unwrap();
+                cursor.leave().unwrap().unwrap();
+            }
+        }
+        assert_eq!(cursor.left_count, 1);
+        cursor
+            .finish(|_, path, error| panic!("{path:?}: {error}"))
+            .unwrap();
+    }
 }
