@@ -71,6 +71,11 @@ impl Pacer {
     #[inline]
     pub(crate) fn on_send(&mut self, now: Instant, len: u64, mss: u64) {
         let Some(rate) = self.rate else { return };
+        if self.blocked_until(now).is_some() {
+            // Not due, but sent (a fast retransmission): it takes its time, and opens no quantum for what follows.
+            self.next += rate.time_for(len);
+            return;
+        }
         if self.quantum_left == 0 || self.next <= now {
             self.quantum_left = self.quantum(mss);
             // Timers are late now and then: the time lost is made up for, at most one quantum of it.
@@ -115,6 +120,27 @@ mod tests {
             );
             now += Duration::from_millis(1);
         }
+    }
+
+    #[test]
+    fn what_is_sent_before_its_time_opens_no_quantum() {
+        let carrier = Carrier {
+            timer_granularity: Duration::from_millis(8),
+            max_batch: 16,
+            overhead: 20,
+        };
+        let mut pacer = Pacer::new(carrier);
+        pacer.set_rate(mbps(8));
+        let now = Instant::from_millis(100);
+        while pacer.blocked_until(now).is_none() {
+            pacer.on_send(now, 1000, 1000);
+        }
+        let before = pacer.blocked_until(now).expect("blocked");
+        pacer.on_send(now, 1000, 1000);
+        assert_eq!(
+            pacer.blocked_until(now),
+            Some(before + Duration::from_millis(1))
+        );
     }
 
     #[test]

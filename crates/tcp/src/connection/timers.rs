@@ -1,7 +1,7 @@
 //! The timers of a connection, each with a deadline of its own, and what happens when one runs out.
 
-use tack_base::Instant;
 use tack_base::timers::TimerName;
+use tack_base::{Duration, Instant};
 
 use super::state::State;
 use super::{CloseReason, Connection};
@@ -53,6 +53,9 @@ impl TimerName for Timer {
         self as usize
     }
 }
+
+/// Longest wait for a window worth a segment (RFC 9293 §3.8.6.2.1).
+const MAX_OVERRIDE: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Runs every timer whose deadline is not after `now`.
@@ -187,6 +190,12 @@ impl Connection {
             .base_rto()
             .saturating_mul(1 << self.persist_backoff)
             .min(self.config.max_rto);
+        // A window that is open, but too small to be worth a segment: RFC 9293 §3.8.6.2.1 waits 0.1 to 1 s for more.
+        let wait = if self.window.edge() > self.snd_nxt {
+            wait.min(MAX_OVERRIDE)
+        } else {
+            wait
+        };
         self.timers.set(Timer::Persist, now + wait);
     }
 
