@@ -14,6 +14,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod capture;
 pub mod frame;
 pub mod mac;
 pub mod phy;

@@ -1,28 +1,42 @@
 //! Packet captures that Wireshark and tcpdump open: pcapng with nanosecond times and an interface for each host.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::{DataLink, PcapError};
 
-use super::{Observer, PacketEvent, Passing};
+use tack_base::Instant;
+use tack_wlan::Captured;
+use tack_wlan::capture::Encoder;
 
-/// Writes the packets of a run as pcapng. Interface 0 is the server's, 1 the client's.
+use super::{Observer, PacketEvent, Passing};
+use crate::packet::Packet;
+use crate::scenario::{Party, Scenario};
+
+/// Writes the packets of a run as pcapng, with an interface for each host that sees any.
 ///
 /// Every packet is seen twice, where it leaves and where it arrives: filter by interface (`frame.interface_name ==
-/// "server"`) for what one host would have captured.
+/// "server"`) for what one host would have captured. In a wireless network what stations send and receive is seen on the
+/// air instead, as radiotap and 802.11 on the interface `air`.
 pub struct Capture<W: Write> {
     /// `None` after the first error.
     writer: Option<PcapNgWriter<W>>,
     error: Option<io::Error>,
+    /// Numbers of the interfaces in the file: hosts by index, the air by [`AIR`].
+    interfaces: BTreeMap<usize, u32>,
+    encoder: Option<Encoder>,
     bytes: Vec<u8>,
 }
+
+/// Stands for the air among the hosts.
+const AIR: usize = usize::MAX;
 
 impl<W: Write> std::fmt::Debug for Capture<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -38,46 +52,104 @@ impl<W: Write> Capture<W> {
     /// # Errors
     /// Whatever `out` says to the file's header.
     pub fn new(out: W) -> io::Result<Self> {
-        let mut writer = PcapNgWriter::new(out).map_err(into_io)?;
-        for name in ["server", "client"] {
-            let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, 0);
-            // The writer counts nanoseconds whatever the interface says: say so, or readers see times a thousandfold.
-            interface.options = vec![
-                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-                InterfaceDescriptionOption::IfTsResol(9),
-            ];
-            writer.write_pcapng_block(interface).map_err(into_io)?;
-        }
+        let writer = PcapNgWriter::new(out).map_err(into_io)?;
         Ok(Self {
             writer: Some(writer),
             error: None,
+            interfaces: BTreeMap::new(),
+            encoder: None,
             bytes: Vec::new(),
         })
+    }
+
+    /// Writes `data` as seen at `at`; a new interface is introduced first.
+    fn write(
+        &mut self,
+        (index, name, link): (usize, &str, DataLink),
+        at: Instant,
+        data: &[u8],
+        options: Vec<EnhancedPacketOption<'_>>,
+    ) {
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
+        let count = self.interfaces.len() as u32;
+        let written = match self.interfaces.get(&index) {
+            Some(_) => Ok(0),
+            None => {
+                self.interfaces.insert(index, count);
+                let mut interface = InterfaceDescriptionBlock::new(link, 0);
+                // The writer counts nanoseconds whatever the interface says: say so, or readers see times a thousandfold.
+                interface.options = vec![
+                    InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+                    InterfaceDescriptionOption::IfTsResol(9),
+                ];
+                writer.write_pcapng_block(interface)
+            }
+        };
+        let block = EnhancedPacketBlock {
+            interface_id: self.interfaces[&index],
+            timestamp: Duration::from_nanos(at.as_nanos()),
+            original_len: data.len() as u32,
+            data: Cow::Borrowed(data),
+            options,
+        };
+        let written = written.and_then(|_| writer.write_pcapng_block(block));
+        if let Err(error) = written {
+            self.error = Some(into_io(error));
+            self.writer = None;
+        }
     }
 }
 
 impl<W: Write> Observer for Capture<W> {
-    fn on_packet(&mut self, event: &PacketEvent<'_>) {
-        let Some(writer) = &mut self.writer else {
+    fn on_start(&mut self, scenario: &Scenario) {
+        self.encoder = scenario.wlan.as_ref().map(|wlan| {
+            let interval = wlan
+                .world
+                .beacons
+                .map_or(Duration::ZERO, |beacons| beacons.interval);
+            Encoder::new(wlan.standard, wlan.band, wlan.world.stations + 1, interval)
+        });
+    }
+
+    fn wants_radio(&self) -> bool {
+        true
+    }
+
+    fn on_radio(&mut self, captured: &Captured<Packet>) {
+        let Some(encoder) = self.encoder else {
             return;
         };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let content = |packet: &Packet, bytes: &mut Vec<u8>| {
+            let mut packet = packet.clone();
+            packet.write_checksums();
+            bytes.extend_from_slice(&packet.head);
+            bytes.extend_from_slice(&packet.payload);
+        };
+        let air = (AIR, "air", DataLink::IEEE802_11_RADIOTAP);
+        encoder.encode(captured, &mut bytes, content, |data| {
+            self.write(air, captured.at, data, Vec::new());
+        });
+        self.bytes = bytes;
+    }
+
+    fn on_packet(&mut self, event: &PacketEvent<'_>) {
+        if self.writer.is_none() || matches!(event.host, Party::Station(_)) {
+            return;
+        }
         // What a capture shows has checksums, though the simulation leaves them blank.
         let mut packet = event.packet.clone();
         packet.write_checksums();
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&packet.head);
-        self.bytes.extend_from_slice(&packet.payload);
-        let block = EnhancedPacketBlock {
-            interface_id: event.host.index() as u32,
-            timestamp: Duration::from_nanos(event.at.as_nanos()),
-            original_len: self.bytes.len() as u32,
-            data: Cow::Borrowed(&self.bytes),
-            options: vec![direction(event.passing)],
-        };
-        if let Err(error) = writer.write_pcapng_block(block) {
-            self.error = Some(into_io(error));
-            self.writer = None;
-        }
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        bytes.extend_from_slice(&packet.head);
+        bytes.extend_from_slice(&packet.payload);
+        let name = event.host.name();
+        let interface = (event.host.index(), name.as_ref(), DataLink::RAW);
+        self.write(interface, event.at, &bytes, vec![direction(event.passing)]);
+        self.bytes = bytes;
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -92,14 +164,12 @@ impl<W: Write> Observer for Capture<W> {
 }
 
 /// The direction as pcapng's packet flags have it (draft-ietf-opsawg-pcapng §4.3.1): 1 inbound, 2 outbound.
-fn direction(
-    passing: Passing,
-) -> pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption<'static> {
+fn direction(passing: Passing) -> EnhancedPacketOption<'static> {
     let flags = match passing {
         Passing::In => 1,
         Passing::Out => 2,
     };
-    pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Flags(flags)
+    EnhancedPacketOption::Flags(flags)
 }
 
 fn into_io(error: PcapError) -> io::Error {
@@ -112,12 +182,9 @@ fn into_io(error: PcapError) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Packet;
-    use crate::scenario::Party;
     use bytes::Bytes;
     use pcap_file::pcapng::{Block, PcapNgReader};
     use std::net::{IpAddr, Ipv4Addr};
-    use tack_base::Instant;
     use tack_wire::Ecn;
     use tack_wire::checksum::{PROTOCOL_UDP, verify_tcp};
 

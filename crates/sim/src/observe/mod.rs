@@ -10,7 +10,7 @@ use tack_base::Instant;
 use tack_wlan::Captured;
 
 use crate::packet::Packet;
-use crate::scenario::Party;
+use crate::scenario::{Party, Scenario};
 
 pub use capture::Capture;
 pub use series::Series;
@@ -60,6 +60,11 @@ pub struct Sample {
 
 /// Something that watches a run. It cannot change it.
 pub trait Observer {
+    /// The run of `scenario` is about to begin.
+    fn on_start(&mut self, scenario: &Scenario) {
+        let _ = scenario;
+    }
+
     /// A packet passes an interface.
     fn on_packet(&mut self, event: &PacketEvent<'_>) {
         let _ = event;

@@ -24,6 +24,8 @@ pub struct Wlan {
     pub world: WorldConfig,
     /// Generation of 802.11.
     pub standard: Standard,
+    /// Frequency band.
+    pub band: Band,
 }
 
 /// Most stations, those of neighbours included: each is asked at every transmission.
@@ -97,7 +99,11 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
     read_errors(&mut table, &mut world)?;
     read_neighbours(&mut table, standard, &mut world)?;
     table.finish()?;
-    Ok(Wlan { world, standard })
+    Ok(Wlan {
+        world,
+        standard,
+        band,
+    })
 }
 
 /// Keys whose meaning is settled and whose mechanism is not there yet.

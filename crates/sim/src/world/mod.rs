@@ -141,7 +141,7 @@ pub fn run(
     observers: &mut Observers<'_>,
 ) -> Result<Report, RunError> {
     let mut world = World::new(scenario, seed, observers);
-    let outcome = world.run();
+    let outcome = world.run(scenario);
     let at = world.kernel.now();
     let report = outcome
         .map(|()| world.report(scenario, seed))
@@ -229,7 +229,10 @@ impl<'a, 'o> World<'a, 'o> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Broken> {
+    fn run(&mut self, scenario: &Scenario) -> Result<(), Broken> {
+        for observer in &mut self.observers.list {
+            observer.on_start(scenario);
+        }
         self.expect();
         self.kernel.schedule(self.warmup, Event::Warm);
         for (at, event) in self.flows.agenda() {

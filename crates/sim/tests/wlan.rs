@@ -1,0 +1,298 @@
+//! Whole runs over the wireless network.
+
+use std::io::Write;
+use std::process::Command;
+
+use tack_sim::observe::Capture;
+use tack_sim::{Observers, Report, Scenario, run};
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::from_toml("test.toml", text, &[]).unwrap()
+}
+
+fn play(text: &str) -> Report {
+    run(&scenario(text), 1, &mut Observers::default()).unwrap()
+}
+
+fn goodput(report: &Report) -> f64 {
+    report
+        .flows
+        .iter()
+        .map(|flow| flow.goodput_bps)
+        .sum::<f64>()
+        / 1e6
+}
+
+const UDP: &str = "[[flow]]\ntransport = 'udp'\nrate = 'saturate'\n";
+
+/// The paper's devices: saturating UDP without acknowledgements.
+#[test]
+fn presets_reach_the_papers_baselines() {
+    for (preset, expected) in [
+        ("tack-b", 7.0),
+        ("tack-g", 26.0),
+        ("tack-n", 210.0),
+        ("tack-ac", 590.0),
+    ] {
+        let report = play(&format!(
+            "duration = '4s'\nwarmup = '1s'\n[wlan]\npreset = '{preset}'\n{UDP}"
+        ));
+        let ours = goodput(&report);
+        assert!(
+            (ours / expected - 1.0).abs() < 0.015,
+            "{preset}: {ours} Mbit/s, not {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_key_goes_before_its_preset() {
+    let report = play(&format!(
+        "duration = '2s'\nwarmup = '1s'\n[wlan]\npreset = 'tack-n'\nampdu_max_bytes = 65535\nbeacon_interval = 'off'\n{UDP}"
+    ));
+    assert!(
+        (goodput(&report) / 256.2 - 1.0).abs() < 0.01,
+        "{}",
+        goodput(&report)
+    );
+}
+
+/// The paper's UDP tool: the airtime of acknowledgements costs goodput, the less the rarer they are.
+#[test]
+fn acknowledgements_of_the_udp_tool_cost_airtime() {
+    let with = |every: u32| {
+        let report = play(&format!(
+            "duration = '6s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11a'\n{UDP}ack_every = {every}\nack_size = 64\n"
+        ));
+        let airtime = report.wlan.as_ref().unwrap().airtime;
+        assert_eq!(
+            airtime.tcp_ack > 0.0,
+            every > 0,
+            "every {every}: {airtime:?}"
+        );
+        (goodput(&report), airtime.tcp_ack)
+    };
+    let (none, each, second, eighth) = (with(0), with(1), with(2), with(8));
+    assert!(each.0 < second.0 && second.0 < eighth.0 && eighth.0 < none.0);
+    assert!(each.1 > second.1 && second.1 > eighth.1);
+}
+
+const STATIONS: &str = "duration = '4s'\nwarmup = '1s'\n[wired]\nrate = '1Gbps'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\nstations = 3\n";
+
+#[test]
+fn flows_go_up_down_and_between_stations() {
+    let report = play(&format!(
+        "{STATIONS}
+        [[flow]]\nfrom = 'server'\nto = 'sta0'\ncongestion = 'cubic'
+        [[flow]]\nfrom = 'sta1'\nto = 'server'\ncongestion = 'cubic'
+        [[flow]]\nfrom = 'sta1'\nto = 'sta2'\ncongestion = 'cubic'"
+    ));
+    for flow in &report.flows {
+        assert!(
+            flow.goodput_bps > 3e6,
+            "{} to {}: {}",
+            flow.from,
+            flow.to,
+            flow.goodput_bps
+        );
+    }
+    // What goes between stations crosses the air twice.
+    let wlan = report.wlan.unwrap();
+    let received = |name: &str| {
+        wlan.stations
+            .iter()
+            .find(|s| s.name == name)
+            .unwrap()
+            .received_bytes
+    };
+    assert!(received("ap") as f64 > 0.9 * received("sta2") as f64);
+}
+
+#[test]
+fn neighbours_take_their_share() {
+    let with = |contenders: u32| {
+        play(&format!(
+            "duration = '4s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11a'\ncontenders = {contenders}\n{UDP}"
+        ))
+    };
+    let (alone, beside) = (with(0), with(2));
+    assert!((0.25..0.45).contains(&(goodput(&beside) / goodput(&alone))));
+    let wlan = beside.wlan.unwrap();
+    assert_eq!(wlan.stations.len(), 5);
+    assert_eq!(wlan.stations[2].name, "neighbour_ap");
+    assert!(wlan.stations[2].received > 1_000 && wlan.stations[4].mpdus > 1_000);
+}
+
+/// Stations that do not hear each other collide in the middle of frames; RTS and CTS keep most of that short.
+#[test]
+fn hidden_stations_need_rts() {
+    let with = |keys: &str| {
+        let text = format!(
+            "duration = '5s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11a'\nrate = '24Mbps'\nstations = 2\n{keys}
+            [[flow]]\nfrom = 'sta0'\nto = 'server'\ntransport = 'udp'
+            [[flow]]\nfrom = 'sta1'\nto = 'server'\ntransport = 'udp'"
+        );
+        let report = play(&text);
+        let wlan = report.wlan.as_ref().unwrap();
+        (
+            goodput(&report),
+            wlan.collision_probability,
+            wlan.airtime.collision,
+        )
+    };
+    let heard = with("");
+    let hidden = with("hidden = ['sta0-sta1']");
+    let protected = with("hidden = ['sta0-sta1']\nrts_threshold = '500B'");
+    assert!(hidden.1 > 3.0 * heard.1, "{heard:?} {hidden:?}");
+    assert!(hidden.0 < 0.6 * heard.0, "{heard:?} {hidden:?}");
+    assert!(
+        protected.0 > 1.3 * hidden.0 && protected.2 < 0.5 * hidden.2,
+        "{hidden:?} {protected:?}"
+    );
+}
+
+/// TCP gets everything through, in order and unbroken, over a channel that loses frames within A-MPDUs.
+#[test]
+fn noise_is_repaired_by_block_ack() {
+    let report = play(
+        "duration = '20s'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\nframe_error_rate = 0.1
+        [[flow]]\nbytes = '40MB'\ncongestion = 'cubic'\nreceive_buffer = '600kB'",
+    );
+    let flow = &report.flows[0];
+    assert_eq!(flow.bytes_delivered, 40_000_000);
+    assert!(flow.completion_s.unwrap() < 6.0);
+    let wlan = report.wlan.unwrap();
+    assert!(wlan.retries > 2_000, "{}", wlan.retries);
+    assert_eq!(
+        flow.retransmitted_segments, 0,
+        "no frame is given up at one in ten"
+    );
+}
+
+/// A low signal-to-noise ratio stops a fast mode and not a slow one; stations may have their own.
+#[test]
+fn noise_depends_on_mode_and_station() {
+    let with = |rate: u32, snr: &str| {
+        goodput(&play(&format!(
+            "duration = '3s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11a'\nrate = '{rate}Mbps'\n[wlan.error_model]\n{snr}\n{UDP}"
+        )))
+    };
+    assert!(with(54, "snr_db = 30") > 29.0);
+    assert!(with(54, "snr_db = 12") < 0.1);
+    assert!(with(6, "snr_db = 12") > 5.0);
+    assert!(with(54, "snr_db = 30\nstation_snr_db = [12.0]") < 0.1);
+}
+
+/// A TXOP lets a station send frame after frame; everyone's airtime adds up in any case.
+#[test]
+fn txops_save_contention() {
+    let with = |limit: &str| {
+        let report = play(&format!(
+            "duration = '3s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\nampdu_max_bytes = 8000\ntxop_limit = '{limit}'\n{UDP}"
+        ));
+        let airtime = report.wlan.as_ref().unwrap().airtime;
+        let sum = airtime.data
+            + airtime.tcp_ack
+            + airtime.control
+            + airtime.collision
+            + airtime.access
+            + airtime.idle;
+        assert!((sum - 1.0).abs() < 1e-9);
+        goodput(&report)
+    };
+    assert!(with("3.008ms") > 1.1 * with("0ms"));
+}
+
+#[test]
+fn equal_seeds_equal_runs() {
+    let text = format!(
+        "{STATIONS}frame_error_rate = 0.05\n[[flow]]\n[[flow]]\nfrom = 'sta1'\nto = 'sta2'\n"
+    );
+    let (one, same) = (play(&text), play(&text));
+    assert_eq!(one.trace_hash, same.trace_hash);
+    assert_eq!(one.to_json(), same.to_json());
+    let other = run(&scenario(&text), 2, &mut Observers::default()).unwrap();
+    assert_ne!(one.trace_hash, other.trace_hash);
+}
+
+/// tshark reads the capture of every generation: no malformed frame, every FCS right, nothing it warns of.
+#[test]
+fn analysers_read_captures() {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        println!("SKIPPED: tshark is not installed");
+        return;
+    }
+    let tcp = "[[flow]]\ncongestion = 'cubic'\n[[flow]]\nfrom = 'sta1'\nto = 'sta0'\ncongestion = 'cubic'";
+    for (name, keys) in [
+        ("b-long", "standard = '802.11b'"),
+        (
+            "b-short",
+            "standard = '802.11b'\npreamble = 'short'\nrts_threshold = '200B'",
+        ),
+        ("a", "standard = '802.11a'\ncontenders = 2"),
+        (
+            "g",
+            "standard = '802.11g'\nprotection = 'cts_to_self'\nprotection_rate = '11Mbps'",
+        ),
+        (
+            "n",
+            "standard = '802.11n'\nrate = '300Mbps'\nframe_error_rate = 0.05",
+        ),
+        (
+            "n-2.4",
+            "standard = '802.11n'\nband = '2.4GHz'\nrate = '65Mbps'\nguard_interval = '800ns'",
+        ),
+        (
+            "ac",
+            "standard = '802.11ac'\nrate = '866.7Mbps'\nframe_error_rate = 0.05",
+        ),
+        ("ax", "standard = '802.11ax'\nmcs = 9\nspatial_streams = 2"),
+    ] {
+        let text = format!("duration = '0.2s'\n[wlan]\nstations = 2\n{keys}\n{tcp}");
+        let mut file = tempfile::Builder::new()
+            .suffix(".pcapng")
+            .tempfile()
+            .unwrap();
+        let mut capture = Capture::new(std::io::BufWriter::new(file.as_file_mut())).unwrap();
+        let mut observers = Observers::default().with(&mut capture);
+        run(&scenario(&text), 1, &mut observers).unwrap();
+        drop(capture);
+        file.flush().unwrap();
+        let frames = |filter: &str| {
+            let output = Command::new("tshark")
+                .args(["-o", "wlan.check_checksum:TRUE"])
+                // Packets are seen several times on their way, which is no fault of theirs; what they carry is no protocol.
+                .args(["-o", "tcp.analyze_sequence_numbers:FALSE"])
+                .args(["-o", "tcp.desegment_tcp_streams:FALSE"])
+                .args(["--disable-protocol", "ndmp"])
+                .args(["-Y", filter, "-r"])
+                .arg(file.path())
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{name}: {errors}");
+            String::from_utf8_lossy(&output.stdout)
+                .lines()
+                .map(String::from)
+                .collect::<Vec<_>>()
+        };
+        let wrong = frames(
+            "_ws.malformed || _ws.short || wlan.fcs.status == 0 || _ws.expert.severity >= 6291456",
+        );
+        let example: Vec<_> = wrong.iter().take(5).collect();
+        assert!(
+            wrong.is_empty(),
+            "{name}: {} frames, such as {example:?}",
+            wrong.len()
+        );
+        assert!(frames("wlan.fcs.status == 1").len() > 100, "{name}");
+        assert!(
+            !frames("wlan.fc.type_subtype == 8").is_empty(),
+            "{name}: beacons"
+        );
+        assert!(
+            !frames("wlan && tcp.len > 0").is_empty(),
+            "{name}: TCP inside 802.11"
+        );
+    }
+}
