@@ -280,6 +280,9 @@ pub(crate) struct SimArgs {
     /// Time between the samples of --series
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = interval, requires = "series")]
     pub(crate) series_interval: Duration,
+    /// Write what the connections did and why, one JSON object a line (qlog style); one run only
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
     /// Write all packets as a capture file (pcapng); one run only
     #[arg(long, value_name = "OUT")]
     pub(crate) pcap: Option<PathBuf>,

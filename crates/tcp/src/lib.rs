@@ -33,6 +33,7 @@ mod ring;
 mod rtt;
 mod send;
 pub mod stats;
+pub mod trace;
 pub mod transmit;
 
 pub use ack::AckKind;

@@ -18,9 +18,9 @@ use runs::{Recorders, Run};
 /// Runs what the arguments name.
 pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     let runs = plan(args)?;
-    if (args.series.is_some() || args.pcap.is_some()) && runs.len() != 1 {
+    if (args.series.is_some() || args.pcap.is_some() || args.qlog.is_some()) && runs.len() != 1 {
         return Err(Failure::usage(format!(
-            "--series and --pcap record one run; these are {} (give one FILE and at most one seed)",
+            "--series, --pcap and --qlog record one run; these are {} (give one FILE and at most one seed)",
             runs.len()
         )));
     }
@@ -28,6 +28,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     let recorders = Recorders {
         series: series.map(|out| (out, args.series_interval)),
         pcap: args.pcap.as_deref().map(create).transpose()?,
+        qlog: args.qlog.as_deref().map(create).transpose()?,
     };
     let format = match (&args.parquet, args.json, args.csv) {
         (Some(path), ..) => Format::Parquet(

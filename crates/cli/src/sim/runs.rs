@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tack_sim::{Capture, Observers, Report, RunError, Scenario, Series};
+use tack_sim::{Capture, Observers, Qlog, Report, RunError, Scenario, Series};
 
 use crate::exit::Failure;
 
@@ -25,6 +25,8 @@ pub(crate) struct Recorders {
     pub(crate) series: Option<(BufWriter<File>, Duration)>,
     /// All packets.
     pub(crate) pcap: Option<BufWriter<File>>,
+    /// What the connections did and why.
+    pub(crate) qlog: Option<BufWriter<File>>,
 }
 
 /// Does all runs on `jobs` threads (one a processor by default) and gives `report` their results in the order of `runs`.
@@ -87,12 +89,16 @@ fn record(run: &Run, recorders: Recorders) -> Result<Report, RunError> {
         .map(|(out, interval)| Series::new(out, interval))
         .transpose()?;
     let mut capture = recorders.pcap.map(Capture::new).transpose()?;
+    let mut qlog = recorders.qlog.map(Qlog::new).transpose()?;
     let mut observers = Observers::default();
     if let Some(series) = &mut series {
         observers = observers.with(series);
     }
     if let Some(capture) = &mut capture {
         observers = observers.with(capture);
+    }
+    if let Some(qlog) = &mut qlog {
+        observers = observers.with(qlog);
     }
     tack_sim::run(&run.scenario, run.seed, &mut observers)
 }

@@ -1,6 +1,7 @@
 //! Watching a run: packets as they leave and arrive, and samples of every flow at an interval.
 
 mod capture;
+mod qlog;
 mod series;
 
 use std::io;
@@ -8,11 +9,13 @@ use std::time::Duration;
 
 use tack_base::Instant;
 use tack_wlan::Captured;
+use tack_tcp::trace::TraceEvent;
 
 use crate::packet::Packet;
 use crate::scenario::{Party, Scenario};
 
 pub use capture::Capture;
+pub use qlog::Qlog;
 pub use series::Series;
 
 /// A packet at a host's network interface.
@@ -88,6 +91,16 @@ pub trait Observer {
     /// The state of one flow.
     fn on_sample(&mut self, sample: &Sample) {
         let _ = sample;
+    }
+
+    /// True when this observer wants [`Observer::on_trace`]. Asked once, before the run.
+    fn wants_traces(&self) -> bool {
+        false
+    }
+
+    /// Something happened inside the connection of `flow` at `host`.
+    fn on_trace(&mut self, flow: usize, host: Party, event: &TraceEvent) {
+        let _ = (flow, host, event);
     }
 
     /// The run is over: write out what is left.

@@ -183,6 +183,7 @@ struct World<'a, 'o> {
     end: Instant,
     observers: &'a mut Observers<'o>,
     intervals: Vec<Option<Duration>>,
+    traces: bool,
 }
 
 impl<'a, 'o> World<'a, 'o> {
@@ -225,6 +226,10 @@ impl<'a, 'o> World<'a, 'o> {
                 .iter()
                 .map(|observer| observer.interval())
                 .collect(),
+            traces: observers
+                .list
+                .iter()
+                .any(|observer| observer.wants_traces()),
             observers,
         }
     }
@@ -427,6 +432,15 @@ impl<'a, 'o> World<'a, 'o> {
         }
         if self.observers.checks == Checks::EveryEvent {
             self.flows.check_books(host, &mut self.hosts[host])?;
+        }
+        if self.traces {
+            let observers = &mut self.observers.list;
+            self.flows
+                .drain_traces(host, &mut self.hosts[host], |flow, party, event| {
+                    for observer in observers.iter_mut() {
+                        observer.on_trace(flow, party, event);
+                    }
+                });
         }
         let wake = self.hosts[host].next_wake(now);
         self.kernel.set(self.wakes[host], wake);

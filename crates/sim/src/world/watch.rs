@@ -1,6 +1,7 @@
 //! Brings what happens to the checks of the connection that it concerns.
 
 use tack_base::Instant;
+use tack_tcp::trace::TraceEvent;
 use tack_wire::{Header, Segment};
 
 use super::Broken;
@@ -71,6 +72,29 @@ impl Flows {
             let rate = connection.pacing_rate().filter(|_| host.paces());
             let mss = u64::from(connection.stats(local).mss);
             stream.onlookers[side].set_rate(local, rate, mss, host.carrier());
+        }
+    }
+
+    /// Brings what the connections of `host` traced to `each`, with the flow and the host's name. Times are the host's.
+    pub(super) fn drain_traces(
+        &mut self,
+        index: usize,
+        host: &mut Host,
+        mut each: impl FnMut(usize, Party, &TraceEvent),
+    ) {
+        for (flow, state) in self.list.iter().enumerate() {
+            let side = state.side_of(index);
+            let Kind::Tcp(stream) = &state.kind else {
+                continue;
+            };
+            let Some(connection) = stream.ids[side].and_then(|id| host.endpoint.get_mut(id)) else {
+                continue;
+            };
+            // Switched on again each time, which costs nothing: a connection that is new is not missed.
+            connection.enable_trace();
+            while let Some(event) = connection.poll_trace() {
+                each(flow, state.parties[side], &event);
+            }
         }
     }
 

@@ -73,6 +73,20 @@ pub(crate) enum AckReason {
     Frequency,
 }
 
+impl AckReason {
+    /// Its name in traces.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Threshold => "threshold",
+            Self::Timer => "timer",
+            Self::Loss => "loss",
+            Self::Window => "window",
+            Self::Event => "event",
+            Self::Frequency => "frequency",
+        }
+    }
+}
+
 /// What to do about an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AckDecision {

@@ -10,7 +10,7 @@ use super::Connection;
 use super::state::State;
 use super::timers::Timer;
 use crate::ack::feedback::{Measured, ReadContext, RoundTrip, SenderState};
-use crate::cc::{Ack, Cause, Congestion, RecoveryShaping, SendToken};
+use crate::cc::{Ack, Cause, Congestion, RateSample, RecoveryShaping, SendToken};
 use crate::recovery::Phase;
 use crate::recovery::frto::Verdict;
 use crate::recovery::prr::Prr;
@@ -18,6 +18,7 @@ use crate::recovery::rack::Rack;
 use crate::recovery::tlp::ProbeOutcome;
 use crate::send::numbering::Numbering;
 use crate::send::sent::Delivered;
+use crate::trace::{AckReceived, Traced};
 
 /// What an acknowledgement delivered, collected while the log is walked.
 #[derive(Debug, Default)]
@@ -201,6 +202,7 @@ impl Connection {
             prr.on_ack(mss, in_flight, mss, false);
         }
 
+        self.trace_acknowledgement(now, ack, delivery.bytes, lost, rtt_sample, rate);
         self.tell_peer(now);
 
         // Window and timers.
@@ -218,6 +220,41 @@ impl Connection {
                 self.on_fin_acknowledged(now);
             }
         }
+    }
+
+    fn trace_acknowledgement(
+        &mut self,
+        now: Instant,
+        ack: u64,
+        delivered: u64,
+        lost: u64,
+        rtt: Option<core::time::Duration>,
+        rate: Option<RateSample>,
+    ) {
+        let bytes_in_flight = self.bytes_in_flight();
+        let Self {
+            trace,
+            cc,
+            pacer,
+            rtt: estimator,
+            ..
+        } = self;
+        trace.add(now, || {
+            let metrics = cc.metrics();
+            Traced::AckReceived(AckReceived {
+                ack,
+                delivered,
+                lost,
+                rtt,
+                rate: rate.map(|sample| sample.delivery_rate),
+                bytes_in_flight,
+                cwnd: cc.cwnd(),
+                pacing: pacer.rate(),
+                min_rtt: estimator.min(),
+                phase: metrics.phase,
+                bandwidth: metrics.bandwidth,
+            })
+        });
     }
 
     /// What orders window updates: reports have a number of their own, and start where our peer's unacknowledged data
@@ -439,6 +476,7 @@ impl Connection {
             return;
         }
         self.counters.fast_recoveries += 1;
+        self.trace.add(now, || Traced::Recovery("begins"));
         self.begin_reduction(now, flight);
         self.begin_evidence(false);
         self.phase = Phase::Recovery {
@@ -518,6 +556,7 @@ impl Connection {
             return;
         }
         self.counters.undone_episodes += 1;
+        self.trace.add(now, || Traced::Recovery("undone"));
         self.log.unmark_lost();
         self.detector.on_undone();
         self.undo.end();
@@ -537,6 +576,7 @@ impl Connection {
         if self.snd_una < until {
             return;
         }
+        self.trace.add(now, || Traced::Recovery("ends"));
         self.phase = Phase::Open;
         self.prr = None;
         self.undo.end();

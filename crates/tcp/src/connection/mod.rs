@@ -45,6 +45,7 @@ use crate::send::queue::SendQueue;
 use crate::send::sent::SentLog;
 use crate::send::window::SendWindow;
 use crate::stats::Stats;
+use crate::trace::{Trace, TraceEvent};
 
 pub use application::{ReadError, WriteError};
 pub use close::CloseReason;
@@ -159,6 +160,7 @@ pub struct Connection {
     close_reason: Option<CloseReason>,
     counters: Stats,
     limits: Limits,
+    trace: Trace,
 }
 
 impl Connection {
@@ -295,6 +297,7 @@ impl Connection {
             reset_acks: false,
             close_reason: None,
             counters: Stats::default(),
+            trace: Trace::default(),
             limits: Limits::new(now),
             config: config.clone(),
         }
@@ -442,6 +445,21 @@ impl Connection {
         stats.bytes_read = self.reassembly.read_position() - 1;
         self.limits.report(now, &mut stats);
         stats
+    }
+
+    /// Keeps what happens from now on, and why, for [`Connection::poll_trace`].
+    pub fn enable_trace(&mut self) {
+        self.trace.switch_on();
+    }
+
+    /// The oldest traced event not polled yet. Poll often: a few thousand are kept.
+    pub fn poll_trace(&mut self) -> Option<TraceEvent> {
+        self.trace.poll()
+    }
+
+    /// Traced events that were forgotten because nobody polled them in time.
+    pub fn trace_forgotten(&self) -> u64 {
+        self.trace.forgotten()
     }
 
     /// Bytes received above a hole: here, but not yet deliverable.

@@ -1,11 +1,12 @@
 //! What leaves: decide → account → encode, one room each step, into the carrier's batch.
 
 use core::ops::Range;
+use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, Rate};
 use tack_wire::options::TcpOptions;
 use tack_wire::segment::MAX_HEADER_LEN;
-use tack_wire::tack::{ReportKind, Sync};
+use tack_wire::tack::{Lists, ReportKind, Sync};
 use tack_wire::{Ecn, Flags, Header, SeqNum, TackOption};
 
 use super::Connection;
@@ -17,6 +18,7 @@ use crate::cc::Sent;
 use crate::recovery::Phase;
 use crate::recv::duplicates::Reports;
 use crate::send::window::Candidate;
+use crate::trace::{AckSent, Traced};
 use crate::transmit::{Batch, Transmit};
 
 /// Longest data field of a report, bytes.
@@ -466,9 +468,46 @@ impl Connection {
         }
         self.on_ack_left(now, Carried::Alone);
         self.count_ack(&header, reason, len);
+        self.trace_ack(now, &header, reason, &lists[..len]);
         let start = batch.buf.len();
         append(batch, &header, &lists[..len], &[]);
         (batch.buf.len() - start, 1, Ecn::NotEct)
+    }
+
+    fn trace_ack(&mut self, now: Instant, header: &Header, reason: AckReason, lists: &[u8]) {
+        let (ack, above) = (self.rcv_nxt(), self.reassembly.ahead().positions());
+        let window = u64::from(header.window) << self.receive_window.shift();
+        self.trace.add(now, || {
+            let (form, number, rate, period) = match &header.options.tack {
+                Some(TackOption::Report(report)) => (
+                    if report.kind == ReportKind::Tack {
+                        "tack"
+                    } else {
+                        "iack"
+                    },
+                    Some(report.number),
+                    report.rate.map(Rate::from_bytes_per_sec),
+                    Some(Duration::from_micros(report.period.into())),
+                ),
+                Some(TackOption::Loss(report)) => ("iack", Some(report.number), None, None),
+                _ if header.options.sack.is_empty() => ("ack", None, None, None),
+                _ => ("sack", None, None, None),
+            };
+            let listed = Lists::parse(lists).ok();
+            let sacked = header.options.sack.len();
+            Traced::AckSent(AckSent {
+                reason: reason.name(),
+                form,
+                number,
+                ack,
+                above,
+                blocks: listed.map_or(sacked, |lists| lists.blocks().count()) as u16,
+                gaps: listed.map_or(0, |lists| lists.gaps().count()) as u16,
+                rate,
+                period,
+                window,
+            })
+        });
     }
 
     /// Tells the peer what it needs to know about our sending.
@@ -483,6 +522,11 @@ impl Connection {
         header.options.tack = Some(TackOption::Sync(sync));
         self.on_ack_left(now, Carried::OnData);
         self.counters.syncs += 1;
+        self.trace.add(now, || Traced::SyncSent {
+            min_rtt: Duration::from_micros(sync.rtt_min.into()),
+            ack_loss_rate: f64::from(sync.ack_loss_rate) / 65_536.0,
+            startup: sync.startup,
+        });
         single(batch, &header, Ecn::NotEct)
     }
 

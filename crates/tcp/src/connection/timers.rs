@@ -8,6 +8,7 @@ use super::{CloseReason, Connection};
 use crate::cc::{Cause, Congestion};
 use crate::recovery::Phase;
 use crate::recovery::tlp::TailLossProbe;
+use crate::trace::Traced;
 
 /// Names of the timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +101,7 @@ impl Connection {
         };
         self.counters.rto_count += 1;
         self.timeouts_in_a_row += 1;
+        self.trace.add(now, || Traced::Timeout("rto"));
         if self.log.is_front_sacked() {
             // The peer forgot what it had reported (RFC 2018 §8).
             self.log.forget_sacked(now);
@@ -144,12 +146,14 @@ impl Connection {
             return;
         }
         self.counters.tlp_count += 1;
+        self.trace.add(now, || Traced::Timeout("tlp"));
         self.probe_due = true;
         self.timers
             .set(Timer::Retransmit, now + self.retransmission_timeout());
     }
 
     fn on_reorder_timeout(&mut self, now: Instant) {
+        self.trace.add(now, || Traced::Timeout("reorder"));
         let lost = self.detect_losses(now);
         if lost > 0 {
             self.on_loss(now, self.flight_size());
@@ -178,6 +182,7 @@ impl Connection {
             self.end_with_reset(CloseReason::TimedOut);
             return;
         }
+        self.trace.add(now, || Traced::Timeout("persist"));
         self.persist_backoff = (self.persist_backoff + 1).min(16);
         self.window_probe_due = true;
         self.arm_persist(now);

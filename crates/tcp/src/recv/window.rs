@@ -44,6 +44,11 @@ impl ReceiveWindow {
         (0..14).find(|shift| cap >> shift <= 0xffff).unwrap_or(14)
     }
 
+    /// By how much window fields are shifted.
+    pub(crate) fn shift(&self) -> u8 {
+        self.scale
+    }
+
     /// The shift that the handshake settled: zero without agreement.
     pub(crate) fn set_scale(&mut self, scale: u8) {
         self.scale = scale;

@@ -1,0 +1,132 @@
+//! What connections did and why, as JSON lines in the manner of qlog (draft-ietf-quic-qlog-main-schema).
+//!
+//! The first line names the format; each further one is an event: `time` (milliseconds on the host's clock), `name`
+//! (category:event), `flow`, `host` and `data`. What an event does not know is left out.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tack_base::{Rate, time::nanos};
+use tack_tcp::trace::{AckReceived, AckSent, TraceEvent, Traced};
+
+use super::Observer;
+use crate::scenario::Party;
+
+/// Writes the trace of every connection.
+#[derive(Debug)]
+pub struct Qlog<W: Write> {
+    out: W,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Qlog<W> {
+    /// Writes to `out`, which should be buffered.
+    ///
+    /// # Errors
+    /// Whatever `out` says to the first line.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        let head = json!({
+            "qlog_format": "NDJSON",
+            "title": "tack sim",
+            "time_unit": "ms",
+            "categories": ["tack", "transport", "recovery"],
+        });
+        writeln!(out, "{head}")?;
+        Ok(Self { out, error: None })
+    }
+}
+
+impl<W: Write> Observer for Qlog<W> {
+    fn wants_traces(&self) -> bool {
+        true
+    }
+
+    fn on_trace(&mut self, flow: usize, host: Party, event: &TraceEvent) {
+        if self.error.is_some() {
+            return;
+        }
+        let (name, data) = describe(&event.what);
+        let line = json!({
+            "time": event.at.as_nanos() as f64 / 1e6,
+            "name": name,
+            "flow": flow,
+            "host": host.name(),
+            "data": data,
+        });
+        self.error = writeln!(self.out, "{line}").err();
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        }
+    }
+}
+
+fn describe(what: &Traced) -> (&'static str, Value) {
+    match what {
+        Traced::AckSent(sent) => ("tack:ack_sent", ack_sent(sent)),
+        Traced::AckReceived(received) => ("transport:ack_received", ack_received(received)),
+        Traced::SyncSent {
+            min_rtt,
+            ack_loss_rate,
+            startup,
+        } => (
+            "tack:sync_sent",
+            json!({"min_rtt_us": micros(*min_rtt), "ack_loss_rate": ack_loss_rate, "startup": startup}),
+        ),
+        Traced::Recovery(state) => ("recovery:episode", json!({ "state": state })),
+        Traced::Timeout(timer) => ("recovery:timer_expired", json!({ "timer": timer })),
+    }
+}
+
+fn ack_sent(sent: &AckSent) -> Value {
+    let mut data = Map::new();
+    data.insert("reason".into(), sent.reason.into());
+    data.insert("form".into(), sent.form.into());
+    data.insert("ack".into(), sent.ack.into());
+    data.insert("above".into(), sent.above.into());
+    data.insert("blocks".into(), sent.blocks.into());
+    data.insert("gaps".into(), sent.gaps.into());
+    data.insert("window".into(), sent.window.into());
+    put(&mut data, "number", sent.number.map(u64::from));
+    put(&mut data, "rate_bps", sent.rate.map(Rate::bits_per_sec));
+    put(&mut data, "period_us", sent.period.map(micros));
+    data.into()
+}
+
+fn ack_received(received: &AckReceived) -> Value {
+    let mut data = Map::new();
+    data.insert("ack".into(), received.ack.into());
+    data.insert("delivered".into(), received.delivered.into());
+    data.insert("lost".into(), received.lost.into());
+    data.insert("bytes_in_flight".into(), received.bytes_in_flight.into());
+    data.insert("cwnd".into(), received.cwnd.into());
+    data.insert("phase".into(), received.phase.into());
+    put(&mut data, "rtt_us", received.rtt.map(micros));
+    put(&mut data, "min_rtt_us", received.min_rtt.map(micros));
+    put(&mut data, "rate_bps", received.rate.map(Rate::bits_per_sec));
+    put(
+        &mut data,
+        "pacing_bps",
+        received.pacing.map(Rate::bits_per_sec),
+    );
+    put(
+        &mut data,
+        "bandwidth_bps",
+        received.bandwidth.map(Rate::bits_per_sec),
+    );
+    data.into()
+}
+
+fn put(data: &mut Map<String, Value>, key: &str, value: Option<u64>) {
+    if let Some(value) = value {
+        data.insert(key.into(), value.into());
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    nanos(duration) / 1_000
+}

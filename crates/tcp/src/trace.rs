@@ -1,0 +1,156 @@
+//! What a connection did and why, for those who want to know: a ring of events, polled by the driver.
+//!
+//! Off by default; then it costs one comparison an event. A ring that nobody drains forgets the oldest events and
+//! says how many.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use tack_base::{Instant, Rate};
+
+/// Most events kept between two polls.
+const CAPACITY: usize = 4096;
+
+/// One event and when it happened.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TraceEvent {
+    /// On the connection's clock.
+    pub at: Instant,
+    /// What.
+    pub what: Traced,
+}
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Traced {
+    /// A pure acknowledgement left.
+    AckSent(AckSent),
+    /// An acknowledgement arrived and was taken.
+    AckReceived(AckReceived),
+    /// The peer was told what its acknowledging has to know.
+    SyncSent {
+        /// RTTmin told.
+        min_rtt: Duration,
+        /// Share of its acknowledgements that got lost, 0 to 1.
+        ack_loss_rate: f64,
+        /// The congestion controller probes for capacity.
+        startup: bool,
+    },
+    /// A loss episode began, or was found to be false.
+    Recovery(&'static str),
+    /// A timer ran out: `rto`, `tlp`, `reorder`, `persist`.
+    Timeout(&'static str),
+}
+
+/// Why an acknowledgement left, and what it says.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AckSent {
+    /// What made it leave: `threshold`, `timer`, `loss`, `window`, `event`, `frequency`.
+    pub reason: &'static str,
+    /// How it looks: `ack`, `sack`, `tack`, `iack`.
+    pub form: &'static str,
+    /// Its number, where it has one.
+    pub number: Option<u32>,
+    /// Everything below this stream position is acknowledged.
+    pub ack: u64,
+    /// Bytes received above it.
+    pub above: u64,
+    /// Blocks of them that it lists.
+    pub blocks: u16,
+    /// Gaps that it lists.
+    pub gaps: u16,
+    /// Delivery rate that it reports.
+    pub rate: Option<Rate>,
+    /// Period of acknowledgements that it announces.
+    pub period: Option<Duration>,
+    /// Window that it announces, bytes.
+    pub window: u64,
+}
+
+/// What an acknowledgement did at the sender.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AckReceived {
+    /// Everything below this stream position is acknowledged.
+    pub ack: u64,
+    /// Bytes newly known to be delivered.
+    pub delivered: u64,
+    /// Bytes newly known to be lost.
+    pub lost: u64,
+    /// Round trip measured with it.
+    pub rtt: Option<Duration>,
+    /// Delivery rate measured with it.
+    pub rate: Option<Rate>,
+    /// Bytes in flight afterwards.
+    pub bytes_in_flight: u64,
+    /// Congestion window afterwards, bytes.
+    pub cwnd: u64,
+    /// Pacing rate afterwards.
+    pub pacing: Option<Rate>,
+    /// Smallest round trip afterwards.
+    pub min_rtt: Option<Duration>,
+    /// Phase of the congestion controller afterwards.
+    pub phase: &'static str,
+    /// Its bandwidth estimate afterwards.
+    pub bandwidth: Option<Rate>,
+}
+
+/// The events not polled yet.
+#[derive(Debug, Default)]
+struct TraceRing {
+    events: VecDeque<TraceEvent>,
+    forgotten: u64,
+}
+
+/// The trace of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Trace(Option<Box<TraceRing>>);
+
+impl Trace {
+    /// Begins to keep events.
+    pub(crate) fn switch_on(&mut self) {
+        self.0.get_or_insert_default();
+    }
+
+    /// Keeps what `event` makes, where anybody wants to know.
+    #[inline]
+    pub(crate) fn add(&mut self, at: Instant, what: impl FnOnce() -> Traced) {
+        if let Some(ring) = &mut self.0 {
+            if ring.events.len() == CAPACITY {
+                ring.events.pop_front();
+                ring.forgotten += 1;
+            }
+            ring.events.push_back(TraceEvent { at, what: what() });
+        }
+    }
+
+    /// The oldest event.
+    pub(crate) fn poll(&mut self) -> Option<TraceEvent> {
+        self.0.as_mut()?.events.pop_front()
+    }
+
+    /// Events that were forgotten because nobody polled.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.0.as_ref().map_or(0, |ring| ring.forgotten)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_that_nobody_drains_forgets_the_oldest() {
+        let mut trace = Trace::default();
+        trace.add(Instant::ZERO, || unreachable!("tracing is off"));
+        trace.switch_on();
+        for micros in 0..CAPACITY as u64 + 2 {
+            trace.add(Instant::from_micros(micros), || Traced::Timeout("rto"));
+        }
+        assert_eq!(trace.forgotten(), 2);
+        assert_eq!(
+            trace.poll().map(|event| event.at),
+            Some(Instant::from_micros(2))
+        );
+    }
+}
