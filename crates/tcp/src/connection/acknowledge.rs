@@ -10,6 +10,7 @@ use super::Connection;
 use super::state::State;
 use super::timers::Timer;
 use crate::ack::feedback::{Measured, ReadContext, RoundTrip, SenderState};
+use crate::ack::policy::LossDetectedBy;
 use crate::cc::{Ack, Cause, Congestion, RateSample, RecoveryShaping, SendToken};
 use crate::recovery::Phase;
 use crate::recovery::frto::Verdict;
@@ -210,7 +211,7 @@ impl Connection {
             self.persist_backoff = 0;
             self.timers.stop(Timer::Persist);
         }
-        self.restart_timers(now, advanced);
+        self.restart_timers(now, advanced, delivery.bytes > 0);
         if advanced {
             self.offer_writable();
             if self.queue.is_finished()
@@ -586,7 +587,7 @@ impl Connection {
         self.cc.on_recovered(now);
     }
 
-    fn restart_timers(&mut self, now: Instant, advanced: bool) {
+    fn restart_timers(&mut self, now: Instant, advanced: bool, delivered: bool) {
         if self.log.is_empty() {
             self.timers.stop(Timer::Retransmit);
             self.timers.stop(Timer::Probe);
@@ -594,8 +595,13 @@ impl Connection {
             self.timers.stop(Timer::User);
             return;
         }
-        if advanced {
+        // A receiver that detects losses is at work as long as its reports come: a hole whose repair got lost too is reported
+        // again, and the timeout stays what it is for, silence.
+        let reported = delivered && self.peer_contract.loss_detected_by == LossDetectedBy::Receiver;
+        if advanced || reported {
             self.arm_retransmission(now, true);
+        }
+        if advanced {
             if let Some(limit) = self.config.user_timeout {
                 self.timers.set(Timer::User, now + limit);
             }

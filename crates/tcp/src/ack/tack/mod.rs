@@ -29,6 +29,10 @@ pub(super) use reader::TackReader;
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Gaps that a report lists even when both paths lose nothing: the newest losses, told once more.
 const BASE_GAPS: u64 = 4;
+/// Probability with which the report that ends a flight may get lost in all its copies.
+const TOLERATED_SILENCE: f64 = 0.01;
+/// Most copies of it.
+const MAX_REPEATS: u32 = 8;
 /// Blocks that a report lists at most: holes are few, and the highest say most.
 const MAX_BLOCKS: usize = 64;
 
@@ -50,6 +54,8 @@ pub(crate) struct TackPolicy {
     /// Bytes since the last report, and when the first of them came.
     pending: u64,
     pending_since: Instant,
+    /// How often the last report will be repeated, should nothing more arrive.
+    repeats_left: u32,
     /// Among them is something that should not wait for L segments.
     pushed: bool,
     peer_mss: u64,
@@ -78,6 +84,7 @@ impl TackPolicy {
             last_report_at: None,
             pending: 0,
             pending_since: Instant::ZERO,
+            repeats_left: 0,
             pushed: false,
             peer_mss: 1,
             gaps: Gaps::new(params.settle),
@@ -137,7 +144,8 @@ impl TackPolicy {
     /// When the next periodic acknowledgement is due, and as what.
     fn due(&self) -> Option<(Instant, AckReason)> {
         if self.pending == 0 {
-            return None;
+            let last = self.last_report_at.filter(|_| self.repeats_left > 0)?;
+            return Some((last + self.time_period(), AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();
         let point = match self.last_report_at {
@@ -160,6 +168,18 @@ impl TackPolicy {
             return Some((at.min(latest), AckReason::Timer));
         }
         Some((latest, AckReason::Timer))
+    }
+
+    /// How often a report is repeated when nothing more arrives after it: the sender may have used up its window and wait
+    /// for just this one. Until all of them getting lost has become unlikely; not at all where ACKs do not get lost.
+    fn repeats(&self) -> u32 {
+        let mut all_lost = self.ack_loss_rate;
+        let mut repeats = 0;
+        while all_lost > TOLERATED_SILENCE && repeats < MAX_REPEATS {
+            all_lost *= self.ack_loss_rate;
+            repeats += 1;
+        }
+        repeats
     }
 
     /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where that pays.
@@ -356,6 +376,10 @@ impl AckPolicy for TackPolicy {
             ));
         }
         self.loss_due = false;
+        self.repeats_left = match self.pending {
+            0 => self.repeats_left.saturating_sub(1),
+            _ => self.repeats(),
+        };
         self.pending = 0;
         self.pushed = false;
         self.last_report_at = Some(now);

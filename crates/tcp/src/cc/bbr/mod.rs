@@ -468,6 +468,7 @@ impl CongestionController for Bbr {
 
     fn on_feedback_interval(&mut self, interval: Duration) {
         self.feedback = Feedback::new(interval);
+        self.recovery.set_sparse(self.feedback.is_sparse());
     }
 
     fn cwnd(&self) -> u64 {

@@ -31,6 +31,10 @@ pub(super) struct Recovery {
     conserving: bool,
     /// The last good window, bytes.
     prior_cwnd: u64,
+    /// The peer acknowledges a few times a round trip. What such an acknowledgement delivers leaves again only by and
+    /// by, paced: a loss told just after it finds little in flight, and to conserve that would take the window down to the
+    /// trough between two acknowledgements, episode after episode. Pacing at the measured rate conserves enough.
+    sparse: bool,
 }
 
 impl Recovery {
@@ -40,7 +44,13 @@ impl Recovery {
             applied: Episode::Open,
             conserving: false,
             prior_cwnd: 0,
+            sparse: false,
         }
+    }
+
+    /// Whether acknowledgements come by the clock instead of with the data.
+    pub(super) fn set_sparse(&mut self, sparse: bool) {
+        self.sparse = sparse;
     }
 
     /// The window from before the episode, or before ProbeRTT.
@@ -91,7 +101,8 @@ impl Recovery {
         // What is delivered may release twice as much: take off the losses here, grow back later.
         let mut cwnd = cwnd.saturating_sub(ack.lost).max(mss);
         let conserved = ack.bytes_in_flight.saturating_add(ack.delivered);
-        if self.episode == Episode::FastRecovery && self.applied != Episode::FastRecovery {
+        let begins = self.episode == Episode::FastRecovery && self.applied != Episode::FastRecovery;
+        if begins && !self.sparse {
             self.conserving = true;
             round.restart(ack.total_delivered);
             // Window that was not in use does not come back in a burst.
