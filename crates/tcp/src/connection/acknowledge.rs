@@ -232,6 +232,9 @@ impl Connection {
         rtt: Option<core::time::Duration>,
         rate: Option<RateSample>,
     ) {
+        if self.counters.data_segments == 0 {
+            return;
+        }
         let bytes_in_flight = self.bytes_in_flight();
         let Self {
             trace,

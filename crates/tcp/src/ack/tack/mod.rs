@@ -8,6 +8,7 @@
 mod gaps;
 mod reader;
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use tack_base::{Instant, Rate};
@@ -70,6 +71,8 @@ pub(crate) struct TackPolicy {
     announced_period: Duration,
     /// Data came without a stamp: something on the path strips them, or the peer changed its mind.
     fallback: Option<DelayedAck>,
+    /// Gaps chosen for the report at hand; kept so that reporting allocates nothing.
+    chosen: Vec<u16>,
 }
 
 impl TackPolicy {
@@ -95,6 +98,7 @@ impl TackPolicy {
             rate: None,
             announced_period: Duration::ZERO,
             fallback: None,
+            chosen: Vec::new(),
             params,
         }
     }
@@ -211,30 +215,26 @@ impl TackPolicy {
                 break;
             }
         }
-        // The least told come first, of those the oldest; then the list is put in ascending order.
+        // The least told are listed, of those the oldest; in the list they ascend.
         let lost = self.gaps.lost_mut();
-        let rounds = lost.iter().map(|gap| gap.reports).min().unwrap_or(0);
-        let mut left = wanted;
-        for told in rounds..=rounds.saturating_add(1) {
-            for gap in lost.iter_mut().filter(|gap| gap.reports == told) {
-                if left == 0 {
-                    break;
-                }
-                left -= 1;
-                gap.reports = u32::MAX;
-            }
+        self.chosen.clear();
+        self.chosen.extend((0..lost.len()).map(|index| index as u16));
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        if wanted < self.chosen.len() {
+            self.chosen
+                .select_nth_unstable_by_key(wanted, |&index| (lost[usize::from(index)].reports, index));
+            self.chosen.truncate(wanted);
+            self.chosen.sort_unstable();
         }
-        for gap in lost.iter_mut().filter(|gap| gap.reports == u32::MAX) {
-            gap.reports = rounds + 1;
+        for &index in &self.chosen {
+            let gap = &mut lost[usize::from(index)];
             if !writer.gap(
                 largest - gap.numbers.start,
                 gap.numbers.end - gap.numbers.start,
             ) {
                 break;
             }
-        }
-        for gap in lost.iter_mut().filter(|gap| gap.reports == u32::MAX) {
-            gap.reports = rounds;
+            gap.reports += 1;
         }
         writer.finish()
     }
