@@ -302,6 +302,7 @@ impl Connection {
             Arrival::FilledGap => Place::FilledGap,
             Arrival::OutOfOrder => {
                 self.reports.on_out_of_order(start.max(before));
+                self.receive_window.on_blocked(self.reassembly.blocked());
                 Place::OutOfOrder
             }
             Arrival::Duplicate(range) => {

@@ -23,6 +23,8 @@ pub(crate) struct ReceiveWindow {
     scale: u8,
     round_start: Instant,
     round_read: u64,
+    /// What the application's pace asks for, bytes.
+    target: usize,
 }
 
 impl ReceiveWindow {
@@ -36,6 +38,7 @@ impl ReceiveWindow {
             scale: 0,
             round_start: now,
             round_read: 1,
+            target: 0,
         }
     }
 
@@ -97,6 +100,14 @@ impl ReceiveWindow {
         }
     }
 
+    /// So many bytes wait above a hole. They take room that the application's pace does not show, as it cannot read them:
+    /// without more, the sender would stand still whenever a loss takes a round trip to repair.
+    pub(crate) fn on_blocked(&mut self, blocked: u64) {
+        let blocked = usize::try_from(blocked).unwrap_or(usize::MAX);
+        let wanted = blocked.saturating_add(self.target).min(self.cap);
+        self.buffer = self.buffer.max(wanted);
+    }
+
     /// The application took data up to `read`. True when that opens the window enough to say so at once: a
     /// sender must not sit blocked on a window that is open.
     pub(crate) fn on_read(
@@ -112,6 +123,7 @@ impl ReceiveWindow {
             // A round that took much longer than asked for says less about the rate: scale it down.
             let rounds = (elapsed.as_nanos() / round_trip.max(SHORTEST_ROUND).as_nanos()).max(1);
             let target = (2 * taken / rounds as usize).saturating_add(16 * 1460);
+            self.target = target;
             self.buffer = self.buffer.max(target.min(self.cap));
             self.round_start = now;
             self.round_read = read;

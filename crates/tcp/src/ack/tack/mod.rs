@@ -218,11 +218,13 @@ impl TackPolicy {
         // The least told are listed, of those the oldest; in the list they ascend.
         let lost = self.gaps.lost_mut();
         self.chosen.clear();
-        self.chosen.extend((0..lost.len()).map(|index| index as u16));
+        self.chosen
+            .extend((0..lost.len()).map(|index| index as u16));
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         if wanted < self.chosen.len() {
-            self.chosen
-                .select_nth_unstable_by_key(wanted, |&index| (lost[usize::from(index)].reports, index));
+            self.chosen.select_nth_unstable_by_key(wanted, |&index| {
+                (lost[usize::from(index)].reports, index)
+            });
             self.chosen.truncate(wanted);
             self.chosen.sort_unstable();
         }
