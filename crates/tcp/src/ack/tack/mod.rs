@@ -11,6 +11,8 @@ mod reader;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tack_base::filter::WindowedMax;
+use tack_base::time::nanos;
 use tack_base::{Instant, Rate};
 use tack_wire::TackOption;
 use tack_wire::tack::{ListsWriter, LossReport, Report, ReportKind, Sync, TackSyn};
@@ -30,6 +32,12 @@ pub(super) use reader::TackReader;
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Gaps that a report lists even when both paths lose nothing: the newest losses, told once more.
 const BASE_GAPS: u64 = 4;
+/// How long a delivery rate once reached tells what the sender could use.
+const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
+/// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
+const GROWTH: f64 = 1.25;
+/// Round trips without such growth after which it is not believed any more.
+const GROWTH_ROUNDS: u32 = 8;
 /// Probability with which the report that ends a flight may get lost in all its copies.
 const TOLERATED_SILENCE: f64 = 0.01;
 /// Most copies of it.
@@ -43,8 +51,10 @@ pub(crate) struct TackPolicy {
     params: TackParams,
     /// The sender's RTTmin, as it told or as the handshake measured.
     rtt_min: Duration,
-    /// The sender still probes for capacity.
+    /// The sender says that it still probes for capacity.
     startup: bool,
+    /// The largest delivery rate while it did, and when it was last larger by a good deal.
+    growth: (Rate, Instant),
     /// Number of the newest [`Sync`].
     sync_number: Option<u32>,
     /// Loss rate of the ACK path, 0 to 1, as the sender told.
@@ -64,10 +74,14 @@ pub(crate) struct TackPolicy {
     /// A loss was settled and not told yet.
     loss_due: bool,
     window_closing: bool,
+    /// The window is all that limits the sender.
+    window_scarce: bool,
     delays: OneWayDelays,
     meter: ArrivalMeter,
     /// Delivery rate, as last measured.
     rate: Option<Rate>,
+    /// The largest of the last seconds: what the sender could use if only the window let it.
+    peak_rate: WindowedMax<Rate>,
     announced_period: Duration,
     /// Data came without a stamp: something on the path strips them, or the peer changed its mind.
     fallback: Option<DelayedAck>,
@@ -81,6 +95,7 @@ impl TackPolicy {
         Self {
             rtt_min: INITIAL_RTT,
             startup: true,
+            growth: (Rate::ZERO, Instant::ZERO),
             sync_number: None,
             ack_loss_rate: 0.0,
             next_report: 0,
@@ -93,9 +108,11 @@ impl TackPolicy {
             gaps: Gaps::new(params.settle),
             loss_due: false,
             window_closing: false,
+            window_scarce: false,
             delays: OneWayDelays::new(params.timing),
             meter: ArrivalMeter::default(),
             rate: None,
+            peak_rate: WindowedMax::new(nanos(PEAK_RATE_WINDOW)),
             announced_period: Duration::ZERO,
             fallback: None,
             chosen: Vec::new(),
@@ -122,6 +139,31 @@ impl TackPolicy {
             .rate
             .map_or(Duration::ZERO, |rate| rate.time_for(self.threshold()));
         self.time_period().max(count.min(self.params.timer))
+    }
+
+    /// The sender probes for capacity, and finds some. A controller that stays in its startup because the application or
+    /// the window limits it has no use for dense acknowledgements.
+    fn is_probed(&self) -> bool {
+        self.startup && self.pending_since < self.growth.1 + self.rtt_min * GROWTH_ROUNDS
+    }
+
+    /// The window offered last would be used up before an acknowledgement that waits for a period opens it further: then each
+    /// moment that it is held back is one that the sender stands still.
+    fn is_window_scarce(&self, window_left: u64) -> bool {
+        let offered = window_left + self.pending;
+        let until_opened = self.rtt_min + self.time_period();
+        self.peak_rate
+            .get()
+            .is_some_and(|rate| offered < rate.bytes_in(until_opened) * 9 / 8 + self.threshold())
+    }
+
+    fn note_growth(&mut self, now: Instant, rate: Option<Rate>) {
+        if let Some(rate) = rate
+            && self.startup
+            && rate >= self.growth.0.scale(GROWTH)
+        {
+            self.growth = (rate, now);
+        }
     }
 
     fn threshold(&self) -> u64 {
@@ -158,7 +200,7 @@ impl TackPolicy {
             None => Instant::ZERO,
         };
         if enough {
-            let at = if self.startup {
+            let at = if self.window_scarce || self.is_probed() {
                 self.pending_since
             } else {
                 point
@@ -285,6 +327,9 @@ impl AckPolicy for TackPolicy {
         if self.pending == 0 {
             self.pending_since = now;
         }
+        if self.growth.1 == Instant::ZERO {
+            self.growth.1 = now;
+        }
         self.pending += arrival.len.max(1);
         self.loss_due |= self.gaps.settle(now, self.rtt_min);
         self.gaps.resolve(arrival.received_to);
@@ -304,6 +349,7 @@ impl AckPolicy for TackPolicy {
         if arrival.unacknowledged >= arrival.window / 2 {
             return AckDecision::Now(AckReason::Threshold);
         }
+        self.window_scarce = self.is_window_scarce(arrival.window_left);
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled gap.
         if arrival.place == Place::Duplicate || number == Arrival::Seen {
             return AckDecision::Now(AckReason::Event);
@@ -385,7 +431,11 @@ impl AckPolicy for TackPolicy {
         self.pending = 0;
         self.pushed = false;
         self.last_report_at = Some(now);
-        let measured = self.meter.on_report();
+        let measured = self.meter.on_report(self.rtt_min);
+        self.note_growth(now, measured);
+        if let Some(rate) = measured {
+            self.peak_rate.update(now.as_nanos(), rate);
+        }
         self.rate = measured.or(self.rate);
         self.announced_period = self.period();
         let report = Report {
@@ -417,6 +467,9 @@ impl AckPolicy for TackPolicy {
             return AckDecision::Nothing;
         }
         self.sync_number = Some(sync.number);
+        if sync.startup && !self.startup {
+            self.growth = (Rate::ZERO, now);
+        }
         self.startup = sync.startup;
         self.ack_loss_rate = f64::from(sync.ack_loss_rate) / 65_536.0;
         if sync.rtt_min > 0 {

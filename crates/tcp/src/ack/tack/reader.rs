@@ -32,7 +32,8 @@ pub(crate) struct TackReader {
     period: Option<Duration>,
     /// What was last told, when, and under which number.
     told: Option<Told>,
-    sync_confirmed: bool,
+    /// A report that left after it should have arrived does not know it.
+    sync_lost: bool,
     next_sync: u32,
     /// Acknowledgements come without reports: something on the path strips them.
     fallback: Option<SackReader>,
@@ -57,7 +58,7 @@ impl TackReader {
             lost: 0,
             period: None,
             told: None,
-            sync_confirmed: false,
+            sync_lost: false,
             next_sync: 1,
             fallback: None,
             sack,
@@ -222,11 +223,11 @@ impl FeedbackReader for TackReader {
                 });
             }
             self.period = Some(Duration::from_micros(report.period.into()).min(MAX_PERIOD));
-            if let Some(told) = self.next_sync.checked_sub(1)
-                && report.sync_echo == told as u8 & 0xf
-            {
-                self.sync_confirmed = true;
-            }
+            let knows = report.sync_echo == self.next_sync.wrapping_sub(1) as u8 & 0xf;
+            self.sync_lost = !knows
+                && self
+                    .told
+                    .is_some_and(|told| context.arrived >= told.at + told.min_rtt);
         }
         Ok(())
     }
@@ -264,7 +265,7 @@ impl FeedbackReader for TackReader {
             let loss_moved = ack_loss_rate > 2.0 * told.ack_loss_rate + 0.005
                 || told.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
             let phase_moved = told.startup != state.startup;
-            let unheard = !self.sync_confirmed && since > state.smoothed_rtt * 3 / 2;
+            let unheard = self.sync_lost && since > state.smoothed_rtt * 3 / 2;
             let urgent = phase_moved || state.min_rtt * 2 <= told.min_rtt;
             let changed = (rtt_moved || loss_moved) && since >= state.smoothed_rtt;
             if !(urgent || changed || unheard) {
@@ -277,7 +278,7 @@ impl FeedbackReader for TackReader {
             startup: state.startup,
             ack_loss_rate,
         });
-        self.sync_confirmed = false;
+        self.sync_lost = false;
         let number = self.next_sync;
         self.next_sync = number.wrapping_add(1);
         Some(Sync {
