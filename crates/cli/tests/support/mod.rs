@@ -1,6 +1,9 @@
 //! Runs the real program and looks at what it leaves behind.
 #![allow(dead_code, reason = "each test file uses what it needs")]
-#![allow(clippy::disallowed_methods, reason = "a program that hangs is given up")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a program that hangs is given up"
+)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};

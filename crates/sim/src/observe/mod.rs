@@ -8,8 +8,8 @@ use std::io;
 use std::time::Duration;
 
 use tack_base::Instant;
-use tack_wlan::Captured;
 use tack_tcp::trace::TraceEvent;
+use tack_wlan::Captured;
 
 use crate::packet::Packet;
 use crate::scenario::{Party, Scenario};

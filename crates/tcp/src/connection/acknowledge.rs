@@ -604,10 +604,8 @@ impl Connection {
         if advanced || reported {
             self.arm_retransmission(now, true);
         }
-        if advanced {
-            if let Some(limit) = self.config.user_timeout {
-                self.timers.set(Timer::User, now + limit);
-            }
+        if advanced && let Some(limit) = self.config.user_timeout {
+            self.timers.set(Timer::User, now + limit);
         }
     }
 }
