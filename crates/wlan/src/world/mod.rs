@@ -309,7 +309,7 @@ impl<M: Clone> World<M> {
             while self.wakes[index] <= at {
                 self.events += 1;
                 let ppdu = self.stations[index].handle_timeout(Instant::from_nanos(at));
-                self.wakes[index] = wake(&self.stations[index]);
+                self.touch(index);
                 if let Some(ppdu) = ppdu {
                     // Whatever else is due at this radio has to wait until it is done sending.
                     self.starting.push(ppdu);

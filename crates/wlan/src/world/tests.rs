@@ -1,1 +1,287 @@
+use std::vec::Vec;
 
+use super::*;
+use crate::frame::{Class, Frame};
+use crate::phy::{
+    DsssRate, GuardInterval, HtMode, Mode, OfdmRate, Preamble, Standard, Timing, Width,
+};
+use proptest::prelude::*;
+
+fn config(standard: Standard, stations: u16) -> WorldConfig {
+    let mode = match standard {
+        Standard::B => Mode::Dsss(DsssRate::R11, Preamble::Long),
+        Standard::A => Mode::Ofdm(OfdmRate::R54),
+        _ => Mode::Ht(HtMode::new(7, Width::W40, GuardInterval::Ns400).unwrap()),
+    };
+    let timing = Timing::new(standard, standard.band(), Preamble::Long);
+    WorldConfig::new(MacConfig::new(standard, timing, mode), stations)
+}
+
+fn msdu(src: u16, dst: u16, number: u32) -> Msdu<u32> {
+    Msdu {
+        src: NodeId(src),
+        dst: NodeId(dst),
+        len: 1_500,
+        class: Class::Data,
+        category: AccessCategory::BestEffort,
+        payload: Some(number),
+    }
+}
+
+fn deliveries(world: &mut World<u32>) -> Vec<(u16, u32)> {
+    core::iter::from_fn(|| world.poll_delivery())
+        .map(|delivery| (delivery.at.0, delivery.msdu.payload.unwrap()))
+        .collect()
+}
+
+/// The first exchange, and what follows it, to the microsecond.
+#[test]
+fn an_exchange_of_80211b_takes_the_time_of_the_standard() {
+    let mut world = World::new(&config(Standard::B, 1), 1);
+    world.set_capture(Capture::On);
+    let start = Instant::from_millis(1);
+    world.handle_msdu(start, msdu(0, 1, 7)).unwrap();
+    assert_eq!(world.poll_timeout(), Some(start));
+    world.handle_timeout(Instant::from_millis(10));
+    assert_eq!(deliveries(&mut world), [(1, 7)]);
+    let seen: Vec<_> = core::iter::from_fn(|| world.poll_capture()).collect();
+    let data = &seen[0];
+    assert_eq!((data.at, data.ppdu.airtime.as_micros()), (start, 1_310));
+    let ack = &seen[1];
+    assert!(matches!(ack.ppdu.frame, Frame::Ack));
+    assert_eq!(ack.at, start + Duration::from_micros(1_310 + 10));
+    assert_eq!(ack.ppdu.airtime.as_micros(), 248);
+    assert_eq!(seen.len(), 2);
+    let airtime = world.airtime();
+    assert_eq!((airtime.data, airtime.control), (1_310_000, 248_000));
+    assert_eq!((airtime.access, airtime.total()), (10_000, 10_000_000));
+    assert_eq!(world.poll_timeout(), None);
+}
+
+/// Frames of an A-MPDU come up as they end, not with the PPDU.
+#[test]
+fn frames_within_an_aggregate_arrive_one_by_one() {
+    let mut world = World::new(&config(Standard::N, 1), 1);
+    for number in 0..11 {
+        world
+            .handle_msdu(Instant::ZERO, msdu(0, 1, number))
+            .unwrap();
+    }
+    let mut arrivals = Vec::new();
+    while let Some(next) = world
+        .poll_timeout()
+        .filter(|at| *at < Instant::from_millis(5))
+    {
+        world.handle_timeout(next);
+        arrivals.extend(
+            deliveries(&mut world)
+                .into_iter()
+                .map(|(_, number)| (number, next)),
+        );
+    }
+    let numbers: Vec<_> = arrivals.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (0..11).collect::<Vec<_>>());
+    // The first goes alone; of the other ten each takes 1544 bytes at 150 Mbit/s, 82 us.
+    for pair in arrivals[1..].windows(2) {
+        let apart = pair[1].1.saturating_since(pair[0].1).as_micros();
+        assert!((80..86).contains(&apart), "{apart}");
+    }
+}
+
+/// Two radios whose backoff ends in the same slot do not hear each other; nobody waits for EIFS after that.
+#[test]
+fn equal_backoffs_collide() {
+    let mut config = config(Standard::A, 2);
+    for contention in &mut config.mac.contention {
+        contention.cw_min = 0;
+        contention.cw_max = 0;
+    }
+    config.mac.retry_limit = 3;
+    let mut world = World::new(&config, 1);
+    for station in 1..=2 {
+        world
+            .handle_msdu(Instant::from_millis(1), msdu(station, 0, 1))
+            .unwrap();
+    }
+    world.handle_timeout(Instant::from_millis(10));
+    for station in 1..=2 {
+        let stats = world.stats(NodeId(station));
+        assert_eq!(
+            (stats.attempts, stats.collisions, stats.unanswered),
+            (3, 3, 3)
+        );
+        assert_eq!(stats.retry_drops, 1);
+    }
+    assert!(deliveries(&mut world).is_empty());
+    // Three collisions of 248 us, each with its timeout of 45, and DIFS between them.
+    let airtime = world.airtime();
+    assert_eq!((airtime.collision, airtime.data), (3 * 248_000, 0));
+    assert_eq!(airtime.access, (3 * 45 + 2 * 34) * 1_000);
+}
+
+/// Stations that do not hear each other spoil each other's frames in the middle; the receiver then has a frame with a wrong
+/// FCS, and EIFS.
+#[test]
+fn hidden_stations_collide_in_the_middle() {
+    let mut config = config(Standard::A, 2);
+    config.hidden.push((NodeId(1), NodeId(2)));
+    let mut world = World::new(&config, 1);
+    world
+        .handle_msdu(Instant::from_micros(1_000), msdu(1, 0, 1))
+        .unwrap();
+    world
+        .handle_msdu(Instant::from_micros(1_100), msdu(2, 0, 2))
+        .unwrap();
+    world.handle_timeout(Instant::from_micros(1_400));
+    assert!(deliveries(&mut world).is_empty());
+    assert_eq!(world.stats(NodeId(1)).collisions, 1);
+    world.handle_timeout(Instant::from_millis(20));
+    let mut came = deliveries(&mut world);
+    came.sort_unstable();
+    assert_eq!(came, [(0, 1), (0, 2)], "retries get through");
+}
+
+#[test]
+fn packets_between_stations_cross_the_air_twice() {
+    let mut world = World::new(&config(Standard::N, 2), 1);
+    world.handle_msdu(Instant::ZERO, msdu(1, 2, 5)).unwrap();
+    world.handle_timeout(Instant::from_millis(5));
+    assert_eq!(deliveries(&mut world), [(2, 5)]);
+    assert_eq!(world.stats(NodeId::AP).received, 1);
+    assert_eq!(world.stats(NodeId::AP).mpdus, 1);
+}
+
+#[test]
+fn an_rts_that_nothing_follows_frees_the_medium() {
+    let mut config = config(Standard::A, 2);
+    config.mac.rts_threshold = Some(100);
+    // Station 1 reaches nobody but station 2: its RTS is never answered.
+    config.hidden.push((NodeId(0), NodeId(1)));
+    let mut world = World::new(&config, 1);
+    world.set_capture(Capture::On);
+    world
+        .handle_msdu(Instant::from_millis(1), msdu(1, 0, 1))
+        .unwrap();
+    world
+        .handle_msdu(Instant::from_micros(1_040), msdu(2, 0, 2))
+        .unwrap();
+    world.handle_timeout(Instant::from_millis(3));
+    let seen: Vec<_> = core::iter::from_fn(|| world.poll_capture()).collect();
+    assert!(matches!(seen[0].ppdu.frame, Frame::Rts));
+    let reserved = seen[0].at + seen[0].ppdu.airtime + seen[0].ppdu.reserves;
+    let other = seen
+        .iter()
+        .find(|captured| captured.ppdu.from == NodeId(2))
+        .unwrap();
+    assert!(other.at < reserved, "{} is not before {reserved}", other.at);
+    // 28 us of RTS end at 1028; two SIFS, CTS, the start of reception and two slots later nothing has come.
+    assert!(other.at >= Instant::from_micros(1_028 + 32 + 28 + 20 + 18));
+}
+
+#[test]
+fn a_late_clock_gives_the_same_run() {
+    let mut exact = World::<u32>::new(&config(Standard::A, 3), 9);
+    let mut late = World::<u32>::new(&config(Standard::A, 3), 9);
+    for world in [&mut exact, &mut late] {
+        for station in 1..=3 {
+            world.saturate(NodeId(station), &[NodeId::AP], 1_500);
+        }
+    }
+    while let Some(next) = exact
+        .poll_timeout()
+        .filter(|at| *at <= Instant::from_millis(300))
+    {
+        exact.handle_timeout(next);
+    }
+    exact.handle_timeout(Instant::from_millis(300));
+    for millis in [50, 177, 300] {
+        late.handle_timeout(Instant::from_millis(millis));
+    }
+    assert_eq!(
+        (exact.digest(), exact.events()),
+        (late.digest(), late.events())
+    );
+    assert_eq!(exact.airtime(), late.airtime());
+}
+
+#[test]
+fn queue_lengths_are_weighted_by_time() {
+    let mut world = World::new(&config(Standard::A, 1), 1);
+    world.reset_stats(Instant::ZERO);
+    for number in 0..10 {
+        world
+            .handle_msdu(Instant::ZERO, msdu(0, 1, number))
+            .unwrap();
+    }
+    // Ten packets take about 4 ms of 100.
+    world.handle_timeout(Instant::from_millis(100));
+    let stats = world.queue_stats(NodeId::AP);
+    assert_eq!((stats.p50, stats.max), (0, 10));
+    assert!((1..=10).contains(&stats.p99), "{stats:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the noise, the hiding and the traffic: what comes, comes once and in order; what is sent, comes or is counted
+    /// as dropped; the shares of airtime add up; and it all ends.
+    #[test]
+    fn packets_come_once_in_order_or_are_counted(
+        seed in any::<u64>(),
+        standard in prop_oneof![Just(Standard::B), Just(Standard::A), Just(Standard::N)],
+        error in prop_oneof![Just(0.0), 0.0..0.5_f64],
+        hide in any::<bool>(),
+        rts in any::<bool>(),
+        txop in any::<bool>(),
+        traffic in proptest::collection::vec((0..4_u16, 0..4_u16, 1..60_u32, 0..20_000_u64), 1..20),
+    ) {
+        let mut config = config(standard, 3);
+        config.ap_queue = 40;
+        config.station_queue = 40;
+        config.error = ErrorModel::Rate(error);
+        if hide {
+            config.hidden.push((NodeId(1), NodeId(2)));
+        }
+        config.mac.rts_threshold = rts.then_some(300);
+        if txop && standard == Standard::N {
+            config.mac.txop_limit = [Duration::from_micros(3_008); 4];
+        }
+        let mut world = World::new(&config, seed);
+        let mut traffic = traffic;
+        traffic.sort_by_key(|(.., at)| *at);
+        let (mut sent, mut number) = (0_u64, 0);
+        for (src, dst, count, at) in traffic {
+            if src == dst {
+                continue;
+            }
+            world.handle_timeout(Instant::from_micros(at));
+            for _ in 0..count {
+                number += 1;
+                let packet = msdu(src, dst, number);
+                sent += u64::from(world.handle_msdu(Instant::from_micros(at), packet).is_ok());
+            }
+        }
+        world.handle_timeout(Instant::from_millis(60_000));
+        prop_assert_eq!(world.poll_timeout(), None, "everything has ended");
+        let mut last = [[0_u32; 4]; 4];
+        let mut came = 0;
+        while let Some(delivery) = world.poll_delivery() {
+            let number = delivery.msdu.payload.unwrap();
+            let previous = &mut last[delivery.msdu.src.index()][delivery.at.index()];
+            prop_assert!(*previous < number, "in order and once");
+            prop_assert_eq!(delivery.at, delivery.msdu.dst);
+            *previous = number;
+            came += 1;
+        }
+        let stats = |field: fn(&StationStats) -> u64| (0..4).map(|n| field(world.stats(NodeId(n)))).sum::<u64>();
+        // A frame given up may have come all the same: its ACK was lost.
+        let dropped = stats(|stats| stats.retry_drops);
+        let relay_drops = world.stats(NodeId::AP).queue_drops;
+        prop_assert!(came <= sent);
+        prop_assert!(came + dropped + relay_drops >= sent, "{came} + {dropped} + {relay_drops} < {sent}");
+        if error == 0.0 && !hide {
+            prop_assert_eq!(dropped, 0, "collisions alone never take seven in a row here");
+        }
+        prop_assert_eq!(world.airtime().total(), 60_000_000_000);
+    }
+}
