@@ -203,6 +203,24 @@ fn txops_save_contention() {
     assert!(with("3.008ms") > 1.1 * with("0ms"));
 }
 
+/// Ten times the time, ten times the events, and nothing piles up.
+#[test]
+fn events_are_linear_in_time() {
+    let events = |seconds: u32| {
+        let flows: String = (0..4)
+            .map(|n| format!("[[flow]]\nto = 'sta{n}'\ncongestion = 'new_reno'\n"))
+            .collect();
+        let text = format!(
+            "duration = '{seconds}s'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\nstations = 4\nqueue = '300p'\n{flows}"
+        );
+        let report = play(&text);
+        assert!(report.wlan.as_ref().unwrap().ap_queue_max <= 300);
+        report.events as f64
+    };
+    let ratio = events(20) / events(2);
+    assert!((8.0..12.0).contains(&ratio), "{ratio}");
+}
+
 #[test]
 fn equal_seeds_equal_runs() {
     let text = format!(

@@ -9,24 +9,25 @@
 //! which is how collisions come about. Propagation takes no time.
 
 mod accounts;
+mod air;
 mod config;
 mod medium;
+mod receive;
 mod source;
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use tack_base::Instant;
 use tack_base::random::RandomStream;
-use tack_base::time::nanos;
-use tack_base::{Duration, Instant};
 
 use crate::frame::{AccessCategory, Msdu, NodeId, Ppdu};
 use crate::mac::station::Station;
 use crate::mac::{MacConfig, StationStats};
 use crate::phy::ErrorModel;
 use accounts::{Accounts, QueueMeter};
-use medium::{Air, Radio};
+use air::{Air, Radio};
 use source::Source;
 
 pub use crate::mac::station::Beacons;
@@ -170,6 +171,9 @@ impl<M: Clone> World<M> {
     ///
     /// # Errors
     /// The packet, when the queue is full; the drop is counted.
+    ///
+    /// # Panics
+    /// When there is no radio `msdu.src`.
     pub fn handle_msdu(&mut self, now: Instant, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         self.run_before(now.as_nanos());
         let at = msdu.src;
@@ -362,12 +366,6 @@ impl<M: Clone> World<M> {
 #[inline]
 fn wake<M: Clone>(station: &Station<M>) -> u64 {
     station.poll_timeout().map_or(u64::MAX, Instant::as_nanos)
-}
-
-/// How long a radio that heard an RTS waits for what it announced (§10.3.2.4).
-fn announcement(mac: &MacConfig, cts: Duration) -> u64 {
-    let timing = &mac.timing;
-    nanos(2 * timing.sifs + cts + timing.rx_start_delay + 2 * timing.slot)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::phy::{
     DsssRate, GuardInterval, HtMode, Mode, OfdmRate, Preamble, Standard, Timing, Width,
 };
 use proptest::prelude::*;
+use tack_base::Duration;
 
 fn config(standard: Standard, stations: u16) -> WorldConfig {
     let mode = match standard {

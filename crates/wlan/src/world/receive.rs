@@ -1,0 +1,163 @@
+//! What a receiver makes of a PPDU: frame by frame, as they end.
+
+use tack_base::Instant;
+
+use super::air::InFlight;
+use super::{Delivery, World};
+use crate::frame::{Data, Frame, Msdu, NodeId, Ppdu, len};
+use crate::mac::station::Station;
+use crate::phy::Mode;
+
+impl<M: Clone> World<M> {
+    /// Whether `at` could read a PPDU it was locked on to, or a part of it.
+    #[inline]
+    pub(super) fn is_read(&mut self, at: NodeId, flight: &InFlight<M>) -> bool {
+        let hit = self.radios[at.index()].hit.take();
+        if hit.is_none() && self.is_quiet(flight.ppdu.from, at) {
+            return true;
+        }
+        let ppdu = &flight.ppdu;
+        let Frame::Data(Data { mpdus, .. }) = &ppdu.frame else {
+            return hit.is_none() && !self.is_lost(ppdu.from, at, ppdu.mode, ppdu.psdu);
+        };
+        let (mut begins, mut is_read) = (0, false);
+        for mpdu in mpdus {
+            let bytes = len::mpdu(mpdu.msdu.len, self.mac.is_qos);
+            let ends = len::ampdu(begins, bytes);
+            let is_hit = hit.is_some_and(|hit| flight.is_hit(begins, ends, hit));
+            is_read |= !is_hit && !self.is_lost(ppdu.from, at, ppdu.mode, bytes);
+            begins = ends;
+        }
+        is_read
+    }
+
+    /// True when noise spoils nothing between two radios.
+    fn is_quiet(&self, from: NodeId, at: NodeId) -> bool {
+        let end = if at == NodeId::AP { from } else { at };
+        self.errors[end.index()].is_perfect()
+    }
+
+    /// Whether noise spoils an MPDU of `bytes` between two radios.
+    fn is_lost(&mut self, from: NodeId, at: NodeId, mode: Mode, bytes: u32) -> bool {
+        let loss = self.loss(from, at, mode, bytes);
+        self.noise[at.index()].chance(loss)
+    }
+
+    /// Frames within A-MPDUs whose end has come are received. A receiver does not wait for the end of the PPDU: what its host
+    /// has to say to a frame is queued while the rest is still on the air.
+    pub(super) fn receive_frames(&mut self, at: u64) {
+        let mut position = 0;
+        while position < self.air.flights.len() {
+            if self.air.flights[position].arriving.at <= at {
+                let mut flight = self.air.flights.remove(position);
+                let receiver = flight.ppdu.to.map_or(usize::MAX, NodeId::index);
+                let radio = self.radios.get(receiver);
+                if radio.is_some_and(|radio| radio.lock == Some(flight.number)) {
+                    while flight.arriving.at <= at {
+                        self.receive_frame(receiver, &mut flight);
+                    }
+                } else {
+                    flight.arriving.at = u64::MAX;
+                }
+                self.air.flights.insert(position, flight);
+            }
+            position += 1;
+        }
+    }
+
+    /// What is left of a PPDU when it ends. Says whether anything of it was read.
+    pub(super) fn receive_rest(
+        &mut self,
+        now: Instant,
+        receiver: usize,
+        flight: &mut InFlight<M>,
+    ) -> bool {
+        let count = match &flight.ppdu.frame {
+            Frame::Data(data) => data.mpdus.len(),
+            _ => 0,
+        };
+        while flight.arriving.index < count {
+            self.receive_frame(receiver, flight);
+        }
+        self.radios[receiver].hit = None;
+        let any = flight.arriving.any;
+        if any {
+            self.stations[receiver].finish_data(now, &flight.ppdu);
+        }
+        any
+    }
+
+    /// The next frame of a PPDU has ended at its receiver.
+    fn receive_frame(&mut self, receiver: usize, flight: &mut InFlight<M>) {
+        let arriving = flight.arriving;
+        let id = NodeId(receiver as u16);
+        let from = flight.ppdu.from;
+        let hit = self.radios[receiver].hit;
+        let is_hit = hit.is_some_and(|hit| flight.is_hit(arriving.begins, arriving.ends, hit));
+        let bytes = match &flight.ppdu.frame {
+            Frame::Data(data) => {
+                let mpdu = data.mpdus.get(arriving.index);
+                mpdu.map_or(0, |mpdu| len::mpdu(mpdu.msdu.len, self.mac.is_qos))
+            }
+            _ => flight.ppdu.psdu,
+        };
+        let is_lost =
+            is_hit || (!self.is_quiet(from, id) && self.is_lost(from, id, flight.ppdu.mode, bytes));
+        if !is_lost
+            && let Frame::Data(data) = &mut flight.ppdu.frame
+            && let Some(mpdu) = data.mpdus.get_mut(arriving.index)
+        {
+            flight.arriving.any = true;
+            self.take_in(receiver, |station, deliver| {
+                station.receive_mpdu(from, mpdu, deliver);
+            });
+        }
+        flight.seek(arriving.index + 1, self.mac.is_qos);
+    }
+
+    /// A radio takes a control frame that is for it.
+    pub(super) fn hand_over(&mut self, now: Instant, at: usize, ppdu: &Ppdu<M>) {
+        if !matches!(ppdu.frame, Frame::Data(_)) {
+            self.take_in(at, |station, deliver| {
+                station.receive_control(now, ppdu, deliver);
+            });
+        }
+    }
+
+    /// Lets a radio receive; what it releases goes on to where it shall leave.
+    #[inline]
+    fn take_in(
+        &mut self,
+        at: usize,
+        receive: impl FnOnce(&mut Station<M>, &mut dyn FnMut(Msdu<M>)),
+    ) {
+        let Self {
+            stations,
+            deliveries,
+            members,
+            relayed,
+            ..
+        } = self;
+        let at_id = NodeId(at as u16);
+        receive(&mut stations[at], &mut |msdu| {
+            if msdu.dst != at_id && at_id == NodeId::AP && msdu.dst.0 < *members {
+                relayed.push(msdu);
+            } else if msdu.payload.is_some() {
+                deliveries.push_back(Delivery { at: at_id, msdu });
+            }
+        });
+        if self.relayed.is_empty() {
+            return;
+        }
+        // Between stations: through the access point's queue. A full queue drops and counts.
+        let now = Instant::from_nanos(self.now);
+        let mut relayed = core::mem::take(&mut self.relayed);
+        for msdu in relayed.drain(..) {
+            let to = msdu.dst;
+            let _dropped = self.stations[at].enqueue(now, to, msdu);
+        }
+        self.relayed = relayed;
+        self.touch(at);
+        self.next = self.next.min(self.wakes[at]);
+    }
+}
