@@ -55,6 +55,8 @@ pub struct Stats {
     pub ce_received: u64,
     /// Segments dropped because no peer that follows the RFCs would send them (out of window, PAWS, bad ACK, …).
     pub dropped_segments: u64,
+    /// Those of them that carried a report which cannot be true, or is malformed (TACK).
+    pub invalid_reports: u64,
     /// Smallest RTT seen.
     pub min_rtt: Option<Duration>,
     /// Smoothed RTT.

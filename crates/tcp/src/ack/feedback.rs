@@ -51,6 +51,8 @@ pub(crate) struct News {
     pub(crate) rate: Measured,
     /// The acknowledgement's place in time is known by a number of its own, not by the sequence number it carries.
     pub(crate) numbered: bool,
+    /// That number shows it to be a copy, or overtaken by a newer one.
+    pub(crate) old: bool,
 }
 
 impl News {
@@ -63,6 +65,7 @@ impl News {
         self.round_trip = None;
         self.rate = Measured::BySender;
         self.numbered = false;
+        self.old = false;
     }
 }
 

@@ -100,6 +100,7 @@ impl Connection {
         }
         // RFC 9293 §3.10.7.4: an old acknowledgement does not move the window.
         let window_moved = ack >= prior_una
+            && !self.news.old
             && self
                 .window
                 .update(self.window_order(header.seq), ack, header.window, false);
@@ -314,6 +315,7 @@ impl Connection {
             .is_ok();
         if !sound {
             self.counters.dropped_segments += 1;
+            self.counters.invalid_reports += 1;
             return false;
         }
         let contract = self.reader.contract();

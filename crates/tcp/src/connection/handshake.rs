@@ -74,7 +74,8 @@ impl Connection {
     fn agree_on_mechanism(&mut self, segment: &Segment<'_>) {
         let sack = self.handshake.sack;
         self.reader = Box::new(SackReader::new(sack));
-        let Some(TackOption::Syn(offer)) = segment.header.options.tack else {
+        // What it would fall back to on a path that strips its option must be there.
+        let Some(TackOption::Syn(offer)) = segment.header.options.tack.filter(|_| sack) else {
             return;
         };
         let Some(mechanism) = self.config.ack.agree(offer, sack) else {

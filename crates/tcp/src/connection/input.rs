@@ -41,6 +41,18 @@ impl Connection {
             self.on_plain_segment(now, arrived, segment, &[], ecn);
             return;
         }
+        let flags = segment.header.flags;
+        let announced = segment
+            .header
+            .options
+            .tack
+            .as_ref()
+            .is_some_and(TackOption::has_lists);
+        if flags.syn() || flags.fin() || announced == segment.payload.is_empty() {
+            self.counters.dropped_segments += 1;
+            self.counters.invalid_reports += 1;
+            return;
+        }
         let mut header = segment.header.clone();
         header.seq = header.seq + segment.payload.len() as u32;
         let bare = Segment {
@@ -58,6 +70,7 @@ impl Connection {
         lists: &[u8],
         ecn: Ecn,
     ) {
+        self.unanswered = self.unanswered.saturating_add(segment.payload.len());
         let flags = segment.header.flags;
         // A duplicate SYN of the handshake: the peer did not hear our answer.
         if flags.syn()

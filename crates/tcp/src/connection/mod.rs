@@ -147,6 +147,8 @@ pub struct Connection {
     /// What the peer has to know about our sending leaves with the next output.
     sync_due: Option<tack_wire::tack::Sync>,
     ack_pending: Option<AckReason>,
+    /// Payload that arrived since the last acknowledgement that left alone, bytes.
+    unanswered: usize,
     last_ack_sent: u64,
 
     // The connection as a whole.
@@ -288,6 +290,7 @@ impl Connection {
             peer_contract: AckContract::LEGACY,
             sync_due: None,
             ack_pending: None,
+            unanswered: 0,
             last_ack_sent: 0,
             timers: Timers::default(),
             events: Events::default(),

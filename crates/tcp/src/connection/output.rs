@@ -448,6 +448,14 @@ impl Connection {
         let room = usize::from(self.mtu.mss())
             .saturating_sub(40)
             .clamp(4, MAX_LISTS);
+        // What answers a segment is not longer than what came: nobody's traffic can be multiplied here.
+        let answer = !matches!(reason, AckReason::Timer | AckReason::Window);
+        let arrived = core::mem::take(&mut self.unanswered);
+        let room = if answer {
+            room.min(arrived.max(4))
+        } else {
+            room
+        };
         let mut len = 0;
         if let Some((option, listed)) = self.report(now, reason, &mut lists[..room]) {
             len = listed;

@@ -311,6 +311,12 @@ impl Pair {
                     .map(|connection| connection.stats(self.now)),
                 self.trace
             );
+            // Nobody lied: what was taken for a lie is a mistake of ours.
+            let stats = self.endpoints[side.index()]
+                .get(app.id)
+                .map(|connection| connection.stats(self.now));
+            let invalid = stats.map_or(0, |stats| stats.invalid_reports);
+            assert_eq!(invalid, 0, "{side:?} refused reports\n{}", self.trace);
         }
     }
 

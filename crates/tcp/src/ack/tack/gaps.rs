@@ -149,8 +149,9 @@ impl Gaps {
             }
             return Arrival::Ahead;
         }
-        let late = Self::remove(&mut self.waiting, number).or_else(|| {
-            let since = Self::remove(&mut self.lost, number);
+        let full = self.waiting.len() + self.lost.len() >= MAX_GAPS;
+        let late = Self::remove(&mut self.waiting, number, full).or_else(|| {
+            let since = Self::remove(&mut self.lost, number, full);
             self.lost_packets = self.lost_packets.saturating_sub(u64::from(since.is_some()));
             since
         });
@@ -163,8 +164,9 @@ impl Gaps {
         Arrival::Late
     }
 
-    /// Takes `number` out of the gap that holds it; returns when that gap was noticed.
-    fn remove(gaps: &mut VecDeque<Gap>, number: u64) -> Option<Instant> {
+    /// Takes `number` out of the gap that holds it; returns when that gap was noticed. What is left of it stays one gap, its
+    /// older part forgotten, when there are too many.
+    fn remove(gaps: &mut VecDeque<Gap>, number: u64, full: bool) -> Option<Instant> {
         let index = gaps.partition_point(|gap| gap.numbers.end <= number);
         let gap = gaps
             .get_mut(index)
@@ -176,6 +178,7 @@ impl Gaps {
                 gaps.remove(index);
             }
             (true, false) => gap.numbers = after,
+            (false, false) if full => gap.numbers = after,
             (false, true) => gap.numbers = before,
             (false, false) => {
                 let rest = Gap {
@@ -309,6 +312,12 @@ mod tests {
         let mut gaps = Gaps::new(Settle::Fixed(1000));
         for number in (0..10_000_u32).map(|n| n * 2) {
             gaps.on_number(at(1), number, u64::from(number), true);
+        }
+        assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
+        // Nor do numbers that come late cut one long gap into as many as they like.
+        gaps.on_number(at(1), 1_000_000, 1 << 30, true);
+        for number in (30_000..900_000_u32).step_by(2) {
+            gaps.on_number(at(2), number, 5, false);
         }
         assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
         gaps.next = u64::from(u32::MAX) + 1;

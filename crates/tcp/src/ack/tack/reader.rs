@@ -138,6 +138,28 @@ impl TackReader {
         }
         Ok(())
     }
+
+    /// What is said to have arrived must have left under numbers up to the largest that is said to have arrived.
+    fn check_received(
+        context: &ReadContext<'_>,
+        largest: Option<u64>,
+        news: &News,
+    ) -> Result<(), Impossible> {
+        let ends = news.acked.iter().map(|block| block.end);
+        let sound = ends.chain([context.ack]).all(|end| {
+            let original = context.log.original_below(end);
+            original.is_none_or(|number| Some(number) <= largest)
+        });
+        if sound { Ok(()) } else { Err(Impossible) }
+    }
+
+    /// The round trip of the segment that is echoed. A departure at which nothing left names none.
+    fn fastest(context: &ReadContext<'_>, echo: Option<TimingEcho>) -> Option<Duration> {
+        let echo = echo?;
+        let measured = round_trip(context.arrived, echo)?;
+        let left = context.log.left_at(context.arrived, echo.departure);
+        (left != Some(false)).then_some(measured)
+    }
 }
 
 impl FeedbackReader for TackReader {
@@ -184,6 +206,7 @@ impl FeedbackReader for TackReader {
         if has_lists {
             Self::read_lists(context, largest, lists, news)?;
         }
+        Self::check_received(context, largest, news)?;
         if let Some((before, after)) = gap {
             let (Some(before), Some(after)) = (
                 Self::number(context, before)?,
@@ -199,6 +222,7 @@ impl FeedbackReader for TackReader {
         // Everything is sound. From here on state moves; an old or repeated report moves none.
         if self.count(number).is_none() {
             news.lost.clear();
+            news.old = true;
             return Ok(());
         }
         news.numbered = true;
@@ -213,9 +237,7 @@ impl FeedbackReader for TackReader {
             });
         if let Some(TackOption::Report(report)) = segment.header.options.tack {
             news.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
-            let fastest = report.timing.and_then(|TimingEcho { departure, delay }| {
-                round_trip(context.arrived, TimingEcho { departure, delay })
-            });
+            let fastest = Self::fastest(context, report.timing);
             if let Some(fastest) = fastest.or(newest) {
                 news.round_trip = Some(RoundTrip {
                     newest: newest.unwrap_or(fastest),

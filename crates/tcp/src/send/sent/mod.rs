@@ -17,6 +17,9 @@ use crate::cc::SendToken;
 pub(crate) use records::{Delivered, FlightStart, Transmission};
 use records::{Fate, SentSegment};
 
+/// Blocks beside those of whole segments: what a window cut, what a probe delivered.
+const SPARE_BLOCKS: usize = 8;
+
 /// The log of everything sent and not cumulatively acknowledged.
 #[derive(Debug)]
 pub(crate) struct SentLog {
@@ -219,6 +222,10 @@ impl SentLog {
         range: Range<u64>,
         mut each: impl FnMut(&Delivered),
     ) -> u64 {
+        // A block holds one segment at least. More of them than segments come from a peer that wants memory.
+        if self.sacked.len() > self.segments.len() + SPARE_BLOCKS {
+            return 0;
+        }
         // Only what this block adds needs a look: a block grows with each acknowledgement, and walking
         // all of it every time would be quadratic.
         let mut added: Option<Range<u64>> = None;
@@ -321,6 +328,33 @@ impl SentLog {
     pub(crate) fn sent_at(&self, number: u64) -> Option<Instant> {
         let index = number.checked_sub(self.first_number)?;
         Some(self.transmissions.get(index as usize)?.sent_at)
+    }
+
+    /// The number under which the last segment that ends at or below `position` left, if it is certain that nothing of it
+    /// left under another one.
+    pub(crate) fn original_below(&self, position: u64) -> Option<u64> {
+        let past = self
+            .segments
+            .partition_point(|segment| segment.end <= position);
+        let segment = self.segments.get(past.checked_sub(1)?)?;
+        // A single octet may have been delivered by a window probe, which has no number of its own.
+        let certain = segment.fate == Fate::InFlight && !segment.retransmitted && segment.len() > 1;
+        certain.then_some(segment.latest)
+    }
+
+    /// Whether anything left at `departure` (microseconds modulo 2^32), not after `now`; `None` when that is longer ago
+    /// than what is recorded.
+    pub(crate) fn left_at(&self, now: Instant, departure: u32) -> Option<bool> {
+        let age = (now.as_micros() as u32).wrapping_sub(departure);
+        let departure = now.as_micros().checked_sub(age.into())?;
+        let at = self
+            .transmissions
+            .partition_point(|transmission| transmission.sent_at.as_micros() < departure);
+        if at == 0 && self.transmissions.front()?.sent_at.as_micros() > departure {
+            return None;
+        }
+        let found = self.transmissions.get(at);
+        Some(found.is_some_and(|transmission| transmission.sent_at.as_micros() == departure))
     }
 
     /// Marks lost what was last sent under `numbers`, unless it left after `youngest`. Returns the positions marked.
