@@ -42,12 +42,24 @@ pub struct TackParams {
     pub timer: Duration,
     /// Lists grow with the loss on both paths. Off: one gap and one block (Q = 1). Default on.
     pub rich: bool,
-    /// Instant acknowledgements of loss. Default on; off only to see what they buy.
-    pub loss_iack: bool,
+    /// How losses are told. Default at once; the others only to see what that buys.
+    pub losses: LossesTold,
     /// How the sender gets its RTT. Default one-way timing.
     pub timing: Timing,
     /// Settling time of a gap before it counts as lost. Default adaptive.
     pub settle: Settle,
+}
+
+/// How the receiver tells of losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossesTold {
+    /// An instant acknowledgement signals each loss, and periodic ones list what was signalled (TACK §5.1).
+    AtOnce,
+    /// Periodic acknowledgements alone list them.
+    Periodically,
+    /// Not at all: no instant acknowledgement signals a loss, and periodic ones list only what was signalled. The sender
+    /// is left to probes and timeouts, as in the paper's figure 5(a) without IACK.
+    Never,
 }
 
 /// How an acknowledgement lets the sender measure the round trip.
@@ -79,7 +91,7 @@ impl Default for TackParams {
             beta: 4,
             timer: AckKind::DEFAULT_TIMER,
             rich: true,
-            loss_iack: true,
+            losses: LossesTold::AtOnce,
             timing: Timing::OneWay { percentile: 0 },
             settle: Settle::Adaptive,
         }
@@ -143,8 +155,10 @@ impl fmt::Display for TackParams {
         if !self.rich {
             setting(f, format_args!("rich=off"))?;
         }
-        if !self.loss_iack {
-            setting(f, format_args!("iack=off"))?;
+        match self.losses {
+            LossesTold::AtOnce => {}
+            LossesTold::Periodically => setting(f, format_args!("iack=periodic"))?,
+            LossesTold::Never => setting(f, format_args!("iack=off"))?,
         }
         match self.timing {
             Timing::Sampled => setting(f, format_args!("timing=sampled"))?,
@@ -205,7 +219,14 @@ impl TackParams {
                 }
             }
             "rich" => self.rich = switch("on or off is meant, as in rich=off")?,
-            "iack" => self.loss_iack = switch("on or off is meant, as in iack=off")?,
+            "iack" => {
+                self.losses = match value {
+                    "on" => LossesTold::AtOnce,
+                    "periodic" => LossesTold::Periodically,
+                    "off" => LossesTold::Never,
+                    _ => return Err(wrong("on, periodic or off is meant, as in iack=off")),
+                };
+            }
             "timing" => {
                 self.timing = match value {
                     "oneway" => Timing::OneWay { percentile: 0 },

@@ -18,7 +18,7 @@ use tack_wire::TackOption;
 use tack_wire::tack::{ListsWriter, LossReport, Report, ReportKind, Sync, TackSyn};
 
 use super::delayed::DelayedAck;
-use super::kind::TackParams;
+use super::kind::{LossesTold, TackParams};
 use super::policy::{
     AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, LossDetectedBy, Place,
     ReportContext,
@@ -172,7 +172,7 @@ impl TackPolicy {
 
     /// Decides about what is pending.
     fn decide(&mut self, now: Instant) -> AckDecision {
-        if self.loss_due && self.params.loss_iack {
+        if self.loss_due && self.params.losses == LossesTold::AtOnce {
             return AckDecision::Now(AckReason::Loss);
         }
         match self.due() {
@@ -230,6 +230,9 @@ impl TackPolicy {
 
     /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where that pays.
     fn wanted_gaps(&self) -> u64 {
+        if self.params.losses == LossesTold::Never {
+            return 0;
+        }
         if !self.params.rich {
             return 1;
         }
@@ -333,7 +336,7 @@ impl AckPolicy for TackPolicy {
         self.pending += arrival.len.max(1);
         self.loss_due |= self.gaps.settle(now, self.rtt_min);
         self.gaps.resolve(arrival.received_to);
-        if self.loss_due && self.params.loss_iack {
+        if self.loss_due && self.params.losses == LossesTold::AtOnce {
             return AckDecision::Now(AckReason::Loss);
         }
         if arrival.fin || arrival.ce_changed {

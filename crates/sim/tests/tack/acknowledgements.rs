@@ -1,0 +1,85 @@
+//! How many acknowledgements there are: equation (3), and never more than a delayed-ACK TCP sends.
+
+use tack_sim::Report;
+
+use super::{report, set};
+
+const MSS: f64 = 1_448.0;
+
+/// A clean path: room for what a startup overshoots, and time to settle.
+fn clean(mbps: f64, rtt_ms: f64, ack: &str) -> Report {
+    let settle = (40.0 * rtt_ms / 1e3).clamp(4.0, 8.0);
+    let slow = if mbps < 10.0 { 10.0 } else { 0.0 };
+    // Two products and a half are what BBR keeps in flight at most; short paths need a few packets all the same.
+    let queue = (mbps * 1e6 * rtt_ms / 1e3 / 12_000.0 * 2.0).max(100.0);
+    report(
+        "frequency",
+        &set![
+            format_args!("wired.rate={mbps}Mbps"),
+            format_args!("wired.delay={}us", (rtt_ms * 500.0) as u64),
+            format_args!("wired.queue={}p", queue as u64),
+            format_args!("warmup={}ms", ((settle + slow) * 1e3) as u64),
+            format_args!("duration={}ms", ((2.0 * settle + slow) * 1e3) as u64),
+            format_args!("flow.0.ack={ack}"),
+        ],
+    )
+}
+
+#[test]
+fn the_frequency_is_that_of_equation_3() {
+    println!("  Mbit/s  RTTmin ms   ACKs/s  equation 3   ratio  delayed:2");
+    let mut worst: f64 = 0.0;
+    for mbps in [1.0, 10.0, 100.0, 300.0, 1_000.0] {
+        for rtt_ms in [1.0, 10.0, 40.0, 100.0, 200.0] {
+            let result = clean(mbps, rtt_ms, "tack");
+            let flow = &result.flows[0];
+            assert_eq!(
+                flow.retransmitted_segments, 0,
+                "{mbps} {rtt_ms}: not a clean path"
+            );
+            let seconds = flow.data_segments as f64 * MSS * 8.0 / flow.goodput_bps;
+            let frequency = flow.acks as f64 / seconds;
+            let bandwidth = flow.goodput_bps / 8.0;
+            let rtt_min = flow.min_rtt_us.expect("measured") as f64 / 1e6;
+            let expected = (bandwidth / (2.0 * MSS)).min(4.0 / rtt_min);
+            let delayed = flow.data_segments as f64 / seconds / 2.0;
+            println!(
+                "{mbps:8} {rtt_ms:10} {frequency:8.1} {expected:11.1} {:7.3} {delayed:10.1}",
+                frequency / expected
+            );
+            worst = worst.max((frequency / expected - 1.0).abs());
+            assert!(
+                frequency <= delayed * 1.001,
+                "{mbps} {rtt_ms}: more than delayed:2"
+            );
+        }
+    }
+    println!("largest deviation {:.1} %", 100.0 * worst);
+    assert!(worst <= 0.05, "{worst}");
+}
+
+#[test]
+fn there_are_never_more_than_a_delayed_ack_tcp_sends() {
+    for controller in ["bbr", "cubic", "new_reno", "vegas", "compound"] {
+        let acks = ["tack", "delayed:2"].map(|ack| {
+            let result = report(
+                "frequency",
+                &set![
+                    format_args!("flow.0.congestion={controller}"),
+                    format_args!("flow.0.ack={ack}"),
+                ],
+            );
+            let flow = &result.flows[0];
+            (flow.acks as f64 / flow.goodput_bps, flow.goodput_bps)
+        });
+        let fewer = 1.0 - acks[0].0 / acks[1].0;
+        println!(
+            "{controller}: {:.1} % fewer acknowledgements a byte, goodput {:.2} against {:.2} Mbit/s",
+            100.0 * fewer,
+            acks[0].1 / 1e6,
+            acks[1].1 / 1e6
+        );
+        assert!(fewer > 0.95, "{controller}: {fewer}");
+        assert!(acks[0].1 >= 0.98 * acks[1].1, "{controller}: {acks:?}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Traffic that is not bulk must not pay for sparse acknowledgements.
+
+use super::{report, set};
+
+#[test]
+fn requests_are_answered_as_soon_as_with_delayed_acks() {
+    for (rate, delay) in [("100Mbps", "10ms"), ("10Mbps", "1ms"), ("10Mbps", "50ms")] {
+        for app in ["request:1KiB,1KiB", "request:1KiB,1KiB,gap=5ms"] {
+            let latencies = ["tack", "delayed:2"].map(|ack| {
+                let result = report(
+                    "requests",
+                    &set![
+                        format_args!("wired.rate={rate}"),
+                        format_args!("wired.delay={delay}"),
+                        format_args!("flow.0.app={app}"),
+                        format_args!("flow.0.ack={ack}"),
+                    ],
+                );
+                let requests = result.flows[0].requests.expect("a request app");
+                (requests.latency_p50_us, requests.latency_p99_us)
+            });
+            println!("{app} at {rate}, {delay}: median and p99 {latencies:?} us");
+            let [tack, delayed] = latencies;
+            assert!(tack.0 <= delayed.0 && tack.1 <= delayed.1, "{app}");
+        }
+    }
+}
+
+#[test]
+fn both_directions_of_one_connection_keep_their_rates() {
+    let seconds = ["tack", "delayed:2"].map(|ack| {
+        let result = report(
+            "short-flow",
+            &set![
+                format_args!("flow.0.ack={ack}"),
+                "flow.0.app=duplex",
+                "flow.0.bytes=20MiB",
+            ],
+        );
+        result.flows[0].completion_s.expect("it ends")
+    });
+    println!("20 MiB each way: {seconds:?} s");
+    assert!(seconds[0] <= 1.02 * seconds[1], "{seconds:?}");
+}
+
+#[test]
+fn short_flows_complete_as_soon_as_with_delayed_acks() {
+    for bytes in ["10KiB", "30KiB", "100KiB", "300KiB", "1MiB"] {
+        for delay in ["5ms", "20ms", "100ms"] {
+            for controller in ["bbr", "cubic"] {
+                let seconds = ["tack", "delayed:2"].map(|ack| {
+                    let result = report(
+                        "short-flow",
+                        &set![
+                            format_args!("flow.0.bytes={bytes}"),
+                            format_args!("wired.delay={delay}"),
+                            format_args!("flow.0.congestion={controller}"),
+                            format_args!("flow.0.ack={ack}"),
+                        ],
+                    );
+                    result.flows[0].completion_s.expect("it ends")
+                });
+                let ratio = seconds[0] / seconds[1];
+                println!(
+                    "{bytes}, {delay} one way, {controller}: {:.1} ms, {:+.1} %",
+                    seconds[0] * 1e3,
+                    100.0 * (ratio - 1.0)
+                );
+                assert!(ratio <= 1.02, "{bytes}, {delay}, {controller}: {ratio}");
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Losses on the path of the data, of the acknowledgements, and of both.
+
+use tack_sim::{Observer, PacketEvent, Passing};
+use tack_tcp::trace::{TraceEvent, Traced};
+use tack_wire::tack::ReportKind;
+use tack_wire::{Segment, TackOption};
+
+use super::{mean, observe, percentile, set, utilisation};
+use tack_base::random::RandomStream;
+use tack_sim::scenario::Party;
+
+/// Figure 5(b) of the paper: utilisation in percent by acknowledgements lost.
+const PAPER: [(f64, [f64; 3]); 4] = [
+    (0.002, [92.7, 78.3, 91.7]),
+    (0.01, [91.8, 75.9, 91.6]),
+    (0.05, [91.6, 63.4, 80.2]),
+    (0.1, [90.8, 60.6, 65.3]),
+];
+
+#[test]
+fn rich_lists_carry_over_losses_both_ways() {
+    println!(
+        "ACK loss   rich (paper)   poor (paper)   TCP BBR (paper), % of 100 Mbit/s at 200 ms, 1 % data loss"
+    );
+    for (ack_loss, paper) in PAPER {
+        let ours = ["tack", "tack:rich=off", "delayed:2"].map(|ack| {
+            100.0
+                * mean(
+                    "lossy-both-ways",
+                    &set![
+                        format_args!("wired.ack_loss_reverse={ack_loss}"),
+                        format_args!("flow.0.ack={ack}"),
+                        "duration=40s",
+                    ],
+                    |report| utilisation(report, 100.0),
+                )
+        });
+        println!(
+            "{:7} %   {:.1} ({})   {:.1} ({})   {:.1} ({})",
+            100.0 * ack_loss,
+            ours[0],
+            paper[0],
+            ours[1],
+            paper[1],
+            ours[2],
+            paper[2]
+        );
+        assert!(ours[0] >= paper[0], "{ack_loss}: {ours:?}");
+        if ack_loss >= 0.05 {
+            assert!(
+                ours[0] > ours[1] && ours[0] > ours[2],
+                "{ack_loss}: {ours:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn most_acknowledgements_may_get_lost() {
+    for (ack_loss, least) in [(0.3, 0.85), (0.5, 0.75)] {
+        for controller in ["bbr", "cubic", "new_reno"] {
+            let share = mean(
+                "ack-loss",
+                &set![
+                    format_args!("wired.ack_loss_reverse={ack_loss}"),
+                    format_args!("flow.0.congestion={controller}"),
+                    "duration=20s",
+                ],
+                |report| {
+                    assert_eq!(report.flows[0].rto_count, 0, "{controller}, {ack_loss}");
+                    utilisation(report, 100.0)
+                },
+            );
+            println!(
+                "{controller}, {} % of acknowledgements lost: {:.1} %",
+                100.0 * ack_loss,
+                100.0 * share
+            );
+            assert!(share >= least, "{controller}, {ack_loss}: {share}");
+        }
+    }
+}
+
+#[test]
+fn a_transfer_ends_though_most_acknowledgements_get_lost() {
+    for ack_loss in [0.3, 0.5, 0.7] {
+        let seconds = mean(
+            "ack-loss",
+            &set![
+                format_args!("wired.ack_loss_reverse={ack_loss}"),
+                "flow.0.bytes=10MB",
+                "warmup=0s",
+            ],
+            |report| report.flows[0].completion_s.expect("the transfer ends"),
+        );
+        println!(
+            "10 MB with {} % of acknowledgements lost: {seconds:.2} s",
+            100.0 * ack_loss
+        );
+    }
+}
+
+/// Collects what periodic acknowledgements say waits above a hole, as the paper looked at it.
+struct Blocked(Vec<u64>);
+
+impl Observer for Blocked {
+    fn on_packet(&mut self, event: &PacketEvent<'_>) {
+        if event.host != Party::Client || event.passing != Passing::Out {
+            return;
+        }
+        if let Ok(segment) = Segment::parse(event.packet.transport())
+            && let Some(TackOption::Report(report)) = segment.header.options.tack
+            && report.kind == ReportKind::Tack
+        {
+            self.0.push(report.above.into());
+        }
+    }
+}
+
+#[test]
+fn loss_iacks_keep_the_receive_buffer_empty() {
+    // As in figure 5(a): loss from 0 to 3 %, RTT from 1 to 200 ms, drawn at random.
+    let mut random = RandomStream::new(5, "figure 5(a)", 0);
+    let mut draws: Vec<(f64, f64)> = Vec::new();
+    for _ in 0..16 {
+        draws.push((random.unit() * 0.03, 1.0 + random.unit() * 199.0));
+    }
+    let median = |ack: &str| {
+        let mut blocked = Blocked(Vec::new());
+        for (seed, (loss, rtt)) in draws.iter().enumerate() {
+            observe(
+                "loss-iack",
+                &set![
+                    format_args!("flow.0.ack={ack}"),
+                    format_args!("wired.loss={loss:.4}"),
+                    format_args!("wired.delay={}us", (rtt * 500.0) as u64),
+                    format_args!("seed={seed}"),
+                    "wired.rate=20Mbps",
+                    "duration=12s",
+                ],
+                &mut blocked,
+            );
+        }
+        let shares = [0.25, 0.5, 0.75, 0.9, 0.99];
+        let values = shares.map(|share| percentile(&mut blocked.0, share));
+        println!("{ack}: bytes blocked at {shares:?} of the CDF: {values:?}");
+        values[1]
+    };
+    let with = median("tack");
+    let periodic = median("tack:iack=periodic");
+    let without = median("tack:iack=off");
+    println!(
+        "median: {with} with, {periodic} with losses in TACKs alone, {without} without: {:.1} times lower",
+        without as f64 / with as f64
+    );
+    assert!(with <= periodic);
+    assert!(without >= 3 * with.max(1), "{without} {with}");
+}
+
+/// Notes when a number is skipped on the wire, and when that is told.
+#[derive(Default)]
+struct Skips {
+    next: Option<u32>,
+    open: Option<tack_base::Instant>,
+    delays_us: Vec<u64>,
+}
+
+impl Observer for Skips {
+    fn on_packet(&mut self, event: &PacketEvent<'_>) {
+        if event.host != Party::Client || event.passing != Passing::In {
+            return;
+        }
+        if let Ok(segment) = Segment::parse(event.packet.transport())
+            && let Some(TackOption::Data(stamp)) = segment.header.options.tack
+        {
+            if self.next.is_some_and(|next| stamp.number > next) {
+                self.open = Some(event.at);
+            }
+            self.next = Some(stamp.number + 1);
+        }
+    }
+
+    fn wants_traces(&self) -> bool {
+        true
+    }
+
+    fn on_trace(&mut self, _flow: usize, host: Party, event: &TraceEvent) {
+        if let (Party::Client, Traced::AckSent(sent)) = (host, &event.what)
+            && sent.reason == "loss"
+            && let Some(at) = self.open.take()
+        {
+            self.delays_us
+                .push(event.at.saturating_since(at).as_micros() as u64);
+        }
+    }
+}
+
+#[test]
+fn on_a_clean_path_a_loss_is_told_within_one_segment_time() {
+    let mut skips = Skips::default();
+    observe(
+        "loss-iack",
+        &set!["wired.loss=0.001", "duration=20s"],
+        &mut skips,
+    );
+    let worst = percentile(&mut skips.delays_us, 1.0);
+    println!(
+        "{} losses, told after {worst} us at the most",
+        skips.delays_us.len()
+    );
+    assert!(skips.delays_us.len() > 100);
+    // 1,500 bytes at 100 Mbit/s.
+    assert!(worst <= 120, "{worst}");
+}
