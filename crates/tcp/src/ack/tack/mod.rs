@@ -65,6 +65,8 @@ pub(crate) struct TackPolicy {
     /// Bytes since the last report, and when the first of them came.
     pending: u64,
     pending_since: Instant,
+    /// Bytes since the last report, those included that data going the other way acknowledged.
+    unreported: u64,
     /// How often the last report will be repeated, should nothing more arrive.
     repeats_left: u32,
     /// Among them is something that should not wait for L segments.
@@ -102,6 +104,7 @@ impl TackPolicy {
             last_report_at: None,
             pending: 0,
             pending_since: Instant::ZERO,
+            unreported: 0,
             repeats_left: 0,
             pushed: false,
             peer_mss: 1,
@@ -334,6 +337,7 @@ impl AckPolicy for TackPolicy {
             self.growth.1 = now;
         }
         self.pending += arrival.len.max(1);
+        self.unreported += arrival.len.max(1);
         self.loss_due |= self.gaps.settle(now, self.rtt_min);
         self.gaps.resolve(arrival.received_to);
         if self.loss_due && self.params.losses == LossesTold::AtOnce {
@@ -373,8 +377,11 @@ impl AckPolicy for TackPolicy {
         if let Some(fallback) = &mut self.fallback {
             return fallback.on_ack_sent(now, carried);
         }
-        // A lone remainder needs no report once data carried its cumulative acknowledgement.
-        if carried == Carried::OnData && self.pending < self.threshold() {
+        // A lone remainder needs no report once data carried its cumulative acknowledgement. A stream does, though data
+        // that goes the other way acknowledges each segment of it: its sender lives on round trips and rates.
+        let is_lone = self.pending < self.threshold()
+            && self.unreported < self.threshold() * u64::from(self.params.beta);
+        if carried == Carried::OnData && is_lone {
             self.pending = 0;
             self.pushed = false;
         }
@@ -432,6 +439,7 @@ impl AckPolicy for TackPolicy {
             _ => self.repeats(),
         };
         self.pending = 0;
+        self.unreported = 0;
         self.pushed = false;
         self.last_report_at = Some(now);
         let measured = self.meter.on_report(self.rtt_min);
