@@ -2,12 +2,12 @@
 
 use tack_sim::Report;
 
-use super::{report, set};
+use super::{cells, report, seeds, set};
 
 const MSS: f64 = 1_448.0;
 
 /// A clean path: room for what a startup overshoots, and time to settle.
-fn clean(mbps: f64, rtt_ms: f64, ack: &str) -> Report {
+fn clean(mbps: f64, rtt_ms: f64, ack: &str, seed: u64) -> Report {
     let settle = (40.0 * rtt_ms / 1e3).clamp(4.0, 8.0);
     let slow = if mbps < 10.0 { 10.0 } else { 0.0 };
     // Two products and a half are what BBR keeps in flight at most; short paths need a few packets all the same.
@@ -21,6 +21,7 @@ fn clean(mbps: f64, rtt_ms: f64, ack: &str) -> Report {
             format_args!("warmup={}ms", ((settle + slow) * 1e3) as u64),
             format_args!("duration={}ms", ((2.0 * settle + slow) * 1e3) as u64),
             format_args!("flow.0.ack={ack}"),
+            format_args!("seed={seed}"),
         ],
     )
 }
@@ -28,33 +29,49 @@ fn clean(mbps: f64, rtt_ms: f64, ack: &str) -> Report {
 #[test]
 fn the_frequency_is_that_of_equation_3() {
     println!("  Mbit/s  RTTmin ms   ACKs/s  equation 3   ratio  delayed:2");
-    let mut worst: f64 = 0.0;
-    for mbps in [1.0, 10.0, 100.0, 300.0, 1_000.0] {
-        for rtt_ms in [1.0, 10.0, 40.0, 100.0, 200.0] {
-            let result = clean(mbps, rtt_ms, "tack");
+    let (mut worst, mut misses, mut count): (f64, _, _) = (0.0, 0, 0);
+    let rates = cells(&[1.0, 10.0, 100.0], &[1.0, 10.0, 100.0, 300.0, 1_000.0]);
+    let round_trips = cells(&[1.0, 10.0, 100.0], &[1.0, 10.0, 40.0, 100.0, 200.0]);
+    for (mbps, rtt_ms) in rates
+        .iter()
+        .flat_map(|mbps| round_trips.iter().map(|rtt_ms| (*mbps, *rtt_ms)))
+    {
+        for seed in seeds() {
+            let result = clean(mbps, rtt_ms, "tack", seed);
             let flow = &result.flows[0];
             assert_eq!(
                 flow.retransmitted_segments, 0,
                 "{mbps} {rtt_ms}: not a clean path"
             );
             let seconds = flow.data_segments as f64 * MSS * 8.0 / flow.goodput_bps;
+            let data_rate = flow.data_segments as f64 / seconds;
             let frequency = flow.acks as f64 / seconds;
             let bandwidth = flow.goodput_bps / 8.0;
             let rtt_min = flow.min_rtt_us.expect("measured") as f64 / 1e6;
             let expected = (bandwidth / (2.0 * MSS)).min(4.0 / rtt_min);
-            let delayed = flow.data_segments as f64 / seconds / 2.0;
+            let delayed = {
+                let result = clean(mbps, rtt_ms, "delayed:2", seed);
+                let flow = &result.flows[0];
+                flow.acks as f64 / flow.data_segments as f64 * data_rate
+            };
             println!(
                 "{mbps:8} {rtt_ms:10} {frequency:8.1} {expected:11.1} {:7.3} {delayed:10.1}",
                 frequency / expected
             );
-            worst = worst.max((frequency / expected - 1.0).abs());
+            let deviation = (frequency / expected - 1.0).abs();
+            worst = worst.max(deviation);
+            misses += u32::from(deviation > 0.05);
+            count += 1;
             assert!(
-                frequency <= delayed * 1.001,
+                frequency <= delayed * 1.01,
                 "{mbps} {rtt_ms}: more than delayed:2"
             );
         }
     }
-    println!("largest deviation {:.1} %", 100.0 * worst);
+    println!(
+        "largest deviation {:.1} %, {misses} of {count} beyond 5 %",
+        100.0 * worst
+    );
     assert!(worst <= 0.05, "{worst}");
 }
 

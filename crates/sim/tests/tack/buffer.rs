@@ -1,23 +1,24 @@
 //! How much bottleneck buffer a sparsely acknowledged sender needs: beta/(beta − 1) bandwidth-delay products of window,
 //! less the one on the path.
 
-use super::{report, set, utilisation};
+use super::{cells, mean, set, utilisation};
 
 #[test]
 fn a_third_of_the_product_is_enough_at_four_acknowledgements_a_round_trip() {
     for controller in ["bbr", "cubic"] {
-        for beta in [2, 4, 8] {
+        for beta in cells(&[4], &[2, 4, 8]) {
             let mut row = Vec::new();
-            for queue in [0.1, 0.2, 0.33, 0.5, 1.0, 2.0] {
-                let result = report(
+            for queue in cells(&[0.33, 1.0], &[0.1, 0.2, 0.33, 0.5, 1.0, 2.0]) {
+                let share = mean(
                     "buffer",
                     &set![
                         format_args!("flow.0.congestion={controller}"),
                         format_args!("flow.0.ack=tack:beta={beta}"),
                         format_args!("wired.queue={queue}bdp"),
                     ],
+                    |report| utilisation(report, 100.0),
                 );
-                row.push((queue, utilisation(&result, 100.0)));
+                row.push((queue, share));
             }
             let text: Vec<_> = row
                 .iter()

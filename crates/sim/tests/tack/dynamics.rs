@@ -5,7 +5,7 @@ use tack_sim::Observer;
 use tack_sim::scenario::Party;
 use tack_tcp::trace::{TraceEvent, Traced};
 
-use super::{SEEDS, observe, report, set};
+use super::{cells, observe, report, seeds, set};
 
 /// The sender's estimate of the bandwidth over time.
 #[derive(Default)]
@@ -42,7 +42,7 @@ fn a_step_of_the_rate_is_followed() {
     // Of 1,500 bytes, 1,448 count.
     let (low, high) = (10.0 * 1_448.0 / 1_500.0, 20.0 * 1_448.0 / 1_500.0);
     for (controller, most) in [("bbr", 24.0), ("bbr:profile=realtime", 12.0)] {
-        for seed in SEEDS {
+        for seed in seeds() {
             let mut estimates = Estimates::default();
             observe(
                 "rate-step",
@@ -64,8 +64,11 @@ fn a_step_of_the_rate_is_followed() {
 
 #[test]
 fn a_link_that_pauses_is_used_as_soon_as_it_goes_on() {
-    for controller in ["bbr", "cubic", "new_reno"] {
-        for queue in ["300p", "1000p"] {
+    for controller in cells(
+        &["bbr", "cubic"],
+        &["bbr", "cubic", "new_reno", "vegas", "compound"],
+    ) {
+        for queue in cells(&["300p"], &["300p", "1000p"]) {
             let result = report(
                 "suspension",
                 &set![

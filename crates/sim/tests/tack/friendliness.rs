@@ -2,7 +2,7 @@
 
 use tack_base::random::RandomStream;
 
-use super::{PAYLOAD_SHARE, report, set};
+use super::{PAYLOAD_SHARE, is_full, report, set};
 
 /// A flow, as controller and acknowledgement policy.
 type Kind = (&'static str, &'static str);
@@ -35,12 +35,23 @@ fn share(flow: Kind, other: Kind, samples: u64, seconds: u64) -> f64 {
                 format_args!("seed={seed}"),
             ],
         );
-        sum += result.flows[0].goodput_bps / (mbps * 1e6 * PAYLOAD_SHARE / 2.0);
+        let got = result.flows[0].goodput_bps / (mbps * 1e6 * PAYLOAD_SHARE / 2.0);
+        println!(
+            "{flow:?} against {other:?}: {mbps:.1} Mbit/s, {rtt:.0} ms, {buffer:.2} bdp: {got:.3}"
+        );
+        sum += got;
     }
     sum / samples as f64
 }
 
-fn compare(samples: u64, seconds: u64) {
+#[test]
+fn tack_bbr_is_as_friendly_as_bbr() {
+    // Few samples say little about a mean: the short form only notices when something is badly wrong.
+    let (samples, seconds, tolerance) = if is_full() {
+        (40, 60, 0.15)
+    } else {
+        (4, 15, 0.5)
+    };
     for other in [BBR, CUBIC] {
         let [tack, bbr] = [TACK_BBR, BBR].map(|flow| share(flow, other, samples, seconds));
         println!(
@@ -49,12 +60,9 @@ fn compare(samples: u64, seconds: u64) {
             other.1,
             100.0 * (tack / bbr - 1.0)
         );
-        assert!((tack / bbr - 1.0).abs() <= 0.15, "{other:?}: {tack} {bbr}");
+        assert!(
+            (tack / bbr - 1.0).abs() <= tolerance,
+            "{other:?}: {tack} {bbr}"
+        );
     }
-}
-
-#[test]
-#[ignore = "two hours of virtual time take minutes: cargo test -p tack-sim --test tack -- --ignored"]
-fn tack_bbr_is_as_friendly_as_bbr() {
-    compare(30, 60);
 }

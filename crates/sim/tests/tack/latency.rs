@@ -1,6 +1,6 @@
 //! Traffic that is not bulk must not pay for sparse acknowledgements.
 
-use super::{report, set};
+use super::{cells, mean, report, set};
 
 #[test]
 fn requests_are_answered_as_soon_as_with_delayed_acks() {
@@ -28,25 +28,39 @@ fn requests_are_answered_as_soon_as_with_delayed_acks() {
 
 #[test]
 fn both_directions_of_one_connection_keep_their_rates() {
-    let seconds = ["tack", "delayed:2"].map(|ack| {
-        let result = report(
-            "short-flow",
-            &set![
-                format_args!("flow.0.ack={ack}"),
-                "flow.0.app=duplex",
-                "flow.0.bytes=20MiB",
-            ],
-        );
-        result.flows[0].completion_s.expect("it ends")
-    });
-    println!("20 MiB each way: {seconds:?} s");
-    assert!(seconds[0] <= 1.02 * seconds[1], "{seconds:?}");
+    for controller in ["bbr", "cubic"] {
+        for loss in cells(&["0"], &["0", "0.001"]) {
+            let seconds = ["tack", "delayed:2"].map(|ack| {
+                mean(
+                    "short-flow",
+                    &set![
+                        format_args!("flow.0.ack={ack}"),
+                        format_args!("flow.0.congestion={controller}"),
+                        format_args!("wired.loss={loss}"),
+                        "flow.0.app=duplex",
+                        "flow.0.bytes=20MiB",
+                    ],
+                    |report| report.flows[0].completion_s.expect("it ends"),
+                )
+            });
+            println!(
+                "{controller}, loss {loss}, 20 MiB each way: {:.2} s, {:.2} s as delayed:2, {:+.1} %",
+                seconds[0],
+                seconds[1],
+                100.0 * (seconds[0] / seconds[1] - 1.0)
+            );
+            assert!(seconds[0] <= 1.02 * seconds[1], "{seconds:?}");
+        }
+    }
 }
 
 #[test]
 fn short_flows_complete_as_soon_as_with_delayed_acks() {
-    for bytes in ["10KiB", "30KiB", "100KiB", "300KiB", "1MiB"] {
-        for delay in ["5ms", "20ms", "100ms"] {
+    for bytes in cells(
+        &["10KiB", "100KiB", "1MiB"],
+        &["10KiB", "30KiB", "100KiB", "300KiB", "1MiB"],
+    ) {
+        for delay in cells(&["5ms", "100ms"], &["5ms", "20ms", "100ms"]) {
             for controller in ["bbr", "cubic"] {
                 let seconds = ["tack", "delayed:2"].map(|ack| {
                     let result = report(

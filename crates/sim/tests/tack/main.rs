@@ -1,7 +1,14 @@
 //! What TACK promises, measured in virtual time on the scenario files under `scenarios/tack`.
 //!
-//! Each test prints its figures; `cargo test -p tack-sim --test tack -- --nocapture` shows them. "Utilisation" is
-//! goodput over what a full link carries of application bytes: 1,448 of every 1,500.
+//! Each test prints its figures. Usually they run in a short form, one seed and the cells that say most. The full form, five
+//! seeds and every cell, takes about half an hour of processor time:
+//!
+//! ```text
+//! TACK_FULL=1 cargo test -p tack-sim --test tack -- --nocapture --test-threads=2
+//! ```
+//!
+//! `docs/validation/tack.md` has its figures. "Utilisation" is goodput over what a full link carries of application bytes:
+//! 1,448 of every 1,500.
 
 mod acknowledgements;
 mod buffer;
@@ -19,8 +26,20 @@ use std::path::PathBuf;
 use tack_sim::report::FlowReport;
 use tack_sim::{Observer, Observers, Report, Scenario, run};
 
+/// Whether the full form of each experiment was asked for.
+fn is_full() -> bool {
+    std::env::var_os("TACK_FULL").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
 /// Seeds of experiments with chance in them.
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
+fn seeds() -> std::ops::RangeInclusive<u64> {
+    if is_full() { 1..=5 } else { 1..=1 }
+}
+
+/// One of two forms of an experiment's parameters.
+fn cells<T: Copy>(short: &[T], full: &[T]) -> Vec<T> {
+    if is_full() { full } else { short }.to_vec()
+}
 
 const PAYLOAD_SHARE: f64 = 1_448.0 / 1_500.0;
 
@@ -57,14 +76,21 @@ fn utilisation(report: &Report, mbps: f64) -> f64 {
     report.flows[0].goodput_bps / (mbps * 1e6 * PAYLOAD_SHARE)
 }
 
-/// Mean over the five seeds of what `measure` says of the runs of a scenario.
+/// What `measure` says of the runs of a scenario, one a seed.
+fn of_seeds(name: &str, overrides: &[String], measure: impl Fn(&Report) -> f64) -> Vec<f64> {
+    seeds()
+        .map(|seed| {
+            let mut overrides = overrides.to_vec();
+            overrides.push(format!("seed={seed}"));
+            measure(&report(name, &overrides))
+        })
+        .collect()
+}
+
+/// Mean over the seeds of what `measure` says of the runs of a scenario.
 fn mean(name: &str, overrides: &[String], measure: impl Fn(&Report) -> f64) -> f64 {
-    let figures = SEEDS.map(|seed| {
-        let mut overrides = overrides.to_vec();
-        overrides.push(format!("seed={seed}"));
-        measure(&report(name, &overrides))
-    });
-    figures.sum::<f64>() / SEEDS.count() as f64
+    let figures = of_seeds(name, overrides, measure);
+    figures.iter().sum::<f64>() / figures.len() as f64
 }
 
 /// Share of its segments that the sender retransmitted for nothing.

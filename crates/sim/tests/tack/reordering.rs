@@ -1,15 +1,15 @@
 //! Reordering: nothing is retransmitted for nothing, and where there is none a loss is told at once (see `loss`).
 
-use super::{SEEDS, report, set, spurious, utilisation};
+use super::{cells, report, seeds, set, spurious, utilisation};
 
 #[test]
 fn late_packets_are_waited_for() {
-    for reorder in [0.01, 0.02, 0.05] {
+    for reorder in cells(&[0.05], &[0.01, 0.02, 0.05]) {
         for controller in ["bbr", "cubic"] {
-            for settle in ["adaptive", "0.25", "0"] {
+            for settle in cells(&["adaptive"], &["adaptive", "0.25", "0"]) {
                 let mut worst: f64 = 0.0;
                 let mut share = 0.0;
-                for seed in SEEDS {
+                for seed in seeds() {
                     let result = report(
                         "reordering",
                         &set![
@@ -21,7 +21,7 @@ fn late_packets_are_waited_for() {
                         ],
                     );
                     worst = worst.max(spurious(&result.flows[0]));
-                    share += utilisation(&result, 100.0) / 5.0;
+                    share += utilisation(&result, 100.0) / seeds().count() as f64;
                 }
                 println!(
                     "{:.0} % up to RTTmin/2 late, {controller}, settle={settle}: {:.3} % spurious at worst, {:.1} % of the link",

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use tack_sim::Capture;
 
-use super::{observe, report, set};
+use super::{observe, report, seeds, set};
 
 #[test]
 fn a_path_that_strips_the_option_falls_back() {
@@ -38,14 +38,22 @@ fn a_path_that_strips_the_option_falls_back() {
 fn one_way_stripping_falls_back_too() {
     // Data lose their numbers, or reports their contents, in one direction only, and losses happen beside it.
     for (key, other) in [
-        ("wired.strip_options_reverse=[]", "lists pass"),
-        ("wired.strip_options=[]", "numbers pass"),
+        ("wired.strip_options_reverse=[254]", "lists pass"),
+        ("wired.strip_options=[254]", "numbers pass"),
     ] {
-        let result = report("stripped", &set![key, "wired.loss=0.005", "duration=60s"]);
-        let flow = &result.flows[0];
-        println!("{other}: {:?} s", flow.completion_s);
-        assert!(flow.completion_s.is_some(), "{other}");
-        assert_eq!(flow.closed, [Some("graceful"); 2]);
+        for seed in seeds() {
+            let overrides = set![
+                key,
+                "wired.loss=0.005",
+                "duration=60s",
+                format_args!("seed={seed}")
+            ];
+            let result = report("stripped", &overrides);
+            let flow = &result.flows[0];
+            println!("{other}, seed {seed}: {:?} s", flow.completion_s);
+            assert!(flow.completion_s.is_some(), "{other}");
+            assert_eq!(flow.closed, [Some("graceful"); 2]);
+        }
     }
 }
 
