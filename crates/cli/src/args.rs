@@ -9,6 +9,7 @@ use tack::{AckKind, Algorithm, Config};
 
 use crate::address::{Address, Reach};
 use crate::exit::Failure;
+use crate::transfer::inbound::MAX_TRANSFERS;
 
 /// What scripts may rely on; also in docs/cli.md.
 const EXIT_CODES: &str = "\
@@ -159,14 +160,14 @@ pub(crate) struct RecvArgs {
     /// End after one transfer, with its exit code
     #[arg(long)]
     pub(crate) once: bool,
-    /// Replace files that exist (without it they are refused, and the sender is told)
+    /// Replace files that exist, write into folders that exist, accept names that begin with a dot (refused otherwise)
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Print JSON to standard output: the address listened on, then one object a transfer
     #[arg(long)]
     pub(crate) json: bool,
     /// Most transfers at a time; more senders are turned away
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_TRANSFERS)))]
     pub(crate) max_transfers: u16,
     /// Give up on a sender that is silent for this long (at least 3s)
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = silence)]
