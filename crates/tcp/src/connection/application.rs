@@ -102,14 +102,19 @@ impl Connection {
     /// # Errors
     /// [`ReadError`]. What arrived before a reset can still be read.
     pub fn read(&mut self, now: Instant, buf: &mut [u8]) -> Result<usize, ReadError> {
-        let (a, b) = self.peek();
-        let first = a.len().min(buf.len());
-        buf[..first].copy_from_slice(&a[..first]);
-        let second = b.len().min(buf.len() - first);
-        buf[first..first + second].copy_from_slice(&b[..second]);
-        let len = first + second;
+        let mut len = 0;
+        while len < buf.len() {
+            let (a, _) = self.reassembly.peek();
+            let piece = a.len().min(buf.len() - len);
+            if piece == 0 {
+                break;
+            }
+            buf[len..len + piece].copy_from_slice(&a[..piece]);
+            self.reassembly.consume(piece);
+            len += piece;
+        }
         if len > 0 {
-            self.consume(now, len);
+            self.on_read(now);
             return Ok(len);
         }
         if buf.is_empty() || self.is_read_finished() {
@@ -130,6 +135,10 @@ impl Connection {
     /// Drops `len` bytes (at most what [`Connection::peek`] showed) from the front of what can be read.
     pub fn consume(&mut self, now: Instant, len: usize) {
         self.reassembly.consume(len);
+        self.on_read(now);
+    }
+
+    fn on_read(&mut self, now: Instant) {
         let round_trip = self.receive_rtt.or(self.rtt.smoothed()).unwrap_or_default();
         let (read, next) = (self.reassembly.read_position(), self.rcv_nxt());
         if self.receive_window.on_read(now, read, next, round_trip) && self.state.may_receive_data()

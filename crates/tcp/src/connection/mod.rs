@@ -3,11 +3,13 @@
 mod acknowledge;
 mod application;
 mod close;
+mod episodes;
 mod events;
 mod handshake;
 mod input;
 mod limits;
 mod output;
+mod pure_acks;
 mod state;
 mod timers;
 
@@ -390,6 +392,7 @@ impl Connection {
             min_rtt: self.rtt.min(),
             smoothed_rtt: self.rtt.smoothed(),
             in_recovery: self.phase != Phase::Open,
+            echoed_departure: None,
         }
     }
 

@@ -56,6 +56,8 @@ pub(crate) struct DetectionContext {
     pub(crate) smoothed_rtt: Option<Duration>,
     /// A loss episode is open.
     pub(crate) in_recovery: bool,
+    /// Latest departure of what the acknowledgement echoes, where it echoes anything.
+    pub(crate) echoed_departure: Option<Instant>,
 }
 
 /// Decides which transmissions are lost: from acknowledgements at the sender (RACK), or because the

@@ -60,8 +60,11 @@ impl LossDetector for Rack {
     fn on_delivered(&mut self, context: &DetectionContext, delivered: &Delivered) {
         let sent = &delivered.transmission;
         let rtt = context.now.saturating_since(sent.sent_at);
-        // Step 2: an acknowledgement sooner than any round trip must be for an earlier transmission.
-        let ambiguous = sent.retransmission && context.min_rtt.is_some_and(|min| rtt < min);
+        // Step 2: an acknowledgement sooner than any round trip, or one that echoes an earlier departure, must be for an
+        // earlier transmission.
+        let ambiguous = sent.retransmission
+            && (context.min_rtt.is_some_and(|min| rtt < min)
+                || context.echoed_departure.is_some_and(|at| sent.sent_at > at));
         if !ambiguous
             && self
                 .newest
@@ -150,6 +153,40 @@ impl LossDetector for Rack {
             if self.window_persist == 0 {
                 self.window_multiplier = 1;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::send::sent::Transmission;
+
+    /// RFC 8985 §6.2 step 2: a retransmission that the acknowledgement cannot have been sent for tells nothing about
+    /// what left before it.
+    #[test]
+    fn acknowledgements_of_an_earlier_transmission_are_not_measured_by() {
+        let delivered = Delivered {
+            number: 7,
+            transmission: Transmission::new(1..1001, Instant::from_millis(100), true),
+            retransmitted: true,
+            was_lost: false,
+        };
+        let context = |echoed_departure| DetectionContext {
+            now: Instant::from_millis(130),
+            min_rtt: Some(Duration::from_millis(20)),
+            smoothed_rtt: Some(Duration::from_millis(20)),
+            in_recovery: true,
+            echoed_departure,
+        };
+        for (echoed, adopted) in [
+            (None, true),
+            (Some(Instant::from_millis(100)), true),
+            (Some(Instant::from_millis(99)), false),
+        ] {
+            let mut rack = Rack::new();
+            rack.on_delivered(&context(echoed), &delivered);
+            assert_eq!(rack.newest.is_some(), adopted, "{echoed:?}");
         }
     }
 }

@@ -89,6 +89,13 @@ impl TimestampClock {
         (ticks < 1 << 31).then(|| Duration::from_nanos(u64::from(ticks) * TICK))
     }
 
+    /// Last instant at which our clock showed `echo`; `None` when it lies in the future (a peer that lies).
+    pub(crate) fn latest_departure(&self, now: Instant, echo: u32) -> Option<Instant> {
+        let ago = u64::from(self.value(now).wrapping_sub(echo));
+        let tick = (now.as_nanos() / TICK).checked_sub(ago)?;
+        (ago < 1 << 31).then(|| Instant::from_nanos((tick + 1).saturating_mul(TICK) - 1))
+    }
+
     /// True when the echo names a moment before `instant`, at the clock's resolution (Eifel, RFC 3522).
     pub(crate) fn is_before(&self, echo: u32, instant: Instant) -> bool {
         (echo.wrapping_sub(self.value(instant)) as i32) < 0

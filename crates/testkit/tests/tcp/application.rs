@@ -51,6 +51,29 @@ fn a_full_send_buffer_pushes_back() {
     );
 }
 
+/// A read takes all there is room for, however the bytes lie in memory.
+#[test]
+fn a_read_takes_all_that_fits() {
+    const LEN: usize = 300_000;
+    let config = Config {
+        receive_buffer: 1 << 20,
+        initial_receive_buffer: 1 << 20,
+        ..plain()
+    };
+    let mut peer = Peer::accepted(config, "mss 1000,wscale 7");
+    for at in 0..LEN / 1000 {
+        let from = at * 1000 + 1;
+        peer.arrives(&format!(". {from}:{}(1000) ack 1", from + 1000));
+    }
+    assert_eq!(peer.connection().readable(), LEN);
+    let mut data = vec![0; LEN + 1];
+    assert_eq!(
+        peer.with(|connection, now| connection.read(now, &mut data)),
+        Ok(LEN)
+    );
+    assert_eq!(peer.connection().readable(), 0);
+}
+
 /// `Readable` comes when data comes, and the data stays readable after a reset; then the reset shows.
 #[test]
 fn data_before_a_reset_can_be_read() {

@@ -24,6 +24,24 @@ pub(crate) struct Transmission {
 }
 
 impl Transmission {
+    /// One that left at `sent_at`, for tests of who is told about it.
+    #[cfg(test)]
+    pub(crate) fn new(
+        range: core::ops::Range<u64>,
+        sent_at: Instant,
+        retransmission: bool,
+    ) -> Self {
+        Self {
+            start: range.start,
+            end: range.end,
+            sent_at,
+            retransmission,
+            flight: FlightStart::default(),
+            token: SendToken::default(),
+            outstanding: false,
+        }
+    }
+
     /// Sequence positions carried.
     #[inline]
     pub(crate) fn len(&self) -> u64 {
