@@ -542,7 +542,9 @@ impl Peer {
         if let Some(timestamps) = header.options.timestamps {
             self.newest_timestamp = timestamps.value;
         }
-        if !segment.payload.is_empty() {
+        // The lists of a report are no part of the stream.
+        let lists = header.options.tack.is_some_and(|option| option.has_lists());
+        if !segment.payload.is_empty() && !lists {
             let position = header
                 .seq
                 .position(self.iss + 1, self.near.0)

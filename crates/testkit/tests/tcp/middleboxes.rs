@@ -1,9 +1,10 @@
 //! Boxes in the middle that change headers: what they take away is done without, what they spoil does no harm.
 
+use tack_base::random::RandomStream;
 use tack_tcp::{Algorithm, Config};
-use tack_testkit::{Model, Pair};
+use tack_testkit::{Model, Pair, Side};
 use tack_wire::options::TcpOptions;
-use tack_wire::{Flags, Header};
+use tack_wire::{Flags, Header, TackOption};
 
 use crate::settings::secs;
 
@@ -191,4 +192,172 @@ fn urgent_everywhere() {
         }
     }
     survive("both ways", urgent, urgent);
+}
+
+/// A box that takes off the TACK option alone, wherever `from` says so: what is agreed comes without a word, or fails later.
+fn strip_tack(header: &mut Header, from: fn(&Header) -> bool) {
+    if from(header) {
+        header.options.tack = None;
+    }
+}
+
+/// Taken off one SYN or both: plain TCP on both sides, from the first segment on. Taken off the SYN-ACK alone, only one side
+/// knows: it falls back with the first data.
+#[test]
+fn tack_stripped_from_the_handshake() {
+    let syn = |header: &mut Header| strip_tack(header, |header| header.flags.syn());
+    survive("SYN", syn, pass);
+    survive("SYN-ACK", pass, syn);
+    survive("both", syn, syn);
+}
+
+/// Taken off everything but the handshake, in one direction or in both.
+#[test]
+fn tack_stripped_after_the_handshake() {
+    let rest = |header: &mut Header| strip_tack(header, |header| !header.flags.syn());
+    survive("forward", rest, pass);
+    survive("backward", pass, rest);
+    survive("both", rest, rest);
+}
+
+/// Taken off acknowledgements alone: off reports, off loss reports, off syncs, and off data alone. Those with lists arrive as
+/// bytes that came before.
+#[test]
+fn tack_stripped_from_some_segments() {
+    type Strip = fn(&mut Header);
+    let kinds: [(&str, Strip); 5] = [
+        ("feedback", |header| {
+            strip_tack(header, |header| {
+                header
+                    .options
+                    .tack
+                    .is_some_and(|option| option.is_feedback())
+            })
+        }),
+        ("lists", |header| {
+            strip_tack(header, |header| {
+                header.options.tack.is_some_and(|option| option.has_lists())
+            })
+        }),
+        ("loss", |header| {
+            strip_tack(header, |header| {
+                matches!(header.options.tack, Some(TackOption::Loss(_)))
+            })
+        }),
+        ("syncs", |header| {
+            strip_tack(header, |header| {
+                matches!(header.options.tack, Some(TackOption::Sync(_)))
+            })
+        }),
+        ("data", |header| {
+            strip_tack(header, |header| {
+                matches!(header.options.tack, Some(TackOption::Data(_)))
+            })
+        }),
+    ];
+    for (what, strip) in kinds {
+        survive(&format!("{what}, forward"), strip, pass);
+        survive(&format!("{what}, backward"), pass, strip);
+        survive(&format!("{what}, both ways"), strip, strip);
+    }
+}
+
+/// A path that changes its mind: each segment loses the option with probability one half.
+#[test]
+fn tack_stripped_now_and_then() {
+    for seed in 0..20 {
+        let config = Config {
+            ack: "tack".parse().expect("a policy"),
+            user_timeout: None,
+            time_wait: secs(600),
+            ..Config::default()
+        };
+        let lossy = |direction| {
+            let mut random = RandomStream::new(seed, "stripper", direction);
+            Model {
+                loss: 0.02,
+                ..Model::default()
+            }
+            .rewritten(move |header| {
+                if random.chance(0.5) {
+                    header.options.tack = None;
+                }
+            })
+        };
+        let mut pair = Pair::open(seed, &config, lossy(0), lossy(1));
+        pair.transfer(300_000, 300_000, secs(300));
+    }
+}
+
+/// Sequence numbers are shifted both ways; acknowledgements and blocks of the option are relative, and nobody has to know.
+#[test]
+fn tack_through_a_box_that_hides_initial_sequence_numbers() {
+    const OTHER: u32 = 0x1234_5678;
+    fn there(header: &mut Header) {
+        header.seq = header.seq + SHIFT;
+        if header.flags.ack() {
+            header.ack = header.ack - OTHER;
+        }
+    }
+    fn back(header: &mut Header) {
+        header.seq = header.seq + OTHER;
+        if header.flags.ack() {
+            header.ack = header.ack - SHIFT;
+        }
+    }
+    survive("both ways", there, back);
+    // And TACK stays on: every loss is reported, none is found out by the sender or a timeout.
+    let config = Config {
+        ack: "tack".parse().expect("a policy"),
+        time_wait: secs(600),
+        ..Config::default()
+    };
+    let lossy = || Model {
+        loss: 0.01,
+        ..Model::default()
+    };
+    let mut pair = Pair::open(
+        1,
+        &config,
+        lossy().rewritten(there),
+        lossy().rewritten(back),
+    );
+    pair.transfer(3_000_000, 0, secs(60));
+    let stats = pair.connection(Side::Client).stats(pair.now());
+    assert!(
+        stats.retransmitted_segments > 10 && stats.rto_count == 0,
+        "{stats:?}"
+    );
+}
+
+/// What each side counts shows which mechanism ran: acknowledgements of TACK, or plain ones.
+#[test]
+fn what_runs_after_each_stripping() {
+    let ran = |forward: fn(&mut Header), backward: fn(&mut Header)| {
+        let config = Config {
+            ack: "tack".parse().expect("a policy"),
+            time_wait: secs(600),
+            ..Config::default()
+        };
+        let mut pair = Pair::open(
+            1,
+            &config,
+            Model::default().rewritten(forward),
+            Model::default().rewritten(backward),
+        );
+        pair.transfer(1_000_000, 0, secs(60));
+        // The client is in TIME-WAIT; of the server its packets tell.
+        let client = pair.connection(Side::Client).stats(pair.now());
+        assert_eq!(client.spurious_retransmissions, 0);
+        assert_eq!(client.rto_count, 0);
+        client
+    };
+    let syn = |header: &mut Header| strip_tack(header, |header| header.flags.syn());
+    let rest = |header: &mut Header| strip_tack(header, |header| !header.flags.syn());
+    assert!(ran(pass, pass).syncs > 0, "TACK");
+    assert_eq!(ran(syn, pass).syncs, 0, "plain from the start");
+    assert_eq!(ran(syn, syn).syncs, 0, "plain from the start");
+    // A sync may be on its way before the first acknowledgement shows what the path does.
+    assert!(ran(rest, rest).syncs <= 1, "plain after a round trip");
+    assert!(ran(pass, rest).syncs <= 1, "plain after a round trip");
 }
