@@ -227,6 +227,10 @@ struct World {
     seen: [Header; 2],
     /// The newest PKT.SEQ that left, by sender.
     numbers: [u32; 2],
+    /// And when it left, as its stamp says.
+    departures: [u32; 2],
+    /// Number of the newest report that left, by sender.
+    reports: [u32; 2],
     /// Somebody forged or altered a packet: the streams may say anything.
     hostile: bool,
     /// Somebody gave up early: not everything has to arrive.
@@ -296,6 +300,8 @@ impl World {
             wires: [VecDeque::new(), VecDeque::new()],
             seen: [Header::default(), Header::default()],
             numbers: [0; 2],
+            departures: [0; 2],
+            reports: [0; 2],
             hostile: false,
             abrupt: false,
             probing: sides.iter().any(|side| side.keep_alive),
@@ -506,11 +512,13 @@ impl World {
         if options.tack.is_some_and(|option| option.has_lists()) {
             payload.resize(payload.len().max(16), 0);
             let mut lists = ListsWriter::new(&mut payload);
+            // Small offsets are within what is in flight, and sometimes in order.
             for &(start, len) in &forged.sack {
-                let start = u64::from(start.unsigned_abs());
+                let start = u64::from(start.unsigned_abs() % 65_536);
                 lists.block(start..start + u64::from(len));
             }
-            lists.gap(forged.window.into(), forged.urgent.into());
+            lists.gap((forged.window % 128).into(), (forged.urgent % 32).into());
+            lists.gap((forged.window / 128 % 32).into(), 1);
             let len = lists.finish();
             payload.truncate(len);
         }
@@ -556,8 +564,15 @@ impl World {
 
     fn forge_tack(&self, to: usize, forged: ForgedTack) -> TackOption {
         let near = |number: u32, offset: i16| number.wrapping_add_signed(offset.into());
+        // Mostly what may be in flight, sometimes just beyond, now and then nonsense.
+        let sent = |number: u32, offset: i16| match offset % 16 {
+            0 => near(number, offset),
+            _ => near(number, 1 - (offset & 63)),
+        };
         let (own, theirs) = (self.numbers[to], self.numbers[1 - to]);
-        let (loss_rate, largest) = (forged.above as u16, near(own, forged.largest));
+        let (loss_rate, largest) = (forged.above as u16, sent(own, forged.largest));
+        // What the other side reported last is what a liar has to outdo.
+        let report = near(self.reports[1 - to], forged.number);
         match forged.shape % 8 {
             0 => TackOption::Syn(TackSyn {
                 segments: forged.lists.into(),
@@ -576,12 +591,12 @@ impl World {
             3 => TackOption::Loss(LossReport {
                 lists: forged.lists,
                 loss_rate,
-                number: forged.number as u32,
+                number: report,
                 largest,
                 largest_delay: forged.delay,
                 above: forged.above,
-                before_gap: near(own, forged.gap.0),
-                after_gap: near(own, forged.gap.1),
+                before_gap: sent(own, forged.gap.0),
+                after_gap: sent(own, forged.gap.1),
             }),
             shape => TackOption::Report(Report {
                 kind: match shape {
@@ -593,11 +608,11 @@ impl World {
                 lists: forged.lists,
                 sync_echo: shape,
                 loss_rate,
-                number: forged.number as u32,
+                number: report,
                 largest,
                 largest_delay: forged.delay,
                 timing: forged.timing.then_some(TimingEcho {
-                    departure: forged.above,
+                    departure: sent(self.departures[to], forged.gap.0),
                     delay: forged.delay,
                 }),
                 rate: forged.rate,
@@ -660,8 +675,14 @@ impl World {
                     segment.payload.len() + options <= self.largest[side] + 40,
                     "{segment} is too long"
                 );
-                if let Some(TackOption::Data(stamp)) = segment.header.options.tack {
-                    self.numbers[side] = stamp.number;
+                match segment.header.options.tack {
+                    Some(TackOption::Data(stamp)) => {
+                        self.numbers[side] = stamp.number;
+                        self.departures[side] = stamp.departure;
+                    }
+                    Some(TackOption::Report(report)) => self.reports[side] = report.number,
+                    Some(TackOption::Loss(loss)) => self.reports[side] = loss.number,
+                    _ => {}
                 }
                 if !segment.header.flags.rst() {
                     self.seen[side] = segment.header.clone();
