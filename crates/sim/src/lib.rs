@@ -35,4 +35,4 @@ mod world;
 pub use observe::{Capture, Observer, PacketEvent, Passing, Qlog, Sample, Series};
 pub use report::{FlowReport, Report, table, write_csv};
 pub use scenario::{Scenario, ScenarioError, parse_seeds};
-pub use world::{Checks, Observers, RunError, run};
+pub use world::{Arrival, Checks, Network, Observers, RunError, run};

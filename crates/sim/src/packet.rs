@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tack_base::Instant;
 use tack_wire::checksum::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use tack_wire::{Ecn, Segment, ip};
+use tack_wlan::Class;
 
 /// Most header bytes of a packet: IPv4 and a full TCP header.
 pub const MAX_HEAD: usize = ip::IPV4_HEADER_LEN + tack_wire::segment::MAX_HEADER_LEN;
@@ -33,6 +34,8 @@ pub struct Packet {
     pub payload: Bytes,
     /// State of the checksums.
     pub checksums: Checksums,
+    /// What the packet counts as, where whoever made it knows better than its headers tell: [`Packet::class`].
+    pub declared: Option<Class>,
     /// When the sending host handed it to the link.
     pub sent: Instant,
 }
@@ -79,6 +82,7 @@ impl Packet {
             head,
             payload,
             checksums: Checksums::Blank,
+            declared: None,
             sent,
         }
     }
@@ -140,10 +144,27 @@ impl Packet {
         capable
     }
 
-    /// True for a TCP segment without payload, SYN, FIN or RST: an acknowledgement and nothing else.
+    /// What the packet is, for accounts of airtime and loss of acknowledgements: as declared, else what its headers say.
+    #[inline]
+    pub fn class(&self) -> Class {
+        let by_headers = || {
+            if self.is_pure_ack() || self.is_datagram_ack() {
+                Class::TransportAck
+            } else {
+                Class::Data
+            }
+        };
+        self.declared.unwrap_or_else(by_headers)
+    }
+
+    /// True for a TCP segment without payload, SYN, FIN or RST, or for a packet declared to be as much: an
+    /// acknowledgement and nothing else.
     #[inline]
     pub fn is_pure_ack(&self) -> bool {
         const SYN_FIN_RST: u8 = 0x07;
+        if let Some(declared) = self.declared {
+            return declared == Class::TransportAck;
+        }
         self.protocol() == PROTOCOL_TCP
             && self.transport()[13] & SYN_FIN_RST == 0
             && (self.payload.is_empty() || self.is_tack_feedback())

@@ -52,6 +52,16 @@ impl<'a> Received<'a> {
     pub fn segments(&self) -> Segments<'a> {
         segments(self.contents, self.stride)
     }
+
+    /// The payloads of the datagrams, in order, for who carries other things than segments.
+    pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let stride = if self.stride == 0 {
+            self.contents.len()
+        } else {
+            self.stride
+        };
+        self.contents.chunks(stride.max(1))
+    }
 }
 
 impl UdpReceiver {

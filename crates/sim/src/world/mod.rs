@@ -20,7 +20,7 @@ use tack_base::{Duration, Instant};
 use tack_tcp::ConnectionId;
 use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
 use tack_wire::{Header, Segment};
-use tack_wlan::{Capture, NodeId};
+use tack_wlan::Capture;
 
 use crate::kernel::{Kernel, Slot};
 use crate::observe::{Observer, PacketEvent, Passing, Sample};
@@ -30,7 +30,7 @@ use crate::scenario::{Party, Scenario};
 use flows::{Flows, LISTEN_PORT};
 use hash::TraceHash;
 use host::Host;
-use network::Network;
+pub use network::{Arrival, Network};
 
 /// Whether the invariants of the stack are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -267,12 +267,8 @@ impl<'a, 'o> World<'a, 'o> {
     fn handle(&mut self, now: Instant, event: Event) -> Result<(), Broken> {
         match event {
             Event::Arrival(direction) => {
-                while let Some((_, packet)) = self.network.paths[direction].receive(now) {
-                    if direction == 0 && self.network.wireless.is_some() {
-                        self.network.distribute(now, packet);
-                    } else {
-                        self.arrive(now, 1 - direction, packet)?;
-                    }
+                while let Some((host, packet)) = self.network.receive_wired(now, direction) {
+                    self.arrive(now, host, packet)?;
                 }
                 self.expect();
             }
@@ -321,12 +317,8 @@ impl<'a, 'o> World<'a, 'o> {
             return Ok(());
         };
         wireless.handle_timeout(now);
-        while let Some((node, packet)) = self.network.receive() {
-            if node == NodeId::AP {
-                self.network.paths[1].send(now, packet);
-            } else {
-                self.arrive(now, node.index(), packet)?;
-            }
+        while let Some((host, packet)) = self.network.receive_wireless(now) {
+            self.arrive(now, host, packet)?;
         }
         while let Some(captured) = self.network.captured() {
             for observer in &mut self.observers.list {
@@ -545,9 +537,8 @@ impl<'a, 'o> World<'a, 'o> {
                 .report(scenario, &self.hosts, self.warmup, self.end),
             wlan,
             wired: WiredReport {
-                forward: self.network.paths[0].counters(),
-                reverse: self.network.paths[1].counters(),
                 checksum_drops: self.checksum_drops,
+                ..self.network.wired_report()
             },
             trace_hash: self.hash.finish(),
         }

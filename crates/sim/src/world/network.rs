@@ -1,33 +1,55 @@
 //! What lies between the hosts: the wired path, and behind its near end a client or a wireless network.
+//!
+//! A run asks direction by direction what has come, because hosts answer at once. Who has no hosts of its own to drive,
+//! as the emulator, drives the whole by the usual verbs: [`Network::send`], [`Network::handle_timeout`],
+//! [`Network::poll_arrival`], [`Network::poll_timeout`].
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 
 use tack_base::Instant;
-use tack_wlan::{AccessCategory, Capture, Captured, Class, Msdu, NodeId};
+use tack_wlan::world::Airtime;
+use tack_wlan::{AccessCategory, Capture, Captured, Msdu, NodeId};
 
 use super::datagram::SATURATION;
-use super::host::host_at;
+use super::host::{address, host_at};
 use crate::packet::Packet;
 use crate::path::Path;
-use crate::scenario::Scenario;
+use crate::report::{WiredReport, WlanReport};
+use crate::scenario::{Party, Scenario};
 
 /// The wireless network, whose packets are those of the simulator.
 pub(super) type Wireless = tack_wlan::World<Packet>;
+
+/// A packet that has come to a host.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When.
+    pub at: Instant,
+    /// Which host: the server is 0, the client or the first station 1.
+    pub host: usize,
+    /// What came. Its checksums may be wrong, where the path damages packets.
+    pub packet: Packet,
+}
 
 /// Packets that saturating senders keep in the queue of a radio, each: two Block ACK windows, and what the wired path
 /// brings while one A-MPDU is on the air.
 const RADIO_SATURATION: usize = 256;
 
-/// All links of a run.
+/// All links of a run. What a full queue drops is gone, and counted.
 #[derive(Debug)]
-pub(super) struct Network {
+pub struct Network {
     /// From the server, and to it.
     pub(super) paths: [Path; 2],
     pub(super) wireless: Option<Wireless>,
     /// Capacities of the queues of the access point and of a station.
     queues: [usize; 2],
+    arrivals: VecDeque<Arrival>,
 }
 
 impl Network {
-    pub(super) fn new(scenario: &Scenario, seed: u64, capture: Capture) -> Self {
+    /// The links that `scenario` describes, without traffic. `capture` says whether what goes on the air is kept.
+    pub fn new(scenario: &Scenario, seed: u64, capture: Capture) -> Self {
         let wired = &scenario.wired;
         let wireless = scenario.wlan.as_ref().map(|wlan| {
             let mut world = Wireless::new(&wlan.world, seed);
@@ -44,12 +66,35 @@ impl Network {
             ],
             wireless,
             queues,
+            arrivals: VecDeque::new(),
         }
     }
 
-    /// A host sends a packet.
+    /// The address of a host: packets go where their destination address says.
+    ///
+    /// # Panics
+    /// When there are more than 65,534 hosts before it.
+    pub fn address(host: usize) -> Ipv4Addr {
+        let host = u16::try_from(host).expect("a network has fewer hosts than a /16");
+        match host {
+            0 => address(Party::Server),
+            station => address(Party::Station(station - 1)),
+        }
+    }
+
+    /// Hosts of the network, numbered from 0, the server.
+    pub fn hosts(&self) -> usize {
+        1 + self.wireless.as_ref().map_or(1, |wireless| {
+            usize::from(wireless.members().saturating_sub(1))
+        })
+    }
+
+    /// Host `host` sends a packet at `now`, up to which time has passed by [`Network::handle_timeout`].
+    ///
+    /// # Panics
+    /// When there is no such host.
     #[inline]
-    pub(super) fn send(&mut self, now: Instant, host: usize, packet: Packet) {
+    pub fn send(&mut self, now: Instant, host: usize, packet: Packet) {
         match &mut self.wireless {
             Some(wireless) if host > 0 => enter(wireless, now, NodeId(host as u16), packet),
             _ => self.paths[host].send(now, packet),
@@ -63,10 +108,99 @@ impl Network {
         }
     }
 
-    /// The next packet that has come to a host over the air, or to the access point on its way to the server.
-    pub(super) fn receive(&mut self) -> Option<(NodeId, Packet)> {
-        let delivery = self.wireless.as_mut()?.poll_delivery()?;
-        Some((delivery.at, delivery.msdu.payload?))
+    /// The next packet that has come to a host by the wired path of this direction. With a wireless network the packets
+    /// of the server go on to the access point instead.
+    pub(super) fn receive_wired(
+        &mut self,
+        now: Instant,
+        direction: usize,
+    ) -> Option<(usize, Packet)> {
+        loop {
+            let (_, packet) = self.paths[direction].receive(now)?;
+            if direction == 0 && self.wireless.is_some() {
+                self.distribute(now, packet);
+            } else {
+                return Some((1 - direction, packet));
+            }
+        }
+    }
+
+    /// The next packet that has come to a station over the air. Those that came to the access point go on to the server.
+    pub(super) fn receive_wireless(&mut self, now: Instant) -> Option<(usize, Packet)> {
+        loop {
+            let delivery = self.wireless.as_mut()?.poll_delivery()?;
+            let packet = delivery.msdu.payload?;
+            if delivery.at == NodeId::AP {
+                self.paths[1].send(now, packet);
+            } else {
+                return Some((delivery.at.index(), packet));
+            }
+        }
+    }
+
+    /// Lets everything happen that is due by `now`, in order and each at its own instant.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(at) = self.poll_timeout().filter(|at| *at <= now) {
+            for direction in [0, 1] {
+                while let Some((host, packet)) = self.receive_wired(at, direction) {
+                    self.arrivals.push_back(Arrival { at, host, packet });
+                }
+            }
+            if let Some(wireless) = &mut self.wireless {
+                wireless.handle_timeout(at);
+            }
+            while let Some((host, packet)) = self.receive_wireless(at) {
+                self.arrivals.push_back(Arrival { at, host, packet });
+            }
+        }
+        if let Some(wireless) = &mut self.wireless {
+            wireless.handle_timeout(now);
+        }
+    }
+
+    /// The next packet that has come to a host, in the order of arrival.
+    pub fn poll_arrival(&mut self) -> Option<Arrival> {
+        self.arrivals.pop_front()
+    }
+
+    /// When something happens next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let wired = self.paths.iter().filter_map(Path::next_arrival).min();
+        let wireless = self
+            .wireless
+            .as_ref()
+            .and_then(|wireless| wireless.poll_timeout());
+        wired.into_iter().chain(wireless).min()
+    }
+
+    /// Who used the air so far; nothing without a wireless network.
+    pub fn airtime(&mut self) -> Airtime {
+        self.wireless
+            .as_mut()
+            .map_or_else(Airtime::default, |wireless| wireless.airtime())
+    }
+
+    /// Transmissions so far that another one spoilt at their receiver.
+    pub fn collisions(&self) -> u64 {
+        self.wireless.as_ref().map_or(0, |wireless| {
+            (0..wireless.radios())
+                .map(|node| wireless.stats(NodeId(node)).collisions)
+                .sum()
+        })
+    }
+
+    /// Figures of the wireless network, if there is one.
+    pub fn wlan_report(&mut self) -> Option<WlanReport> {
+        self.wireless.as_mut().map(WlanReport::new)
+    }
+
+    /// What happened to the packets of the wired path. Damaged packets are the hosts' to find.
+    pub fn wired_report(&self) -> WiredReport {
+        WiredReport {
+            forward: self.paths[0].counters(),
+            reverse: self.paths[1].counters(),
+            checksum_drops: 0,
+        }
     }
 
     pub(super) fn captured(&mut self) -> Option<Captured<Packet>> {
@@ -106,8 +240,8 @@ impl Network {
         })
     }
 
-    /// Packets in front of the bottleneck of what `from` sends: the radio's queue, or the path's.
-    pub(super) fn backlog(&mut self, now: Instant, from: usize) -> usize {
+    /// Packets in front of the bottleneck of what host `from` sends: the radio's queue, or the path's.
+    pub fn backlog(&mut self, now: Instant, from: usize) -> usize {
         match &self.wireless {
             Some(wireless) if from > 0 => {
                 wireless.queue_len(NodeId(from as u16), AccessCategory::BestEffort)
@@ -139,16 +273,11 @@ fn enter(wireless: &mut Wireless, now: Instant, node: NodeId, packet: Packet) {
     if dst == node || dst.0 >= wireless.members() {
         return;
     }
-    let is_ack = packet.is_pure_ack() || packet.is_datagram_ack();
     let msdu = Msdu {
         src: node,
         dst,
         len: packet.len() as u32,
-        class: if is_ack {
-            Class::TransportAck
-        } else {
-            Class::Data
-        },
+        class: packet.class(),
         category: AccessCategory::BestEffort,
         payload: Some(packet),
     };

@@ -1,0 +1,221 @@
+//! What an emulator says about itself, while it runs and at its end.
+
+use serde::Serialize;
+use tack_sim::report::{WiredReport, WlanReport};
+use tack_wlan::world::Airtime;
+
+use crate::content::Counting;
+use crate::lateness::{Lateness, Trust};
+
+/// Counters of one direction, since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Datagrams that a program sent.
+    pub datagrams: u64,
+    /// Bytes of them, without UDP and IP headers.
+    pub bytes: u64,
+    /// Those that are, or count as, acknowledgements.
+    pub acks: u64,
+    /// Those that are, or count as, data. Handshakes and ends are neither.
+    pub data: u64,
+    /// Datagrams delivered to the other program.
+    pub delivered: u64,
+    /// Bytes of them.
+    pub delivered_bytes: u64,
+}
+
+impl std::ops::AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.datagrams += other.datagrams;
+        self.bytes += other.bytes;
+        self.acks += other.acks;
+        self.data += other.data;
+        self.delivered += other.delivered;
+        self.delivered_bytes += other.delivered_bytes;
+    }
+}
+
+/// Time on the air by use, seconds; the parts add up to the time that passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct AirSeconds {
+    /// Data frames, neighbours' included.
+    pub data: f64,
+    /// Data frames with acknowledgements.
+    pub ack: f64,
+    /// ACK, Block ACK and their requests, RTS, CTS, beacons.
+    pub control: f64,
+    /// Transmissions that spoil each other.
+    pub collision: f64,
+    /// Interframe spaces, backoff and timeouts of radios that have something to send.
+    pub access: f64,
+    /// Nothing to send.
+    pub idle: f64,
+}
+
+impl AirSeconds {
+    /// All parts.
+    pub fn total(&self) -> f64 {
+        self.data + self.ack + self.control + self.collision + self.access + self.idle
+    }
+
+    /// The time between `earlier` and this.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            data: self.data - earlier.data,
+            ack: self.ack - earlier.ack,
+            control: self.control - earlier.control,
+            collision: self.collision - earlier.collision,
+            access: self.access - earlier.access,
+            idle: self.idle - earlier.idle,
+        }
+    }
+
+    /// Each part's share of the whole, 0 to 1.
+    #[must_use]
+    pub fn shares(&self) -> Self {
+        let total = self.total().max(f64::MIN_POSITIVE);
+        Self {
+            data: self.data / total,
+            ack: self.ack / total,
+            control: self.control / total,
+            collision: self.collision / total,
+            access: self.access / total,
+            idle: self.idle / total,
+        }
+    }
+}
+
+impl From<Airtime> for AirSeconds {
+    fn from(airtime: Airtime) -> Self {
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        Self {
+            data: seconds(airtime.data),
+            ack: seconds(airtime.transport_ack),
+            control: seconds(airtime.control),
+            collision: seconds(airtime.collision),
+            access: seconds(airtime.access),
+            idle: seconds(airtime.idle),
+        }
+    }
+}
+
+/// The state at one moment. Counters run from the beginning: subtract two samples for an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Sample {
+    /// When, seconds since the beginning.
+    pub seconds: f64,
+    /// Who used the air.
+    pub air: AirSeconds,
+    /// From the clients.
+    pub up: Totals,
+    /// To the clients.
+    pub down: Totals,
+    /// Transmissions that another one spoilt at their receiver.
+    pub collisions: u64,
+    /// Packets that wait at the access point, or on the wired path to it.
+    pub ap_queue: usize,
+    /// Packets that wait at the stations, all together.
+    pub station_queue: usize,
+    /// Flows in the table.
+    pub flows: usize,
+    /// How late deliveries were.
+    pub lateness: Lateness,
+}
+
+/// Figures of one flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowFigures {
+    /// The client's address.
+    pub client: String,
+    /// Its station, as scenario files call it.
+    pub station: String,
+    /// How its acknowledgements are told from its data.
+    pub counted: Counting,
+    /// From the client.
+    pub up: Totals,
+    /// To the client.
+    pub down: Totals,
+}
+
+/// Datagrams that never were, or did not stay, in the model's hands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// Longer than [`crate::MAX_DATAGRAM`], or empty.
+    pub unfit: u64,
+    /// From a new client while the table of flows was full of active ones.
+    pub table_full: u64,
+    /// Came to a socket of the far side from another address than the one that is relayed to.
+    pub strangers: u64,
+    /// Damaged by the scenario's wired path: the checksums of the receiving host would catch them.
+    pub damaged: u64,
+    /// Arrived for a flow that had gone meanwhile.
+    pub stale: u64,
+    /// Dropped by the kernel because the emulator was too slow to take them.
+    pub kernel: u64,
+    /// Refused by the kernel on their way out.
+    pub refused: u64,
+}
+
+/// What a run was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub name: String,
+    /// Seed of the model's random draws.
+    pub seed: u64,
+    /// How long it lasted.
+    pub seconds: f64,
+    /// Shares of the time on the air.
+    pub air_shares: AirSeconds,
+    /// From the clients, flows that have gone included.
+    pub up: Totals,
+    /// To the clients, likewise.
+    pub down: Totals,
+    /// Flows at the end, in no particular order.
+    pub flows: Vec<FlowFigures>,
+    /// Flows there ever were.
+    pub flows_seen: u64,
+    /// What was dropped outside the links.
+    pub dropped: Dropped,
+    /// Figures of the wireless network.
+    pub wlan: WlanReport,
+    /// What happened on the wired path.
+    pub wired: WiredReport,
+    /// How late deliveries were.
+    pub lateness: Lateness,
+    /// Whether these figures say something about the network.
+    pub trust: Trust,
+}
+
+impl Summary {
+    /// One line of JSON, without the line's end.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a summary has no map with odd keys")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_an_interval_add_up() {
+        let earlier = AirSeconds::from(Airtime {
+            data: 1_000_000_000,
+            idle: 1_000_000_000,
+            ..Airtime::default()
+        });
+        let later = AirSeconds::from(Airtime {
+            data: 2_000_000_000,
+            transport_ack: 500_000_000,
+            idle: 3_500_000_000,
+            ..Airtime::default()
+        });
+        let shares = later.since(&earlier).shares();
+        assert!((shares.total() - 1.0).abs() < 1e-12);
+        assert!((shares.data - 0.25).abs() < 1e-12);
+        assert!((shares.ack - 0.125).abs() < 1e-12);
+        assert_eq!(AirSeconds::default().shares(), AirSeconds::default());
+    }
+}

@@ -1,0 +1,422 @@
+//! The loop: take in what arrived, let the model catch up with the clock, send what came out, rest.
+//!
+//! One turn handles everything up to now. The kernel says when each datagram arrived, so the loop need not be woken for
+//! one: it enters the model at its own time, however late it is read, as long as the model has not passed that time. So
+//! turns are at least [`REST`] apart, which costs deliveries as much and saves most of the wake-ups.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tack_base::Instant;
+use tack_io::{Clock, PacingTimer, UdpReceiver, UdpSender};
+use tack_sim::packet::Packet;
+use tack_sim::{Arrival, Network, Scenario};
+use tack_wire::Ecn;
+use tack_wire::checksum::PROTOCOL_UDP;
+use tack_wlan::{Capture, Class};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::MAX_DATAGRAM;
+use crate::content::Content;
+use crate::figures::{Dropped, Sample, Summary, Totals};
+use crate::flows::{FlowId, Flows};
+use crate::lateness::{Meter, Trust};
+use crate::runner::Settings;
+
+/// Least time between two turns.
+const REST: Duration = Duration::from_micros(100);
+
+/// Datagrams taken from one socket in a turn. More stay in the kernel's buffer, with their time.
+const MOST_TAKEN: usize = 4_096;
+
+/// The host behind the wired path.
+const SERVER: usize = 0;
+
+/// A datagram that arrived at one of the sockets.
+#[derive(Debug)]
+struct Incoming {
+    at: Instant,
+    flow: FlowId,
+    direction: Direction,
+    ecn: Ecn,
+    payload: Bytes,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// Carries datagrams until it is told to stop.
+pub(crate) struct Relay {
+    clock: Clock,
+    timer: PacingTimer,
+    network: Network,
+    /// Up to when the model has come.
+    model: Instant,
+    to: SocketAddr,
+    sender: UdpSender,
+    receiver: UdpReceiver,
+    /// The socket was not seen writable yet.
+    is_new: bool,
+    /// When the latest datagram of a client arrived.
+    latest: Instant,
+    flows: Flows,
+    inbox: Vec<Incoming>,
+    meter: Meter,
+    dropped: Dropped,
+    rested: Instant,
+    next_sample: Instant,
+    interval: Duration,
+    samples: mpsc::Sender<Sample>,
+    stop: oneshot::Receiver<()>,
+    name: String,
+    seed: u64,
+}
+
+impl Relay {
+    /// A relay between the sockets of `listen` and the address of `settings`. Must be called within a tokio runtime.
+    pub(crate) fn new(
+        settings: &Settings,
+        (sender, receiver): (UdpSender, UdpReceiver),
+        samples: mpsc::Sender<Sample>,
+        stop: oneshot::Receiver<()>,
+    ) -> io::Result<Self> {
+        let scenario: &Scenario = &settings.scenario;
+        let network = Network::new(scenario, settings.seed, Capture::Off);
+        let stations = network.hosts() - 1;
+        let clock = Clock::new();
+        Ok(Self {
+            clock,
+            timer: PacingTimer::new()?,
+            network,
+            model: Instant::ZERO,
+            to: settings.to,
+            sender,
+            receiver,
+            is_new: true,
+            latest: Instant::ZERO,
+            flows: Flows::new(settings.max_flows, stations, settings.to),
+            inbox: Vec::new(),
+            meter: Meter::new(),
+            dropped: Dropped::default(),
+            rested: Instant::ZERO,
+            next_sample: Instant::ZERO + settings.sample_interval,
+            interval: settings.sample_interval.max(Duration::from_millis(1)),
+            samples,
+            stop,
+            name: scenario.name.clone(),
+            seed: settings.seed,
+        })
+    }
+
+    /// Everything up to now.
+    fn turn(&mut self, cx: &mut Context<'_>) {
+        let now = self.clock.now();
+        self.take_from_clients(cx);
+        self.take_from_far_side(cx);
+        if self.await_sockets(cx).is_pending() {
+            return;
+        }
+        // Each socket's are in order already.
+        self.inbox.sort_by_key(|incoming| incoming.at);
+        let mut inbox = std::mem::take(&mut self.inbox);
+        for incoming in inbox.drain(..) {
+            self.pass_to(incoming.at);
+            self.enter(incoming);
+        }
+        self.inbox = inbox;
+        self.pass_to(now);
+        while let Some(arrival) = self.network.poll_arrival() {
+            self.deliver(&arrival);
+        }
+        self.flush(cx);
+        if self.model >= self.next_sample {
+            let sample = self.sample();
+            // Who does not listen misses some.
+            let _full = self.samples.try_send(sample);
+            while self.next_sample <= self.model {
+                self.next_sample += self.interval;
+            }
+        }
+    }
+
+    /// Ready when every socket has been seen writable once. The runtime learns that of a new socket only when it looks next;
+    /// until then the socket takes nothing, so time has to wait.
+    fn await_sockets(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut all = Poll::Ready(());
+        if self.is_new {
+            self.is_new = self.sender.poll_writable(cx).is_pending();
+        }
+        for flow in self.flows.iter_mut().filter(|flow| flow.is_new) {
+            flow.is_new = flow.sender.poll_writable(cx).is_pending();
+            if flow.is_new {
+                all = Poll::Pending;
+            }
+        }
+        if self.is_new { Poll::Pending } else { all }
+    }
+
+    /// Lets time pass in the model.
+    fn pass_to(&mut self, now: Instant) {
+        self.model = self.model.max(now);
+        self.network.handle_timeout(self.model);
+    }
+
+    fn take_from_clients(&mut self, cx: &mut Context<'_>) {
+        let Self {
+            clock,
+            receiver,
+            latest,
+            flows,
+            inbox,
+            dropped,
+            ..
+        } = self;
+        let mut taken = 0;
+        while taken < MOST_TAKEN && receiver.poll_readable(cx).is_ready() {
+            let Ok(received) = receiver.receive(clock) else {
+                continue;
+            };
+            for datagrams in received {
+                // The clock that stamps is not the clock that is read: what came later must not look earlier.
+                *latest = datagrams.arrived.max(*latest);
+                for datagram in datagrams.datagrams() {
+                    taken += 1;
+                    if !fits(datagram) {
+                        dropped.unfit += 1;
+                        continue;
+                    }
+                    let Ok(flow) = flows.of_client(*latest, datagrams.peer, datagram) else {
+                        dropped.table_full += 1;
+                        continue;
+                    };
+                    flow.touch(*latest);
+                    inbox.push(Incoming {
+                        at: *latest,
+                        flow: flow.id,
+                        direction: Direction::Up,
+                        ecn: datagrams.ecn,
+                        payload: Bytes::copy_from_slice(datagram),
+                    });
+                }
+            }
+        }
+    }
+
+    fn take_from_far_side(&mut self, cx: &mut Context<'_>) {
+        let Self {
+            clock,
+            flows,
+            inbox,
+            dropped,
+            to,
+            ..
+        } = self;
+        for flow in flows.iter_mut() {
+            let mut taken = 0;
+            while taken < MOST_TAKEN && flow.receiver.poll_readable(cx).is_ready() {
+                let Ok(received) = flow.receiver.receive(clock) else {
+                    continue;
+                };
+                for datagrams in received {
+                    flow.latest = datagrams.arrived.max(flow.latest);
+                    for datagram in datagrams.datagrams() {
+                        taken += 1;
+                        if datagrams.peer != *to {
+                            dropped.strangers += 1;
+                        } else if !fits(datagram) {
+                            dropped.unfit += 1;
+                        } else {
+                            inbox.push(Incoming {
+                                at: flow.latest,
+                                flow: flow.id,
+                                direction: Direction::Down,
+                                ecn: datagrams.ecn,
+                                payload: Bytes::copy_from_slice(datagram),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A datagram enters the model now.
+    fn enter(&mut self, incoming: Incoming) {
+        let Some(flow) = self.flows.get_mut(incoming.flow) else {
+            self.dropped.stale += 1;
+            return;
+        };
+        let content = flow.counting.content(&incoming.payload);
+        flow.touch(incoming.at);
+        let (from, to, totals) = match incoming.direction {
+            Direction::Up => (flow.host, SERVER, &mut flow.up),
+            Direction::Down => (SERVER, flow.host, &mut flow.down),
+        };
+        count(totals, content, incoming.payload.len());
+        let mut transport = [0; 8];
+        transport[..4].copy_from_slice(&incoming.flow.to_bytes());
+        transport[4..6].copy_from_slice(&(8 + incoming.payload.len() as u16).to_be_bytes());
+        let mut packet = Packet::new(
+            (Network::address(from), Network::address(to)),
+            PROTOCOL_UDP,
+            incoming.ecn,
+            &transport,
+            incoming.payload,
+            incoming.at,
+        );
+        packet.declared = Some(match content {
+            Content::Ack => Class::TransportAck,
+            Content::Data | Content::Other => Class::Data,
+        });
+        self.network.send(self.model, from, packet);
+    }
+
+    /// A datagram has come out of the model.
+    fn deliver(&mut self, arrival: &Arrival) {
+        let packet = &arrival.packet;
+        if !packet.verify_checksums() {
+            self.dropped.damaged += 1;
+            return;
+        }
+        let id = packet.transport().first_chunk().copied();
+        let Some(flow) = id.and_then(|id| self.flows.get_mut(FlowId::from_bytes(id))) else {
+            self.dropped.stale += 1;
+            return;
+        };
+        let (ecn, payload) = (packet.ecn(), &packet.payload);
+        let way = usize::from(arrival.host != SERVER);
+        if !flow.outgoing[way].takes(ecn, payload) {
+            let sent = if way == 0 {
+                flow.flush_up(self.to, &self.clock, &mut self.meter)
+            } else {
+                flow.flush_down(&mut self.sender, &self.clock, &mut self.meter)
+            };
+            // A socket that is full when a whole batch waits for it already takes no more.
+            self.dropped.refused += sent + flow.outgoing[way].discard();
+        }
+        flow.outgoing[way].push(arrival.at, ecn, payload);
+    }
+
+    /// Sends what came out. What a full socket does not take is tried again when there is room.
+    fn flush(&mut self, cx: &mut Context<'_>) {
+        for flow in self.flows.iter_mut() {
+            loop {
+                self.dropped.refused += flow.flush_up(self.to, &self.clock, &mut self.meter);
+                if flow.outgoing[0].is_empty() || flow.sender.poll_writable(cx).is_pending() {
+                    break;
+                }
+            }
+            loop {
+                let sender = &mut self.sender;
+                self.dropped.refused += flow.flush_down(sender, &self.clock, &mut self.meter);
+                if flow.outgoing[1].is_empty() || sender.poll_writable(cx).is_pending() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn sample(&mut self) -> Sample {
+        let [up, down] = self.flows.totals();
+        let hosts = self.network.hosts();
+        Sample {
+            seconds: self.model.as_secs_f64(),
+            air: self.network.airtime().into(),
+            up,
+            down,
+            collisions: self.network.collisions(),
+            ap_queue: self.network.backlog(self.model, SERVER),
+            station_queue: (1..hosts)
+                .map(|host| self.network.backlog(self.model, host))
+                .sum(),
+            flows: self.flows.len(),
+            lateness: self.meter.figures(),
+        }
+    }
+
+    /// What the run was.
+    pub(crate) fn summary(mut self) -> io::Result<Summary> {
+        let [up, down] = self.flows.totals();
+        let listening = crate::kernel_drops(self.sender.local_addr()).unwrap_or(0);
+        self.dropped.kernel = listening + self.flows.kernel_drops();
+        let lateness = self.meter.figures();
+        Ok(Summary {
+            name: self.name,
+            seed: self.seed,
+            seconds: self.model.as_secs_f64(),
+            air_shares: crate::AirSeconds::from(self.network.airtime()).shares(),
+            up,
+            down,
+            flows: self.flows.iter().map(|flow| flow.figures()).collect(),
+            flows_seen: self.flows.seen,
+            trust: Trust::judge(&lateness, self.dropped.kernel, self.dropped.refused),
+            dropped: self.dropped,
+            wired: self.network.wired_report(),
+            wlan: self
+                .network
+                .wlan_report()
+                .ok_or_else(|| io::Error::other("the scenario has no wireless network"))?,
+            lateness,
+        })
+    }
+}
+
+fn fits(datagram: &[u8]) -> bool {
+    (1..=MAX_DATAGRAM).contains(&datagram.len())
+}
+
+fn count(totals: &mut Totals, content: Content, len: usize) {
+    totals.datagrams += 1;
+    totals.bytes += len as u64;
+    match content {
+        Content::Ack => totals.acks += 1,
+        Content::Data => totals.data += 1,
+        Content::Other => {}
+    }
+}
+
+impl Future for Relay {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let relay = &mut *self;
+        // Whoever may stop it has gone: nobody would ever read the summary.
+        if Pin::new(&mut relay.stop).poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        // The thread is the relay's own, so it may sleep: a wake-up for each datagram in between would only cost time.
+        let rest = relay.rested.saturating_since(relay.clock.now());
+        if !rest.is_zero() {
+            std::thread::sleep(rest);
+        }
+        relay.turn(cx);
+        let now = relay.clock.now();
+        relay.rested = now + REST;
+        let next = relay.network.poll_timeout().into_iter();
+        let deadline = next.chain([relay.next_sample]).min().unwrap_or(now);
+        if deadline <= relay.rested {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        // Something may have been pending from the last arming.
+        loop {
+            relay.timer.arm(relay.clock.now(), deadline)?;
+            match relay.timer.poll_expired(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(outcome) => outcome?,
+            }
+            if deadline <= relay.clock.now() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+    }
+}

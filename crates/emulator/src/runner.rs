@@ -1,0 +1,175 @@
+//! An emulator as a thing to start and stop: it has a thread of its own, because it sleeps and must not be kept waiting.
+
+use std::io;
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tack_io::UdpOptions;
+use tack_sim::Scenario;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::figures::{Sample, Summary};
+use crate::relay::Relay;
+
+/// Samples that wait for whoever listens; more are left out.
+const SAMPLES: usize = 1_024;
+
+/// What to emulate, and between which addresses.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The links: wired path and wireless network. The flows and the duration of the scenario do not count here.
+    pub scenario: Scenario,
+    /// Seed of the model's random draws.
+    pub seed: u64,
+    /// Where clients send to; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// Where their datagrams go.
+    pub to: SocketAddr,
+    /// Most client addresses at a time. A new one takes the place of one that has been silent for ten seconds, or is
+    /// ignored where there is none.
+    pub max_flows: usize,
+    /// Time between samples, at least a millisecond.
+    pub sample_interval: Duration,
+}
+
+impl Settings {
+    /// The links of `scenario`, drawn with its own seed, between `listen` and `to`: at most 64 flows, ten samples a second.
+    pub fn new(scenario: Scenario, listen: SocketAddr, to: SocketAddr) -> Self {
+        Self {
+            seed: scenario.seed,
+            scenario,
+            listen,
+            to,
+            max_flows: 64,
+            sample_interval: Duration::from_millis(100),
+        }
+    }
+}
+
+/// Why an emulator did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The scenario has no `[wlan]`.
+    #[error("the scenario has no wireless network; give it a [wlan] table")]
+    NoWireless,
+    /// Both addresses must be of one kind.
+    #[error("cannot relay from {listen} to {to}: one is IPv4, the other IPv6")]
+    Families {
+        /// Where clients send to.
+        listen: SocketAddr,
+        /// Where their datagrams go.
+        to: SocketAddr,
+    },
+    /// The socket cannot be opened.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The system gives no thread or no poller.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A running emulator. Dropping it stops it.
+#[derive(Debug)]
+pub struct Emulator {
+    local: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    samples: Option<mpsc::Receiver<Sample>>,
+    thread: Option<JoinHandle<io::Result<Summary>>>,
+}
+
+impl Emulator {
+    /// Opens the socket and begins. Time in the model begins now.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start(settings: Settings) -> Result<Self, StartError> {
+        if settings.scenario.wlan.is_none() {
+            return Err(StartError::NoWireless);
+        }
+        let (listen, to) = (settings.listen, settings.to);
+        if listen.is_ipv4() && to.ip().to_canonical().is_ipv6() {
+            return Err(StartError::Families { listen, to });
+        }
+        let settings = Settings {
+            to: SocketAddr::new(to.ip().to_canonical(), to.port()),
+            ..settings
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            // Each turn of the relay looks for what arrived.
+            .event_interval(1)
+            .build()?;
+        let sockets = {
+            let _context = runtime.enter();
+            UdpOptions::new(listen)
+                .open()
+                .map_err(|error| StartError::Listen {
+                    address: listen,
+                    error,
+                })?
+        };
+        let local = sockets.0.local_addr();
+        let (stop, stopped) = oneshot::channel();
+        let (sampler, samples) = mpsc::channel(SAMPLES);
+        let work = move || {
+            sleep_exactly();
+            runtime.block_on(async {
+                let mut relay = Relay::new(&settings, sockets, sampler, stopped)?;
+                (&mut relay).await?;
+                relay.summary()
+            })
+        };
+        let thread = std::thread::Builder::new()
+            .name("emulator".into())
+            .spawn(work)?;
+        Ok(Self {
+            local,
+            stop: Some(stop),
+            samples: Some(samples),
+            thread: Some(thread),
+        })
+    }
+
+    /// Where clients send to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The samples, once: whoever takes them has them all.
+    pub fn take_samples(&mut self) -> Option<mpsc::Receiver<Sample>> {
+        self.samples.take()
+    }
+
+    /// Stops, and says what the run was. Takes no longer than a turn of the loop, well below a millisecond.
+    ///
+    /// # Errors
+    /// When the system failed the emulator while it ran.
+    pub fn stop(mut self) -> io::Result<Summary> {
+        self.stop.take();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            _ => Err(io::Error::other("the emulator ended by a panic")),
+        }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _outcome = thread.join();
+        }
+    }
+}
+
+/// Asks the kernel not to round this thread's sleeps up by the 50 µs that it allows itself. Not every system can.
+fn sleep_exactly() {
+    #[cfg(target_os = "linux")]
+    let _unsupported = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}

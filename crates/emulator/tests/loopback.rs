@@ -1,0 +1,273 @@
+//! Real sockets on loopback with emulated Wi-Fi between them. Nothing here asserts how long anything took.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use tack_emulator::{Counting, Emulator, MAX_DATAGRAM, Settings, StartError, Summary};
+use tack_sim::Scenario;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn scenario(settings: &[&str]) -> Scenario {
+    let overrides: Vec<_> = settings.iter().map(|text| (*text).to_owned()).collect();
+    Scenario::from_toml("test", "[wlan]\n[[flow]]\n", &overrides).unwrap()
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+fn start(far: &UdpSocket, settings: &[&str]) -> Emulator {
+    start_with(far, settings, |_| {})
+}
+
+fn start_with(far: &UdpSocket, settings: &[&str], adjust: impl FnOnce(&mut Settings)) -> Emulator {
+    let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+    let mut settings = Settings::new(scenario(settings), listen, far.local_addr().unwrap());
+    adjust(&mut settings);
+    Emulator::start(settings).unwrap()
+}
+
+fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+    let mut buffer = [0; 2_000];
+    let (len, from) = socket.recv_from(&mut buffer).expect("a datagram comes");
+    (buffer[..len].to_vec(), from)
+}
+
+/// Number, length and a sum: a failure prints these rather than a thousand bytes.
+fn describe(datagram: &[u8]) -> (u32, usize, u64) {
+    let number = datagram
+        .first_chunk()
+        .map_or(u32::MAX, |bytes| u32::from_be_bytes(*bytes));
+    let sum = datagram.iter().map(|byte| u64::from(*byte)).sum();
+    (number, datagram.len(), sum)
+}
+
+fn check_sums(summary: &Summary) {
+    let total = summary.air_shares.total();
+    assert!((total - 1.0).abs() < 1e-6, "{total}");
+    assert_eq!(
+        summary.lateness.deliveries,
+        summary.up.delivered + summary.down.delivered
+    );
+    assert_eq!(
+        summary.trust.ok,
+        summary.trust.reasons.is_empty(),
+        "{:?}",
+        summary.trust
+    );
+}
+
+#[test]
+fn datagrams_cross_both_ways_whole_and_in_order() {
+    const COUNT: u32 = 320;
+    const ROUND: u32 = 40;
+    let (client, far) = (socket(), socket());
+    let emulator = start(&far, &[]);
+    let datagram = |number: u32| -> Vec<u8> {
+        let len = 4 + (number as usize * 37) % (MAX_DATAGRAM - 4);
+        let mut bytes = vec![number as u8; len];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        bytes
+    };
+    // Few at a time: what waits for this thread has to fit a socket's buffer, however long it is kept from running.
+    let few = |round: u32| round * ROUND..(round + 1) * ROUND;
+    for round in 0..COUNT / ROUND {
+        for number in few(round) {
+            client
+                .send_to(&datagram(number), emulator.local_addr())
+                .unwrap();
+        }
+        for number in few(round) {
+            let (bytes, from) = receive(&far);
+            assert_eq!(
+                describe(&bytes),
+                describe(&datagram(number)),
+                "datagram {number}"
+            );
+            far.send_to(&bytes, from).unwrap();
+        }
+        for number in few(round) {
+            let (bytes, from) = receive(&client);
+            assert_eq!(
+                describe(&bytes),
+                describe(&datagram(number)),
+                "answer {number}"
+            );
+            assert_eq!(from, emulator.local_addr());
+        }
+    }
+    let summary = emulator.stop().unwrap();
+    check_sums(&summary);
+    for totals in [summary.up, summary.down] {
+        assert_eq!(totals.datagrams, u64::from(COUNT));
+        assert_eq!(totals.delivered, u64::from(COUNT));
+        assert_eq!(totals.acks + totals.data, u64::from(COUNT));
+        assert_eq!(totals.bytes, totals.delivered_bytes);
+    }
+    assert_eq!(summary.flows.len(), 1);
+    assert_eq!(summary.flows[0].counted, Counting::Size);
+    assert!(summary.air_shares.data > 0.0 && summary.air_shares.control > 0.0);
+}
+
+#[test]
+fn every_client_has_a_flow_of_its_own_and_they_share_the_air() {
+    let far = socket();
+    let emulator = start(&far, &["wlan.stations=2"]);
+    let clients = [socket(), socket(), socket()];
+    for (number, client) in clients.iter().enumerate() {
+        client
+            .send_to(&[number as u8; 500], emulator.local_addr())
+            .unwrap();
+    }
+    let mut upstreams = Vec::new();
+    for _ in &clients {
+        let (bytes, from) = receive(&far);
+        far.send_to(&bytes, from).unwrap();
+        upstreams.push(from);
+    }
+    upstreams.sort();
+    upstreams.dedup();
+    assert_eq!(upstreams.len(), 3, "the far side can tell them apart");
+    for (number, client) in clients.iter().enumerate() {
+        assert_eq!(receive(client).0, [number as u8; 500]);
+    }
+    let summary = emulator.stop().unwrap();
+    check_sums(&summary);
+    assert_eq!(summary.flows_seen, 3);
+    let mut stations: Vec<_> = summary.flows.iter().map(|flow| &flow.station[..]).collect();
+    stations.sort_unstable();
+    assert_eq!(stations, ["sta0", "sta0", "sta1"]);
+    for flow in &summary.flows {
+        assert_eq!((flow.up.delivered, flow.down.delivered), (1, 1));
+    }
+    let mut sum = tack_emulator::Totals::default();
+    for flow in &summary.flows {
+        sum += flow.up;
+    }
+    assert_eq!(sum, summary.up);
+}
+
+#[test]
+fn a_queue_that_is_full_drops_and_the_air_is_the_limit() {
+    let (client, far) = (socket(), socket());
+    let emulator = start(&far, &["wlan.queue=20p", "wlan.standard=802.11b"]);
+    for _ in 0..200 {
+        client
+            .send_to(&[7; MAX_DATAGRAM], emulator.local_addr())
+            .unwrap();
+    }
+    // The last of what the queue held, and then something that comes after it.
+    let mut received = 0;
+    far.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut buffer = [0; 2_000];
+    while far.recv_from(&mut buffer).is_ok() {
+        received += 1;
+    }
+    let summary = emulator.stop().unwrap();
+    check_sums(&summary);
+    assert_eq!(summary.up.datagrams, 200);
+    assert_eq!(summary.up.delivered, received);
+    assert_eq!(summary.wlan.queue_drops + received, 200);
+    assert!(received >= 20, "{received}");
+}
+
+#[test]
+fn hostile_datagrams_are_counted_and_harmless() {
+    let (client, far, stranger) = (socket(), socket(), socket());
+    let emulator = start_with(&far, &[], |settings| settings.max_flows = 2);
+    let send = |socket: &UdpSocket, bytes: &[u8]| {
+        socket.send_to(bytes, emulator.local_addr()).unwrap();
+    };
+    send(&client, b"first");
+    let (_, upstream) = receive(&far);
+    // Too long to pass, in both directions; nothing at all; from an address that is not the far side's.
+    send(&client, &[1; MAX_DATAGRAM + 1]);
+    far.send_to(&[1; MAX_DATAGRAM + 1], upstream).unwrap();
+    stranger.send_to(b"hello", upstream).unwrap();
+    // Half a SYN, headers that lie about their length, noise.
+    for bytes in [&[0x02; 14][..], &[0xff; 20], &[0x00; 60], &[0xa5; 1_000]] {
+        send(&client, bytes);
+        assert_eq!(receive(&far).0, bytes);
+    }
+    // A second flow fits, a crowd does not.
+    let second = socket();
+    send(&second, b"second");
+    assert_eq!(receive(&far).0, b"second");
+    let crowd: Vec<_> = (0..50).map(|_| socket()).collect();
+    for one in &crowd {
+        send(one, b"let me in");
+    }
+    // Those that are in go on, before and behind.
+    send(&client, b"last");
+    assert_eq!(receive(&far).0, b"last");
+    far.send_to(b"answer", upstream).unwrap();
+    assert_eq!(receive(&client).0, b"answer");
+    let summary = emulator.stop().unwrap();
+    check_sums(&summary);
+    assert_eq!(summary.flows.len(), 2);
+    assert_eq!(summary.dropped.unfit, 2);
+    assert_eq!(summary.dropped.strangers, 1);
+    assert_eq!(summary.dropped.table_full, 50);
+}
+
+#[test]
+fn damage_on_the_path_is_caught_like_by_a_checksum() {
+    let (client, far) = (socket(), socket());
+    let emulator = start(&far, &["wired.corrupt_reverse=1.0"]);
+    client.send_to(&[3; 400], emulator.local_addr()).unwrap();
+    far.set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    assert!(
+        far.recv_from(&mut [0; 2_000]).is_err(),
+        "nothing comes through"
+    );
+    let summary = emulator.stop().unwrap();
+    assert_eq!(summary.dropped.damaged, 1);
+    assert_eq!(summary.up.delivered, 0);
+}
+
+#[test]
+fn samples_come_while_it_runs_and_json_at_the_end() {
+    let (client, far) = (socket(), socket());
+    let mut emulator = start_with(&far, &[], |settings| {
+        settings.sample_interval = Duration::from_millis(5);
+    });
+    let mut samples = emulator.take_samples().unwrap();
+    assert!(emulator.take_samples().is_none());
+    client.send_to(&[9; 1_000], emulator.local_addr()).unwrap();
+    let mut last = 0.0;
+    loop {
+        let sample = samples.blocking_recv().expect("the emulator runs");
+        assert!(sample.seconds > last);
+        last = sample.seconds;
+        assert!((sample.air.total() - sample.seconds).abs() < 1e-6);
+        if sample.up.delivered == 1 {
+            assert_eq!(sample.flows, 1);
+            break;
+        }
+    }
+    let summary = emulator.stop().unwrap();
+    let json: serde_json::Value = serde_json::from_str(&summary.to_json()).unwrap();
+    assert_eq!(json["up"]["datagrams"], 1);
+    assert_eq!(json["trust"]["ok"], summary.trust.ok);
+    assert!(samples.blocking_recv().is_none() || samples.is_closed());
+}
+
+#[test]
+fn what_cannot_be_emulated_is_refused_with_the_reason() {
+    let listen: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let wired = Scenario::from_toml("test", "[[flow]]", &[]).unwrap();
+    let error = Emulator::start(Settings::new(wired, listen, listen)).unwrap_err();
+    assert!(matches!(error, StartError::NoWireless), "{error}");
+    let to = "[::1]:9".parse().unwrap();
+    let error = Emulator::start(Settings::new(scenario(&[]), listen, to)).unwrap_err();
+    assert!(matches!(error, StartError::Families { .. }), "{error}");
+    let taken = socket();
+    let settings = Settings::new(scenario(&[]), taken.local_addr().unwrap(), listen);
+    let error = Emulator::start(settings).unwrap_err();
+    assert!(error.to_string().starts_with("cannot listen on"), "{error}");
+}
