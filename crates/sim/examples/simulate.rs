@@ -33,5 +33,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         packets as f64 / report.wall_seconds / 1e6,
         report.wall_seconds * 1e6 / segments as f64,
     );
+    if let (Some(busy), Some(memory)) = (processor_seconds(), peak_memory()) {
+        println!(
+            "{busy:.2} s of processor time, {:.4} a simulated second; {memory} of memory at most",
+            busy / report.virtual_seconds
+        );
+    }
     Ok(())
+}
+
+/// Time that this thread has run, where Linux tells.
+fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    let nanos: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanos / 1e9)
+}
+
+/// The most memory that was ever resident, where Linux tells.
+fn peak_memory() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().into())
 }

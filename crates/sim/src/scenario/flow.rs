@@ -125,7 +125,7 @@ impl Flow {
     pub const MOST: u16 = 10_000;
 }
 
-const TCP_ONLY: [&str; 14] = [
+const TCP_ONLY: [&str; 15] = [
     "congestion",
     "ack",
     "app",
@@ -138,6 +138,7 @@ const TCP_ONLY: [&str; 14] = [
     "send_buffer",
     "initial_window",
     "receive_window",
+    "initial_rto",
     "min_rto",
     "window_pacing",
 ];
@@ -290,6 +291,12 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
     config.nagle = table.boolean("nagle")?.unwrap_or(config.nagle);
     config.receive_buffer = read_buffer(table, "receive_buffer", config.receive_buffer)?;
     config.send_buffer = read_buffer(table, "send_buffer", config.send_buffer)?;
+    if let Some(first) = table.duration("initial_rto")? {
+        if first < Duration::from_millis(1) || first > config.max_rto {
+            return Err(table.fail("initial_rto", "must be from 1ms to 60s"));
+        }
+        config.initial_rto = first;
+    }
     if let Some(least) = table.duration("min_rto")? {
         if least < Duration::from_millis(1) || least > config.max_rto {
             return Err(table.fail("min_rto", "must be from 1ms to 60s"));

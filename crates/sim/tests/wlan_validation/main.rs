@@ -19,6 +19,8 @@ use tack_sim::{Observers, Scenario, run};
 struct Ours {
     goodput: f64,
     collision: f64,
+    /// Data frames in a PPDU.
+    frames: f64,
     jain: f64,
 }
 
@@ -27,30 +29,46 @@ struct Ours {
 struct Bound {
     goodput: f64,
     collision: Option<f64>,
+    jain: Option<f64>,
+}
+
+impl Bound {
+    const fn goodput(goodput: f64) -> Self {
+        Self {
+            goodput,
+            collision: None,
+            jain: None,
+        }
+    }
 }
 
 fn bound(row: &Row) -> Option<Bound> {
     match row.family() {
         'a' | 'c' => Some(Bound {
-            goodput: 0.03,
             collision: Some(0.02),
+            ..Bound::goodput(0.03)
         }),
         // With aggregation runs of a few seconds scatter by more than a percent: the long ones are the reference.
         'b' if row.ampdu > 0 && !row.case.ends_with("_long") => None,
-        'b' => Some(Bound {
-            goodput: 0.05,
-            collision: None,
+        // Two versions of BBR are two controllers.
+        'b' if row.congestion() == Some("bbr") => None,
+        'b' => Some(Bound::goodput(0.05)),
+        // Who gets through in a full queue is a matter of chance, and most rows are of one run.
+        'd' => Some(Bound {
+            jain: Some(0.25),
+            ..Bound::goodput(0.10)
         }),
-        'd' | 'e' => Some(Bound {
-            goodput: 0.10,
-            collision: None,
-        }),
+        'e' => Some(Bound::goodput(0.10)),
         _ => None,
     }
 }
 
 fn measure(row: &Row) -> Ours {
-    let scenario = Scenario::from_toml("row.toml", &row.scenario(), &[]).expect("a right scenario");
+    measure_scenario(row, &row.scenario())
+}
+
+fn measure_scenario(row: &Row, text: &str) -> Ours {
+    let scenario = Scenario::from_toml("row.toml", text, &[]).expect("a right scenario");
     let effort = row.effort();
     let mut ours = Ours::default();
     for seed in 1..=effort.seeds {
@@ -66,6 +84,7 @@ fn measure(row: &Row) -> Ours {
             / 1e6;
         // Frames lost to noise count as the reference counts them: unanswered is collided.
         ours.collision += share * wlan.unanswered_probability;
+        ours.frames += share * wlan.mpdus_per_ppdu;
         ours.jain += share * report.fairness();
         let airtime = wlan.airtime;
         let total = airtime.data
@@ -83,16 +102,23 @@ fn measure(row: &Row) -> Ours {
 }
 
 fn measure_all(rows: &[Row]) -> Vec<Ours> {
+    in_parallel(rows, measure)
+}
+
+fn in_parallel<T: Sync, R: Clone + Default + Send>(
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
-    let results = Mutex::new(vec![Ours::default(); rows.len()]);
+    let results = Mutex::new(vec![R::default(); items.len()]);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(row) = rows.get(index) else { break };
-                    let ours = measure(row);
-                    results.lock().expect("no panic held it")[index] = ours;
+                    let Some(item) = items.get(index) else { break };
+                    let result = work(item);
+                    results.lock().expect("no panic held it")[index] = result;
                 }
             });
         }
@@ -125,6 +151,14 @@ fn faults(row: &Row, ours: &Ours) -> Vec<String> {
         faults.push(format!(
             "collision probability {:.4}, not {:.4}",
             ours.collision, row.collision
+        ));
+    }
+    if let Some(most) = bound.jain
+        && (ours.jain - row.jain).abs() > most
+    {
+        faults.push(format!(
+            "fairness index {:.3}, not {:.3}",
+            ours.jain, row.jain
         ));
     }
     faults
@@ -204,7 +238,7 @@ fn tcp_uploads() {
             }
         }
     }
-    // A queue that overflows with ACKs is unfair: it starves senders that have just had a timeout.
+    // A queue that overflows with ACKs is unfair: it keeps newcomers out.
     let jain = |stations, queue| {
         let found = rows.iter().find(|(row, _)| {
             row.case == "d_tcp_ul"
@@ -214,8 +248,9 @@ fn tcp_uploads() {
         });
         found.expect("a row").1.jain
     };
-    assert!(jain(20, 50) < 0.85 && jain(20, 50) < jain(10, 50) && jain(10, 50) < jain(5, 50));
-    assert!(jain(10, 250) > 0.95 && jain(20, 250) > 0.95);
+    assert!(jain(20, 50) < 0.5 && jain(10, 50) < 0.75);
+    assert!(jain(20, 50) < jain(10, 50) && jain(10, 50) < jain(5, 50));
+    assert!(jain(10, 250) > 0.95 && jain(20, 250) > 0.75);
 }
 
 #[test]
@@ -238,6 +273,7 @@ fn write_the_table() {
         }
         write_row(&mut text, row, ours);
     }
+    write_fairness(&mut text, &rows);
     text.push_str(SPEED);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/validation/wlan.md");
     std::fs::create_dir_all(std::path::Path::new(path).parent().expect("a folder"))
@@ -274,25 +310,77 @@ fn write_row(text: &mut String, row: &Row, ours: &Ours) {
     );
     writeln!(
         text,
-        "| {} | {} {} | {} | {} | {} | {} | {:.2} | {:.2} | {:+.1} % | {allowed} | {closed} | {model_goodput} | {:.3} | {:.3} | {model_collision} | {:.2} | {:.2} |",
-        row.case, row.standard.trim_start_matches("802."), row.rate, row.stations, row.ack_policy, row.queue, row.ampdu,
-        ours.goodput, row.goodput, 100.0 * relative(ours.goodput, row.goodput), ours.collision, row.collision, ours.jain, row.jain,
+        "| {} | {} {} | {} | {} | {} | {} | {} | {:.2} | {:.2} | {:+.1} % | {allowed} | {closed} | {model_goodput} | {:.3} | {:.3} | {model_collision} | {:.1} | {:.1} | {:.2} | {:.2} |",
+        row.case, row.standard.trim_start_matches("802."), row.rate, row.stations, row.congestion().unwrap_or("udp"),
+        row.ack_policy, row.queue, row.ampdu, ours.goodput, row.goodput, 100.0 * relative(ours.goodput, row.goodput),
+        ours.collision, row.collision, ours.frames, row.frames, ours.jain, row.jain,
     )
     .expect("text grows");
 }
+
+/// Fairness of uploads by when their flows begin, over the queue that overflows.
+fn write_fairness(text: &mut String, rows: &[Row]) {
+    let wanted: Vec<_> = rows
+        .iter()
+        .filter(|row| row.family() == 'd' && row.queue == 50 && row.stations >= 5)
+        .collect();
+    let runs: Vec<_> = wanted
+        .iter()
+        .flat_map(|row| SPACINGS.map(|spacing| (*row, spacing)))
+        .collect();
+    let measured = in_parallel(&runs, |(row, spacing)| {
+        measure_scenario(row, &row.scenario_spaced(*spacing)).jain
+    });
+    text.push_str(FAIRNESS);
+    for (row, indexes) in wanted.iter().zip(measured.chunks(SPACINGS.len())) {
+        write!(
+            text,
+            "| {} | {} | {} |",
+            row.case, row.stations, row.ack_policy
+        )
+        .expect("text grows");
+        for jain in indexes {
+            write!(text, " {jain:.2} |").expect("text grows");
+        }
+        writeln!(text, " {:.2} |", row.jain).expect("text grows");
+    }
+}
+
+/// Milliseconds between the beginnings of flows.
+const SPACINGS: [u32; 5] = [0, 20, 50, 100, 200];
+
+const FAIRNESS: &str = "
+## Fairness, and when flows begin
+
+Jain's index of the uploads of d that share the queue of 50 packets, by the time between the beginnings of two flows, milliseconds.
+ns-3's indexes of single runs with a small share, 0.80, 0.40 and 0.55, are k/n to 0.003, and those over three runs means of such
+(13/15, 18/30, 15/60): k stations share evenly and the others deliver nothing. So it is with us: the access point's queue is full
+of ACKs as soon as a few flows run, and of those that begin later the SYN-ACK does not get through, nor do the few ACKs of a small
+window. With n = 20, delack1, 100 ms and seed 1, six stations share 5.6 Mbit/s evenly, eleven have no connection after 25 s,
+and three have one without progress. How many are in time depends on when flows begin, which the record of the reference does
+not say. Beginning all at once, most of ours get in; from 50 ms on the spacing matters little. The rows above take 100 ms.
+
+| case | n | ACK | 0 | 20 | 50 | 100 | 200 | ns-3 |
+|---|---|---|---|---|---|---|---|---|
+";
 
 const HEAD: &str = "# The wireless network against its references
 
 Written by `cargo test --release -p tack-sim --test wlan_validation -- --ignored`; the other tests of that file keep the bounds.
 
-Goodput in Mbit/s of application payload. *ns-3*: version 3.37, means over seeds. *closed*: the closed form of one station
-without collisions or beacons. *Bianchi*: saturation throughput and collision probability with the retry limit. *p*: PPDUs
-without response among those that want one; ns-3 counts each such A-MPDU twice. *Jain*: fairness among flows.
+Goodput in Mbit/s of application payload. *ns-3*: version 3.37 (rows `_v344`: 3.44), means over seeds. *closed*: the closed form
+of one station without collisions or beacons. *Bianchi*: saturation throughput and collision probability with the retry limit.
+*p*: PPDUs without response among those that want one. *frames*: data frames in a PPDU. *Jain*: fairness among flows.
 
 What differs on purpose: VHT-SIG-B is sent (ns-3 leaves it out: 4 µs a frame), and with the short guard interval the
-data field ends on the 4 µs grid (ns-3: after the last symbol). In d, our TCP has tail loss probes and undoes what spurious
-timeouts did, ns-3's has neither: senders that a full queue starves come back sooner, and the shares are less unequal (without
-tail loss probes the index for n = 20, delack1, falls from 0.73 to 0.56).
+data field ends on the 4 µs grid (ns-3: after the last symbol). Together they are the 0.9 % of the saturated 802.11ac rows, and
+the 2.6 % without aggregation.
+
+What is counted differently: *p* with A-MPDU. ns-3's counter says twice what its frames say. In its speed run of one TCP
+download at 300 Mbit/s it sent 2397 PPDUs of 38.21 frames to deliver 85931, so it repeated 5659 frames, as many as 148 PPDUs
+hold, and counted 328 failures: 2.2 for each. At 866.7 Mbit/s these are 5418, 38.53, 194992, 357 and 779: 2.2 again. Without
+aggregation (802.11a) 495 failures are counted for 493 repetitions. Divided by 2.2, its figures of the long rows of b are 0.070 to
+0.086; ours, 0.074 to 0.094, count requests for Block ACK too.
 ";
 
 /// Measured by hand: time depends on the machine, ratios less.
@@ -312,8 +400,8 @@ and 22 MiB for a minute, 14.9 s and 25 MiB for ten minutes.
 ";
 
 const COLUMNS: &str = "
-| case | PHY | n | ACK | queue | A-MPDU | ours | ns-3 | difference | bound | closed | Bianchi | p ours | p ns-3 | p Bianchi | Jain ours | Jain ns-3 |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| case | PHY | n | transport | ACK | queue | A-MPDU | ours | ns-3 | difference | bound | closed | Bianchi | p ours | p ns-3 | p Bianchi | frames ours | frames ns-3 | Jain ours | Jain ns-3 |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 ";
 
 fn heading(family: char) -> &'static str {
@@ -322,13 +410,13 @@ fn heading(family: char) -> &'static str {
             "\n## a: one station, UDP downstream, saturated\n\nGoodput within 3 %, p within 0.02.\n"
         }
         'b' => {
-            "\n## b: one station, TCP downstream, limited by the window\n\nWithin 5 %; with aggregation the long runs of ns-3 are the reference, as its short ones scatter.\n"
+            "\n## b: one station, TCP downstream, limited by the window or (`qlimited`) by the queue\n\nWithin 5 %; with aggregation the long runs of ns-3 are the reference, as its short ones scatter. BBR without bounds: two\nimplementations of it are two controllers, and ns-3's keeps too little in flight to fill A-MPDUs.\n"
         }
         'c' => {
             "\n## c: many stations, UDP upstream, saturated\n\nGoodput within 3 %, p within 0.02.\n"
         }
         'd' => {
-            "\n## d: stations upload by TCP, 802.11b\n\nWithin 10 %, in the same order; unfair with the queue of 50 packets.\n"
+            "\n## d: stations upload by TCP, 802.11b\n\nWithin 10 %, in the same order; unfair with the queue of 50 packets, Jain's index within 0.25.\n"
         }
         'e' => "\n## e: stations download by TCP, 802.11n\n\nWithin 10 %.\n",
         _ => "\n## x: others\n\nWithout bounds.\n",
