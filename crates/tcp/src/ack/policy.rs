@@ -125,6 +125,9 @@ pub(crate) struct AckContract {
     pub(crate) max_segments: u32,
     /// Regular interval between acknowledgements of a steady stream; zero where segments are counted instead.
     pub(crate) interval: Duration,
+    /// Time within which an acknowledgement of a steady stream arrives nine times of ten, as some get lost. Not shorter
+    /// than `interval`.
+    pub(crate) gap: Duration,
     /// What the retransmission timeout must allow for beyond RFC 6298, because acknowledgements may merely be late.
     pub(crate) timeout_allowance: Duration,
     /// Who detects loss.
@@ -137,6 +140,7 @@ impl AckContract {
         max_delay: Duration::from_millis(200),
         max_segments: 2,
         interval: Duration::ZERO,
+        gap: Duration::ZERO,
         timeout_allowance: Duration::ZERO,
         loss_detected_by: LossDetectedBy::Sender,
     };

@@ -168,6 +168,10 @@ impl CongestionController for Compound {
         self.reno.on_mss(mss);
     }
 
+    fn on_feedback_gap(&mut self, gap: Duration) {
+        self.reno.on_feedback_gap(gap);
+    }
+
     fn on_feedback_interval(&mut self, interval: Duration) {
         self.reno.on_feedback_interval(interval);
         self.meter.on_feedback_interval(interval);

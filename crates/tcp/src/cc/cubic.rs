@@ -305,8 +305,13 @@ impl CongestionController for Cubic {
         self.state.stage = None;
     }
 
+    fn on_feedback_gap(&mut self, gap: Duration) {
+        self.unreported.on_feedback_gap(gap);
+    }
+
     fn on_feedback_interval(&mut self, interval: Duration) {
-        self.unreported.on_feedback_interval(interval);
+        // Until told otherwise.
+        self.unreported.on_feedback_gap(interval);
         if let Some(hystart) = &mut self.hystart {
             hystart.on_feedback_interval(interval);
         }

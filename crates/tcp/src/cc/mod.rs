@@ -216,6 +216,12 @@ pub trait CongestionController: fmt::Debug + Send {
         let _ = interval;
     }
 
+    /// As some of the peer's acknowledgements get lost, the sender hears of what arrived only this often. Not shorter than
+    /// the feedback interval, and told after it.
+    fn on_feedback_gap(&mut self, gap: Duration) {
+        let _ = gap;
+    }
+
     /// Congestion window, bytes; at least one segment.
     fn cwnd(&self) -> u64;
 

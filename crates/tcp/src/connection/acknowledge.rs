@@ -320,8 +320,11 @@ impl Connection {
         }
         let contract = self.reader.contract();
         if contract != self.peer_contract {
-            if contract.interval != self.peer_contract.interval {
+            if contract.interval != self.peer_contract.interval
+                || contract.gap != self.peer_contract.gap
+            {
                 self.cc.on_feedback_interval(contract.interval);
+                self.cc.on_feedback_gap(contract.gap);
             }
             if contract.loss_detected_by != self.peer_contract.loss_detected_by {
                 // The peer's reports do not get through: from here on as with every other TCP.

@@ -306,6 +306,7 @@ impl AckPolicy for TackPolicy {
             max_delay: interval.max(self.params.timer),
             max_segments: u32::MAX,
             interval,
+            gap: interval,
             timeout_allowance: interval.max(self.params.timer),
             loss_detected_by: LossDetectedBy::Receiver,
         }

@@ -19,6 +19,8 @@ const REPORT_WINDOW: u64 = 512;
 const MAX_PERIOD: Duration = Duration::from_secs(1);
 /// Longest wait of a remainder, as delayed acknowledgements have it.
 const REMAINDER: Duration = Duration::from_millis(40);
+/// Share of intervals that may pass without a report before more than one is reckoned with.
+const SILENT_INTERVALS: f64 = 0.1;
 
 /// The sender's reader.
 #[derive(Debug)]
@@ -73,6 +75,16 @@ impl TackReader {
         } else {
             self.lost as f64 / total as f64
         }
+    }
+
+    /// Intervals until a report arrives nine times of ten, in quarters.
+    fn intervals_to_hear(&self) -> f64 {
+        let loss = self.ack_loss_rate();
+        if loss <= SILENT_INTERVALS {
+            return 1.0;
+        }
+        let intervals = libm::log(SILENT_INTERVALS) / libm::log(loss.min(0.9));
+        libm::ceil(intervals * 4.0) / 4.0
     }
 
     /// Counts report `number`; `None` when it is not newer than what was read.
@@ -266,6 +278,7 @@ impl FeedbackReader for TackReader {
             max_delay: interval.max(REMAINDER),
             max_segments: u32::MAX,
             interval: by_time,
+            gap: by_time.mul_f64(self.intervals_to_hear()),
             timeout_allowance: interval.max(REMAINDER),
             loss_detected_by: LossDetectedBy::Receiver,
         }
