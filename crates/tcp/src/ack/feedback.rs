@@ -41,6 +41,8 @@ pub(crate) struct News {
     pub(crate) acked: Vec<Range<u64>>,
     /// Something that starts here was received twice.
     pub(crate) duplicate: Option<u64>,
+    /// How much is received above the cumulative acknowledgement, named or not, where the receiver tells.
+    pub(crate) above: Option<u64>,
     /// Transmissions reported lost.
     pub(crate) lost: Vec<Range<u64>>,
     /// The largest transmission number received, where the receiver tells.
@@ -59,6 +61,7 @@ impl News {
     /// Empties it for the next acknowledgement.
     pub(crate) fn clear(&mut self) {
         self.acked.clear();
+        self.above = None;
         self.duplicate = None;
         self.lost.clear();
         self.largest = None;

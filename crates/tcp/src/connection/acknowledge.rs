@@ -151,6 +151,16 @@ impl Connection {
             }
         }
 
+        // In flight. Of what the peer has and did not name, for want of room in its lists, what is presumed lost is not in
+        // flight anyway.
+        if ack == self.snd_una
+            && let Some(above) = self.news.above
+        {
+            self.unnamed = above.saturating_sub(self.log.sacked_bytes() + self.log.lost_bytes());
+        } else if advanced {
+            self.unnamed = 0;
+        }
+
         // Congestion control.
         if self.ecn.on_ack(header.flags, self.snd_una, self.snd_nxt) && self.phase == Phase::Open {
             self.cc.on_congestion(&Congestion {

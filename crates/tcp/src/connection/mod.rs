@@ -112,6 +112,8 @@ pub struct Connection {
     total_lost: u64,
     /// The next retransmission leaves whatever the congestion window says.
     force_retransmission: bool,
+    /// Bytes in flight for the log which the peer's newest report says it has.
+    unnamed: u64,
     /// Retransmission timeouts since the last progress.
     timeouts_in_a_row: u32,
     retransmitted: Retransmitted,
@@ -262,6 +264,7 @@ impl Connection {
             frto: Frto::default(),
             total_lost: 0,
             force_retransmission: false,
+            unnamed: 0,
             timeouts_in_a_row: 0,
             retransmitted: Retransmitted::default(),
             probe_due: false,
@@ -376,12 +379,12 @@ impl Connection {
         self.reassembly.next() + u64::from(self.fin_received)
     }
 
-    /// Bytes in flight, duplicates of a peer without SACK taken off.
+    /// Bytes in flight, less what the peer is known to have without having named it.
     #[inline]
     fn bytes_in_flight(&self) -> u64 {
         let in_flight = self.log.in_flight();
         if self.handshake.sack {
-            return in_flight;
+            return in_flight.saturating_sub(self.unnamed);
         }
         in_flight - self.dup_acks.departed(self.mtu.mss().into(), in_flight)
     }

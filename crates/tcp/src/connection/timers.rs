@@ -111,6 +111,7 @@ impl Connection {
             self.on_segment_size_changed();
         }
         let context = self.detection_context(now);
+        self.unnamed = 0;
         self.detector.on_timeout(&context, &mut self.log);
         // Originals testify only for a timeout that no other retransmission precedes (RFC 5682 §2.1).
         let first = !matches!(self.phase, Phase::Timeout { .. });

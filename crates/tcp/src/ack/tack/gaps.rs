@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use tack_base::Instant;
 use tack_base::filter::WindowedMax;
+use tack_base::range_set::RangeSet;
 use tack_base::time::nanos;
 
 use crate::ack::Settle;
@@ -32,8 +33,12 @@ pub(super) struct Gap {
     /// Once everything below this stream position is here, the gap no longer matters. Unknown until newer data tells
     /// where the skipped numbers must have ended.
     limit: Option<u64>,
+    /// The new data that it carried, alone or with the gaps just beside it, where it can have carried nothing else.
+    carried: Option<Range<u64>>,
     /// How often it was reported.
     pub(super) reports: u32,
+    /// When it was reported last.
+    pub(super) reported_at: Option<Instant>,
 }
 
 /// Where an arriving number fell.
@@ -54,6 +59,8 @@ pub(super) struct Gaps {
     next: u64,
     /// When the largest one arrived.
     largest_at: Instant,
+    /// End of the newest data received.
+    newest_end: u64,
     /// Not settled yet, ascending.
     waiting: VecDeque<Gap>,
     /// Lost, ascending.
@@ -72,6 +79,7 @@ impl Gaps {
         Self {
             next: 0,
             largest_at: Instant::ZERO,
+            newest_end: 0,
             waiting: VecDeque::new(),
             lost: VecDeque::new(),
             settle,
@@ -107,14 +115,15 @@ impl Gaps {
         }
     }
 
-    /// A segment with this `number` arrived; it starts at stream position `start`, and `newest` says that nothing at or
-    /// beyond `start` had been received before.
+    /// A segment with this `number` arrived; it carries the stream positions `data`, and `newest` says that nothing at or
+    /// beyond its start had been received before. Full segments carry `mss`.
     pub(super) fn on_number(
         &mut self,
         arrived: Instant,
         number: u32,
-        start: u64,
+        data: Range<u64>,
         newest: bool,
+        mss: u64,
     ) -> Arrival {
         let delta = i64::from(number.wrapping_sub(self.next as u32) as i32);
         let Some(number) = self.next.checked_add_signed(delta) else {
@@ -136,16 +145,15 @@ impl Gaps {
                     numbers: self.next..number,
                     since: arrived,
                     limit: None,
+                    carried: None,
                     reports: 0,
+                    reported_at: None,
                 });
             }
             self.next = number + 1;
             self.largest_at = arrived;
             if newest {
-                // What was skipped left before this segment, whose bytes are the newest: it carried none beyond.
-                for gap in self.waiting.iter_mut().chain(&mut self.lost).rev() {
-                    gap.limit.get_or_insert(start);
-                }
+                self.note_newest(data, mss);
             }
             return Arrival::Ahead;
         }
@@ -162,6 +170,33 @@ impl Gaps {
             .update(arrived.as_nanos(), nanos(arrived.saturating_since(since)));
         self.lateness_at = arrived;
         Arrival::Late
+    }
+
+    /// What was skipped before the newest data left before them: it carried none beyond. Where it was as much as full segments
+    /// under the skipped numbers make, it was that new data, and no retransmission.
+    fn note_newest(&mut self, data: Range<u64>, mss: u64) {
+        let skipped = self.newest_end..data.start;
+        let mut open = self
+            .waiting
+            .iter_mut()
+            .chain(&mut self.lost)
+            .filter(|gap| gap.limit.is_none());
+        let numbers: u64 = open
+            .by_ref()
+            .map(|gap| {
+                gap.limit = Some(data.start);
+                gap.numbers.end - gap.numbers.start
+            })
+            .sum();
+        let len = skipped.end.saturating_sub(skipped.start);
+        if numbers > 0 && len == numbers.saturating_mul(mss) {
+            for gap in self.waiting.iter_mut().chain(&mut self.lost) {
+                if gap.limit == Some(data.start) {
+                    gap.carried = Some(skipped.clone());
+                }
+            }
+        }
+        self.newest_end = data.end;
     }
 
     /// Takes `number` out of the gap that holds it; returns when that gap was noticed. What is left of it stays one gap, its
@@ -248,6 +283,20 @@ impl Gaps {
         self.lost.retain(open);
     }
 
+    /// What arrived `ahead` of a hole resolves the gaps that are known to have carried it.
+    pub(super) fn resolve_ahead(&mut self, ahead: &RangeSet) {
+        self.lost.retain(|gap| {
+            gap.carried
+                .as_ref()
+                .is_none_or(|carried| !ahead.contains(carried))
+        });
+    }
+
+    /// Something is lost and has not come.
+    pub(super) fn is_any_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// The newest lost gap, as the numbers received before and after it.
     pub(super) fn newest_lost(&self) -> Option<(u64, u64)> {
         let gap = self.lost.back()?;
@@ -258,6 +307,7 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const RTT: Duration = Duration::from_millis(40);
 
@@ -268,8 +318,8 @@ mod tests {
     #[test]
     fn without_reordering_a_gap_is_lost_at_once() {
         let mut gaps = Gaps::new(Settle::Adaptive);
-        gaps.on_number(at(0), 0, 1, true);
-        gaps.on_number(at(1), 3, 4001, true);
+        gaps.on_number(at(0), 0, 1..1 + 1000, true, 1000);
+        gaps.on_number(at(1), 3, 4001..4001 + 1000, true, 1000);
         assert!(gaps.settle(at(1), RTT));
         assert_eq!(gaps.lost_mut()[0].numbers, 1..3);
         assert_eq!(gaps.newest_lost(), Some((0, 3)));
@@ -278,13 +328,16 @@ mod tests {
     #[test]
     fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
         let mut gaps = Gaps::new(Settle::Adaptive);
-        gaps.on_number(at(0), 0, 1, true);
-        gaps.on_number(at(1), 2, 2001, true);
+        gaps.on_number(at(0), 0, 1..1 + 1000, true, 1000);
+        gaps.on_number(at(1), 2, 2001..2001 + 1000, true, 1000);
         gaps.settle(at(1), RTT);
-        assert_eq!(gaps.on_number(at(21), 1, 1001, false), Arrival::Late);
+        assert_eq!(
+            gaps.on_number(at(21), 1, 1001..1001 + 1000, false, 1000),
+            Arrival::Late
+        );
         assert!(gaps.lost_mut().is_empty());
         assert_eq!(gaps.settling_time(at(21), RTT), Duration::from_millis(25));
-        gaps.on_number(at(22), 4, 4001, true);
+        gaps.on_number(at(22), 4, 4001..4001 + 1000, true, 1000);
         assert!(!gaps.settle(at(46), RTT));
         assert_eq!(gaps.deadline(at(46), RTT), Some(at(47)));
         assert!(gaps.settle(at(47), RTT));
@@ -294,13 +347,13 @@ mod tests {
     #[test]
     fn a_gap_matters_until_its_bytes_are_here() {
         let mut gaps = Gaps::new(Settle::Fixed(0));
-        gaps.on_number(at(0), 0, 1, true);
+        gaps.on_number(at(0), 0, 1..1 + 1000, true, 1000);
         // Number 1 was new data; number 2 is a retransmission, and says nothing about where 1 ended.
-        gaps.on_number(at(1), 2, 1, false);
+        gaps.on_number(at(1), 2, 1..1 + 1000, false, 1000);
         gaps.settle(at(1), RTT);
         gaps.resolve(1001);
         assert_eq!(gaps.lost_mut().len(), 1);
-        gaps.on_number(at(2), 3, 2001, true);
+        gaps.on_number(at(2), 3, 2001..2001 + 1000, true, 1000);
         gaps.resolve(1001);
         assert_eq!(gaps.lost_mut().len(), 1);
         gaps.resolve(2001);
@@ -308,20 +361,49 @@ mod tests {
     }
 
     #[test]
+    fn new_data_is_known_to_have_come_above_a_hole() {
+        let mut gaps = Gaps::new(Settle::Fixed(0));
+        gaps.on_number(at(0), 0, 1..1001, true, 1000);
+        // 1 carried 1001..2001; 3 the next thousand; 5 was a retransmission, as no new data is missing around it.
+        gaps.on_number(at(1), 2, 2001..3001, true, 1000);
+        gaps.on_number(at(2), 4, 4001..5001, true, 1000);
+        gaps.on_number(at(3), 6, 5001..6001, true, 1000);
+        gaps.settle(at(3), RTT);
+        let mut ahead = RangeSet::new();
+        ahead.insert(2001..6001);
+        gaps.resolve_ahead(&ahead);
+        let open: Vec<_> = gaps
+            .lost_mut()
+            .iter()
+            .map(|gap| gap.numbers.start)
+            .collect();
+        assert_eq!(open, [1, 5]);
+    }
+
+    #[test]
     fn numbers_wrap_and_floods_are_bounded() {
         let mut gaps = Gaps::new(Settle::Fixed(1000));
         for number in (0..10_000_u32).map(|n| n * 2) {
-            gaps.on_number(at(1), number, u64::from(number), true);
+            gaps.on_number(
+                at(1),
+                number,
+                u64::from(number)..u64::from(number) + 1000,
+                true,
+                1000,
+            );
         }
         assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
         // Nor do numbers that come late cut one long gap into as many as they like.
-        gaps.on_number(at(1), 1_000_000, 1 << 30, true);
+        gaps.on_number(at(1), 1_000_000, 1 << 30..(1 << 30) + 1000, true, 1000);
         for number in (30_000..900_000_u32).step_by(2) {
-            gaps.on_number(at(2), number, 5, false);
+            gaps.on_number(at(2), number, 5..5 + 1000, false, 1000);
         }
         assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
         gaps.next = u64::from(u32::MAX) + 1;
-        assert_eq!(gaps.on_number(at(2), 0, 5, false), Arrival::Ahead);
+        assert_eq!(
+            gaps.on_number(at(2), 0, 5..5 + 1000, false, 1000),
+            Arrival::Ahead
+        );
         assert_eq!(gaps.largest(), Some(1 << 32));
     }
 }

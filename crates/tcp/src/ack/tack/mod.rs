@@ -42,6 +42,8 @@ const GROWTH_ROUNDS: u32 = 8;
 const TOLERATED_SILENCE: f64 = 0.01;
 /// Most copies of it.
 const MAX_REPEATS: u32 = 8;
+/// For how long a receiver with unrepaired losses goes on to report when nothing arrives.
+const REPEATED_ROUND_TRIPS: u32 = 4;
 /// Blocks that a report lists at most: holes are few, and the highest say most.
 const MAX_BLOCKS: usize = 64;
 
@@ -221,7 +223,13 @@ impl TackPolicy {
 
     /// How often a report is repeated when nothing more arrives after it: the sender may have used up its window and wait
     /// for just this one. Until all of them getting lost has become unlikely; not at all where ACKs do not get lost.
+    ///
+    /// With a loss that was not repaired, for as many round trips: what was to bring the repair about may have got lost, or
+    /// have had no room in the lists so far.
     fn repeats(&self) -> u32 {
+        if self.gaps.is_any_lost() && self.params.losses != LossesTold::Never {
+            return REPEATED_ROUND_TRIPS * u32::from(self.params.beta);
+        }
         let mut all_lost = self.ack_loss_rate;
         let mut repeats = 0;
         while all_lost > TOLERATED_SILENCE && repeats < MAX_REPEATS {
@@ -255,7 +263,10 @@ impl TackPolicy {
         let Some(largest) = self.gaps.largest() else {
             return 0;
         };
+        self.gaps.resolve_ahead(context.ahead);
         let wanted = self.wanted_gaps();
+        // The repair of what was told can be here no sooner.
+        let told = context.now - self.rtt_min - self.time_period();
         let max_blocks = if self.params.rich { MAX_BLOCKS } else { 1 };
         let mut writer = ListsWriter::new(out);
         for block in context.ahead.iter().rev().take(max_blocks) {
@@ -263,7 +274,8 @@ impl TackPolicy {
                 break;
             }
         }
-        // The least told are listed, of those the oldest; in the list they ascend.
+        // First those of which nobody was told for a round trip, the oldest first; then the least told. In the list they
+        // ascend.
         let lost = self.gaps.lost_mut();
         self.chosen.clear();
         self.chosen
@@ -271,7 +283,11 @@ impl TackPolicy {
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         if wanted < self.chosen.len() {
             self.chosen.select_nth_unstable_by_key(wanted, |&index| {
-                (lost[usize::from(index)].reports, index)
+                let gap = &lost[usize::from(index)];
+                match gap.reported_at {
+                    Some(at) if at > told => (true, gap.reports, index),
+                    _ => (false, 0, index),
+                }
             });
             self.chosen.truncate(wanted);
             self.chosen.sort_unstable();
@@ -285,6 +301,7 @@ impl TackPolicy {
                 break;
             }
             gap.reports += 1;
+            gap.reported_at = Some(context.now);
         }
         writer.finish()
     }
@@ -324,9 +341,13 @@ impl AckPolicy for TackPolicy {
         };
         let now = arrival.now;
         self.peer_mss = arrival.peer_mss;
-        let number =
-            self.gaps
-                .on_number(arrival.arrived, stamp.number, arrival.start, arrival.newest);
+        let number = self.gaps.on_number(
+            arrival.arrived,
+            stamp.number,
+            arrival.start..arrival.start + arrival.len,
+            arrival.newest,
+            arrival.peer_mss,
+        );
         self.delays.on_segment(arrival.arrived, stamp.departure);
         if arrival.place != Place::Duplicate {
             self.meter.on_data(arrival.arrived, arrival.len);

@@ -186,11 +186,16 @@ impl FeedbackReader for TackReader {
             return fallback.read(context, segment, lists, news);
         }
         news.rate = Measured::ByReceiver(None);
-        let (number, largest, largest_delay, has_lists, gap) = match segment.header.options.tack {
+        let (number, largest, largest_delay, above, has_lists, gap) = match segment
+            .header
+            .options
+            .tack
+        {
             Some(TackOption::Report(report)) => (
                 report.number,
                 report.largest,
                 report.largest_delay,
+                report.above,
                 report.lists,
                 None,
             ),
@@ -198,6 +203,7 @@ impl FeedbackReader for TackReader {
                 loss.number,
                 loss.largest,
                 loss.largest_delay,
+                loss.above,
                 loss.lists,
                 Some((loss.before_gap, loss.after_gap)),
             ),
@@ -231,6 +237,10 @@ impl FeedbackReader for TackReader {
             }
             news.lost.push(before + 1..after);
         }
+        // The cumulative acknowledgement itself may be one octet beyond, that of a window probe.
+        if above > 0 && context.ack + u64::from(above) > context.snd_nxt {
+            return Err(Impossible);
+        }
         // Everything is sound. From here on state moves; an old or repeated report moves none.
         if self.count(number).is_none() {
             news.lost.clear();
@@ -238,6 +248,7 @@ impl FeedbackReader for TackReader {
             return Ok(());
         }
         news.numbered = true;
+        news.above = Some(above.into());
         news.largest = largest;
         let newest = largest
             .and_then(|number| context.log.sent_at(number))

@@ -67,6 +67,11 @@ impl SentLog {
         self.sacked_segments
     }
 
+    /// Bytes selectively acknowledged above the cumulative acknowledgement.
+    pub(crate) fn sacked_bytes(&self) -> u64 {
+        self.sacked_bytes
+    }
+
     /// Bytes marked lost and not retransmitted yet.
     #[inline]
     pub(crate) fn lost_bytes(&self) -> u64 {
