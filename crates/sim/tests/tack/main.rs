@@ -67,7 +67,7 @@ fn observe(name: &str, overrides: &[String], observer: &mut dyn Observer) -> Rep
 
 /// Overrides from `key=value` texts.
 macro_rules! set {
-    ($($setting:expr),* $(,)?) => { vec![$(format!("{}", $setting)),*] };
+    ($($setting:expr),* $(,)?) => { [$(format!("{}", $setting)),*] };
 }
 use set;
 
