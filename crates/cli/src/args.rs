@@ -78,7 +78,8 @@ pub(crate) struct TransportArgs {
     /// Congestion control of what this side sends: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) congestion: Algorithm,
-    /// Acknowledgement policy of what this side receives: every, delayed:2, delayed:8,timer=40ms, tack
+    /// Acknowledgement policy of what this side receives: tack (delayed:2 with peers that do not speak it), every,
+    /// delayed:2, delayed:8,timer=40ms
     #[arg(long, value_name = "POLICY", default_value_t)]
     pub(crate) ack: AckKind,
 }
@@ -231,7 +232,7 @@ pub(crate) struct PerfArgs {
         conflicts_with = "server"
     )]
     pub(crate) congestion: Algorithm,
-    /// Acknowledgement policy of both sides: every, delayed:2, delayed:8,timer=40ms, tack
+    /// Acknowledgement policy of both sides: tack, every, delayed:2, delayed:8,timer=40ms
     #[arg(
         long,
         value_name = "POLICY",

@@ -8,7 +8,8 @@ use crate::cc::Algorithm;
 /// Settings of one connection.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// Acknowledgement policy for what this side receives. Default: `delayed:2` (RFC 9293 §3.8.6.3).
+    /// Acknowledgement policy for what this side receives. Default: `tack`, which is `delayed:2` (RFC 9293 §3.8.6.3) towards
+    /// peers that do not know it.
     pub ack: AckKind,
     /// Congestion controller of this side. Default: BBR.
     pub congestion: Algorithm,

@@ -270,7 +270,11 @@ fn read_udp(table: &mut Reader<'_>) -> Result<UdpFlow, ScenarioError> {
 }
 
 fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
-    let mut config = Config::default();
+    // What the others are compared with; an experiment with TACK names it.
+    let mut config = Config {
+        ack: AckKind::delayed(2),
+        ..Config::default()
+    };
     if let Some(name) = table.text("congestion")? {
         config.congestion = name
             .parse()

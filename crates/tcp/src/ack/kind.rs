@@ -112,8 +112,9 @@ impl AckKind {
 }
 
 impl Default for AckKind {
+    /// TACK: with a peer that does not know it, that is `delayed:2`.
     fn default() -> Self {
-        Self::delayed(2)
+        Self::Tack(TackParams::default())
     }
 }
 
@@ -377,7 +378,7 @@ mod tests {
             assert_eq!(kind.to_string().parse(), Ok(kind), "{kind}");
         }
         assert_eq!("delayed:8,timer=40ms".parse(), Ok(AckKind::delayed(8)));
-        assert_eq!(AckKind::default().to_string(), "delayed:2");
+        assert_eq!(AckKind::default().to_string(), "tack");
     }
 
     #[test]

@@ -229,16 +229,20 @@ fn late_processing_is_not_part_of_the_rtt() {
         late: ms(30),
         ..Model::default()
     };
-    let mut pair = Pair::open(1, &Config::default(), late(), late());
-    pair.establish(secs(1));
-    pair.send(Side::Client, 500_000);
-    assert!(pair.run_until(secs(10), |pair| pair.app(Side::Server).read == 500_000));
-    let stats = pair.connection(Side::Client).stats(pair.now());
-    // 10 ms each way and 30 ms in the other host: the 30 ms in our own are left out.
-    assert!(
-        stats
-            .min_rtt
-            .is_some_and(|rtt| (ms(50)..ms(60)).contains(&rtt)),
-        "{stats:?}"
-    );
+    // 10 ms each way and 30 ms in the other host: the 30 ms in our own are left out, and with TACK the other's as well.
+    for (ack, expected) in [("delayed:2", ms(50)..ms(60)), ("tack", ms(20)..ms(21))] {
+        let config = Config {
+            ack: ack.parse().expect("a policy"),
+            ..Config::default()
+        };
+        let mut pair = Pair::open(1, &config, late(), late());
+        pair.establish(secs(1));
+        pair.send(Side::Client, 500_000);
+        assert!(pair.run_until(secs(10), |pair| pair.app(Side::Server).read == 500_000));
+        let stats = pair.connection(Side::Client).stats(pair.now());
+        assert!(
+            stats.min_rtt.is_some_and(|rtt| expected.contains(&rtt)),
+            "{ack}: {stats:?}"
+        );
+    }
 }
