@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tack_base::Instant;
 use tack_wire::checksum::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use tack_wire::{Ecn, Segment, ip};
-use tack_wlan::Class;
+use tack_wlan::{AccessCategory, Class};
 
 /// Most header bytes of a packet: IPv4 and a full TCP header.
 pub const MAX_HEAD: usize = ip::IPV4_HEADER_LEN + tack_wire::segment::MAX_HEADER_LEN;
@@ -144,6 +144,32 @@ impl Packet {
         capable
     }
 
+    /// Marks the packet for an access category of 802.11, by the usual code point of it.
+    pub fn set_access_category(&mut self, category: AccessCategory) {
+        debug_assert_eq!(self.checksums, Checksums::Blank);
+        let code_point = match category {
+            AccessCategory::Background => 8,
+            AccessCategory::BestEffort => 0,
+            AccessCategory::Video => 34,
+            AccessCategory::Voice => 46,
+        };
+        self.head[1] = code_point << 2 | self.head[1] & 0b11;
+    }
+
+    /// The access category in which 802.11 carries the packet, by its differentiated services code point (RFC 8325 §4.3).
+    #[inline]
+    pub fn access_category(&self) -> AccessCategory {
+        match self.head[1] >> 2 {
+            // Lower effort and CS1.
+            1 | 8 => AccessCategory::Background,
+            // CS3 to CS5, AF3x, AF4x.
+            24 | 26 | 28 | 30 | 32 | 34 | 36 | 38 | 40 => AccessCategory::Video,
+            // Voice admit, expedited forwarding, CS6, CS7.
+            44 | 46 | 48 | 56 => AccessCategory::Voice,
+            _ => AccessCategory::BestEffort,
+        }
+    }
+
     /// What the packet is, for accounts of airtime and loss of acknowledgements: as declared, else what its headers say.
     #[inline]
     pub fn class(&self) -> Class {
@@ -273,6 +299,18 @@ mod tests {
         assert_eq!((parsed.ecn, parsed.protocol), (Ecn::Ect0, PROTOCOL_TCP));
         assert_eq!(parsed.payload.len(), 24 + 5);
         assert!(checksum::verify_tcp(parsed.src, parsed.dst, parsed.payload));
+    }
+
+    #[test]
+    fn marks_for_access_categories_leave_ecn_alone() {
+        for category in AccessCategory::ALL {
+            let mut packet = packet(b"hello");
+            packet.set_access_category(category);
+            assert_eq!(packet.access_category(), category);
+            assert_eq!(packet.ecn(), Ecn::Ect0);
+            assert!(packet.mark_congestion());
+            assert_eq!(packet.access_category(), category);
+        }
     }
 
     #[test]

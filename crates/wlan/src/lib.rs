@@ -7,6 +7,11 @@
 //!
 //! Not modelled: propagation delay and path loss (all signals are equally strong: no capture), rate adaptation,
 //! fragmentation, A-MSDU, power save, association, and the frames that set up Block ACK agreements.
+//!
+//! Where mechanisms that are to come have their room: a filter of transport acknowledgements in [`mac::queue`], which knows the
+//! [`Class`] of what is queued; acknowledgements that travel inside link acknowledgements as a part of
+//! [`frame::Frame::Ack`] and [`frame::Frame::BlockAck`], made where responses are made; other rules for the contention window
+//! where [`mac::access::Attempt`] is judged.
 #![no_std]
 #![forbid(unsafe_code)]
 

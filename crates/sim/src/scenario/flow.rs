@@ -6,6 +6,7 @@ use std::time::Duration;
 use tack_base::{Instant, Rate};
 use tack_tcp::config::WindowPacing;
 use tack_tcp::{AckKind, Algorithm, Config, ParseAlgorithmError};
+use tack_wlan::AccessCategory;
 
 use super::error::ScenarioError;
 use super::reader::Reader;
@@ -116,6 +117,8 @@ pub struct Flow {
     pub stop: Option<Duration>,
     /// How many bytes `from` sends (each side, for [`App::Duplex`]).
     pub bytes: Option<u64>,
+    /// In which category its packets contend for a wireless medium.
+    pub category: AccessCategory,
     /// How.
     pub transport: Transport,
 }
@@ -176,6 +179,7 @@ pub(super) fn read(
     if bytes.is_some() && stop.is_some() {
         return Err(table.fail("stop", "give either stop or bytes, not both"));
     }
+    let category = read_category(&mut table, stations)?;
     let is_udp = table
         .choice("transport", &[("tcp", false), ("udp", true)])?
         .unwrap_or(false);
@@ -214,8 +218,29 @@ pub(super) fn read(
         start,
         stop,
         bytes,
+        category,
         transport,
     })
+}
+
+fn read_category(
+    table: &mut Reader<'_>,
+    stations: Option<u16>,
+) -> Result<AccessCategory, ScenarioError> {
+    let choices = [
+        ("background", AccessCategory::Background),
+        ("best_effort", AccessCategory::BestEffort),
+        ("video", AccessCategory::Video),
+        ("voice", AccessCategory::Voice),
+    ];
+    let category = table.choice("access_category", &choices)?;
+    if category.is_some() && stations.is_none() {
+        return Err(table.fail(
+            "access_category",
+            "has no effect without a wireless network; add a [wlan] table or leave it out",
+        ));
+    }
+    Ok(category.unwrap_or_default())
 }
 
 fn read_party(

@@ -276,6 +276,11 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "\"off\"",
         ),
         (
+            "[[flow]]\naccess_category = 'voice'\n",
+            "dir/test.toml:2: flow.0.access_category: has no effect without a wireless network",
+            "add a [wlan] table",
+        ),
+        (
             "[wlan]\ncw_adaptation = 'mimd'\n[[flow]]\n",
             "wlan.cw_adaptation: \"mimd\" is not there yet",
             "\"standard\"",

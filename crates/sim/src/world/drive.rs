@@ -95,7 +95,8 @@ impl World<'_, '_> {
     fn send_datagram(&mut self, now: Instant, flow: usize) -> Option<Instant> {
         let (host, to) = (self.flows.sender(flow), self.flows.receiver(flow));
         let addresses = (self.hosts[host].address(), self.hosts[to].address());
-        let senders = self.flows.saturating(host);
+        let category = self.flows.list[flow].category;
+        let senders = (category, self.flows.saturating(host, category));
         let state = &mut self.flows.list[flow];
         let Kind::Udp(datagrams) = &mut state.kind else {
             return None;

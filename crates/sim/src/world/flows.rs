@@ -6,6 +6,7 @@ use std::time::Duration;
 use tack_base::Instant;
 use tack_base::time::nanos;
 use tack_tcp::{CloseReason, Connection, ConnectionId, State, Stats};
+use tack_wlan::AccessCategory;
 
 use super::app::{End, Exchanges};
 use super::check::Onlooker;
@@ -15,13 +16,14 @@ use super::meter::Meter;
 use super::stream::Pattern;
 use super::{Broken, Event};
 use crate::observe::Sample;
+use crate::packet::Packet;
 use crate::report::FlowReport;
 use crate::scenario::{App, Flow, Party, Scenario, TcpFlow, Transport};
 
-/// Flow `n` is listened for on this port plus `n`.
-pub(super) const LISTEN_PORT: u16 = 10_000;
+/// Flow `n` is listened for on this port plus `n`: among those that packet analysers expect nothing special on.
+pub(super) const LISTEN_PORT: u16 = 40_000;
 /// Flow `n` connects from this port plus `n`.
-pub(super) const CONNECT_PORT: u16 = 30_000;
+pub(super) const CONNECT_PORT: u16 = 50_000;
 
 /// All flows.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Flows {
     connections: Vec<BTreeMap<ConnectionId, usize>>,
     open: usize,
     has_udp: bool,
+    /// Some flow is not of best effort.
+    marks: bool,
 }
 
 /// One flow.
@@ -41,6 +45,7 @@ pub(super) struct FlowState {
     pub(super) start: Instant,
     pub(super) stop: Option<Instant>,
     pub(super) bytes: Option<u64>,
+    pub(super) category: AccessCategory,
     pauses: Vec<(Instant, Instant)>,
     pub(super) kind: Kind,
     pub(super) meter: Meter,
@@ -77,6 +82,9 @@ impl Flows {
         Self {
             open: list.len(),
             has_udp: list.iter().any(|flow| matches!(flow.kind, Kind::Udp(_))),
+            marks: flows
+                .iter()
+                .any(|flow| flow.category != AccessCategory::default()),
             list,
             connections: vec![BTreeMap::new(); hosts],
         }
@@ -122,11 +130,25 @@ impl Flows {
         Some((flow, self.list[flow].side_of(host)))
     }
 
-    /// How many flows of `host` send as fast as they can.
-    pub(super) fn saturating(&self, host: usize) -> usize {
+    /// Marks a packet for the access category of its flow.
+    #[inline]
+    pub(super) fn mark(&self, packet: &mut Packet) {
+        if !self.marks {
+            return;
+        }
+        let transport = packet.transport();
+        let half = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
+        if let Some(flow) = self.by_ports((half(0), half(2))) {
+            packet.set_access_category(self.list[flow].category);
+        }
+    }
+
+    /// How many flows of `host` send as fast as they can in `category`.
+    pub(super) fn saturating(&self, host: usize, category: AccessCategory) -> usize {
         let flows = self.list.iter();
         flows
             .filter(|flow| flow.parties[0].index() == host && !flow.is_complete)
+            .filter(|flow| flow.category == category)
             .filter(|flow| matches!(&flow.kind, Kind::Udp(datagrams) if datagrams.is_saturating()))
             .count()
     }
@@ -412,6 +434,7 @@ impl FlowState {
         };
         Self {
             parties: [flow.from, flow.to],
+            category: flow.category,
             start: Instant::ZERO + flow.start,
             stop: flow.stop.map(|stop| Instant::ZERO + stop),
             bytes: flow.bytes,

@@ -451,7 +451,8 @@ impl<'a, 'o> World<'a, 'o> {
         let local = hosts[host].clock.local(now);
         let party = hosts[host].party();
         let mut outcome = Ok(());
-        hosts[host].transmit(now, |packet| {
+        hosts[host].transmit(now, |mut packet| {
+            flows.mark(&mut packet);
             observe(now, (host, party), Passing::Out, &packet, hash, observers);
             if observers.checks == Checks::EveryEvent && outcome.is_ok() {
                 outcome = flows.check_sent(host, local, &packet);
@@ -463,7 +464,8 @@ impl<'a, 'o> World<'a, 'o> {
     }
 
     /// Passes a packet that is not TCP's from a host into its path.
-    fn emit(&mut self, now: Instant, host: usize, packet: Packet) {
+    fn emit(&mut self, now: Instant, host: usize, mut packet: Packet) {
+        self.flows.mark(&mut packet);
         self.see(now, host, Passing::Out, &packet);
         self.network.send(now, host, packet);
         self.expect();

@@ -207,14 +207,14 @@ impl Network {
         self.wireless.as_mut()?.poll_capture()
     }
 
-    /// When a saturating sender at `host`, one of `senders` there, sends its next packet of `len` bytes. `None`: when a
-    /// radio has room again.
+    /// When a saturating sender at `host`, one of `senders` of the same `category` there, sends its next packet of `len`
+    /// bytes. `None`: when a radio has room again.
     pub(super) fn room(
         &mut self,
         now: Instant,
         host: usize,
         len: usize,
-        senders: usize,
+        (category, senders): (AccessCategory, usize),
     ) -> Option<Instant> {
         let Some(wireless) = &self.wireless else {
             return Some(self.paths[host].room_at(now, len, SATURATION));
@@ -224,7 +224,7 @@ impl Network {
         } else {
             (NodeId(host as u16), self.queues[1])
         };
-        let queued = wireless.queue_len(node, AccessCategory::BestEffort);
+        let queued = wireless.queue_len(node, category);
         let under_way = if host == 0 {
             self.paths[0].under_way()
         } else {
@@ -240,16 +240,11 @@ impl Network {
         })
     }
 
-    /// Packets in front of the bottleneck of what host `from` sends: the radio's queue, or the path's.
+    /// Packets in front of the bottleneck of what host `from` sends: the radio's queues, or the path's.
     pub fn backlog(&mut self, now: Instant, from: usize) -> usize {
         match &self.wireless {
-            Some(wireless) if from > 0 => {
-                wireless.queue_len(NodeId(from as u16), AccessCategory::BestEffort)
-            }
-            Some(wireless) => {
-                wireless.queue_len(NodeId::AP, AccessCategory::BestEffort)
-                    + self.paths[0].backlog(now).0
-            }
+            Some(wireless) if from > 0 => wireless.queued(NodeId(from as u16)),
+            Some(wireless) => wireless.queued(NodeId::AP) + self.paths[0].backlog(now).0,
             None => self.paths[from].backlog(now).0,
         }
     }
@@ -257,8 +252,7 @@ impl Network {
     /// Nothing is under way.
     pub(super) fn is_drained(&self) -> bool {
         let is_silent = self.wireless.as_ref().is_none_or(|wireless| {
-            (0..wireless.members())
-                .all(|node| wireless.queue_len(NodeId(node), AccessCategory::BestEffort) == 0)
+            (0..wireless.members()).all(|node| wireless.queued(NodeId(node)) == 0)
         });
         is_silent && self.paths.iter().all(|path| path.next_arrival().is_none())
     }
@@ -278,7 +272,7 @@ fn enter(wireless: &mut Wireless, now: Instant, node: NodeId, packet: Packet) {
         dst,
         len: packet.len() as u32,
         class: packet.class(),
-        category: AccessCategory::BestEffort,
+        category: packet.access_category(),
         payload: Some(packet),
     };
     let _dropped = wireless.handle_msdu(now, msdu);

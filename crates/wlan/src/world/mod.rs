@@ -226,6 +226,11 @@ impl<M: Clone> World<M> {
         self.stations[node.index()].queue_len(category)
     }
 
+    /// Packets in all queues of `node`, those on the air included.
+    pub fn queued(&self, node: NodeId) -> usize {
+        self.stations[node.index()].queued()
+    }
+
     /// Counters of a radio.
     pub fn stats(&self, node: NodeId) -> &StationStats {
         self.stations[node.index()].stats()
