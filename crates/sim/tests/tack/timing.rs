@@ -4,7 +4,7 @@ use tack_sim::Observer;
 use tack_sim::scenario::Party;
 use tack_tcp::trace::{TraceEvent, Traced};
 
-use super::{observe, percentile, report, set};
+use super::{observe, of_seeds, percentile, report, seeds, set};
 
 /// Propagation both ways, and the time that a data packet and a report take at 20 Mbit/s.
 const RTT_MIN_US: f64 = 100_000.0 + 600.0 + 32.0;
@@ -12,25 +12,29 @@ const RTT_MIN_US: f64 = 100_000.0 + 600.0 + 32.0;
 #[test]
 fn one_way_timing_sees_the_minimum_that_sampling_misses() {
     // A queue that CUBIC empties when it backs off: otherwise the minimum would not occur.
-    let estimate = |controller: &str, ack: &str| {
-        let result = report(
+    let errors = |controller: &str, ack: &str| {
+        let errors = of_seeds(
             "round-trip",
             &set![
                 format_args!("flow.0.congestion={controller}"),
                 format_args!("flow.0.ack={ack}"),
                 "wired.queue=0.4bdp",
             ],
+            |report| report.flows[0].min_rtt_us.expect("measured") as f64 / RTT_MIN_US - 1.0,
         );
-        let error = result.flows[0].min_rtt_us.expect("measured") as f64 / RTT_MIN_US - 1.0;
-        println!("{controller}, {ack}: RTTmin {:+.2} %", 100.0 * error);
-        error
+        let percent: Vec<_> = errors.iter().map(|error| 100.0 * error).collect();
+        println!("{controller}, {ack}: RTTmin off by {percent:+.2?} %");
+        errors
     };
     for controller in ["bbr", "cubic"] {
-        assert!(estimate(controller, "tack").abs() <= 0.01, "{controller}");
-        estimate(controller, "tack:timing=sampled");
+        let exact = errors(controller, "tack");
+        assert!(exact.iter().all(|error| error.abs() <= 0.01), "{exact:?}");
+        let sampled = errors(controller, "tack:timing=sampled");
+        // The paper has 8 to 18 %. BBR empties the queue to look for it, which leaves little bias.
+        if controller == "cubic" {
+            assert!(sampled.iter().all(|error| *error >= 0.08), "{sampled:?}");
+        }
     }
-    // The paper has 8 to 18 %.
-    assert!(estimate("cubic", "tack:timing=sampled") >= 0.08);
 }
 
 /// Every round trip that the sender measured.
@@ -80,10 +84,13 @@ fn drifting_clocks_do_not_walk_the_minimum() {
         &set!["wired.clock_skew_ppm=0", "duration=60s"],
     );
     let expected = straight.flows[0].min_rtt_us.expect("measured") as f64;
-    for ppm in [100, -100] {
+    for (ppm, seed) in seeds().flat_map(|seed| [(100, seed), (-100, seed)]) {
         let result = report(
             "clock-skew",
-            &set![format_args!("wired.clock_skew_ppm={ppm}")],
+            &set![
+                format_args!("wired.clock_skew_ppm={ppm}"),
+                format_args!("seed={seed}")
+            ],
         );
         let flow = &result.flows[0];
         let measured = flow.min_rtt_us.expect("measured") as f64;
