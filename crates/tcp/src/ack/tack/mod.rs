@@ -7,6 +7,8 @@
 
 mod gaps;
 mod reader;
+#[cfg(test)]
+mod tests;
 
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -1,0 +1,311 @@
+//! The receiver's decisions, and what the sender believes of reports.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tack_base::range_set::RangeSet;
+use tack_wire::options::TcpOptions;
+use tack_wire::tack::{DataStamp, Lists};
+use tack_wire::{Flags, Header, Segment, SeqNum};
+
+use super::*;
+use crate::ack::feedback::{FeedbackReader, Impossible, News, ReadContext, SenderState};
+use crate::ack::kind::AckKind;
+use crate::cc::SendToken;
+use crate::send::sent::{FlightStart, SentLog};
+
+const MSS: u64 = 1_000;
+const RTT: Duration = Duration::from_millis(40);
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// A receiver of full segments, and its decisions.
+struct Receiver {
+    policy: TackPolicy,
+    received: RangeSet,
+    received_to: u64,
+}
+
+impl Receiver {
+    fn new(settings: &str) -> Self {
+        let AckKind::Tack(params) = settings.parse().expect("settings of TACK") else {
+            panic!("TACK is meant");
+        };
+        let mut policy = TackPolicy::new(params);
+        policy.on_handshake(RTT);
+        // Established: the sender does not probe for capacity.
+        policy.on_sync(
+            at(0),
+            &Sync {
+                startup: false,
+                ack_loss_rate: 0,
+                number: 1,
+                rtt_min: RTT.as_micros() as u32,
+            },
+        );
+        Self {
+            policy,
+            received: RangeSet::new(),
+            received_to: 0,
+        }
+    }
+
+    /// Transmission `number` brings segment `segment`.
+    fn receive(&mut self, now: Instant, number: u32, segment: u64) -> AckDecision {
+        let start = segment * MSS;
+        let newest = self.received.last().is_none_or(|last| last.end <= start);
+        self.received.insert(start..start + MSS);
+        let in_order = start == self.received_to;
+        if let Some(run) = self.received.range_at(self.received_to) {
+            self.received_to = run.end;
+        }
+        let arrival = DataArrival {
+            now,
+            arrived: now,
+            start,
+            len: MSS,
+            place: if in_order {
+                Place::InOrder
+            } else {
+                Place::OutOfOrder
+            },
+            newest,
+            push: false,
+            fin: false,
+            received_to: self.received_to,
+            unacknowledged: 0,
+            peer_mss: MSS,
+            window_left: 1 << 24,
+            window: 1 << 24,
+            ce_changed: false,
+            stamp: Some(DataStamp {
+                number,
+                departure: now.as_micros() as u32,
+            }),
+        };
+        self.policy.on_data(&arrival)
+    }
+
+    /// A report leaves. What it is, and the gaps that it lists, as distances and lengths.
+    fn report(&mut self, now: Instant, reason: AckReason) -> (TackOption, Vec<(u64, u64)>) {
+        let mut ahead = self.received.clone();
+        ahead.remove_below(self.received_to);
+        let context = ReportContext {
+            now,
+            reason,
+            received_to: self.received_to,
+            ahead: &ahead,
+        };
+        let mut buffer = vec![0; 1_400];
+        let (option, len) = self
+            .policy
+            .report(&context, &mut buffer)
+            .expect("nothing stripped the options");
+        if len == 0 {
+            return (option, Vec::new());
+        }
+        let lists = Lists::parse(&buffer[..len]).expect("own lists are sound");
+        (option, lists.gaps().collect())
+    }
+
+    /// Lets time pass until nothing is planned any more; returns when reports left.
+    fn reports_in_silence(&mut self, mut due: AckDecision) -> Vec<Instant> {
+        let mut reports = Vec::new();
+        while let AckDecision::Delayed(now) = due {
+            due = self.policy.on_timer(now);
+            if let AckDecision::Now(reason) = due {
+                self.report(now, reason);
+                reports.push(now);
+                assert!(reports.len() < 100, "it never falls silent");
+                due = self
+                    .policy
+                    .on_ack_sent(now, Carried::Alone)
+                    .map_or(AckDecision::Nothing, AckDecision::Delayed);
+            }
+        }
+        reports
+    }
+}
+
+#[test]
+fn a_stream_is_reported_on_though_data_acknowledges_each_segment() {
+    let mut receiver = Receiver::new("tack");
+    let mut reports = 0;
+    for number in 0..400 {
+        let now = at(u64::from(number));
+        if let AckDecision::Now(reason) = receiver.receive(now, number, number.into()) {
+            receiver.report(now, reason);
+            reports += 1;
+        }
+        receiver.policy.on_ack_sent(now, Carried::OnData);
+    }
+    // Every 10 ms of 400, with one for the start.
+    assert!((35..=41).contains(&reports), "{reports}");
+    // Requests that answers acknowledge need none.
+    let mut receiver = Receiver::new("tack");
+    for number in 0..7 {
+        let now = at(50 * u64::from(number));
+        assert!(!matches!(
+            receiver.receive(now, number, number.into()),
+            AckDecision::Now(_)
+        ));
+        assert_eq!(receiver.policy.on_ack_sent(now, Carried::OnData), None);
+    }
+}
+
+#[test]
+fn an_open_loss_is_told_for_some_round_trips_of_silence() {
+    let mut receiver = Receiver::new("tack");
+    receiver.receive(at(0), 0, 0);
+    receiver.receive(at(1), 1, 1);
+    receiver.report(at(1), AckReason::Threshold);
+    assert_eq!(
+        receiver.receive(at(2), 3, 3),
+        AckDecision::Now(AckReason::Loss)
+    );
+    let (told, _) = receiver.report(at(2), AckReason::Loss);
+    assert!(matches!(told, TackOption::Loss(_)));
+    let due = receiver.policy.decide(at(2));
+    let reports = receiver.reports_in_silence(due);
+    // The remainder, and then four round trips of four each.
+    assert_eq!(reports.len(), 17);
+    // With nothing lost, and no reports lost either, there is nothing to repeat.
+    let mut receiver = Receiver::new("tack");
+    receiver.receive(at(0), 0, 0);
+    let due = receiver.policy.decide(at(0));
+    assert_eq!(receiver.reports_in_silence(due).len(), 1);
+}
+
+#[test]
+fn with_one_gap_a_report_each_gap_has_its_turn_before_one_is_repeated() {
+    let mut receiver = Receiver::new("tack:rich=off");
+    for number in 0..4 {
+        receiver.receive(at(0), 2 * number, (2 * number).into());
+    }
+    // The largest is 6; 1, 3 and 5 are missing.
+    let mut told = Vec::new();
+    for turn in 0..5 {
+        let (_, gaps) = receiver.report(at(1 + turn), AckReason::Timer);
+        assert_eq!(gaps.len(), 1);
+        told.push(6 - gaps[0].0);
+    }
+    assert_eq!(told, [1, 3, 5, 1, 3]);
+    // A round trip later none has been told lately: the oldest comes first, though it was told as often as any.
+    let (_, gaps) = receiver.report(at(100), AckReason::Timer);
+    assert_eq!(6 - gaps[0].0, 1);
+    // The repair of 3 is known to have come, although a hole below it is still open.
+    receiver.receive(at(101), 7, 3);
+    receiver.receive(at(101), 8, 1_000);
+    for turn in 0..4 {
+        let (_, gaps) = receiver.report(at(102 + turn), AckReason::Timer);
+        assert_ne!(8 - gaps[0].0, 3);
+    }
+}
+
+/// A sender with ten segments in flight and its reader.
+struct Sender {
+    log: SentLog,
+    reader: TackReader,
+}
+
+impl Sender {
+    fn new() -> Self {
+        let mut log = SentLog::new();
+        for segment in 0..10 {
+            log.push(
+                1 + segment * MSS..1 + (segment + 1) * MSS,
+                at(segment),
+                FlightStart::default(),
+                SendToken::default(),
+            );
+        }
+        let mut reader = TackReader::new(
+            TackSyn {
+                segments: 2,
+                beta: 4,
+            },
+            true,
+        );
+        reader.poll_sync(&SenderState {
+            now: at(0),
+            min_rtt: RTT,
+            smoothed_rtt: RTT,
+            startup: false,
+        });
+        Self { log, reader }
+    }
+
+    /// Reads a report of everything up to and including transmission `largest`.
+    fn read(&mut self, number: u32, largest: u32, above: u32) -> Result<Option<u64>, Impossible> {
+        let mut options = TcpOptions::default();
+        options.tack = Some(TackOption::Report(Report {
+            kind: ReportKind::Tack,
+            lists: false,
+            sync_echo: 1,
+            loss_rate: 0,
+            number,
+            largest,
+            largest_delay: 0,
+            timing: None,
+            rate: None,
+            above,
+            period: 10_000,
+        }));
+        let segment = Segment {
+            header: Header {
+                src_port: 1,
+                dst_port: 2,
+                seq: SeqNum(0),
+                ack: SeqNum(0),
+                flags: Flags::ACK,
+                window: 1_000,
+                urgent: 0,
+                options,
+            },
+            payload: &[],
+        };
+        let context = ReadContext {
+            arrived: at(50),
+            ack: 1,
+            snd_una: 1,
+            snd_nxt: 1 + 10 * MSS,
+            iss: SeqNum(0),
+            largest_window: 1 << 20,
+            log: &self.log,
+        };
+        let mut news = News::default();
+        self.reader.read(&context, &segment, &[], &mut news)?;
+        Ok(news.above)
+    }
+}
+
+#[test]
+fn what_cannot_have_arrived_is_refused() {
+    let mut sender = Sender::new();
+    assert_eq!(sender.read(0, 9, 10 * MSS as u32), Ok(Some(10 * MSS)));
+    assert_eq!(sender.read(1, 9, 10 * MSS as u32 + 1), Err(Impossible));
+    assert_eq!(sender.read(1, 10, 0), Err(Impossible));
+    // What was refused moved nothing, and what comes again moves nothing.
+    assert_eq!(sender.read(0, 9, 0), Ok(None));
+    assert_eq!(sender.read(1, 9, 0), Ok(Some(0)));
+}
+
+#[test]
+fn lost_reports_make_the_gap_between_those_that_arrive() {
+    let mut sender = Sender::new();
+    for number in 0..100 {
+        sender.read(number, 9, 0).expect("it is sound");
+    }
+    let interval = RTT / 4;
+    assert_eq!(sender.reader.contract().interval, interval);
+    assert_eq!(sender.reader.contract().gap, interval);
+    for number in 50..150 {
+        sender.read(2 * number, 9, 0).expect("it is sound");
+    }
+    // A third to a half lost: two to three and a half intervals until one arrives nine times of ten.
+    let gap = sender.reader.contract().gap;
+    assert_eq!(sender.reader.contract().interval, interval);
+    assert!(gap >= interval * 2 && gap <= interval * 7 / 2, "{gap:?}");
+}
