@@ -239,20 +239,22 @@ impl Sender {
 
     /// Reads a report of everything up to and including transmission `largest`.
     fn read(&mut self, number: u32, largest: u32, above: u32) -> Result<Option<u64>, Impossible> {
-        let mut options = TcpOptions::default();
-        options.tack = Some(TackOption::Report(Report {
-            kind: ReportKind::Tack,
-            lists: false,
-            sync_echo: 1,
-            loss_rate: 0,
-            number,
-            largest,
-            largest_delay: 0,
-            timing: None,
-            rate: None,
-            above,
-            period: 10_000,
-        }));
+        let options = TcpOptions {
+            tack: Some(TackOption::Report(Report {
+                kind: ReportKind::Tack,
+                lists: false,
+                sync_echo: 1,
+                loss_rate: 0,
+                number,
+                largest,
+                largest_delay: 0,
+                timing: None,
+                rate: None,
+                above,
+                period: 10_000,
+            })),
+            ..TcpOptions::default()
+        };
         let segment = Segment {
             header: Header {
                 src_port: 1,
