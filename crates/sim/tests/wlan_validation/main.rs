@@ -387,16 +387,17 @@ aggregation (802.11a) 495 failures are counted for 493 repetitions. Divided by 2
 const SPEED: &str = "
 ## Speed
 
-CPU seconds for a second of virtual time, `cargo run --release -p tack-sim --example simulate FILE` against ns-3 3.37 (optimised
-build, one process alone), on machines of the same kind:
+`cargo run --release -p tack-sim --example simulate FILE` prints processor time and memory. CPU seconds for a second of virtual
+time, against ns-3 3.37 (optimised build, one process alone), on machines of the same kind:
 
 | load | file | ours | ns-3 | ratio |
 |---|---|---|---|---|
-| 802.11n 300 Mbit/s, one TCP download | `scenarios/wlan-n300-tcp.toml` | 0.026 | 1.33 | 51 |
-| 802.11a, 30 saturated stations | `scenarios/wlan-30-saturated.toml` | 0.021 | 2.10 | 99 |
+| 802.11n 300 Mbit/s, one TCP download | `scenarios/wlan-n300-tcp.toml` | 0.023 | 1.33 | 58 |
+| 802.11a, 30 saturated stations | `scenarios/wlan-30-saturated.toml` | 0.020 | 2.10 | 105 |
 
-Time is linear in the length of a run, and memory bounded: ten TCP downloads over 802.11n at 150 Mbit/s take 1.48 s of CPU
-and 22 MiB for a minute, 14.9 s and 25 MiB for ten minutes.
+Time is linear in the length of a run, and memory bounded: ten TCP downloads over 802.11n at 150 Mbit/s
+(`scenarios/wlan-ten-downloads.toml`) take 1.8 s of CPU and 18 MB for a minute (`duration=1min` after the file), 13.6 s and 20
+MB for ten minutes.
 ";
 
 const COLUMNS: &str = "
