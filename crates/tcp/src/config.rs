@@ -36,11 +36,11 @@ pub struct Config {
     pub initial_window_segments: u32,
     /// RTO before the first sample (RFC 6298 §2.1). Default 1 s.
     pub initial_rto: Duration,
-    /// Floor of the RTO. Default 200 ms, as the large stacks run it; RFC 6298 §2.4 says 1 s.
+    /// Floor of the RTO. Default 200 ms. Deviation: RFC 6298 §2.4 says 1 s; the large stacks run 200 ms.
     pub min_rto: Duration,
     /// Ceiling of the RTO (RFC 6298 §2.5: at least 60 s). Default 60 s.
     pub max_rto: Duration,
-    /// How often a SYN or SYN-ACK is retransmitted before giving up. Default 6.
+    /// How often a SYN or SYN-ACK is retransmitted before giving up. Default 7: with doubling from 1 s that is 183 s (RFC 9293 §3.8.3 wants three minutes).
     pub syn_retries: u32,
     /// How long data may stay unacknowledged before the connection ends (RFC 9293 §3.9.1 user timeout,
     /// RFC 5482). Default 5 minutes; `None` waits for ever.
@@ -130,7 +130,7 @@ impl Default for Config {
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
             max_rto: Duration::from_secs(60),
-            syn_retries: 6,
+            syn_retries: 7,
             user_timeout: Some(Duration::from_secs(300)),
             keep_alive: None,
             time_wait: Duration::from_secs(60),

@@ -44,6 +44,8 @@ struct Suspicion {
     /// When it was given up, or, in a trial, when that began.
     since: Instant,
     in_trial: bool,
+    /// Something arrived since the fallback took its place.
+    proven: bool,
 }
 
 impl PathMtu {
@@ -101,7 +103,11 @@ impl PathMtu {
             return false;
         };
         self.timeouts += 1;
-        if self.timeouts <= SUSPICIOUS_TIMEOUTS {
+        // A fallback that nothing has come through yet is as suspect as what it stands for.
+        let suspected = self
+            .suspicion
+            .is_some_and(|suspicion| !suspicion.in_trial && !suspicion.proven);
+        if self.timeouts <= SUSPICIOUS_TIMEOUTS && !suspected {
             return false;
         }
         self.timeouts = 0;
@@ -114,6 +120,7 @@ impl PathMtu {
             wait,
             since: now,
             in_trial: false,
+            proven: false,
         });
         self.cap = fallback;
         true
@@ -126,6 +133,7 @@ impl PathMtu {
         let Some(suspicion) = &mut self.suspicion else {
             return false;
         };
+        suspicion.proven = true;
         if suspicion.in_trial || now.saturating_since(suspicion.since) < suspicion.wait {
             return false;
         }
@@ -161,6 +169,17 @@ mod tests {
         for _ in 0..10 {
             assert!(!mtu.on_timeout(NOW, 100));
         }
+    }
+
+    #[test]
+    fn a_fallback_that_carries_nothing_is_given_up_at_once() {
+        let mut mtu = suspected();
+        assert!(mtu.on_timeout(NOW, 1024));
+        assert_eq!(mtu.mss(), 536);
+        // One that carried something has to be suspected anew.
+        let mut mtu = suspected();
+        assert!(!mtu.on_progress(NOW));
+        assert!(!mtu.on_timeout(NOW, 1024));
     }
 
     #[test]

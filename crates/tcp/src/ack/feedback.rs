@@ -125,6 +125,11 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
     /// What the peer promises, as far as known.
     fn contract(&self) -> AckContract;
 
+    /// False once what the peer reports beyond its cumulative acknowledgement has turned out to make no sense.
+    fn is_intelligible(&self) -> bool {
+        true
+    }
+
     /// True when payload that comes with a feedback option is outside the sequence space.
     fn separates_lists(&self) -> bool {
         false
@@ -141,12 +146,21 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
 #[derive(Debug)]
 pub(crate) struct SackReader {
     agreed: bool,
+    /// Acknowledgements none of whose blocks could be true, while none made sense; `None` once one did.
+    nonsense: Option<u8>,
 }
+
+/// That many, and SACK is given up: a box shifts sequence numbers and forgets the blocks, or the peer lies. Counting
+/// duplicates (RFC 5681 §3.2) then finds losses that blocks would have shown.
+const MOST_NONSENSE: u8 = 3;
 
 impl SackReader {
     /// `agreed` when both sides permit SACK.
     pub(crate) fn new(agreed: bool) -> Self {
-        Self { agreed }
+        Self {
+            agreed,
+            nonsense: Some(0),
+        }
     }
 }
 
@@ -158,7 +172,7 @@ impl FeedbackReader for SackReader {
         _lists: &[u8],
         news: &mut News,
     ) -> Result<(), Impossible> {
-        if !self.agreed {
+        if !self.agreed || !self.is_intelligible() {
             return Ok(());
         }
         let blocks = &segment.header.options.sack;
@@ -189,7 +203,13 @@ impl FeedbackReader for SackReader {
                 news.acked.push(start..end);
             }
         }
+        let sense = news.duplicate.is_some() || !news.acked.is_empty();
+        self.nonsense = self.nonsense.filter(|_| !sense).map(|count| count + 1);
         Ok(())
+    }
+
+    fn is_intelligible(&self) -> bool {
+        self.nonsense.is_none_or(|count| count < MOST_NONSENSE)
     }
 
     fn contract(&self) -> AckContract {

@@ -35,6 +35,8 @@ struct Delivery {
     newest: Option<(u64, SendToken)>,
     /// Retransmissions that turn out to have been needless.
     spurious: u64,
+    /// Where the last of these starts.
+    needless: Option<u64>,
     /// A segment presumed lost by a timeout, and not retransmitted, arrived.
     late_original: bool,
 }
@@ -87,9 +89,9 @@ impl Connection {
             // A window probe's octet was taken: it is sent and acknowledged at once.
             self.snd_nxt = ack;
         }
-        let echoed = self.echoed_departure(arrived, segment);
+        let echoed = self.fresh_echo(segment, advanced);
         let delivery = self.mark_delivered(arrived, ack, echoed);
-        let duplicate = self.take_duplicate_report() || delivery.spurious > 0;
+        let duplicate = self.take_duplicate_report().or(delivery.needless);
         if advanced {
             self.snd_una = ack;
             self.queue.release_to(ack);
@@ -106,7 +108,7 @@ impl Connection {
                 .update(self.window_order(header.seq), ack, header.window, false);
 
         // RTT.
-        let rtt_sample = self.take_rtt_sample(now, arrived, segment, &delivery, advanced);
+        let rtt_sample = self.take_rtt_sample(now, arrived, &delivery, echoed);
         // Rate.
         let rate = self.rate.finish_ack(self.rtt.min(), self.news.rate);
 
@@ -114,8 +116,8 @@ impl Connection {
         let in_recovery_before = self.phase != Phase::Open;
         let plain_duplicate =
             !advanced && pure && !window_moved && !self.log.is_empty() && ack == prior_una;
-        let mut lost = if self.handshake.sack {
-            if delivery.bytes > 0 || duplicate || !self.news.lost.is_empty() {
+        let mut lost = if self.hears_sack() {
+            if delivery.bytes > 0 || duplicate.is_some() || !self.news.lost.is_empty() {
                 self.detector.on_report(&self.news.lost);
                 // Judged at the time of arrival: what waits behind this acknowledgement to be processed may be the word of
                 // what seems overdue by now.
@@ -134,7 +136,7 @@ impl Connection {
         }
 
         // Undo.
-        self.try_undo(segment, advanced, duplicate, delivery.late_original, now);
+        self.try_undo(echoed, duplicate.is_some(), delivery.late_original, now);
         if lost > 0 && self.log.lost_bytes() == 0 {
             lost = 0;
         }
@@ -348,33 +350,35 @@ impl Connection {
         true
     }
 
-    /// The peer received something twice. Counts what was retransmitted for nothing.
-    fn take_duplicate_report(&mut self) -> bool {
-        let Some(start) = self.news.duplicate else {
-            return false;
-        };
+    /// The peer received something twice that had left twice: one transmission was for nothing.
+    fn take_duplicate_report(&mut self) -> Option<u64> {
+        let start = self.news.duplicate?;
+        // The network duplicates too, which says nothing about our retransmissions (RFC 3708 §2).
+        if !self.retransmitted.take(start) {
+            return None;
+        }
         self.detector
             .on_duplicate_report(self.snd_una, self.snd_nxt);
         self.undo.on_duplicate(start);
-        // The network duplicates too: only what left twice was retransmitted for nothing.
-        if self.retransmitted.take(start) {
-            self.counters.spurious_retransmissions += 1;
-        }
-        true
+        self.counters.spurious_retransmissions += 1;
+        Some(start)
     }
 
-    /// Latest departure of what brought this acknowledgement about, by the timestamp that it echoes (RFC 7323 §4).
-    fn echoed_departure(&self, arrived: Instant, segment: &Segment<'_>) -> Option<Instant> {
+    /// The timestamp that an acknowledgement of new data echoes (RFC 7323 §4). The segment that brought it about is the
+    /// first one unacknowledged so far, or a later one: an older echo is stale, because a box took the option off, or a
+    /// lie, to have window cuts taken back.
+    fn fresh_echo(&self, segment: &Segment<'_>, advanced: bool) -> Option<u32> {
         let timestamps = segment.header.options.timestamps?;
-        if !self.timestamps.is_agreed() || timestamps.echo == 0 {
-            return None;
-        }
-        self.timestamps.latest_departure(arrived, timestamps.echo)
+        let oldest = self.log.front_first_sent_at()?;
+        let usable = advanced && self.timestamps.is_agreed() && timestamps.echo != 0;
+        (usable && !self.timestamps.is_before(timestamps.echo, oldest)).then_some(timestamps.echo)
     }
 
     /// Walks the log along the cumulative acknowledgement and the blocks received above it.
-    fn mark_delivered(&mut self, arrived: Instant, ack: u64, echoed: Option<Instant>) -> Delivery {
+    fn mark_delivered(&mut self, arrived: Instant, ack: u64, echoed: Option<u32>) -> Delivery {
         let mut delivery = Delivery::default();
+        let echoed_departure =
+            echoed.and_then(|echo| self.timestamps.latest_departure(arrived, echo));
         let mut context = self.detection_context(arrived);
         let Self {
             log,
@@ -394,12 +398,13 @@ impl Connection {
                 && largest.is_some_and(|largest| delivered.number > largest)
             {
                 delivery.spurious += 1;
+                delivery.needless = Some(delivered.transmission.start);
                 undo.on_duplicate(delivered.transmission.start);
             }
         };
         let mut bytes = 0;
         if ack > self.snd_una {
-            context.echoed_departure = echoed;
+            context.echoed_departure = echoed_departure;
             bytes += log.acknowledge(ack, |delivered| each(&context, delivered));
         }
         // What arrived above a hole is not echoed: the timestamp tells nothing about it (RFC 7323 §4.3).
@@ -417,9 +422,8 @@ impl Connection {
         &mut self,
         now: Instant,
         arrived: Instant,
-        segment: &Segment<'_>,
         delivery: &Delivery,
-        advanced: bool,
+        echoed: Option<u32>,
     ) -> Option<core::time::Duration> {
         if let Some(RoundTrip { newest, fastest }) = self.news.round_trip {
             self.rtt
@@ -441,15 +445,7 @@ impl Connection {
                 .sample(now, smooth, fastest, self.snd_una, self.snd_nxt);
             return Some(fastest);
         }
-        let timestamps = segment
-            .header
-            .options
-            .timestamps
-            .filter(|_| self.timestamps.is_agreed())?;
-        if !advanced || timestamps.echo == 0 {
-            return None;
-        }
-        let age = self.timestamps.age(arrived, timestamps.echo)?;
+        let age = self.timestamps.age(arrived, echoed?)?;
         // The echo ticks in milliseconds: good enough for the timeout, too coarse for the minimum.
         let floor = self.rtt.min().unwrap_or(age);
         self.rtt.sample(

@@ -1,7 +1,6 @@
 //! Episodes of loss recovery: how one begins, what takes it back, and when it is over.
 
 use tack_base::Instant;
-use tack_wire::Segment;
 
 use super::Connection;
 use super::timers::Timer;
@@ -98,8 +97,7 @@ impl Connection {
     /// Takes a false episode back where there is proof.
     pub(super) fn try_undo(
         &mut self,
-        segment: &Segment<'_>,
-        advanced: bool,
+        echoed: Option<u32>,
         duplicate: bool,
         late_original: bool,
         now: Instant,
@@ -107,26 +105,20 @@ impl Connection {
         if !self.undo.is_open() || self.phase == Phase::Open {
             return;
         }
-        // Eifel (RFC 3522): did the original bring this acknowledgement about, or its retransmission?
-        let original_echoed = segment
-            .header
-            .options
-            .timestamps
-            .filter(|timestamps| advanced && self.timestamps.is_agreed() && timestamps.echo != 0)
+        // Eifel (RFC 3522 §3.2): did the original bring this acknowledgement about, or its retransmission? One that
+        // reports a duplicate is not asked (step 6).
+        let original_echoed = echoed
+            .filter(|_| self.news.duplicate.is_none())
             .zip(self.undo.first_retransmission())
-            .map(|(timestamps, instant)| self.timestamps.is_before(timestamps.echo, instant));
+            .map(|(echo, instant)| self.timestamps.is_before(echo, instant));
         let by_echo = original_echoed == Some(true);
         if original_echoed == Some(false) {
             self.undo.dismiss_originals();
         }
-        // RFC 5682 §2.1 step 2: a first acknowledgement of everything shows nothing.
-        let everything = self
-            .phase
-            .until()
-            .is_some_and(|until| self.snd_una >= until);
-        let by_original = late_original
-            && self.undo.originals_count()
-            && !(everything && self.frto.awaits_first_ack());
+        // RFC 5682 §2.1, §3.1 step 2: what the first acknowledgement after the timeout covers may have arrived long before, and
+        // its acknowledgements got lost.
+        let by_original =
+            late_original && self.undo.originals_count() && !self.frto.awaits_first_ack();
         let by_duplicates = duplicate && self.undo.is_every_retransmission_duplicate();
         // Everything deemed lost arrived before any of it left again: it was late, nothing else.
         let by_arrival = matches!(self.phase, Phase::Recovery { .. })

@@ -383,10 +383,16 @@ impl Connection {
     #[inline]
     fn bytes_in_flight(&self) -> u64 {
         let in_flight = self.log.in_flight();
-        if self.handshake.sack {
+        if self.hears_sack() {
             return in_flight.saturating_sub(self.unnamed);
         }
         in_flight - self.dup_acks.departed(self.mtu.mss().into(), in_flight)
+    }
+
+    /// The peer's selective acknowledgements can be relied upon.
+    #[inline]
+    fn hears_sack(&self) -> bool {
+        self.handshake.sack && self.reader.is_intelligible()
     }
 
     fn detection_context(&self, now: Instant) -> DetectionContext {

@@ -152,7 +152,7 @@ impl Connection {
                 .min(self.window.edge())
                 .min(self.snd_nxt + self.max_payload());
         if fresh.start < fresh.end {
-            self.tlp.on_probe(fresh.end, None);
+            self.tlp.on_probe(fresh.clone(), None);
             return Some(Plan {
                 kind: Kind::New,
                 range: fresh,
@@ -160,7 +160,7 @@ impl Connection {
             });
         }
         let range = self.log.last_in_flight()?;
-        self.tlp.on_probe(self.snd_nxt, Some(now));
+        self.tlp.on_probe(range.start..self.snd_nxt, Some(now));
         Some(Plan {
             kind: Kind::Retransmission,
             range,

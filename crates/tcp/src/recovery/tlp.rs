@@ -1,5 +1,6 @@
 //! Tail loss probe (RFC 8985 §7): when acknowledgements stop, one segment asks for another.
 
+use core::ops::Range;
 use core::time::Duration;
 
 use tack_base::Instant;
@@ -10,6 +11,8 @@ const INITIAL: Duration = Duration::from_secs(1);
 /// A probe in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
+    /// Where its segment starts.
+    start: u64,
     /// SND.NXT when the probe left: an acknowledgement of it ends the probe.
     pub(crate) end: u64,
     /// When it left, if it repeated the last segment instead of sending new data.
@@ -51,9 +54,13 @@ impl TailLossProbe {
         self.probe.is_some()
     }
 
-    /// A probe left; `repeated_at` when it is no new data.
-    pub(crate) fn on_probe(&mut self, end: u64, repeated_at: Option<Instant>) {
-        self.probe = Some(Probe { end, repeated_at });
+    /// A probe left, up to SND.NXT; `repeated_at` when it is no new data.
+    pub(crate) fn on_probe(&mut self, range: Range<u64>, repeated_at: Option<Instant>) {
+        self.probe = Some(Probe {
+            start: range.start,
+            end: range.end,
+            repeated_at,
+        });
     }
 
     /// When the unanswered probe left, if it is a retransmission.
@@ -61,16 +68,16 @@ impl TailLossProbe {
         self.probe.and_then(|probe| probe.repeated_at)
     }
 
-    /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` says that it reports a duplicate (DSACK),
-    /// `plain` that it is a duplicate acknowledgement without any block.
-    pub(crate) fn on_ack(&mut self, ack: u64, duplicate: bool, plain: bool) -> ProbeOutcome {
+    /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` where something
+    /// starts that it reports to have arrived twice (DSACK), `plain` that it is a duplicate acknowledgement without any block.
+    pub(crate) fn on_ack(&mut self, ack: u64, duplicate: Option<u64>, plain: bool) -> ProbeOutcome {
         let Some(probe) = self.probe else {
             return ProbeOutcome::None;
         };
         if ack < probe.end {
             return ProbeOutcome::None;
         }
-        if probe.repeated_at.is_none() || duplicate {
+        if probe.repeated_at.is_none() || duplicate.is_some_and(|start| start >= probe.start) {
             // New data, or original and probe both arrived: nothing was lost.
             self.probe = None;
             return ProbeOutcome::None;

@@ -120,6 +120,7 @@ impl SentLog {
             latest: self.next_number(),
             fate: Fate::InFlight,
             retransmitted: false,
+            first_sent_at: now,
         });
         self.in_flight += range.end - range.start;
         self.record(range, now, false, flight, token);
@@ -468,6 +469,11 @@ impl SentLog {
         self.segments
             .front()
             .map(|segment| segment.start..segment.end)
+    }
+
+    /// When the first segment left for the first time: nothing that acknowledges it can answer anything older.
+    pub(crate) fn front_first_sent_at(&self) -> Option<Instant> {
+        self.segments.front().map(|segment| segment.first_sent_at)
     }
 
     /// The highest segment that is neither delivered nor lost.

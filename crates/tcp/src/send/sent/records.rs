@@ -83,6 +83,8 @@ pub(super) struct SentSegment {
     pub(super) fate: Fate,
     /// It left more than once.
     pub(super) retransmitted: bool,
+    /// When it left for the first time.
+    pub(super) first_sent_at: Instant,
 }
 
 impl SentSegment {

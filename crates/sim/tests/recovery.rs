@@ -1,0 +1,99 @@
+//! Loss recovery over whole transfers: window cuts that were due stay, whatever the path does to the witnesses.
+
+use tack_sim::{Checks, FlowReport, Observers, Qlog, Scenario, run};
+
+/// One transfer of 10 MB at 1 % loss over 20 Mbit/s and 40 ms, with `path` and `flow` besides.
+fn transfer(path: &str, flow: &str) -> FlowReport {
+    traced(path, flow).0
+}
+
+/// Besides the report: how many loss episodes began, and how many were taken back.
+fn traced(path: &str, flow: &str) -> (FlowReport, usize, usize) {
+    let text = format!(
+        "duration = '900s'\n[wired]\nrate = '20Mbps'\ndelay = '20ms'\nqueue = '100p'\nloss = 0.01\n{path}\n\
+         [[flow]]\nbytes = '10MB'\n{flow}\n"
+    );
+    let scenario = Scenario::from_toml("recovery.toml", &text, &[]).expect("the scenario is sound");
+    let mut log = Vec::new();
+    let mut qlog = Qlog::new(&mut log).expect("memory takes it");
+    let mut observers = Observers::default()
+        .checking(Checks::EveryEvent)
+        .with(&mut qlog);
+    let mut report = run(&scenario, 1, &mut observers).expect("no invariant breaks");
+    let log = String::from_utf8(log).expect("it is text");
+    let episodes = |state: &str| log.matches(&format!("\"state\":\"{state}\"")).count();
+    (
+        report.flows.remove(0),
+        episodes("begins"),
+        episodes("undone"),
+    )
+}
+
+/// RFC 3708 §2: what the network duplicates says nothing about retransmissions. Believed, it would take back each window
+/// cut, and a window that loss should hold at a few segments would grow to what the path carries.
+#[test]
+fn duplicates_made_by_the_network_take_no_window_cut_back() {
+    for flow in [
+        "congestion = 'new_reno'",
+        "congestion = 'new_reno'\ntimestamps = false",
+        "congestion = 'cubic'",
+    ] {
+        let (plain, begun, undone) = traced("", flow);
+        assert!(
+            begun > 20 && undone == 0,
+            "{flow}: {begun} begun, {undone} undone"
+        );
+        let (doubled, begun, undone) = traced("duplicate = 0.05", flow);
+        println!(
+            "{flow:?}: {:?} s; with duplicates {:?} s, {begun} episodes, {undone} taken back",
+            plain.completion_s, doubled.completion_s
+        );
+        assert!(doubled.completion_s.is_some());
+        // A copy of a retransmission cannot be told from a needless one.
+        assert!(
+            begun > 20 && undone <= begun / 10,
+            "{flow}: {begun} begun, {undone} undone"
+        );
+    }
+}
+
+/// A box that takes timestamps off everything but the SYN leaves the peer echoing the SYN's for ever: neither a round
+/// trip nor proof that a retransmission was needless.
+#[test]
+fn stale_echoes_are_not_believed() {
+    for flow in ["congestion = 'new_reno'", "congestion = 'cubic'"] {
+        let plain = transfer("", flow);
+        for faults in [
+            "strip_options = [8]\nstrip_options_from = 'rest'",
+            "strip_options = [8]\nstrip_options_from = 'rest'\n[[wired.blackout]]\nstart = '2s'\nduration = '1s'",
+            "strip_options = [8]\nstrip_options_from = 'rest'\nmtu_black_hole = 1300",
+        ] {
+            let stripped = transfer(faults, flow);
+            let (plain, took) = (plain.completion_s.unwrap(), stripped.completion_s);
+            let srtt = stripped.srtt_us.expect("there are samples");
+            println!(
+                "{flow:?}, {faults:?}: {took:?}, without {plain:.1} s; srtt {} us",
+                srtt
+            );
+            let took = took.expect("it ends");
+            assert!(
+                (0.7 * plain..1.4 * plain + 10.0).contains(&took),
+                "{flow}: {faults}"
+            );
+            assert!(srtt < 200_000, "{flow}: {faults}");
+        }
+    }
+}
+
+/// A box that rewrites sequence numbers but not SACK blocks: losses are found by counting duplicates instead.
+#[test]
+fn blocks_that_make_no_sense_are_given_up() {
+    let plain = transfer("", "congestion = 'new_reno'\nsack = false")
+        .completion_s
+        .expect("it ends");
+    let shifted = transfer("isn_rewrite = 'without_sack'", "congestion = 'new_reno'")
+        .completion_s
+        .expect("it ends");
+    println!("without SACK {plain:.1} s, with useless SACK {shifted:.1} s");
+    assert!(shifted < 1.5 * plain);
+}
