@@ -109,8 +109,6 @@ impl Connection {
         let prior_in_flight = self.bytes_in_flight();
         if self.mtu.on_timeout(now, front.end - front.start) {
             self.on_segment_size_changed();
-            // What timed out were packets too long, not a path too slow: the next one starts afresh.
-            self.rtt.end_back_off();
         }
         let context = self.detection_context(now);
         self.unnamed = 0;
