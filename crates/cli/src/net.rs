@@ -89,10 +89,18 @@ pub(crate) struct TransportFigures {
     pub(crate) spurious_retransmissions: u64,
     /// Retransmission timeouts.
     pub(crate) rto_count: u64,
+    /// Tail loss probes.
+    pub(crate) tlp_count: u64,
     /// Pure acknowledgements sent.
     pub(crate) acks_sent: u64,
+    /// Those by kind: why each left.
+    pub(crate) acks_by_kind: AcksByKind,
+    /// Segments that told the peer RTTmin and the loss of its acknowledgements.
+    pub(crate) syncs_sent: u64,
     /// Pure acknowledgements received.
     pub(crate) acks_received: u64,
+    /// Acknowledgements of the peer that said what cannot be.
+    pub(crate) invalid_reports: u64,
     /// Segments with payload received, duplicates included.
     pub(crate) segments_received: u64,
     /// Smoothed round-trip time, microseconds.
@@ -105,6 +113,38 @@ pub(crate) struct TransportFigures {
     pub(crate) mss: u16,
     /// Seconds that sending waited for each reason.
     pub(crate) limited_seconds: LimitedSeconds,
+}
+
+/// Pure acknowledgements by why they left; the kinds of a scenario's report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AcksByKind {
+    /// Periodic ones.
+    pub(crate) tack: u64,
+    /// Loss or disorder.
+    pub(crate) iack_loss: u64,
+    /// The window closed or opened.
+    pub(crate) iack_window: u64,
+    /// Their frequency changed.
+    pub(crate) iack_sync: u64,
+    /// Handshake, FIN, duplicate, mark, challenge.
+    pub(crate) iack_event: u64,
+    /// Count or timer of a policy other than TACK.
+    pub(crate) delayed: u64,
+}
+
+impl std::ops::Add for AcksByKind {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tack: self.tack + other.tack,
+            iack_loss: self.iack_loss + other.iack_loss,
+            iack_window: self.iack_window + other.iack_window,
+            iack_sync: self.iack_sync + other.iack_sync,
+            iack_event: self.iack_event + other.iack_event,
+            delayed: self.delayed + other.delayed,
+        }
+    }
 }
 
 /// What kept the sender from sending, in seconds.
@@ -127,7 +167,18 @@ impl From<&Stats> for TransportFigures {
             retransmitted_segments: stats.retransmitted_segments,
             spurious_retransmissions: stats.spurious_retransmissions,
             rto_count: stats.rto_count,
+            tlp_count: stats.tlp_count,
             acks_sent: stats.acks,
+            acks_by_kind: AcksByKind {
+                tack: stats.acks_tack,
+                iack_loss: stats.acks_loss,
+                iack_window: stats.acks_window,
+                iack_sync: stats.acks_sync,
+                iack_event: stats.acks_event,
+                delayed: stats.acks_delayed,
+            },
+            syncs_sent: stats.syncs,
+            invalid_reports: stats.invalid_reports,
             acks_received: stats.acks_received,
             segments_received: stats.segments_received,
             srtt_us: micros(stats.srtt),

@@ -8,6 +8,7 @@ use tack_base::Rate;
 
 use super::flow::{FlowResult, Snapshot};
 use super::protocol::{Direction, TestRequest};
+use crate::net::AcksByKind;
 use crate::printer::bits_per_second;
 
 /// What this side does on a connection.
@@ -149,6 +150,7 @@ pub(crate) struct DirectionSummary {
     pub(crate) cwnd: u64,
     /// By the data's receiver.
     pub(crate) acks_sent: u64,
+    pub(crate) acks_by_kind: AcksByKind,
     /// By the data's sender.
     pub(crate) acks_received: u64,
     pub(crate) acks_per_mib: f64,
@@ -187,6 +189,10 @@ impl DirectionSummary {
                 .reduce(f64::min),
             cwnd: sum(|flow| flow.transport.cwnd),
             acks_sent,
+            acks_by_kind: receivers
+                .iter()
+                .map(|flow| flow.transport.acks_by_kind)
+                .fold(AcksByKind::default(), |sum, kinds| sum + kinds),
             acks_received: sum(|flow| flow.transport.acks_received),
             acks_per_mib: if bytes_received == 0 {
                 0.0

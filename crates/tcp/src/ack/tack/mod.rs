@@ -173,8 +173,16 @@ impl TackPolicy {
         }
     }
 
+    /// L in force: a report must be able to tell of all that gets lost until the next one arrives, `Q / (rho·rho')` at most.
+    fn segments(&self) -> u64 {
+        let losses = self.gaps.loss_rate() * self.ack_loss_rate;
+        let told = if self.params.rich { BASE_GAPS } else { 1 };
+        let most = (told as f64 / losses) as u64;
+        u64::from(self.params.segments).min(most.max(1))
+    }
+
     fn threshold(&self) -> u64 {
-        u64::from(self.params.segments) * self.peer_mss
+        self.segments() * self.peer_mss
     }
 
     /// Decides about what is pending.
@@ -255,7 +263,7 @@ impl TackPolicy {
         let lost_per_report = if bdp >= f64::from(self.params.beta) * self.threshold() as f64 {
             losses * bdp / mss
         } else {
-            losses * f64::from(self.params.segments)
+            losses * self.segments() as f64
         };
         BASE_GAPS.max(lost_per_report as u64 + 1)
     }

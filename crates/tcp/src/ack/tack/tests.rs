@@ -311,3 +311,29 @@ fn lost_reports_make_the_gap_between_those_that_arrive() {
     assert_eq!(sender.reader.contract().interval, interval);
     assert!(gap >= interval * 2 && gap <= interval * 7 / 2, "{gap:?}");
 }
+
+#[test]
+fn l_is_not_more_than_reports_can_tell_of() {
+    let mut policy = TackPolicy::new(TackParams {
+        segments: 255,
+        ..TackParams::default()
+    });
+    policy.peer_mss = 1000;
+    assert_eq!(policy.segments(), 255, "nothing gets lost");
+    let now = Instant::from_millis(1);
+    for number in 0..200_u32 {
+        let start = 1 + 2000 * u64::from(number);
+        policy
+            .gaps
+            .on_number(now, 2 * number, start..start + 1000, true, 1000);
+    }
+    policy.gaps.settle(now, Duration::from_millis(40));
+    assert_eq!(policy.segments(), 255, "no acknowledgement gets lost");
+    // Half of everything gets lost, both ways: Q = 4 is for 16 segments.
+    policy.ack_loss_rate = 0.5;
+    assert_eq!(policy.segments(), 16);
+    policy.params.rich = false;
+    assert_eq!(policy.segments(), 4);
+    policy.params.segments = 2;
+    assert_eq!(policy.threshold(), 2000);
+}
