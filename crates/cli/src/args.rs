@@ -9,6 +9,7 @@ use tack::{AckKind, Algorithm, Config};
 
 use crate::address::{Address, Reach};
 use crate::exit::Failure;
+use crate::links::LinkArgs;
 use crate::transfer::inbound::MAX_TRANSFERS;
 
 /// What scripts may rely on; also in docs/cli.md.
@@ -47,6 +48,12 @@ pub(crate) enum Command {
     /// Run scenario files in the simulator
     #[command(after_long_help = EXIT_CODES)]
     Sim(SimArgs),
+    /// See it: send a file over emulated Wi-Fi, with delayed ACKs and with TACK, and compare
+    #[command(after_long_help = EXIT_CODES)]
+    Demo(DemoArgs),
+    /// Put an emulated Wi-Fi link between UDP programs, in real time
+    #[command(after_long_help = EXIT_CODES)]
+    Emulate(EmulateArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -290,7 +297,57 @@ pub(crate) struct SimArgs {
     pub(crate) pcap: Option<PathBuf>,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// File to send; unless given, this program itself, as often as fills --time
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) links: LinkArgs,
+    /// Pairs of runs, each with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) seeds: u16,
+    /// About how long a transfer may take; a file that takes longer is cut
+    #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = interval)]
+    pub(crate) time: Duration,
+    /// Congestion control of the sender
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub(crate) congestion: Algorithm,
+    /// Where the report goes, an HTML page; unless given, to a new file among the temporary ones
+    #[arg(long, value_name = "OUT")]
+    pub(crate) report: Option<PathBuf>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EmulateArgs {
+    #[command(flatten)]
+    pub(crate) links: LinkArgs,
+    /// Where clients send to: they are the Wi-Fi stations. Port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub(crate) listen: Address,
+    /// Where their datagrams go: a host on the wire behind the access point
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) to: Address,
+    /// End after this long, instead of when stopped
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    pub(crate) duration: Option<Duration>,
+    /// Stations; each client address is the next one, in turn
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
+    pub(crate) stations: Option<u16>,
+    /// Most client addresses at a time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) max_flows: u16,
+    /// Print JSON to standard output: the address listened on, then one object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     // iperf3 users write bare seconds.
     if let Ok(seconds) = text.parse::<u32>() {
         return Ok(Duration::from_secs(seconds.into()));

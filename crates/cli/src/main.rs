@@ -1,4 +1,4 @@
-//! `tack`: move files, measure a path, run simulations.
+//! `tack`: move files, measure a path, run simulations, emulate Wi-Fi.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -7,7 +7,10 @@
 
 mod address;
 mod args;
+mod demo;
+mod emulate;
 mod exit;
+mod links;
 mod net;
 mod perf;
 mod printer;
@@ -42,6 +45,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Recv(args) => within_runtime(transfer::inbound::recv(args)),
         Command::Perf(args) => within_runtime(perf::run(args)),
         Command::Sim(args) => sim::run(&args),
+        Command::Demo(args) => within_runtime(demo::run(args)),
+        Command::Emulate(args) => within_runtime(emulate::run(args)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "tack", &mut script);

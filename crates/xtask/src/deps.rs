@@ -51,6 +51,7 @@ const TESTKIT: &str = "tack-testkit";
 const SIM: &str = "tack-sim";
 const IO: &str = "tack-io";
 const EMULATOR: &str = "tack-emulator";
+const PLOT: &str = "tack-plot";
 const TACK: &str = "tack";
 
 /// The map of ARCHITECTURE.md, which nothing compares with this: change both. A crate that is not here does not pass.
@@ -82,10 +83,11 @@ const ROOMS: &[Room] = &[
         ..room(IO, &[BASE, WIRE])
     },
     room(TACK, &[BASE, WIRE, TCP, IO]),
+    room(PLOT, &[]),
     room(EMULATOR, &[BASE, WIRE, WLAN, SIM, IO]),
     room(
         "tack-cli",
-        &[BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR],
+        &[BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR, PLOT],
     ),
     room("xtask", &[]),
 ];

@@ -1,0 +1,206 @@
+//! `tack demo`: a real file over emulated Wi-Fi, with delayed ACKs and with TACK, side by side.
+
+mod content;
+mod figures;
+mod page;
+mod table;
+mod transfer;
+mod twin;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tack::AckKind;
+use tack_base::units::show_duration;
+use tack_sim::Scenario;
+
+use crate::args::DemoArgs;
+use crate::exit::{Exit, Failure};
+use crate::printer::with_stdout;
+use crate::signals::Signals;
+use content::Content;
+use figures::Outcome;
+use page::Page;
+
+/// The two that are compared, by their names.
+const POLICIES: [&str; 2] = ["delayed:2", "tack"];
+
+/// The link unless another is chosen: the paper's 802.11n device, and a server 10 ms away.
+const WIFI: &str = "tack-n";
+const DELAY: Duration = Duration::from_millis(10);
+
+/// What is run, in words, for table, page and JSON.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) link: String,
+    pub(crate) content: String,
+    pub(crate) congestion: String,
+    pub(crate) bytes: u64,
+    pub(crate) hash: String,
+}
+
+/// Runs all pairs, prints the table and writes the page.
+pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failure> {
+    let mut signals = Signals::new()?;
+    tokio::select! {
+        outcome = demonstrate(args) => outcome,
+        signal = signals.next() => Ok(signal),
+    }
+}
+
+async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
+    if args.links.scenario.is_none() {
+        args.links.wifi.get_or_insert_with(|| WIFI.into());
+        args.links.delay.get_or_insert(DELAY);
+    }
+    let links = args.links.scenario()?;
+    let policies: Vec<AckKind> = POLICIES
+        .iter()
+        .map(|name| name.parse().map_err(Failure::usage))
+        .collect::<Result<_, _>>()?;
+    let mut content = Content::open(args.file.as_ref())?;
+    // What fits into the time is known beforehand: virtual time is much faster.
+    let (most, time) = (content.most(), args.time);
+    let mut fits = most;
+    for ack in &policies {
+        let scenario = twin::scenario(&links, &args.congestion, ack, most, time)?;
+        let seed = links.seed;
+        fits = fits.min(
+            blocking(move || twin::run(&scenario, seed))
+                .await?
+                .delivered,
+        );
+    }
+    content.fit(fits);
+    let hashed = content.clone();
+    let hash = blocking(move || {
+        let hash = hashed.hash();
+        hash.map_err(|error| Failure::failed("cannot read the file", error))
+    })
+    .await?;
+    let setting = Setting {
+        link: describe(&links),
+        content: content.describe(),
+        congestion: args.congestion.to_string(),
+        bytes: content.bytes,
+        hash: hash.to_string(),
+    };
+    if !args.json {
+        eprintln!("{}\n{}", setting.link, setting.content);
+    }
+    let mut outcomes = Vec::new();
+    for seed in (links.seed..).take(usize::from(args.seeds)) {
+        for ack in &policies {
+            // In virtual time a slow run may end; the real one is as long as it is.
+            let limit = time * 10;
+            let scenario = twin::scenario(&links, &args.congestion, ack, content.bytes, limit)?;
+            let twin = blocking(move || twin::run(&scenario, seed)).await?;
+            let bar = progress_bar(&format!("{ack}, seed {seed}"), content.bytes);
+            let measured = transfer::run(&links, seed, &args.congestion, ack, &content, &bar).await;
+            bar.finish_and_clear();
+            let measured = measured?;
+            outcomes.push(Outcome {
+                ack: ack.to_string(),
+                seed,
+                verified: measured.hash == hash,
+                measured: measured.figures,
+                virtual_time: twin.figures,
+                lateness: measured.lateness,
+                trust: measured.trust,
+            });
+        }
+    }
+    let path = write_page(args.report, &setting, &outcomes)?;
+    with_stdout(|out| {
+        if args.json {
+            let json = serde_json::json!({
+                "link": setting.link,
+                "content": setting.content,
+                "congestion": setting.congestion,
+                "bytes": setting.bytes,
+                "blake3": setting.hash,
+                "runs": outcomes,
+                "report": path.to_string_lossy(),
+            });
+            writeln!(out, "{json}")
+        } else {
+            let table = table::render(&setting, &outcomes, &POLICIES);
+            writeln!(out, "{table}report: {}", path.display())
+        }
+    })?;
+    if let Some(wrong) = outcomes.iter().find(|outcome| !outcome.verified) {
+        return Err(Failure::plain(format!(
+            "the bytes received with {} are not the bytes sent",
+            wrong.ack
+        )));
+    }
+    Ok(Exit::Done)
+}
+
+/// Runs what computes for long where it keeps nobody waiting.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Failure::failed("a run died", error))?
+}
+
+/// `tack-n: 802.11n at 300 Mbit/s, 1 station, server 10ms away`.
+fn describe(links: &Scenario) -> String {
+    let mut text = links.name.clone();
+    if let Some(wlan) = &links.wlan {
+        let contenders = match wlan.world.contenders.stations {
+            0 => "no neighbours".into(),
+            count => format!("{count} saturated neighbours"),
+        };
+        text.push_str(&format!(
+            ": {} at {}, {contenders}, queue {} packets",
+            wlan.standard.name(),
+            wlan.world.mac.data_mode.rate(),
+            wlan.world.ap_queue,
+        ));
+    }
+    let [there, back] =
+        [&links.wired.forward, &links.wired.reverse].map(|path| path.bottleneck.delay);
+    text.push_str(&format!(
+        "; server {} away there and back",
+        show_duration(there + back)
+    ));
+    text
+}
+
+/// Hides itself when standard error is no terminal.
+fn progress_bar(name: &str, bytes: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(10));
+    let template = "{prefix:18} {bar:32} {bytes}/{total_bytes}, {bytes_per_sec} ETA {eta}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_prefix(name.to_owned());
+    bar
+}
+
+/// Writes the page to `wanted`, or to a new file among the temporary ones.
+fn write_page(
+    wanted: Option<PathBuf>,
+    setting: &Setting,
+    outcomes: &[Outcome],
+) -> Result<PathBuf, Failure> {
+    let page = Page::new(setting, outcomes, &POLICIES).to_html();
+    let cannot = |error: std::io::Error| Failure::failed("cannot write the report", error);
+    if let Some(path) = wanted {
+        std::fs::write(&path, page).map_err(cannot)?;
+        return Ok(path);
+    }
+    let mut file = tempfile::Builder::new()
+        .prefix("tack-demo-")
+        .suffix(".html")
+        .tempfile()
+        .map_err(cannot)?;
+    file.write_all(page.as_bytes()).map_err(cannot)?;
+    let (_, path) = file.keep().map_err(|error| cannot(error.error))?;
+    Ok(path)
+}

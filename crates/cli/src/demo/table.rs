@@ -1,0 +1,233 @@
+//! The comparison as rows, and these as a table for people.
+
+use comfy_table::{CellAlignment, Table, presets};
+use tack_base::Rate;
+use tack_plot::format_number;
+
+use super::Setting;
+use super::figures::{Figures, Outcome, mean};
+
+/// One row: a name, a value for each policy, and how much the second is above the first.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) values: Vec<String>,
+    pub(crate) change: String,
+}
+
+/// The rows: means over the seeds.
+pub(crate) fn rows(outcomes: &[Outcome], policies: &[&str]) -> Vec<Row> {
+    let of = |ack: &str, value: &dyn Fn(&Outcome) -> f64| {
+        mean(
+            outcomes
+                .iter()
+                .filter(|outcome| outcome.ack == ack)
+                .map(value),
+        )
+    };
+    let row =
+        |name: &'static str, value: &dyn Fn(&Outcome) -> f64, show: &dyn Fn(f64) -> String| {
+            let numbers: Vec<f64> = policies.iter().map(|ack| of(ack, value)).collect();
+            let change = match numbers[..] {
+                [first, .., last] if first > 0.0 => signed_percent(last / first - 1.0),
+                _ => String::new(),
+            };
+            Row {
+                name,
+                values: numbers.into_iter().map(show).collect(),
+                change,
+            }
+        };
+    let measured = |value: fn(&Figures) -> f64| move |outcome: &Outcome| value(&outcome.measured);
+    let rate = |bits: f64| Rate::from_bits_per_sec(bits as u64).to_string();
+    let percent = |share: f64| format!("{} %", format_number(share * 100.0));
+    let seconds = |seconds: f64| format!("{seconds:.2} s");
+    let unchanged = |row: Row| Row {
+        change: String::new(),
+        ..row
+    };
+    vec![
+        row("goodput", &measured(|run| run.goodput_bps), &rate),
+        row(
+            "  in virtual time",
+            &|outcome| outcome.virtual_time.goodput_bps,
+            &rate,
+        ),
+        unchanged(row(
+            "  real against virtual",
+            &Outcome::deviation,
+            &signed_percent,
+        )),
+        row("time", &measured(|run| run.seconds), &seconds),
+        row("ACKs", &measured(|run| run.acks as f64), &format_number),
+        row(
+            "ACKs per 100 data segments",
+            &measured(Figures::acks_per_100),
+            &format_number,
+        ),
+        row("air spent on ACKs", &measured(|run| run.air.ack), &percent),
+        row("air spent on data", &measured(|run| run.air.data), &percent),
+        row(
+            "collisions",
+            &measured(|run| run.collisions as f64),
+            &format_number,
+        ),
+        row(
+            "retransmissions",
+            &measured(|run| run.retransmitted_segments as f64),
+            &format_number,
+        ),
+        unchanged(row(
+            "deliveries late by (p99)",
+            &|outcome| outcome.lateness.p99_us as f64 / 1e3,
+            &|ms| format!("{ms:.2} ms"),
+        )),
+        Row {
+            name: "limited by",
+            values: policies.iter().map(|ack| limits(outcomes, ack)).collect(),
+            change: String::new(),
+        },
+        Row {
+            name: "bytes verified",
+            values: policies.iter().map(|ack| verified(outcomes, ack)).collect(),
+            change: String::new(),
+        },
+    ]
+}
+
+/// What limited the runs with one policy, each reason once.
+fn limits(outcomes: &[Outcome], ack: &str) -> String {
+    let mut reasons: Vec<&str> = Vec::new();
+    for outcome in outcomes.iter().filter(|outcome| outcome.ack == ack) {
+        let reason = outcome.measured.limited_by.as_str();
+        let kind = reason.split(" (").next().unwrap_or(reason);
+        if !reasons.contains(&kind) {
+            reasons.push(kind);
+        }
+    }
+    reasons.join("; ")
+}
+
+fn verified(outcomes: &[Outcome], ack: &str) -> String {
+    let all = outcomes
+        .iter()
+        .filter(|outcome| outcome.ack == ack)
+        .all(|outcome| outcome.verified);
+    if all { "BLAKE3 equal" } else { "NOT EQUAL" }.into()
+}
+
+/// `+15 %`, `−94 %`.
+pub(crate) fn signed_percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    let sign = if percent > 0.0 { "+" } else { "" };
+    format!("{sign}{} %", format_number(percent))
+}
+
+/// What is to be said about runs that the machine spoilt.
+pub(crate) fn warnings(outcomes: &[Outcome]) -> Vec<String> {
+    outcomes
+        .iter()
+        .flat_map(|outcome| {
+            let run = format!("{}, seed {}", outcome.ack, outcome.seed);
+            let reasons = outcome.trust.reasons.iter();
+            reasons.map(move |reason| format!("{run} is not to be trusted: {reason}"))
+        })
+        .collect()
+}
+
+/// The table with what belongs around it.
+pub(crate) fn render(setting: &Setting, outcomes: &[Outcome], policies: &[&str]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let head = std::iter::once(setting.congestion.as_str())
+        .chain(policies.iter().copied())
+        .chain([""]);
+    table.set_header(head);
+    for row in rows(outcomes, policies) {
+        let cells = std::iter::once(row.name.to_owned())
+            .chain(row.values)
+            .chain([row.change]);
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut text: String = table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect();
+    for warning in warnings(outcomes) {
+        text.push_str(&format!("{warning}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tack_emulator::{AirSeconds, Lateness, Trust};
+
+    use super::*;
+    use crate::demo::figures::Point;
+
+    pub(crate) fn outcome(ack: &str, goodput: f64, acks: u64) -> Outcome {
+        let figures = Figures {
+            goodput_bps: goodput,
+            seconds: 8.0,
+            data_segments: 1_000,
+            retransmitted_segments: 0,
+            acks,
+            air: AirSeconds {
+                data: 0.7,
+                ack: 0.1,
+                idle: 0.2,
+                ..AirSeconds::default()
+            },
+            collisions: 12,
+            limited_by: "the air (idle 2 % of the time)".into(),
+            series: vec![Point {
+                seconds: 0.1,
+                goodput_bps: goodput,
+                queue: 3,
+                acks_per_second: Some(5.0),
+            }],
+        };
+        Outcome {
+            ack: ack.into(),
+            seed: 1,
+            measured: figures.clone(),
+            virtual_time: figures,
+            verified: true,
+            lateness: Lateness::default(),
+            trust: Trust {
+                ok: false,
+                reasons: vec!["the machine <slept>".into()],
+            },
+        }
+    }
+
+    pub(crate) fn setting() -> Setting {
+        Setting {
+            link: "tack-n".into(),
+            content: "a <file>".into(),
+            congestion: "bbr".into(),
+            bytes: 1,
+            hash: "00".into(),
+        }
+    }
+
+    #[test]
+    fn the_table_compares_and_warns() {
+        let outcomes = [outcome("delayed:2", 1e8, 500), outcome("tack", 1.2e8, 30)];
+        let text = render(&setting(), &outcomes, &["delayed:2", "tack"]);
+        let line = |name: &str| {
+            let found = text
+                .lines()
+                .find(|line| line.trim_start().starts_with(name));
+            found.unwrap_or_else(|| panic!("{name}: {text}")).to_owned()
+        };
+        assert!(line("goodput").contains("+20 %"), "{text}");
+        assert!(line("ACKs per 100").contains("−94 %"), "{text}");
+        assert!(line("limited by").contains("the air"), "{text}");
+        assert!(text.contains("tack, seed 1 is not to be trusted"), "{text}");
+    }
+}

@@ -1,0 +1,186 @@
+//! `tack emulate`: Wi-Fi between any UDP programs.
+
+mod live;
+
+use tack_emulator::{Emulator, Settings, StartError, Summary, Totals};
+
+use crate::args::EmulateArgs;
+use crate::exit::{Exit, Failure};
+use crate::printer::with_stdout;
+use crate::signals::Signals;
+use live::Display;
+
+pub(crate) use live::{air_line, rate};
+
+/// Relays until a signal comes or `--duration` is over.
+pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
+    if args.links.wifi.is_none() && args.links.scenario.is_none() {
+        return Err(Failure::usage(
+            "which Wi-Fi? Give --wifi 802.11n (or another kind), or --scenario FILE",
+        ));
+    }
+    let mut scenario = args.links.scenario()?;
+    if let (Some(stations), Some(wlan)) = (args.stations, &mut scenario.wlan) {
+        wlan.world.stations = stations;
+    }
+    let reach = args.reach.reach();
+    let listen = args.listen.resolve(0, reach).await?[0];
+    let to = args.to.resolve(0, reach).await?;
+    let to = to
+        .iter()
+        .find(|to| to.is_ipv4() == listen.is_ipv4())
+        .or(to.first())
+        .copied()
+        .filter(|to| to.port() != 0)
+        .ok_or_else(|| Failure::usage("--to needs a port: host:port"))?;
+    let mut signals = Signals::new()?;
+    let mut settings = Settings::new(scenario, listen, to);
+    settings.max_flows = usize::from(args.max_flows);
+    let mut emulator = Emulator::start(settings).map_err(cannot_start)?;
+    announce(&args, &emulator, to)?;
+    let mut samples = emulator.take_samples();
+    let mut display = Display::new();
+    let over = async {
+        match args.duration {
+            Some(duration) => tokio::time::sleep(duration).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(over);
+    let exit = loop {
+        let next = async {
+            match &mut samples {
+                Some(samples) => samples.recv().await,
+                None => None,
+            }
+        };
+        tokio::select! {
+            signal = signals.next() => break match args.duration {
+                // Being stopped is how a relay ends.
+                None => Exit::Done,
+                Some(_) => signal,
+            },
+            () = &mut over => break Exit::Done,
+            sample = next => match sample {
+                Some(sample) => display.show(&sample),
+                // It ended by itself, which only failure can make it do.
+                None => break Exit::Failed,
+            },
+        }
+    };
+    display.clear();
+    let summary = emulator
+        .stop()
+        .map_err(|error| Failure::failed("the emulator failed", error))?;
+    with_stdout(|out| {
+        if args.json {
+            writeln!(out, "{}", summary.to_json())
+        } else {
+            write!(out, "{}", describe(&summary))
+        }
+    })?;
+    Ok(exit)
+}
+
+/// Why an emulator did not start, for people and scripts.
+pub(crate) fn cannot_start(error: StartError) -> Failure {
+    match error {
+        StartError::NoWireless | StartError::Families { .. } => Failure::usage(error),
+        StartError::Listen { .. } | StartError::System(_) => Failure::network(error),
+    }
+}
+
+fn announce(
+    args: &EmulateArgs,
+    emulator: &Emulator,
+    to: std::net::SocketAddr,
+) -> Result<(), Failure> {
+    let address = emulator.local_addr();
+    if args.json {
+        return with_stdout(|out| {
+            let event = serde_json::json!({
+                "event": "listening",
+                "address": address.to_string(),
+                "to": to.to_string(),
+            });
+            writeln!(out, "{event}")
+        });
+    }
+    eprintln!("listening on {address}, over Wi-Fi to {to}");
+    Ok(())
+}
+
+/// The summary for people.
+fn describe(summary: &Summary) -> String {
+    let mut text = format!(
+        "{}, {:.1} s, {} flow{}\n  {}\n",
+        summary.name,
+        summary.seconds,
+        summary.flows_seen,
+        if summary.flows_seen == 1 { "" } else { "s" },
+        air_line(&summary.air_shares),
+    );
+    for (name, totals) in [("up", &summary.up), ("down", &summary.down)] {
+        text.push_str(&format!(
+            "  {name:<5} {}, {} datagrams delivered of {}, {} counted as acknowledgements\n",
+            rate(totals.delivered_bytes, summary.seconds),
+            totals.delivered,
+            totals.datagrams,
+            totals.acks,
+        ));
+    }
+    let counted = summary
+        .flows
+        .iter()
+        .any(|flow| flow.counted == tack_emulator::Counting::Size && flow.up != Totals::default());
+    if counted {
+        text.push_str(
+            "        (flows that are not TCP in UDP: datagrams of at most 100 bytes count as acknowledgements)\n",
+        );
+    }
+    text.push_str(&format!(
+        "  {} collisions, {} packets dropped by full queues, {} after too many attempts\n",
+        summary.wlan.collisions, summary.wlan.queue_drops, summary.wlan.retry_drops
+    ));
+    let dropped = &summary.dropped;
+    for (count, why) in [
+        (
+            dropped.unfit,
+            "datagrams longer than 1472 bytes (or empty) were dropped: the link takes packets of 1500",
+        ),
+        (
+            dropped.table_full,
+            "datagrams of new clients were dropped: --max-flows others are active",
+        ),
+        (
+            dropped.strangers,
+            "datagrams that did not come from --to were dropped",
+        ),
+        (
+            dropped.damaged,
+            "datagrams were damaged on the path, as the scenario has it, and dropped",
+        ),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("  {count} {why}\n"));
+        }
+    }
+    text.push_str(&verdict(summary));
+    text
+}
+
+/// How late deliveries were, and whether the run may be believed.
+fn verdict(summary: &Summary) -> String {
+    let lateness = &summary.lateness;
+    let ms = |us: u64| us as f64 / 1e3;
+    let mut text = format!(
+        "  deliveries were late by {:.2} ms in the median, {:.2} ms at the 99th percentile, {:.1} ms at most\n",
+        ms(lateness.p50_us),
+        ms(lateness.p99_us),
+        ms(lateness.max_us)
+    );
+    for reason in &summary.trust.reasons {
+        text.push_str(&format!("  NOT TO BE TRUSTED: {reason}\n"));
+    }
+    text
+}

@@ -1,0 +1,163 @@
+//! Which links: the options that `tack emulate` and `tack demo` have in common, as a scenario.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use tack_base::units::show_duration;
+use tack_sim::Scenario;
+
+use crate::args::duration;
+use crate::exit::Failure;
+
+/// Generations of 802.11 and the devices of the TACK paper.
+const KINDS: [&str; 10] = [
+    "802.11b", "802.11a", "802.11g", "802.11n", "802.11ac", "802.11ax", "tack-b", "tack-g",
+    "tack-n", "tack-ac",
+];
+
+/// Links without a file: a wired path that is never the bottleneck. The flow is there because scenarios need one.
+const PLAIN: &str = "[wired]\nrate = '10Gbps'\n[wlan]\n[[flow]]\n";
+
+/// The Wi-Fi link, and what lies behind it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LinkArgs {
+    /// Kind of Wi-Fi: a generation of 802.11 at its fastest rate for one stream, or one of the TACK paper's devices (tack-…)
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS))]
+    pub(crate) wifi: Option<String>,
+    /// Scenario file whose [wlan] and [wired] tables describe the links; its flows and its duration do not count
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Change a key of the scenario: wlan.rate=300Mbps, wired.loss=0.01
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// Seed of the random draws of the model
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Delay of the wired path behind the access point, one way
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) delay: Option<Duration>,
+    /// Packets that the queue of each radio holds
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) queue: Option<u32>,
+    /// Saturated stations of a neighbouring network on the same channel
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=500))]
+    pub(crate) contenders: Option<u16>,
+}
+
+impl LinkArgs {
+    /// The links as a scenario. What `--set` says goes before the other options, and these before the file.
+    pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
+        let (name, text) = match &self.scenario {
+            None => (self.wifi.clone().unwrap_or_default(), PLAIN.to_owned()),
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    Failure::usage(format!("{} cannot be read: {error}", path.display()))
+                })?;
+                (path.to_string_lossy().into_owned(), text)
+            }
+        };
+        let mut scenario = Scenario::from_toml(&name, &text, &self.settings())
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        if self.scenario.is_none() {
+            // The kind's name has a dot in it, which is no extension.
+            scenario.name = name;
+        }
+        if let Some(seed) = self.seed {
+            scenario.seed = seed;
+        }
+        if scenario.wlan.is_none() {
+            return Err(Failure::usage(
+                "the scenario has no [wlan] table; choose a kind of Wi-Fi with --wifi",
+            ));
+        }
+        Ok(scenario)
+    }
+
+    fn settings(&self) -> Vec<String> {
+        let wifi = self.wifi.as_ref().map(|kind| {
+            let key = if kind.starts_with("tack-") {
+                "preset"
+            } else {
+                "standard"
+            };
+            format!("wlan.{key}={kind}")
+        });
+        let delay = self
+            .delay
+            .map(|delay| format!("wired.delay={}", show_duration(delay)));
+        let queue = self.queue.map(|packets| format!("wlan.queue={packets}p"));
+        let contenders = self
+            .contenders
+            .map(|count| format!("wlan.contenders={count}"));
+        [wifi, delay, queue, contenders]
+            .into_iter()
+            .flatten()
+            .chain(self.overrides.iter().cloned())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links() -> LinkArgs {
+        LinkArgs {
+            wifi: Some("802.11n".into()),
+            scenario: None,
+            overrides: Vec::new(),
+            seed: None,
+            delay: None,
+            queue: None,
+            contenders: None,
+        }
+    }
+
+    #[test]
+    fn every_kind_is_one_that_scenarios_know() {
+        for kind in KINDS {
+            let links = LinkArgs {
+                wifi: Some(kind.into()),
+                ..links()
+            };
+            let scenario = links.scenario().unwrap();
+            assert_eq!(scenario.name, kind);
+        }
+    }
+
+    #[test]
+    fn options_become_keys_and_the_explicit_ones_win() {
+        let links = LinkArgs {
+            seed: Some(7),
+            delay: Some(Duration::from_millis(12)),
+            queue: Some(50),
+            contenders: Some(3),
+            overrides: vec!["wlan.queue=60p".into()],
+            ..links()
+        };
+        let scenario = links.scenario().unwrap();
+        let world = scenario.wlan.unwrap().world;
+        assert_eq!(scenario.seed, 7);
+        assert_eq!((world.ap_queue, world.contenders.stations), (60, 3));
+        for path in [scenario.wired.forward, scenario.wired.reverse] {
+            assert_eq!(path.bottleneck.delay, Duration::from_millis(12));
+        }
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        let links = LinkArgs {
+            overrides: vec!["wlan.rate=1Mbps".into()],
+            ..links()
+        };
+        let failure = links.scenario().unwrap_err();
+        assert!(failure.to_string().contains("wlan.rate"), "{failure}");
+        let missing = LinkArgs {
+            scenario: Some("/nowhere/at/all.toml".into()),
+            ..self::links()
+        };
+        assert!(missing.scenario().is_err());
+    }
+}

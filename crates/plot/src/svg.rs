@@ -1,0 +1,184 @@
+//! What all plots share: the frame with its names, the legend, ticks, numbers, escaping.
+
+use std::fmt::Write as _;
+
+use crate::COLOURS;
+
+/// Width of every plot in its own units. On a phone about as many pixels, so texts stay as large as those around.
+pub(crate) const WIDTH: f64 = 440.0;
+/// Distance of two lines of text.
+pub(crate) const LINE: f64 = 18.0;
+/// Width of a character, on average, at the size of [`crate::STYLE`].
+const CHARACTER: f64 = 6.8;
+
+/// Text as HTML and SVG may contain it, in elements and in attributes.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            // XML knows no other control characters (XML 1.0 §2.2).
+            control if control.is_control() && !matches!(control, '\t' | '\n' | '\r') => {
+                escaped.push('\u{fffd}');
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// A number as short as its size lets it be: `0.25`, `3.1`, `180`, `12,500`.
+pub fn format_number(number: f64) -> String {
+    if !number.is_finite() {
+        return "–".into();
+    }
+    let decimals = match number.abs() {
+        size if size == 0.0 || size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{number:.decimals$}");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let digits = whole.trim_start_matches('-');
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let sign = if whole.starts_with('-') { "−" } else { "" };
+    if fraction.is_empty() {
+        format!("{sign}{grouped}")
+    } else {
+        format!("{sign}{grouped}.{fraction}")
+    }
+}
+
+/// How wide a text is, about.
+pub(crate) fn width_of(text: &str) -> f64 {
+    text.chars().count() as f64 * CHARACTER
+}
+
+/// An element with its names; `body` draws into it.
+pub(crate) fn frame(id: &str, title: &str, description: &str, height: f64, body: &str) -> String {
+    let id = escape(id);
+    format!(
+        "<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {WIDTH} {height:.0}\" aria-labelledby=\"{id}-t {id}-d\" \
+         xmlns=\"http://www.w3.org/2000/svg\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{body}</svg>",
+        escape(title),
+        escape(description)
+    )
+}
+
+/// A sample of what a name stands for.
+#[derive(Clone, Copy)]
+pub(crate) enum Swatch {
+    Line { dashed: bool },
+    Area,
+}
+
+/// Draws the legend from the top; returns the height it takes.
+pub(crate) fn legend<'a>(
+    out: &mut String,
+    entries: impl Iterator<Item = (&'a str, usize, Swatch)>,
+) -> f64 {
+    let (mut x, mut y) = (0.0, 13.0);
+    for (name, colour, swatch) in entries {
+        let wide = 26.0 + width_of(name) + 14.0;
+        if x > 0.0 && x + wide - 14.0 > WIDTH {
+            x = 0.0;
+            y += LINE;
+        }
+        let colour = colour % COLOURS;
+        let _ = match swatch {
+            Swatch::Line { dashed } => write!(
+                out,
+                "<path class=\"line s{colour}{}\" d=\"M{x:.1} {:.1}h20\"/>",
+                if dashed { " dashed" } else { "" },
+                y - 4.0
+            ),
+            Swatch::Area => write!(
+                out,
+                "<rect class=\"f{colour}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"10\"/>",
+                y - 9.0
+            ),
+        };
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
+            x + 26.0,
+            escape(name)
+        );
+        x += wide;
+    }
+    y + 9.0
+}
+
+/// Round numbers from zero that cover `most`, about `wanted` of them.
+pub(crate) fn ticks(most: f64, wanted: usize) -> Vec<f64> {
+    if !(most.is_finite() && most > 0.0) {
+        return vec![0.0, 1.0];
+    }
+    let rough = most / wanted.max(1) as f64;
+    let power = 10_f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= rough * 0.999)
+        .unwrap_or(10.0 * power);
+    let count = (most / step * 0.999_999).ceil() as usize;
+    (0..=count.max(1))
+        .map(|index| index as f64 * step)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_short_as_they_may_be() {
+        let cases = [
+            (0.0, "0"),
+            (0.254, "0.25"),
+            (3.10, "3.1"),
+            (31.26, "31.3"),
+            (180.4, "180"),
+            (12_500.0, "12,500"),
+            (1_234_567.0, "1,234,567"),
+            (-4.5, "−4.5"),
+            (f64::NAN, "–"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(format_number(number), text);
+        }
+    }
+
+    #[test]
+    fn ticks_are_round_and_cover_the_whole() {
+        assert_eq!(ticks(9.0, 5), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(ticks(210.0, 5), [0.0, 50.0, 100.0, 150.0, 200.0, 250.0]);
+        assert_eq!(ticks(1.0, 5).len(), 6);
+        assert_eq!(ticks(0.0, 5), [0.0, 1.0]);
+        assert_eq!(ticks(f64::INFINITY, 5), [0.0, 1.0]);
+        for most in [0.003, 0.7, 1.0, 19.9, 1e9] {
+            let ticks = ticks(most, 5);
+            assert!(*ticks.last().unwrap() >= most * 0.999_99);
+            assert!(ticks.len() <= 8, "{ticks:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_breaks_out_of_a_text() {
+        assert_eq!(
+            escape("<script>\"a\" & 'b'\u{0}"),
+            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\u{fffd}"
+        );
+    }
+}
