@@ -14,6 +14,8 @@ fn help_texts() {
         &["recv", "--help"],
         &["perf", "--help"],
         &["sim", "--help"],
+        &["demo", "--help"],
+        &["emulate", "--help"],
         &["-h"],
     ] {
         let ended = finish(tack().args(arguments).env("COLUMNS", "100"));
