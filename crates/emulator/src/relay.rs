@@ -116,6 +116,11 @@ impl Relay {
         })
     }
 
+    /// Where clients send to.
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.sender.local_addr()
+    }
+
     /// Everything up to now.
     fn turn(&mut self, cx: &mut Context<'_>) {
         let now = self.clock.now();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tack_io::UdpOptions;
 use tack_sim::Scenario;
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::figures::{Sample, Summary};
@@ -100,27 +101,22 @@ impl Emulator {
             to: SocketAddr::new(to.ip().to_canonical(), to.port()),
             ..settings
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            // Each turn of the relay looks for what arrived.
-            .event_interval(1)
-            .build()?;
-        let sockets = {
-            let _context = runtime.enter();
-            UdpOptions::new(listen)
-                .open()
-                .map_err(|error| StartError::Listen {
-                    address: listen,
-                    error,
-                })?
-        };
-        let local = sockets.0.local_addr();
         let (stop, stopped) = oneshot::channel();
         let (sampler, samples) = mpsc::channel(SAMPLES);
+        let (opened, opening) = std::sync::mpsc::channel();
+        // All is made where it will live: whoever starts may be within a runtime, which must not drop another one.
         let work = move || {
+            let (runtime, relay) = match prepare(&settings, sampler, stopped) {
+                Ok((runtime, relay)) => (runtime, relay),
+                Err(error) => {
+                    let _gone = opened.send(Err(error));
+                    return Err(io::ErrorKind::Other.into());
+                }
+            };
+            let _gone = opened.send(Ok(relay.local_addr()));
             sleep_exactly();
             runtime.block_on(async {
-                let mut relay = Relay::new(&settings, sockets, sampler, stopped)?;
+                let mut relay = relay;
                 (&mut relay).await?;
                 relay.summary()
             })
@@ -128,6 +124,9 @@ impl Emulator {
         let thread = std::thread::Builder::new()
             .name("emulator".into())
             .spawn(work)?;
+        let local = opening
+            .recv()
+            .map_err(|_| io::Error::other("the emulator ended by a panic"))??;
         Ok(Self {
             local,
             stop: Some(stop),
@@ -166,6 +165,29 @@ impl Drop for Emulator {
             let _outcome = thread.join();
         }
     }
+}
+
+/// The runtime of the emulator's thread, and the relay with its socket open.
+fn prepare(
+    settings: &Settings,
+    samples: mpsc::Sender<Sample>,
+    stop: oneshot::Receiver<()>,
+) -> Result<(Runtime, Relay), StartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        // Each turn of the relay looks for what arrived.
+        .event_interval(1)
+        .build()?;
+    let context = runtime.enter();
+    let sockets = UdpOptions::new(settings.listen)
+        .open()
+        .map_err(|error| StartError::Listen {
+            address: settings.listen,
+            error,
+        })?;
+    let relay = Relay::new(settings, sockets, samples, stop)?;
+    drop(context);
+    Ok((runtime, relay))
 }
 
 /// Asks the kernel not to round this thread's sleeps up by the 50 µs that it allows itself. Not every system can.

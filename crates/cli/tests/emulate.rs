@@ -1,0 +1,234 @@
+//! `tack emulate` and `tack demo`, as programs, on loopback. Nothing here asserts a rate.
+
+mod support;
+
+use std::io::Write as _;
+use std::net::UdpSocket;
+
+use support::{Running, finish, tack};
+
+/// A file goes through the relay: `tack send` and `tack recv` know nothing of it.
+#[test]
+fn programs_talk_through_the_relay() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (inbox, file) = (scratch.path().join("inbox"), scratch.path().join("file"));
+    let bytes: Vec<u8> = (0..700_000_u32).flat_map(|n| n.to_le_bytes()).collect();
+    std::fs::write(&file, &bytes).unwrap();
+    let mut receiver = Running::start(
+        tack()
+            .args([
+                "recv",
+                "--once",
+                "--json",
+                "--listen",
+                "127.0.0.1:0",
+                "--dir",
+            ])
+            .arg(&inbox),
+    );
+    let to = receiver.line()["address"].as_str().unwrap().to_owned();
+    let mut relay = Running::start(tack().args([
+        "emulate",
+        "--wifi",
+        "802.11ac",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &to,
+    ]));
+    let event = relay.line();
+    assert_eq!(
+        (&event["event"], &event["to"]),
+        (&"listening".into(), &to.into())
+    );
+    let address = event["address"].as_str().unwrap();
+    let sent = finish(tack().arg("send").arg(&file).arg(address));
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(receiver.wait().code, Some(0));
+    assert!(std::fs::read(inbox.join("file")).unwrap() == bytes);
+    relay.signal(rustix::process::Signal::INT);
+    let ended = relay.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let summary = ended.json();
+    let number = |pointer: &str| summary.pointer(pointer).and_then(|value| value.as_f64());
+    assert_eq!(summary["flows"][0]["counted"], "tcp");
+    assert!(number("/up/data").unwrap() >= 1_900.0, "{summary}");
+    assert!(number("/down/acks").unwrap() > 0.0);
+    assert!(number("/up/delivered_bytes").unwrap() >= bytes.len() as f64);
+    let shares = summary["air_shares"].as_object().unwrap();
+    let total: f64 = shares.values().map(|share| share.as_f64().unwrap()).sum();
+    assert!((total - 1.0).abs() < 1e-6, "{total}");
+    assert!(number("/lateness/deliveries").unwrap() > 1_900.0);
+    let ok = summary["trust"]["ok"].as_bool().unwrap();
+    assert_eq!(
+        ok,
+        summary["trust"]["reasons"].as_array().unwrap().is_empty()
+    );
+}
+
+#[test]
+fn a_relay_with_a_duration_ends_by_itself_and_says_so_in_words() {
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = far.local_addr().unwrap().to_string();
+    let ended = finish(tack().args([
+        "emulate",
+        "--wifi",
+        "tack-g",
+        "--duration",
+        "200ms",
+        "--stations",
+        "3",
+        "--to",
+        &to,
+    ]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.stderr.contains("listening on 127.0.0.1:"),
+        "{ended:?}"
+    );
+    for part in ["tack-g", "air: data 0.0 %", "deliveries were late by"] {
+        assert!(ended.stdout.contains(part), "{part}: {ended:?}");
+    }
+}
+
+#[test]
+fn what_a_relay_cannot_do_is_refused_with_the_right_code() {
+    let scratch = tempfile::tempdir().unwrap();
+    let wired = scratch.path().join("wired.toml");
+    std::fs::write(&wired, "[[flow]]\n").unwrap();
+    let wired = wired.to_str().unwrap();
+    for (arguments, code, reason) in [
+        (&["emulate", "--to", "127.0.0.1:9"][..], 2, "which Wi-Fi"),
+        (
+            &["emulate", "--wifi", "802.11n", "--to", "127.0.0.1"],
+            2,
+            "needs a port",
+        ),
+        (
+            &["emulate", "--wifi", "802.11z", "--to", "127.0.0.1:9"],
+            2,
+            "802.11n",
+        ),
+        (
+            &["emulate", "--scenario", wired, "--to", "127.0.0.1:9"],
+            2,
+            "[wlan]",
+        ),
+        (
+            &["emulate", "--wifi", "802.11n", "--to", "192.0.2.1:9"],
+            2,
+            "--insecure",
+        ),
+        (
+            &[
+                "emulate",
+                "--wifi",
+                "802.11n",
+                "--set",
+                "wlan.rate=1Mbps",
+                "--to",
+                "127.0.0.1:9",
+            ],
+            2,
+            "wlan.rate",
+        ),
+        (&["demo", "/nowhere/at/all"], 2, "/nowhere/at/all"),
+        (&["demo", "/"], 2, "no file"),
+        (&["demo", "--seeds", "0"], 2, "--seeds"),
+    ] {
+        let ended = finish(tack().args(arguments));
+        assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:?}");
+        assert!(ended.stderr.contains(reason), "{arguments:?}: {ended:?}");
+    }
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = finish(tack().args([
+        "emulate",
+        "--wifi",
+        "802.11n",
+        "--listen",
+        &address,
+        "--to",
+        "127.0.0.1:9",
+    ]));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+}
+
+/// The whole demonstration with a small file: bytes verified, figures present, the page complete.
+#[test]
+fn the_demo_moves_a_file_twice_and_writes_its_page() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let bytes: Vec<u8> = (0..500_000_u32).flat_map(|n| n.to_le_bytes()).collect();
+    file.write_all(&bytes).unwrap();
+    let page = tempfile::NamedTempFile::new().unwrap();
+    let ended = finish(
+        tack()
+            .arg("demo")
+            .arg(file.path())
+            .args(["--json", "--report"])
+            .arg(page.path()),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.stdout.lines().count(), 1, "{ended:?}");
+    let json = ended.json();
+    assert_eq!(json["bytes"].as_u64(), Some(bytes.len() as u64));
+    assert_eq!(json["blake3"], blake3::hash(&bytes).to_hex().as_str());
+    let runs = json["runs"].as_array().unwrap();
+    let acks: Vec<_> = runs
+        .iter()
+        .map(|run| run["ack"].as_str().unwrap())
+        .collect();
+    assert_eq!(acks, ["delayed:2", "tack"]);
+    for run in runs {
+        assert_eq!(run["verified"], true);
+        let segments = run["measured"]["data_segments"].as_u64().unwrap();
+        assert!(segments >= bytes.len() as u64 / 1_460, "{run}");
+        assert!(run["measured"]["acks"].as_u64().unwrap() > 0);
+        assert!(run["virtual_time"]["goodput_bps"].as_f64().unwrap() > 0.0);
+        assert!(run["lateness"]["deliveries"].as_u64().unwrap() >= segments / 2);
+        assert!(run["measured"]["limited_by"].is_string());
+    }
+    let html = std::fs::read_to_string(page.path()).unwrap();
+    assert!(html.ends_with("</html>"));
+    assert_eq!(html.matches("role=\"img\"").count(), 4);
+}
+
+#[test]
+fn a_file_that_takes_too_long_is_cut_and_the_table_says_what_was_sent() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), vec![7; 40_000_000]).unwrap();
+    let ended = finish(
+        tack()
+            .arg("demo")
+            .arg(file.path())
+            .args(["--wifi", "802.11g", "--time", "300ms"]),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("the first"), "{ended:?}");
+    for part in ["goodput", "in virtual time", "limited by", "BLAKE3 equal"] {
+        assert!(ended.stdout.contains(part), "{part}: {ended:?}");
+    }
+    let path = ended.stdout.lines().last().unwrap();
+    let path = path.strip_prefix("report: ").unwrap();
+    assert!(std::fs::read_to_string(path).unwrap().contains("</html>"));
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Interrupted, the demonstration ends at once and leaves no page.
+#[test]
+fn the_demo_can_be_interrupted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let page = scratch.path().join("page.html");
+    let mut running = Running::start(
+        tack()
+            .args(["demo", "--time", "60s", "--report"])
+            .arg(&page),
+    );
+    // It may not have taken the signal over yet, and is killed by it then. Either way it ends and leaves nothing.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    running.signal(rustix::process::Signal::INT);
+    let status = running.status();
+    assert!(matches!(status.code(), Some(130) | None), "{status:?}");
+    assert!(!page.exists());
+}
