@@ -19,6 +19,7 @@ mod security;
 mod sequence_space;
 mod settings;
 mod tack_peer;
+mod tack_reports;
 mod transfers;
 mod undo;
 mod window;

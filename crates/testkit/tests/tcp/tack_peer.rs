@@ -21,6 +21,8 @@ pub(crate) const RTT_MS: u64 = 40;
 #[derive(Debug)]
 pub(crate) struct TackPeer {
     pub(crate) peer: Peer,
+    /// The third segment of the handshake.
+    pub(crate) answer: Option<Output>,
     /// Number of the next report.
     pub(crate) number: u32,
     /// PKT.SEQ of the next data segment of the peer.
@@ -51,6 +53,7 @@ impl TackPeer {
         assert!(matches!(config.ack, AckKind::Tack(_)));
         let mut this = Self {
             peer: Peer::connecting_with(config, ISS, PEER_ISS),
+            answer: None,
             number: 0,
             next_data: 0,
             sync: 1,
@@ -62,7 +65,11 @@ impl TackPeer {
             "the SYN offers"
         );
         this.peer.wait(ms(RTT_MS));
-        let mut header = this.header(0, 1, Flags::SYN.with(Flags::ACK), None);
+        let mut flags = Flags::SYN.with(Flags::ACK);
+        if syn[0].header.flags.contains(Flags::ECE) {
+            flags = flags.with(Flags::ECE);
+        }
+        let mut header = this.header(0, 1, flags, None);
         header.options = TcpOptions {
             mss: Some(1460),
             sack_permitted: true,
@@ -76,6 +83,7 @@ impl TackPeer {
         let answer = this.peer.take_output();
         assert_eq!(answer.len(), 1, "the ACK of the SYN-ACK");
         assert_eq!(answer[0].header.options.tack.is_some(), agrees);
+        this.answer = Some(answer[0].clone());
         this
     }
 
@@ -104,10 +112,15 @@ impl TackPeer {
 
     /// Lets the segment arrive.
     pub(crate) fn send(&mut self, header: &Header, payload: &[u8]) {
+        self.send_marked(header, payload, Ecn::NotEct);
+    }
+
+    /// Lets the segment arrive with this mark.
+    pub(crate) fn send_marked(&mut self, header: &Header, payload: &[u8], ecn: Ecn) {
         let mut bytes = vec![0; header.encoded_len()];
         header.emit(&mut bytes);
         bytes.extend_from_slice(payload);
-        self.peer.inject(&bytes, Ecn::NotEct);
+        self.peer.inject(&bytes, ecn);
     }
 
     /// An honest report of the next number, that knows of transmissions up to `largest`.
