@@ -201,6 +201,12 @@ pub(crate) trait AckPolicy: fmt::Debug + Send {
         AckDecision::Nothing
     }
 
+    /// A segment with this stamp left so long ago that its sequence number may mean something else by now.
+    fn is_outdated(&self, stamp: &DataStamp) -> bool {
+        let _ = stamp;
+        false
+    }
+
     /// The handshake measured a round trip.
     fn on_handshake(&mut self, round_trip: Duration) {
         let _ = round_trip;

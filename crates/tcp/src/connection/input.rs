@@ -101,6 +101,14 @@ impl Connection {
             self.reject(now, segment);
             return;
         }
+        // Where segments are numbered instead, their numbers protect.
+        if let Some(TackOption::Data(stamp)) = &segment.header.options.tack
+            && !flags.rst()
+            && self.policy.is_outdated(stamp)
+        {
+            self.reject(now, segment);
+            return;
+        }
         let Some(start) = self.acceptable_position(segment) else {
             if !flags.rst() {
                 self.reject(now, segment);

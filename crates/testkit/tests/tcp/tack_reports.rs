@@ -218,3 +218,28 @@ fn a_period_that_halves_or_doubles_is_announced() {
     peer.send_sync(1, 1_000, 0);
     assert!(peer.peer.take_output().is_empty());
 }
+
+/// A copy of a segment from before sequence numbers wrapped fits into the window, but its PKT.SEQ tells.
+#[test]
+fn segments_from_another_time_are_dropped() {
+    let mut peer = settled(tack());
+    peer.send_data(2001, 1000, 1 << 20);
+    peer.peer.take_output();
+    for (position, number, taken) in [
+        (3001, 0, false),
+        // As far behind as anything in flight can be.
+        (3001, 1, true),
+        (4001, (1 << 20) + 1, true),
+        (5001, 1, false),
+        (5001, 1_u32.wrapping_sub(1 << 20), false),
+    ] {
+        let before = peer.peer.connection().readable();
+        peer.send_data(position, 1000, number);
+        let after = peer.peer.connection().readable();
+        assert_eq!(after > before, taken, "number {number}");
+        assert!(
+            taken || !peer.peer.take_output().is_empty(),
+            "it is answered"
+        );
+    }
+}

@@ -11,13 +11,14 @@ mod reader;
 mod tests;
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::time::Duration;
 
 use tack_base::filter::WindowedMax;
 use tack_base::time::nanos;
 use tack_base::{Instant, Rate};
 use tack_wire::TackOption;
-use tack_wire::tack::{ListsWriter, LossReport, Report, ReportKind, Sync, TackSyn};
+use tack_wire::tack::{DataStamp, ListsWriter, LossReport, Report, ReportKind, Sync, TackSyn};
 
 use super::delayed::DelayedAck;
 use super::kind::{LossesTold, TackParams};
@@ -46,6 +47,11 @@ const TOLERATED_SILENCE: f64 = 0.01;
 const MAX_REPEATS: u32 = 8;
 /// For how long a receiver with unrepaired losses goes on to report when nothing arrives.
 const REPEATED_ROUND_TRIPS: u32 = 4;
+/// Bytes in full segments after which a segment is a copy from another time: half of the sequence space, twice the largest
+/// window.
+const OUTDATED_BYTES: u64 = 1 << 31;
+/// The same in segments, at least and at most.
+const OUTDATED: Range<u64> = 1 << 14..1 << 20;
 /// Blocks that a report lists at most: holes are few, and the highest say most.
 const MAX_BLOCKS: usize = 64;
 
@@ -522,6 +528,15 @@ impl AckPolicy for TackPolicy {
             return AckDecision::Now(AckReason::Frequency);
         }
         self.decide(now)
+    }
+
+    fn is_outdated(&self, stamp: &DataStamp) -> bool {
+        let largest = self.gaps.largest().filter(|_| self.fallback.is_none());
+        largest.is_some_and(|largest| {
+            let behind = (largest as u32).wrapping_sub(stamp.number);
+            let outdated = (OUTDATED_BYTES / self.peer_mss).clamp(OUTDATED.start, OUTDATED.end);
+            behind < 1 << 31 && u64::from(behind) >= outdated
+        })
     }
 
     fn on_handshake(&mut self, round_trip: Duration) {
