@@ -11,6 +11,20 @@ use tack_base::Instant;
 /// Shortest interval over which consumption is measured.
 const SHORTEST_ROUND: Duration = Duration::from_millis(1);
 
+/// What the application takes is judged as over a round trip of at least this, where none was measured since the
+/// handshake. That saw no queue, and a radio that aggregates keeps some milliseconds of data on the air and as much waiting:
+/// twice the bandwidth-delay product of an empty path does not fill it.
+const UNMEASURED_ROUND: Duration = Duration::from_millis(20);
+
+/// How much is known of the round trip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RoundTrip {
+    /// As it is now.
+    Measured(Duration),
+    /// As the handshake found it.
+    Initial(Duration),
+}
+
 /// The receive window. Positions are sequence positions.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
@@ -115,14 +129,21 @@ impl ReceiveWindow {
         now: Instant,
         read: u64,
         next: u64,
-        round_trip: Duration,
+        round_trip: RoundTrip,
     ) -> bool {
         let elapsed = now.saturating_since(self.round_start);
-        if elapsed >= round_trip.max(SHORTEST_ROUND) {
-            let taken = (read - self.round_read) as usize;
+        let (round, judged) = match round_trip {
+            RoundTrip::Measured(round) => (round, round),
+            RoundTrip::Initial(round) => (round, round.max(UNMEASURED_ROUND)),
+        };
+        let round = round.max(SHORTEST_ROUND).as_nanos();
+        if elapsed.as_nanos() >= round {
+            let taken = u128::from(read - self.round_read);
             // A round that took much longer than asked for says less about the rate: scale it down.
-            let rounds = (elapsed.as_nanos() / round_trip.max(SHORTEST_ROUND).as_nanos()).max(1);
-            let target = (2 * taken / rounds as usize).saturating_add(16 * 1460);
+            let rounds = elapsed.as_nanos() / round;
+            let share = (judged.as_nanos() / round).max(1);
+            let target = usize::try_from(2 * taken * share / rounds).unwrap_or(usize::MAX);
+            let target = target.saturating_add(16 * 1460);
             self.target = target;
             self.buffer = self.buffer.max(target.min(self.cap));
             self.round_start = now;
@@ -141,6 +162,8 @@ const SILLY_STEP: u64 = 1460;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const TEN_MS: RoundTrip = RoundTrip::Measured(Duration::from_millis(10));
 
     #[test]
     fn the_edge_never_goes_back() {
@@ -162,10 +185,10 @@ mod tests {
         let full = 1 + (64 << 10);
         assert_eq!(window.announce(1, full, false), 0);
         assert!(
-            !window.on_read(Instant::ZERO, 100, full, Duration::from_millis(10)),
+            !window.on_read(Instant::ZERO, 100, full, TEN_MS),
             "a silly window stays closed"
         );
-        assert!(window.on_read(Instant::ZERO, 4000, full, Duration::from_millis(10)));
+        assert!(window.on_read(Instant::ZERO, 4000, full, TEN_MS));
     }
 
     #[test]
@@ -174,14 +197,25 @@ mod tests {
         let mut read = 1;
         for round in 1..20 {
             read += window.buffer() as u64;
-            window.on_read(
-                Instant::from_millis(10 * round),
-                read,
-                read,
-                Duration::from_millis(10),
-            );
+            window.on_read(Instant::from_millis(10 * round), read, read, TEN_MS);
         }
         assert_eq!(window.buffer(), 1 << 20);
+    }
+
+    /// 100 Mbit/s over an empty path of 2 ms: two such round trips are not enough for a queue that builds up.
+    #[test]
+    fn a_round_trip_that_nobody_measures_is_taken_for_longer() {
+        let buffer = |round_trip| {
+            let mut window = ReceiveWindow::new(64 << 10, 1 << 20, Instant::ZERO);
+            for round in 1..20 {
+                let read = 1 + round * 25_000;
+                window.on_read(Instant::from_millis(2 * round), read, read, round_trip);
+            }
+            window.buffer()
+        };
+        let two = Duration::from_millis(2);
+        assert_eq!(buffer(RoundTrip::Measured(two)), 2 * 25_000 + 16 * 1460);
+        assert_eq!(buffer(RoundTrip::Initial(two)), 20 * 25_000 + 16 * 1460);
     }
 
     #[test]
