@@ -61,7 +61,7 @@ pub struct FlowReport {
     pub transport: &'static str,
     /// Congestion control of the sender; `None` for UDP.
     pub congestion: Option<String>,
-    /// Acknowledgement policy; `None` for UDP without acknowledgements.
+    /// Acknowledgement policy, for UDP as `ack_every=2,ack_size=64`; `None` for UDP without acknowledgements.
     pub ack: Option<String>,
     /// Payload delivered to the receiving application, bits per second of the measured time.
     pub goodput_bps: f64,
@@ -107,6 +107,9 @@ pub struct FlowReport {
     /// Figures of a request app; left out for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestReport>,
+    /// Figures of a video; left out for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoReport>,
 }
 
 /// Acknowledgements by what made them leave.
@@ -152,6 +155,23 @@ pub struct RequestReport {
     pub latency_p99_us: u64,
     /// The longest.
     pub latency_max_us: u64,
+}
+
+/// What the viewer of a video got. Over TCP the player waits for what is late; over UDP it shows what is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct VideoReport {
+    /// Frames made by the source.
+    pub frames: u64,
+    /// Frames that were not complete when a player that never stops would have shown them.
+    pub frames_late: u64,
+    /// From the first frame made to the first frame shown, seconds of the whole flow; `None` when none was shown.
+    pub startup_s: Option<f64>,
+    /// How often the player stopped; `None` for UDP.
+    pub rebufferings: Option<u64>,
+    /// Share of the time since the first frame shown in which the player stood still, 1 when none was shown; `None` for UDP.
+    pub rebuffering_share: Option<f64>,
+    /// Share of the frames shown of which something was missing; `None` for TCP.
+    pub macroblocking_share: Option<f64>,
 }
 
 impl Report {

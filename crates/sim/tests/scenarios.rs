@@ -317,6 +317,79 @@ fn a_transfer_lives_through_each_fault() {
     }
 }
 
+/// The same video over the same path, by `flow` settings.
+fn video(wired: &str, flow: &str) -> tack_sim::report::VideoReport {
+    let text = format!(
+        "duration = '30s'\nwarmup = '1s'\n[wired]\ndelay = '10ms'\n{wired}\n[[flow]]\napp = 'video'\n{flow}\n"
+    );
+    report(&text, 1).flows[0].video.expect("it is a video")
+}
+
+#[test]
+fn a_video_runs_smoothly_where_there_is_room_and_suffers_where_there_is_none() {
+    let (wide, narrow) = ("rate = '300Mbps'", "rate = '60Mbps'\nqueue = '1.0bdp'");
+    for flow in [
+        "congestion = 'bbr'",
+        "congestion = 'cubic'",
+        "transport = 'udp'",
+    ] {
+        let good = video(wide, flow);
+        // 29 s of 60 frames a second.
+        assert!((1_739..=1_741).contains(&good.frames), "{flow}: {good:?}");
+        assert!(good.frames_late <= 17, "{flow}: {good:?}");
+        let startup = good.startup_s.unwrap();
+        assert!((0.1..0.3).contains(&startup), "{flow}: {good:?}");
+        let bad = video(narrow, flow);
+        println!("{flow}: {good:?}\n{bad:?}");
+        assert!(bad.frames_late > bad.frames / 3, "{flow}: {bad:?}");
+        if flow.contains("udp") {
+            assert_eq!((good.rebuffering_share, good.rebufferings), (None, None));
+            assert!(good.macroblocking_share.unwrap() < 0.01, "{good:?}");
+            assert!(bad.macroblocking_share.unwrap() > 0.3, "{bad:?}");
+        } else {
+            assert_eq!(good.macroblocking_share, None);
+            assert!(good.rebuffering_share.unwrap() < 0.02, "{flow}: {good:?}");
+            // A hundred megabits a second on average, through sixty less headers.
+            let share = bad.rebuffering_share.unwrap();
+            assert!((0.2..0.7).contains(&share), "{flow}: {bad:?}");
+        }
+    }
+}
+
+#[test]
+fn a_video_that_stops_is_played_to_its_end() {
+    let flow = |transport| format!("stop = '5s'\ntransport = '{transport}'");
+    for transport in ["tcp", "udp"] {
+        let text = format!(
+            "duration = '30s'\n[wired]\nrate = '60Mbps'\ndelay = '10ms'\n[[flow]]\napp = 'video:rate=20Mbps'\n{}\n",
+            flow(transport)
+        );
+        let report = report(&text, 1);
+        let video = report.flows[0].video.unwrap();
+        assert!(
+            (299..=300).contains(&video.frames),
+            "{transport}: {video:?}"
+        );
+        assert_eq!(video.frames_late, 0, "{transport}: {video:?}");
+        assert!(report.virtual_seconds < 6.0, "{transport}");
+        // 20 Mbit/s for five seconds.
+        let megabytes = report.flows[0].bytes_delivered as f64 / 1e6;
+        assert!((6.0..20.0).contains(&megabytes), "{transport}: {megabytes}");
+    }
+}
+
+#[test]
+fn acknowledgements_of_datagrams_are_named_as_in_the_scenario() {
+    let report = report(
+        "duration = '1s'\n[[flow]]\ntransport = 'udp'\nrate = '1Mbps'\nack_every = 2\n",
+        1,
+    );
+    assert_eq!(
+        report.flows[0].ack.as_deref(),
+        Some("ack_every=2,ack_size=64")
+    );
+}
+
 #[test]
 fn a_server_that_cannot_be_reached_is_given_up() {
     let report = report(

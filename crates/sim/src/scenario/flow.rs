@@ -11,6 +11,7 @@ use tack_wlan::AccessCategory;
 use super::error::ScenarioError;
 use super::reader::Reader;
 use super::units;
+use super::video::Video;
 
 /// A host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub enum App {
         /// Pause between the end of one exchange and the next request.
         gap: Duration,
     },
+    /// `from` writes frames as they are made, `to` plays them.
+    Video(Video),
 }
 
 /// Settings of a TCP flow.
@@ -93,6 +96,8 @@ pub struct UdpFlow {
     pub ack_every: u64,
     /// IP packet length of an acknowledgement, bytes.
     pub ack_size: usize,
+    /// Frames to send instead of datagrams at `rate`, in datagrams spaced at the video's peak rate.
+    pub video: Option<Video>,
 }
 
 /// The transport of a flow.
@@ -128,10 +133,9 @@ impl Flow {
     pub const MOST: u16 = 10_000;
 }
 
-const TCP_ONLY: [&str; 15] = [
+const TCP_ONLY: [&str; 14] = [
     "congestion",
     "ack",
-    "app",
     "mss",
     "timestamps",
     "sack",
@@ -145,6 +149,8 @@ const TCP_ONLY: [&str; 15] = [
     "min_rto",
     "window_pacing",
 ];
+const VIDEO_BYTES: &str =
+    "means nothing for a video, whose frames have their own sizes; stop = \"…\" ends it";
 const UDP_ONLY: [&str; 4] = ["rate", "payload", "ack_every", "ack_size"];
 
 /// Reads a flow between the server and the client, or between the hosts of a network of so many `stations`.
@@ -187,7 +193,11 @@ pub(super) fn read(
         for key in TCP_ONLY {
             table.refuse(key, "means nothing for transport = \"udp\"; leave it out")?;
         }
-        Transport::Udp(read_udp(&mut table)?)
+        let udp = read_udp(&mut table)?;
+        if udp.video.is_some() && bytes.is_some() {
+            return Err(table.fail("bytes", VIDEO_BYTES));
+        }
+        Transport::Udp(udp)
     } else {
         for key in UDP_ONLY {
             table.refuse(
@@ -205,6 +215,7 @@ pub(super) fn read(
                     "means nothing for a request app, whose exchanges have their own sizes",
                 ));
             }
+            App::Video(_) if bytes.is_some() => return Err(table.fail("bytes", VIDEO_BYTES)),
             App::Duplex if bytes.is_none() && stop.is_none() => {
                 return Err(table.fail("app", "duplex needs bytes (for each side) or stop"));
             }
@@ -286,7 +297,23 @@ fn read_udp(table: &mut Reader<'_>) -> Result<UdpFlow, ScenarioError> {
             }
         },
     };
+    let video = match table.text("app")? {
+        None => None,
+        Some(text) => match text.split_once(':').unwrap_or((&text, "")) {
+            ("video", rest) => Some(read_video(table, &text, rest)?),
+            _ => {
+                let message = format!(
+                    "{text:?}: a UDP flow has datagrams at its rate (leave app out), or app = \"video:…\""
+                );
+                return Err(table.fail("app", message));
+            }
+        },
+    };
+    if video.is_some() {
+        table.refuse("rate", "a video has its own: app = \"video:rate=…\"")?;
+    }
     Ok(UdpFlow {
+        video,
         rate,
         payload: table.integer("payload", 16, 65_507)?.unwrap_or(1_472) as usize,
         ack_every: table.integer("ack_every", 0, 1_000_000)?.unwrap_or(0),
@@ -381,9 +408,13 @@ fn read_app(table: &mut Reader<'_>) -> Result<App, ScenarioError> {
                 format!("{text:?}: write request:1KiB,1KiB or request:1KiB,1KiB,gap=10ms (sizes of request and response)"),
             )
         }),
-        "video" => Err(table.fail("app", "video comes later; one of: bulk, duplex, request:…")),
-        _ => Err(table.fail("app", format!("{text:?} is no app; one of: bulk, bulk:pause=…,resume=…, duplex, request:…"))),
+        "video" => read_video(table, &text, rest).map(App::Video),
+        _ => Err(table.fail("app", format!("{text:?} is no app; one of: bulk, bulk:pause=…,resume=…, duplex, request:…, video, video:…"))),
     }
+}
+
+fn read_video(table: &mut Reader<'_>, text: &str, rest: &str) -> Result<Video, ScenarioError> {
+    Video::read(rest).ok_or_else(|| table.fail("app", format!("{text:?}: {}", Video::FORM)))
 }
 
 fn read_pauses(text: &str) -> Option<Vec<(Instant, Instant)>> {

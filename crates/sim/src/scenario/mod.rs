@@ -10,6 +10,7 @@ mod reader;
 mod seeds;
 mod tree;
 mod units;
+mod video;
 mod wired;
 mod wlan;
 
@@ -20,6 +21,7 @@ pub use error::ScenarioError;
 pub use flow::{App, Flow, Party, TcpFlow, Transport, UdpFlow, UdpRate};
 pub use preset::Preset;
 pub use seeds::{SeedsError, parse_seeds};
+pub use video::Video;
 pub use wired::{HostConfig, Wired};
 pub use wlan::Wlan;
 

@@ -117,6 +117,29 @@ fn each_app_reads() {
     assert_eq!(app("app = 'request:1KiB,10kB'"), Ok(request(0)));
     assert_eq!(app("app = 'request:1KiB,10kB,gap=5ms'"), Ok(request(5)));
     assert_eq!(app("app = 'duplex'\nbytes = '1MiB'"), Ok(App::Duplex));
+    assert_eq!(app("app = 'video'"), Ok(App::Video(Video::default())));
+    let video = Video {
+        fps: 30,
+        rate: Rate::from_bits_per_sec(8_000_000),
+        peak: Rate::from_bits_per_sec(16_000_000),
+        buffer: Duration::from_secs(1),
+    };
+    assert_eq!(
+        app("app = 'video:fps=30,rate=8Mbps,buffer=1s'"),
+        Ok(App::Video(video))
+    );
+    let udp = read("[[flow]]\ntransport = 'udp'\napp = 'video'\n").unwrap();
+    assert!(
+        matches!(&udp.flows[0].transport, Transport::Udp(udp) if udp.video == Some(Video::default()))
+    );
+    for wrong in [
+        "app = 'bulk'",
+        "app = 'video'\nrate = '1Mbps'",
+        "app = 'video'\nbytes = '1B'",
+    ] {
+        let text = format!("[[flow]]\ntransport = 'udp'\n{wrong}\n");
+        assert!(read(&text).is_err(), "{wrong}");
+    }
     let at = |ms| tack_base::Instant::from_millis(ms);
     let pauses = vec![(at(1_000), at(3_000))];
     assert_eq!(
@@ -129,6 +152,11 @@ fn each_app_reads() {
         "request:1KiB",
         "request:0B,1B",
         "video:x",
+        "video:fps=0",
+        "video:rate=100Mbps,peak=201Mbps",
+        "video:rate=100Mbps,peak=99Mbps",
+        "video:rate=1kbps",
+        "video:buffer=2min",
         "tea",
     ] {
         let error = app(&format!("app = '{wrong}'")).unwrap_err();

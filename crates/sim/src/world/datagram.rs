@@ -10,6 +10,7 @@ use tack_wire::ip::IPV4_HEADER_LEN;
 
 use super::flows::{CONNECT_PORT, LISTEN_PORT};
 use super::stream::Pattern;
+use super::video::{self, Source};
 use crate::link::RateServer;
 use crate::packet::{Packet, UDP_HEADER_LEN};
 use crate::scenario::{UdpFlow, UdpRate};
@@ -32,21 +33,29 @@ pub(super) struct Datagrams {
     sent: u64,
     received: u64,
     stopped: bool,
+    pub(super) video: Option<video::Datagrams>,
 }
 
 impl Datagrams {
-    pub(super) fn new(flow: UdpFlow, bytes: Option<u64>, pattern: Pattern) -> Self {
+    pub(super) fn new(
+        flow: UdpFlow,
+        bytes: Option<u64>,
+        source: Option<Source>,
+        pattern: Pattern,
+    ) -> Self {
         Self {
             limit: bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(flow.payload as u64)),
-            spacing: match flow.rate {
-                UdpRate::Saturate => None,
-                UdpRate::Fixed(rate) => Some(RateServer::new(rate)),
+            spacing: match (flow.video, flow.rate) {
+                (Some(video), _) => Some(RateServer::new(video.peak)),
+                (None, UdpRate::Saturate) => None,
+                (None, UdpRate::Fixed(rate)) => Some(RateServer::new(rate)),
             },
             flow,
             pattern,
             sent: 0,
             received: 0,
             stopped: false,
+            video: source.map(video::Datagrams::new),
         }
     }
 
@@ -69,10 +78,19 @@ impl Datagrams {
         IPV4_HEADER_LEN + UDP_HEADER_LEN + self.flow.payload
     }
 
-    /// How acknowledgements are made, for reports.
+    /// UDP payload of a datagram, bytes.
+    pub(super) fn payload(&self) -> u64 {
+        self.flow.payload as u64
+    }
+
+    /// How acknowledgements are made, in the words of scenarios.
     pub(super) fn ack_name(&self) -> Option<String> {
-        (self.flow.ack_every > 0)
-            .then(|| format!("every {}, {} B", self.flow.ack_every, self.flow.ack_size))
+        (self.flow.ack_every > 0).then(|| {
+            format!(
+                "ack_every={},ack_size={}",
+                self.flow.ack_every, self.flow.ack_size
+            )
+        })
     }
 
     /// The next datagram; with a fixed rate also when the one after it is due.
@@ -92,19 +110,29 @@ impl Datagrams {
             spacing.commit(&turn);
             turn.end
         });
+        if let Some(video) = &mut self.video
+            && !video.leave()
+        {
+            // The next frame says when.
+            return (packet, Some(now));
+        }
         (packet, next)
     }
 
     /// A datagram came. `None` when its bytes are not those sent; otherwise its UDP payload length and whether an
     /// acknowledgement is due.
-    pub(super) fn receive(&mut self, packet: &Packet) -> Option<(usize, bool)> {
+    pub(super) fn receive(&mut self, now: Instant, packet: &Packet) -> Option<(usize, bool)> {
         let number = packet.transport().get(UDP_HEADER_LEN..)?.try_into().ok()?;
         let body = self.flow.payload - NUMBER_LEN;
-        let position = u64::from_be_bytes(number).checked_mul(body as u64)?;
+        let number = u64::from_be_bytes(number);
+        let position = number.checked_mul(body as u64)?;
         if packet.payload.len() != body || !self.pattern.matches(position, &packet.payload) {
             return None;
         }
         self.received += 1;
+        if let Some(video) = &mut self.video {
+            video.receive(now, number);
+        }
         let is_due = self.flow.ack_every > 0 && self.received.is_multiple_of(self.flow.ack_every);
         Some((self.flow.payload, is_due))
     }

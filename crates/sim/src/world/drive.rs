@@ -42,7 +42,9 @@ impl World<'_, '_> {
             self.send_datagrams(now, flow);
             return Ok(());
         }
-        self.flows.ask(flow, now);
+        if let Some(at) = self.flows.ask(flow, now) {
+            self.kernel.schedule(at, Event::App(flow));
+        }
         self.drive(now, flow, 0)
     }
 
@@ -118,6 +120,13 @@ impl World<'_, '_> {
                 Some(_) => {}
             }
         }
+        let payload = datagrams.payload();
+        if let Some(video) = &mut datagrams.video {
+            let (ready, next) = video.make(now, payload);
+            if !ready {
+                return next;
+            }
+        }
         let (packet, next) = datagrams.send(flow, addresses, now);
         state.meter.datagrams += 1;
         self.emit(now, host, packet);
@@ -161,7 +170,7 @@ impl World<'_, '_> {
             // From the port listened on: an acknowledgement, whose use is the airtime it takes.
             return Ok(());
         }
-        let Some((bytes, ack_is_due)) = datagrams.receive(packet) else {
+        let Some((bytes, ack_is_due)) = datagrams.receive(now, packet) else {
             return Err(Broken {
                 flow,
                 host: self.hosts[host].party(),

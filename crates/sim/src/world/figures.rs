@@ -52,6 +52,7 @@ impl FlowState {
                 data_segments: meter.datagrams,
                 acks: meter.datagram_acks.0,
                 ack_bytes: meter.datagram_acks.1,
+                video: datagrams.video.as_ref().map(|video| video.report(end)),
                 ..common
             },
         }
@@ -127,6 +128,10 @@ impl FlowState {
                 latency_p99_us: latency.quantile(0.99).unwrap_or(0),
                 latency_max_us: latency.max(),
             }),
+            video: stream
+                .video
+                .as_ref()
+                .map(|(source, player)| player.report(source, end)),
             closed: [0, 1].map(|side| {
                 stream.closed[side]
                     .as_ref()

@@ -14,6 +14,7 @@ use super::datagram::Datagrams;
 use super::host::Host;
 use super::meter::Meter;
 use super::stream::Pattern;
+use super::video::{Player, Source};
 use super::{Broken, Event};
 use crate::observe::Sample;
 use crate::packet::Packet;
@@ -65,6 +66,7 @@ pub(super) struct Stream {
     pub(super) flow: TcpFlow,
     ends: [End; 2],
     pub(super) exchanges: Option<Exchanges>,
+    pub(super) video: Option<(Source, Player)>,
     pub(super) ids: [Option<ConnectionId>; 2],
     /// How each side's connection ended, and its counters then.
     pub(super) closed: [Option<(CloseReason, Stats)>; 2],
@@ -72,12 +74,12 @@ pub(super) struct Stream {
 }
 
 impl Flows {
-    pub(super) fn new(flows: &[Flow], hosts: usize) -> Self {
+    pub(super) fn new(flows: &[Flow], hosts: usize, seed: u64) -> Self {
         let pattern = Pattern::new();
         let list: Vec<_> = flows
             .iter()
             .enumerate()
-            .map(|(id, flow)| FlowState::new(id, flow, &pattern))
+            .map(|(id, flow)| FlowState::new(id, flow, &pattern, seed))
             .collect();
         Self {
             open: list.len(),
@@ -245,6 +247,13 @@ impl Flows {
             } else if exchanges.is_fresh() && connection.state() == State::Established {
                 exchanges.ask(now, end);
             }
+        } else if let Some((source, player)) = &mut stream.video {
+            let end = &stream.ends[side];
+            if side == 1 {
+                player.receive(now, end.read, end.ended);
+            } else if source.is_fresh() && connection.state() == State::Established {
+                wake = Some(now);
+            }
         }
         if side == 1 {
             state.meter.delivered += read;
@@ -308,21 +317,34 @@ impl Flows {
         }
     }
 
-    /// The application of the connecting side starts, or asks again.
-    pub(super) fn ask(&mut self, flow: usize, now: Instant) {
-        if let Kind::Tcp(stream) = &mut self.list[flow].kind
-            && let Some(exchanges) = &mut stream.exchanges
-        {
+    /// The application of the connecting side starts, or asks again. Returns when it wants to act again by itself.
+    pub(super) fn ask(&mut self, flow: usize, now: Instant) -> Option<Instant> {
+        let Kind::Tcp(stream) = &mut self.list[flow].kind else {
+            return None;
+        };
+        if let Some(exchanges) = &mut stream.exchanges {
             exchanges.ask(now, &mut stream.ends[0]);
         }
+        let (source, player) = stream.video.as_mut()?;
+        let (frame, next) = source.make(now);
+        if let Some(bytes) = frame {
+            stream.ends[0].allowance += bytes;
+            player.expect(now, stream.ends[0].allowance);
+        }
+        next
     }
 
     /// The applications that send without end come to one.
     pub(super) fn stop(&mut self, flow: usize) {
         match &mut self.list[flow].kind {
-            Kind::Tcp(stream) => match &mut stream.exchanges {
-                Some(exchanges) => exchanges.stop(&mut stream.ends[0]),
-                None => {
+            Kind::Tcp(stream) => match (&mut stream.exchanges, &mut stream.video) {
+                (Some(exchanges), _) => exchanges.stop(&mut stream.ends[0]),
+                (None, Some((source, _))) => {
+                    // The frames made so far are still written.
+                    source.stop();
+                    stream.ends[0].ending = true;
+                }
+                (None, None) => {
                     let sides = if stream.flow.app == App::Duplex { 2 } else { 1 };
                     for end in &mut stream.ends[..sides] {
                         end.allowance = end.written;
@@ -345,6 +367,19 @@ impl Flows {
         for state in &mut self.list {
             let stats = [0, 1].map(|side| state.stats(side, hosts, now));
             state.meter.end_warmup(stats);
+            match &mut state.kind {
+                Kind::Tcp(stream) => {
+                    if let Some((source, player)) = &mut stream.video {
+                        source.end_warmup();
+                        player.end_warmup(now);
+                    }
+                }
+                Kind::Udp(datagrams) => {
+                    if let Some(video) = &mut datagrams.video {
+                        video.end_warmup(now);
+                    }
+                }
+            }
         }
     }
 
@@ -393,15 +428,21 @@ impl Flows {
 }
 
 impl FlowState {
-    fn new(id: usize, flow: &Flow, pattern: &Pattern) -> Self {
+    fn new(id: usize, flow: &Flow, pattern: &Pattern, seed: u64) -> Self {
         let mut pauses = Vec::new();
         let kind = match &flow.transport {
             Transport::Udp(udp) => {
-                Kind::Udp(Datagrams::new(*udp, flow.bytes, pattern.stream(id, 0)))
+                let video = udp.video.map(|video| Source::new(video, seed, id));
+                Kind::Udp(Datagrams::new(
+                    *udp,
+                    flow.bytes,
+                    video,
+                    pattern.stream(id, 0),
+                ))
             }
             Transport::Tcp(tcp) => {
                 let mut ends = [0, 1].map(|side| End::new(pattern, id, side));
-                let mut exchanges = None;
+                let (mut exchanges, mut video) = (None, None);
                 match &tcp.app {
                     App::Bulk { pauses: given } => {
                         pauses.clone_from(given);
@@ -421,11 +462,15 @@ impl FlowState {
                     } => {
                         exchanges = Some(Exchanges::new(*request, *response, *gap));
                     }
+                    App::Video(given) => {
+                        video = Some((Source::new(*given, seed, id), Player::new(*given)));
+                    }
                 }
                 Kind::Tcp(Box::new(Stream {
                     flow: (**tcp).clone(),
                     ends,
                     exchanges,
+                    video,
                     ids: [None; 2],
                     closed: [None, None],
                     onlookers: Default::default(),

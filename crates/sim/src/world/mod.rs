@@ -12,6 +12,7 @@ mod host;
 mod meter;
 mod network;
 mod stream;
+mod video;
 mod watch;
 
 use std::io;
@@ -210,7 +211,7 @@ impl<'a, 'o> World<'a, 'o> {
         let capture = if captures { Capture::On } else { Capture::Off };
         Self {
             kernel,
-            flows: Flows::new(&scenario.flows, hosts.len()),
+            flows: Flows::new(&scenario.flows, hosts.len(), seed),
             hosts,
             network: Network::new(scenario, seed, capture),
             arrivals,
