@@ -144,6 +144,74 @@ fn existing_files_are_refused_unless_overwrite() {
 }
 
 #[test]
+fn a_refused_folder_is_named_once_and_nothing_of_it_counts_as_stored() {
+    let source = tempfile::tempdir().unwrap();
+    let root = source.path().join("tree");
+    for number in 0..30 {
+        let dir = root.join(format!("d{number}"));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("f"), noise(number, 20_000)).unwrap();
+    }
+    let receiver = Receiver::start(&["--once"]);
+    fs::create_dir(receiver.path("tree")).unwrap();
+    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    let summary = sent.json();
+    for (key, value) in [
+        ("files", 0),
+        ("directories", 0),
+        ("failed", 61),
+        ("within_refused", 60),
+    ] {
+        assert_eq!(summary[key], value, "{key} of {summary}");
+    }
+    let failures = summary["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert_eq!(failures[0]["path"], root.to_str().unwrap());
+    assert_eq!(sent.stderr.lines().count(), 2, "{}", sent.stderr);
+    assert!(
+        sent.stderr.contains("60 of them in refused directories"),
+        "{}",
+        sent.stderr
+    );
+    let received = receiver.running.wait().json();
+    assert_eq!(
+        (&received["directories"], &received["files"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(received["failures"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_refused_folder_within_is_named_though_it_was_left_before_the_answer() {
+    let source = tempfile::tempdir().unwrap();
+    let root = source.path().join("tree");
+    for name in ["a", "b", "c"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+        fs::write(root.join(name).join("f"), name).unwrap();
+    }
+    let receiver = Receiver::start(&["--overwrite", "--once"]);
+    fs::create_dir(receiver.path("tree")).unwrap();
+    fs::write(receiver.path("tree/b"), "a file").unwrap();
+    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(4), "{sent:?}");
+    let summary = sent.json();
+    for (key, value) in [
+        ("files", 2),
+        ("directories", 3),
+        ("failed", 2),
+        ("within_refused", 1),
+    ] {
+        assert_eq!(summary[key], value, "{key} of {summary}");
+    }
+    assert_eq!(
+        summary["failures"][0]["path"],
+        root.join("b").to_str().unwrap()
+    );
+    assert_eq!(receiver.running.wait().json()["directories"], 3);
+}
+
+#[test]
 fn large_refused_files_are_not_sent_to_their_end() {
     let source = tempfile::tempdir().unwrap();
     let path = source.path().join("large");
@@ -334,6 +402,13 @@ fn signals_end_both_sides_cleanly() {
         let Receiver { running, dir, .. } = receiver;
         let received = running.wait();
         assert_eq!(received.code, Some(code), "{received:?}");
+        // The sender is not to blame.
+        assert_eq!(received.json()["error"], "this receiver was stopped");
+        assert!(
+            received.stderr.contains("this receiver was stopped"),
+            "{}",
+            received.stderr
+        );
         let sent = sender.wait();
         drop(input);
         assert_eq!(sent.code, Some(1), "{sent:?}");
@@ -438,9 +513,10 @@ fn sending_to_nobody_ends_soon() {
         path.to_str().unwrap(),
         &address,
         "--connect-timeout",
-        "500ms",
+        "100s",
     ]));
     assert_eq!(sent.code, Some(3), "nobody has the port: {sent:?}");
+    assert!(sent.stderr.contains("refused"), "{}", sent.stderr);
 }
 
 #[test]

@@ -222,7 +222,8 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
         None if report.failed > 0 => {
             eprintln!(
                 "tack: transfer from {peer}: {} not stored, {} files stored",
-                report.failed, report.files
+                report.failed_text(),
+                report.files
             );
         }
         None => eprintln!(

@@ -141,7 +141,8 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
         Ok(Ok(())) => {
             eprintln!(
                 "tack: {} could not be transferred, {} files were",
-                report.failed, report.files
+                report.failed_text(),
+                report.files
             );
             Ok(if report.files > 0 {
                 Exit::Partial

@@ -25,13 +25,24 @@ pub(crate) enum ReceiveError {
     Violation(#[from] Violation),
     #[error("the sender went away: {0}")]
     Stream(io::Error),
+    #[error("it did not say what it wants in time")]
+    NoGreeting,
+    #[error("this receiver was stopped")]
+    Stopped,
     #[error("the receiving directory failed: {0}")]
     Storage(io::Error),
 }
 
 impl From<io::Error> for ReceiveError {
     fn from(error: io::Error) -> Self {
-        Self::Stream(error)
+        Self::Stream(match error.kind() {
+            // What `read_exact` says of it is about our buffers.
+            io::ErrorKind::UnexpectedEof => io::Error::new(
+                error.kind(),
+                "it closed the connection before the end of its transfer",
+            ),
+            _ => error,
+        })
     }
 }
 
@@ -125,7 +136,11 @@ impl Session {
     }
 
     fn reject(&self, index: u64, path: &std::path::Path, refused: Refused) {
-        self.report().failure(path, &refused.message);
+        match refused.reason {
+            // That directory is named.
+            Refusal::Parent => self.report().within_refused(),
+            _ => self.report().failure(path, &refused.message),
+        }
         self.reply(Reply::Reject {
             index,
             reason: refused.reason,
@@ -207,7 +222,8 @@ pub(crate) fn receive(
                 message: error.to_string(),
             });
         }
-        Ok(()) | Err(ReceiveError::Stream(_)) => {}
+        // The rest is not found here.
+        Ok(()) | Err(_) => {}
     }
     // Files that were complete are worth keeping whatever happened after them.
     session.wait_until(|counts| counts.finishing == 0);
@@ -428,6 +444,7 @@ impl<R: BufRead> Receiver<'_, R> {
                     Refused::new(Refusal::Storage, format!("{}: {error}", path.display()));
                 // As many as there are directories: these wait for their answers to be taken like all others.
                 session.wait_for_room();
+                session.report().directories -= 1;
                 session.reject(index, path, refused);
             })
             .map_err(ReceiveError::Storage)?;

@@ -67,6 +67,8 @@ pub(crate) struct Report {
     pub(crate) bytes: u64,
     /// Entries that should have been transferred and were not.
     pub(crate) failed: u64,
+    /// Those of `failed` that are in refused directories, which are named in their place.
+    pub(crate) within_refused: u64,
     /// Source entries left out on purpose (symbolic links, devices).
     pub(crate) skipped: u64,
     listing: Listing,
@@ -96,6 +98,7 @@ impl Report {
             directories: 0,
             bytes: 0,
             failed: 0,
+            within_refused: 0,
             skipped: 0,
             listing,
             entries: List::new(),
@@ -129,6 +132,20 @@ impl Report {
                 error,
             });
             self.keep(kept);
+        }
+    }
+
+    /// An entry is not transferred because a directory around it was refused.
+    pub(crate) fn within_refused(&mut self) {
+        self.failed += 1;
+        self.within_refused += 1;
+    }
+
+    /// What failed, for people: `3, 2 of them in refused directories`.
+    pub(crate) fn failed_text(&self) -> String {
+        match self.within_refused {
+            0 => self.failed.to_string(),
+            within => format!("{}, {within} of them in refused directories,", self.failed),
         }
     }
 

@@ -72,7 +72,8 @@ where
     let mut encoded = Vec::new();
     let mut batch = Vec::new();
     let mut stream_lost = false;
-    let mut stopped = false;
+    // Why we stopped listening, when that is what ended the input.
+    let mut cut = None;
 
     let result = loop {
         let mut answers = 0;
@@ -83,9 +84,12 @@ where
             () = async { feeding.as_mut().expect("checked").await }, if feeding.is_some() => feeding = None,
             count = replies.recv_many(&mut batch, 256), if !stream_lost => answers = count,
             () = tokio::time::sleep(HEARTBEAT), if !stream_lost => batch.push(Reply::KeepAlive),
-            () = &mut greeting, if !session.is_greeted() && feeding.is_some() => feeding = None,
-            () = async { _ = stop.wait_for(|stop| *stop).await }, if !stopped => {
-                stopped = true;
+            () = &mut greeting, if !session.is_greeted() && feeding.is_some() => {
+                cut.get_or_insert(ReceiveError::NoGreeting);
+                feeding = None;
+            }
+            () = async { _ = stop.wait_for(|stop| *stop).await }, if !matches!(cut, Some(ReceiveError::Stopped)) => {
+                cut = Some(ReceiveError::Stopped);
                 session.reply(Reply::Fatal { reason: Refusal::Stopping, message: "the receiver is being stopped".into() });
                 feeding = None;
             }
@@ -117,7 +121,10 @@ where
     Served {
         report,
         seconds: began.elapsed().as_secs_f64(),
-        result,
+        result: match (result, cut) {
+            (Err(ReceiveError::Stream(_)), Some(cut)) => Err(cut),
+            (result, _) => result,
+        },
         greeted: session.is_greeted(),
     }
 }

@@ -116,12 +116,8 @@ impl Walker<'_> {
             } else {
                 entry.file_name()
             };
-            if self.tally.is_refused() {
-                if entry.depth() > 0 {
-                    walk.skip_current_dir();
-                }
-                continue;
-            }
+            // What is in a refused directory is not sent, only counted: the figures must not depend on how soon we hear.
+            let refused = self.tally.is_refused();
             if let Err(why) = names::check(name.as_bytes()) {
                 self.tally.fail(path, &format!("cannot be sent: {why}"));
                 if entry.file_type().is_dir() {
@@ -134,9 +130,13 @@ impl Walker<'_> {
                 self.tally
                     .skip(path, "symbolic link (--follow sends what it points to)");
             } else if file_type.is_dir() {
-                if depth + 1 > MAX_DEPTH {
+                if entry.depth() + 1 > MAX_DEPTH {
                     self.tally.fail(path, "directories are nested too deeply");
                     walk.skip_current_dir();
+                    continue;
+                }
+                if refused {
+                    self.tally.leave_out();
                     continue;
                 }
                 match entry.metadata() {
@@ -149,6 +149,8 @@ impl Walker<'_> {
                         walk.skip_current_dir();
                     }
                 }
+            } else if file_type.is_file() && refused {
+                self.tally.leave_out();
             } else if file_type.is_file() {
                 self.file(path, name)?;
             } else {

@@ -1,6 +1,6 @@
 //! What the sender still waits to hear: shared by the thread that reads files and the task that reads answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +14,10 @@ use super::report::Report;
 /// Files that may be unconfirmed: bounds memory against a receiver that never answers.
 const MAX_PENDING: usize = 8192;
 
+/// Directories sent that the receiver may still refuse, and files given up before their answer came: as many of each are
+/// remembered. Waiting would not do, because a directory that is stored gets no answer.
+const MAX_REMEMBERED: usize = 8192;
+
 /// A file whose answer is outstanding.
 #[derive(Debug)]
 struct Pending {
@@ -26,12 +30,56 @@ struct Pending {
 struct State {
     next: u64,
     pending: BTreeMap<u64, Pending>,
+    directories: Directories,
+    /// Files given up; a refusal may still come for them, and counts nothing.
+    aborted: BTreeSet<u64>,
     /// Entries being sent: the directories we are in and then the file.
     active: Vec<(u64, PathBuf)>,
     /// Position in `active` of the outermost entry the receiver refused.
     refused: Option<usize>,
     report: Report,
     hung: bool,
+}
+
+/// Directories sent. They are stored unless the receiver refuses them before it is finished.
+#[derive(Debug, Default)]
+struct Directories {
+    /// Those not refused so far.
+    sent: u64,
+    paths: BTreeMap<u64, PathBuf>,
+    /// How many of `sent` are no longer in `paths`.
+    forgotten: u64,
+}
+
+impl Directories {
+    fn enter(&mut self, index: u64, path: &Path, active: &[(u64, PathBuf)]) {
+        self.sent += 1;
+        self.paths.insert(index, path.to_owned());
+        if self.paths.len() > MAX_REMEMBERED {
+            // The oldest that we are not in: of those, `active` knows the path.
+            let in_it = |index: &u64| active.iter().any(|(active, _)| active == index);
+            let oldest = self.paths.keys().copied().find(|index| !in_it(index));
+            if let Some(oldest) = oldest {
+                self.paths.remove(&oldest);
+                self.forgotten += 1;
+            }
+        }
+    }
+
+    /// The path of one that is refused, as far as it is known; `None` when it is none, or was refused before.
+    fn refuse(&mut self, index: u64) -> Option<PathBuf> {
+        let path = match self.paths.remove(&index) {
+            Some(path) => path,
+            None => {
+                self.forgotten = self.forgotten.checked_sub(1)?;
+                let before = self.paths.values().next();
+                let before = before.map_or_else(String::new, |path| path.display().to_string());
+                PathBuf::from(format!("(a directory sent before {before})"))
+            }
+        };
+        self.sent -= 1;
+        Some(path)
+    }
 }
 
 /// The receiver answered something that makes no sense.
@@ -59,6 +107,8 @@ impl Tally {
         let state = State {
             next: 0,
             pending: BTreeMap::new(),
+            directories: Directories::default(),
+            aborted: BTreeSet::new(),
             active: Vec::new(),
             refused: None,
             report,
@@ -115,14 +165,20 @@ impl Tally {
         }
     }
 
-    /// The file will not be sent to its end. Without an error the reason is the receiver's, and known.
+    /// The file will not be sent to its end. Without an error the receiver refused it, or a directory around it.
     pub(crate) fn abort_file(&self, error: Option<&str>) {
         let mut state = self.state();
         if let Some((index, path)) = state.end()
             && state.pending.remove(&index).is_some()
         {
-            let error = error.unwrap_or("given up");
-            self.failed(&mut state, &path, error);
+            state.aborted.insert(index);
+            if state.aborted.len() > MAX_REMEMBERED {
+                state.aborted.pop_first();
+            }
+            match error {
+                Some(error) => self.failed(&mut state, &path, error),
+                None => state.report.within_refused(),
+            }
         }
         self.changed.notify_all();
     }
@@ -130,8 +186,13 @@ impl Tally {
     /// A directory's frame is about to leave.
     pub(crate) fn enter(&self, path: &Path) {
         let mut state = self.state();
-        state.begin(path);
-        state.report.directories += 1;
+        let index = state.begin(path);
+        let State {
+            directories,
+            active,
+            ..
+        } = &mut *state;
+        directories.enter(index, path, active);
     }
 
     /// The innermost directory is complete.
@@ -142,6 +203,11 @@ impl Tally {
     /// True when the receiver refused what is being sent, or a directory around it.
     pub(crate) fn is_refused(&self) -> bool {
         self.state().refused.is_some()
+    }
+
+    /// An entry is not sent because a directory around it is refused.
+    pub(crate) fn leave_out(&self) {
+        self.state().report.within_refused();
     }
 
     /// Something of the source cannot be sent.
@@ -202,12 +268,14 @@ impl Tally {
             return Err(BadAnswer("it refuses what was not sent"));
         }
         let position = state.active.iter().position(|(active, _)| *active == index);
-        let path = match (state.pending.remove(&index), position) {
-            (Some(pending), _) => pending.path,
-            (None, Some(position)) => state.active[position].1.clone(),
-            // A directory left already; the receiver's message names it.
-            (None, None) => PathBuf::from("a directory"),
+        if state.aborted.remove(&index) {
+            return Ok(());
+        }
+        let path = match state.pending.remove(&index) {
+            Some(pending) => Some(pending.path),
+            None => state.directories.refuse(index),
         };
+        let path = path.ok_or(BadAnswer("it refuses an entry twice"))?;
         if let Some(position) = position {
             state.refused = Some(
                 state
@@ -215,11 +283,13 @@ impl Tally {
                     .map_or(position, |refused| refused.min(position)),
             );
         }
-        self.failed(
-            &mut state,
-            &path,
-            &format!("refused by the receiver ({reason}): {}", printable(message)),
-        );
+        if reason == Refusal::Parent {
+            // That directory is named.
+            state.report.within_refused();
+        } else {
+            let why = format!("refused by the receiver ({reason}): {}", printable(message));
+            self.failed(&mut state, &path, &why);
+        }
         self.changed.notify_all();
         Ok(())
     }
@@ -233,6 +303,7 @@ impl Tally {
         if (files, bytes) < (state.report.files, state.report.bytes) {
             return Err(BadAnswer("it counts fewer files than it confirmed"));
         }
+        state.report.directories = state.directories.sent;
         Ok(())
     }
 
@@ -269,5 +340,91 @@ impl State {
             self.refused = None;
         }
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Listing;
+    use super::*;
+
+    fn tally() -> Tally {
+        Tally::new(Report::new(Listing::Files), ProgressBar::hidden())
+    }
+
+    fn failures(report: &mut Report) -> serde_json::Value {
+        let mut out = Vec::new();
+        report.write_json(&serde_json::json!({}), &mut out).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&out).unwrap()["failures"].take()
+    }
+
+    #[test]
+    fn a_directory_left_long_ago_is_refused_by_its_name_and_is_not_stored() {
+        let tally = tally();
+        for name in ["a", "b", "c"] {
+            tally.enter(Path::new(name));
+            tally.leave();
+        }
+        tally.reject(1, Refusal::Exists, "it is there").unwrap();
+        assert!(tally.reject(1, Refusal::Exists, "again").is_err());
+        tally.finish(0, 0).unwrap();
+        let mut report = tally.take_report();
+        assert_eq!((report.directories, report.failed), (2, 1));
+        assert_eq!(failures(&mut report)[0]["path"], "b");
+    }
+
+    #[test]
+    fn what_falls_with_a_directory_is_counted_once_however_soon_we_hear() {
+        // Heard before the file was sent, while it was sent, and after.
+        for heard in 0..3 {
+            let tally = tally();
+            let refuse = |index, reason| tally.reject(index, reason, "").unwrap();
+            tally.enter(Path::new("dir"));
+            if heard == 0 {
+                refuse(0, Refusal::Exists);
+                assert!(tally.is_refused());
+                tally.leave_out();
+            } else {
+                tally.begin_file(Path::new("dir/file")).unwrap();
+                if heard == 1 {
+                    refuse(0, Refusal::Exists);
+                    tally.abort_file(None);
+                } else {
+                    tally.end_file(1, [0; 32]);
+                }
+            }
+            tally.leave();
+            if heard == 2 {
+                refuse(0, Refusal::Exists);
+            }
+            if heard > 0 {
+                refuse(1, Refusal::Parent);
+            }
+            tally.finish(0, 0).unwrap();
+            let mut report = tally.take_report();
+            let counts = (report.directories, report.failed, report.within_refused);
+            assert_eq!(counts, (0, 2, 1), "{heard}");
+            assert_eq!(failures(&mut report).as_array().unwrap().len(), 1);
+        }
+    }
+
+    #[test]
+    fn more_directories_than_are_remembered() {
+        let tally = tally();
+        tally.enter(Path::new("root"));
+        for number in 0..MAX_REMEMBERED + 10 {
+            tally.enter(Path::new(&format!("root/{number}")));
+            tally.leave();
+        }
+        tally.reject(2, Refusal::Name, "").unwrap();
+        tally.reject(0, Refusal::Storage, "").unwrap();
+        tally.leave();
+        tally.finish(0, 0).unwrap();
+        let mut report = tally.take_report();
+        assert_eq!(report.directories, MAX_REMEMBERED as u64 + 9);
+        let failures = failures(&mut report);
+        let path = failures[0]["path"].as_str().unwrap();
+        assert!(path.contains("before root"), "{path}");
+        assert_eq!(failures[1]["path"], "root");
     }
 }

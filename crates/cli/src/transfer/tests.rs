@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 
 use super::finisher::Finisher;
+use super::protocol::Request;
 use super::report::{Listing, Report};
 use super::send::{Outbound, SendError, send};
 use super::serve::{Served, Service, serve};
@@ -220,6 +221,18 @@ async fn a_silent_peer_is_given_up() {
     let (_near, mut far) = tokio::io::duplex(64);
     let served = serve(&mut far, &service, stopped).await;
     assert!(served.result.is_err() && !served.greeted);
+    // One that goes away in the middle.
+    let (mut near, mut far) = tokio::io::duplex(64);
+    let mut hello = Vec::new();
+    Request::Hello.encode(&mut hello);
+    near.write_all(&hello).await.unwrap();
+    near.shutdown().await.unwrap();
+    let (_stop, stopped) = watch::channel(false);
+    let served = serve(&mut far, &self::service(scratch.path(), little), stopped).await;
+    assert_eq!(
+        served.result.unwrap_err().to_string(),
+        "the sender went away: it closed the connection before the end of its transfer"
+    );
     // A receiver that says nothing.
     let (mut near, _far) = tokio::io::duplex(1 << 10);
     let sent = send(
