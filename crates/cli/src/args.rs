@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::ArgPredicate;
 use clap::{Args, Parser, Subcommand};
 use tack::{AckKind, Algorithm, Config};
 
 use crate::address::{Address, Reach};
 use crate::exit::Failure;
 use crate::links::LinkArgs;
+use crate::perf::Coalescing;
 use crate::transfer::inbound::MAX_TRANSFERS;
 
 /// What scripts may rely on; also in docs/cli.md.
@@ -227,7 +229,7 @@ pub(crate) struct PerfArgs {
     /// Time between reports; 0s reports only the end
     #[arg(long, short, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     pub(crate) interval: Duration,
-    /// Print one JSON object with intervals and summary instead of lines for people
+    /// Print JSON instead of lines for people: one object with intervals and summary; a server one for each test
     #[arg(long, short = 'J')]
     pub(crate) json: bool,
     /// Congestion control of both sides: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
@@ -239,6 +241,17 @@ pub(crate) struct PerfArgs {
         conflicts_with = "server"
     )]
     pub(crate) congestion: Algorithm,
+    /// Answer segments that arrive together with one acknowledgement, however few of them the policy would let it cover:
+    /// fastest. Off when --ack is given, so that its policy shows
+    // Stands before `ack`: clap fills in defaults in this order, and one that is filled in counts as present.
+    #[arg(
+        long,
+        value_name = "WHETHER",
+        default_value = "on",
+        default_value_if("ack", ArgPredicate::IsPresent, "off"),
+        conflicts_with = "server"
+    )]
+    pub(crate) coalesce: Coalescing,
     /// Acknowledgement policy of both sides: tack, every, delayed:2, delayed:8,timer=40ms
     #[arg(
         long,

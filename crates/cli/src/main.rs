@@ -26,8 +26,18 @@ use args::{Cli, Command};
 use exit::{Exit, Failure};
 
 fn main() -> ExitCode {
-    // clap exits with 2 on wrong usage, with 0 after help and version.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Like all our errors. Help and version, which are none, clap prints itself, and exits.
+            let text = error.render().to_string();
+            let Some(text) = text.strip_prefix("error: ") else {
+                error.exit()
+            };
+            eprint!("tack: {text}");
+            return Exit::Usage.into();
+        }
+    };
     let exit = match run(cli.command) {
         Ok(exit) => exit,
         Err(failure) if failure.is_broken_pipe() => Exit::Done,

@@ -31,9 +31,20 @@ pub(crate) async fn connect(
     let share = patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut last = None;
     for address in addresses {
-        match tokio::time::timeout(share, connect_one(address, tcp_port, reach, config)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => last = Some(format!("cannot connect to {address}: {error}")),
+        let connecting = async {
+            tokio::select! {
+                connected = connect_one(address, tcp_port, reach, config) => Some(connected),
+                () = nobody_listens(address) => None,
+            }
+        };
+        match tokio::time::timeout(share, connecting).await {
+            Ok(Some(Ok(stream))) => return Ok(stream),
+            Ok(None) => {
+                last = Some(format!(
+                    "cannot connect to {address}: nobody listens there (connection refused)"
+                ))
+            }
+            Ok(Some(Err(error))) => last = Some(format!("cannot connect to {address}: {error}")),
             Err(_) => {
                 last = Some(format!(
                     "cannot connect to {address}: no answer within {} s",
@@ -59,6 +70,32 @@ async fn connect_one(
         .await?
         .connect_with(address, tcp_port, config)
         .await
+}
+
+/// Ends when the kernel, or the host there, says that the UDP port is closed; never otherwise.
+///
+/// An empty datagram from a connected socket of its own asks: the endpoint's socket serves many peers, and the kernel does
+/// not tell such a socket of ICMP errors (RFC 1122 §4.1.3.3). Nobody is asked once a connection stands, so that a forged
+/// error harms no more than a forged RST in answer to the SYN would.
+async fn nobody_listens(address: SocketAddr) {
+    let any: std::net::IpAddr = match address {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let asking = async {
+        let socket = tokio::net::UdpSocket::bind((any, 0)).await?;
+        socket.connect(address).await?;
+        socket.send(&[]).await?;
+        loop {
+            // What a stranger has to say does not matter.
+            socket.recv(&mut [0; 1]).await?;
+        }
+    };
+    let answer: std::io::Result<std::convert::Infallible> = asking.await;
+    let Err(error) = answer;
+    if error.kind() != std::io::ErrorKind::ConnectionRefused {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Opens the socket of a server on the first address of `at`.

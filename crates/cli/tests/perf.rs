@@ -109,6 +109,99 @@ fn parallel_connections_with_settings_of_their_own() {
     );
 }
 
+/// Bytes of all intervals, of one role.
+fn sum(test: &Value, role: &str) -> u64 {
+    let intervals = test["intervals"].as_array().unwrap().iter();
+    let rows = intervals.flat_map(|interval| interval["streams"].as_array().unwrap());
+    rows.filter(|row| row["role"] == role)
+        .map(|row| row["bytes"].as_u64().unwrap())
+        .sum()
+}
+
+#[test]
+fn intervals_cover_the_whole_test() {
+    let server = Server::start(&[]);
+    // Ticks within the test, a tick at its very end, and none at all.
+    for interval in ["200ms", "300ms", "20s"] {
+        let test = server.json(&[
+            "--time",
+            "600ms",
+            "--interval",
+            interval,
+            "--bidir",
+            "-P",
+            "2",
+        ]);
+        let last = test["intervals"].as_array().unwrap().last().unwrap();
+        assert!(last["end"].as_f64().unwrap() >= 0.6, "{interval}: {last}");
+        let (up, down) = (&test["summary"]["up"], &test["summary"]["down"]);
+        // What connections introduce themselves with is acknowledged, too.
+        let sent = up["bytes_sent"].as_u64().unwrap();
+        assert!(
+            (sent..=sent + 20).contains(&sum(&test, "sender")),
+            "{interval}"
+        );
+        assert_eq!(sum(&test, "receiver"), down["bytes_received"], "{interval}");
+    }
+    let test = server.json(&["--bytes", "1MiB", "--interval", "0s"]);
+    assert_eq!(
+        test["intervals"].as_array().unwrap().len(),
+        0,
+        "none were asked for"
+    );
+}
+
+#[test]
+fn a_policy_that_is_asked_for_shows() {
+    let server = Server::start(&[]);
+    let test = |options: &[&str], coalesce: &str| {
+        let test = server.json(&[&["--bytes", "8MiB"], options].concat());
+        assert_eq!(test["request"]["coalesce"], coalesce, "{options:?}");
+        let receiver = &test["server"][0]["transport"];
+        let figure = |name: &str| receiver[name].as_f64().unwrap();
+        figure("segments_received") / figure("acks_sent")
+    };
+    test(&[], "on");
+    let every = test(&["--ack", "every"], "off");
+    assert!(every < 1.2, "{every} segments an acknowledgement");
+    let delayed = test(&["--ack", "delayed:8"], "off");
+    assert!(delayed > 4.0, "{delayed} segments an acknowledgement");
+    test(&["--ack", "every", "--coalesce", "on"], "on");
+    let said = server.test(&["--bytes", "1MiB"]).stdout;
+    assert!(said.contains("--coalesce off"), "{said}");
+}
+
+#[test]
+fn a_server_prints_an_object_a_test() {
+    let mut server = Server::start(&[]);
+    server.json(&["--bytes", "1MB", "-P", "2", "--congestion", "cubic"]);
+    let served = server.running.line();
+    assert_eq!(
+        (&served["event"], &served["ok"]),
+        (&"test".into(), &true.into())
+    );
+    assert_eq!(served["bytes_received"], 2_000_000);
+    assert_eq!(served["flows"].as_array().unwrap().len(), 2);
+    assert_eq!(served["request"]["congestion"], "cubic");
+    // The other way round, the client says why it failed; a stranger asks for nothing.
+    let stranger = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let endpoint = tack::Endpoint::builder().build().await.unwrap();
+        let port = tack::DEFAULT_PORT + 1;
+        let config = tack::Config::default();
+        let stream = endpoint.connect_with(server.address, port, &config);
+        let mut stream = stream.await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        stream.shutdown().await.unwrap();
+        server.running.line()
+    });
+    assert_eq!(stranger["ok"], false);
+    assert_eq!(stranger["request"], Value::Null);
+    assert!(
+        stranger["error"].as_str().unwrap().contains("tack perf"),
+        "{stranger}"
+    );
+}
+
 #[test]
 fn lines_for_people() {
     let server = Server::start(&[]);

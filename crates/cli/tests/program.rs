@@ -146,6 +146,12 @@ fn wrong_usage_has_code_2_and_names_what_is_right() {
             "{arguments:?}: {}",
             ended.stderr
         );
+        // Without a command there is the help; everything else looks the same, whoever found it.
+        assert!(
+            arguments.is_empty() || ended.stderr.starts_with("tack: "),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
         assert_eq!(ended.stdout, "");
     }
 }

@@ -4,13 +4,13 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use tack_base::Instant;
 use tack_io::{Received, UdpReceiver};
 use tack_wire::{ParseError, Segment};
 
-use crate::builder::Coalesce;
 use crate::state::{Life, Shared, State};
 
 /// Runs until no handle is left and every connection has finished.
@@ -37,8 +37,8 @@ impl Driver {
                 Err(_) => return Poll::Ready(Ok(())),
             }
         };
-        match shared.coalesce {
-            Coalesce::Batches => shared.run(|state, now| {
+        if shared.singly.load(Ordering::Relaxed) == 0 {
+            shared.run(|state, now| {
                 state.receives += 1;
                 for datagrams in received {
                     for segment in datagrams.segments() {
@@ -46,15 +46,14 @@ impl Driver {
                     }
                 }
                 state.wake_acceptors();
-            }),
-            Coalesce::Off => {
-                for datagrams in received {
-                    for segment in datagrams.segments() {
-                        shared.run(|state, now| {
-                            state.take(now, &datagrams, segment);
-                            state.wake_acceptors();
-                        });
-                    }
+            });
+        } else {
+            for datagrams in received {
+                for segment in datagrams.segments() {
+                    shared.run(|state, now| {
+                        state.take(now, &datagrams, segment);
+                        state.wake_acceptors();
+                    });
                 }
             }
         }

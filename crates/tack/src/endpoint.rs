@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -72,7 +73,25 @@ pub struct CarrierStats {
     pub max_batch: usize,
 }
 
+/// While this lives, an endpoint answers each segment by itself; made by [`Endpoint::answer_singly`].
+#[derive(Debug)]
+pub struct AnswersSingly(Endpoint);
+
+impl Drop for AnswersSingly {
+    fn drop(&mut self) {
+        self.0.handle.singly.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Endpoint {
+    /// Suspends [`crate::Coalesce::Batches`] on all connections of this endpoint while the returned guard lives: the number
+    /// of acknowledgements is then what each connection's policy says. The guard keeps the endpoint open.
+    #[must_use]
+    pub fn answer_singly(&self) -> AnswersSingly {
+        self.handle.singly.fetch_add(1, Ordering::Relaxed);
+        AnswersSingly(self.clone())
+    }
+
     /// Settings to start from.
     pub fn builder() -> Builder {
         Builder::default()

@@ -44,7 +44,7 @@ mod state;
 mod stream;
 
 pub use builder::{Builder, Coalesce};
-pub use endpoint::{CarrierStats, Endpoint};
+pub use endpoint::{AnswersSingly, CarrierStats, Endpoint};
 pub use error::{
     ConnectError, ConnectionEnded, EndpointClosed, InsecureAddress, ListenError, ShutdownTimedOut,
 };

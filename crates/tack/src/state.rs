@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -25,7 +26,8 @@ pub(crate) struct Shared {
     pub(crate) timer: PacingTimer,
     pub(crate) local: SocketAddr,
     pub(crate) insecure: bool,
-    pub(crate) coalesce: Coalesce,
+    /// How many want each segment answered by itself; nobody: batches are answered together.
+    pub(crate) singly: AtomicUsize,
     pub(crate) config: Config,
     pub(crate) mtu: u16,
     state: Mutex<State>,
@@ -165,7 +167,7 @@ impl Shared {
             timer,
             local,
             insecure: builder.insecure,
-            coalesce: builder.coalesce,
+            singly: AtomicUsize::new(usize::from(builder.coalesce == Coalesce::Off)),
             config: builder.config.clone(),
             mtu: builder.mtu,
             state: Mutex::new(state),

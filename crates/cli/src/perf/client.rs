@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use super::flow::{self, FlowResult, Job, Snapshot, cpu_time};
 use super::protocol::{
-    Direction, Limit, MAGIC, MAX_ANSWER, ServerMessage, TestRequest, Ticket, read_message,
-    write_message,
+    Coalescing, Direction, Limit, MAGIC, MAX_ANSWER, ServerMessage, TestRequest, Ticket,
+    read_message, write_message,
 };
 use super::report::{
     Cpu, Interval, Intervals, Summary, TestJson, heads, interval_lines, summary_lines,
@@ -75,6 +75,7 @@ fn request(args: &PerfArgs) -> Result<TestRequest, Failure> {
         limit,
         congestion: args.congestion.to_string(),
         ack: args.ack.to_string(),
+        coalesce: args.coalesce,
         mss: args.mss,
         window: args.window,
     };
@@ -116,7 +117,7 @@ impl Test<'_> {
         let streams = within(patience, "begin", self.begin(&mut control, &config)).await?;
         if !args.json {
             let text = format!(
-                "{} connection{} with {}, {}, congestion {}, acknowledgements {}\n{}",
+                "{} connection{} with {}, {}, congestion {}, acknowledgements {}{}\n{}",
                 self.request.streams,
                 if self.request.streams == 1 { "" } else { "s" },
                 self.peer,
@@ -127,6 +128,10 @@ impl Test<'_> {
                 },
                 self.request.congestion,
                 self.request.ack,
+                match self.request.coalesce {
+                    Coalescing::On => ", coalesced (--coalesce off lets the policy show)",
+                    Coalescing::Off => "",
+                },
                 if args.interval.is_zero() {
                     String::new()
                 } else {
@@ -136,9 +141,11 @@ impl Test<'_> {
             with_stdout(|out| out.write_all(text.as_bytes()))?;
         }
 
+        let coalescing = self.request.coalesce.apply(&control.endpoint());
         let (began, cpu) = (Instant::now(), cpu_time());
         let client = self.run_flows(streams).await?;
         let elapsed = began.elapsed().as_secs_f64();
+        drop(coalescing);
         let client_cpu = cpu_time().saturating_sub(cpu).as_secs_f64();
         let results = within(GRACE, "send its results", answer(&mut control)).await?;
         let ServerMessage::Results {
@@ -240,6 +247,8 @@ impl Test<'_> {
         let mut timer = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
         let mut intervals = Intervals::new(self.request.direction, count);
         let mut results: Vec<FlowResult> = Vec::with_capacity(count);
+        // Connections that ended since the last look: how they ended belongs to the interval in which they did.
+        let mut ended_since = Vec::new();
         let limit = match self.request.limit {
             Limit::Millis(millis) => Duration::from_millis(millis) + GRACE,
             Limit::Bytes(_) => Duration::from_secs(u32::MAX.into()),
@@ -251,22 +260,33 @@ impl Test<'_> {
                     None => break,
                     Some(ended) => {
                         let ended = ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-                        results.push(ended.map_err(|error| Failure::failed("a data connection failed", error))?);
+                        let ended = ended.map_err(|error| Failure::failed("a data connection failed", error))?;
+                        ended_since.push(ended.snapshot());
+                        results.push(ended);
                     }
                 },
                 _ = timer.tick() => {
-                    let looked = look(&ticks, &mut snapshots, flows.len()).await;
-                    let interval = intervals.next(began.elapsed().as_secs_f64(), looked);
-                    if !self.args.json {
-                        with_stdout(|out| out.write_all(interval_lines(&interval).as_bytes()))?;
-                    }
-                    self.intervals.push(interval);
+                    ended_since.extend(look(&ticks, &mut snapshots, flows.len()).await);
+                    let looked = std::mem::take(&mut ended_since);
+                    self.report(intervals.next(began.elapsed().as_secs_f64(), looked))?;
                 }
                 () = &mut limit => return Err(Failure::plain("the test did not end in time")),
             }
         }
+        // The rest: an interval that is shorter than the others, or the last one, whose tick came too late.
+        if !self.args.interval.is_zero() && !ended_since.is_empty() {
+            self.report(intervals.next(began.elapsed().as_secs_f64(), ended_since))?;
+        }
         results.sort_by_key(|result| result.stream);
         Ok(results)
+    }
+
+    fn report(&mut self, interval: Interval) -> Result<(), Failure> {
+        if !self.args.json {
+            with_stdout(|out| out.write_all(interval_lines(&interval).as_bytes()))?;
+        }
+        self.intervals.push(interval);
+        Ok(())
     }
 
     fn finish(&self, sides: &Sides, error: Option<&str>) -> Result<(), Failure> {
@@ -313,7 +333,6 @@ async fn look(
         }
     })
     .await;
-    looked.sort_by_key(|snapshot| snapshot.stream);
     looked
 }
 

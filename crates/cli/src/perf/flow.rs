@@ -47,6 +47,28 @@ pub(crate) struct FlowResult {
     pub(crate) transport: TransportFigures,
 }
 
+impl FlowResult {
+    /// The state at the end: all that was sent is acknowledged.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let transport = &self.transport;
+        Snapshot {
+            stream: self.stream,
+            received: self.received,
+            stats: Stats {
+                bytes_acked: self.sent,
+                retransmitted_segments: transport.retransmitted_segments,
+                acks: transport.acks_sent,
+                acks_received: transport.acks_received,
+                cwnd: transport.cwnd,
+                srtt: transport
+                    .srtt_us
+                    .map(|srtt| Duration::from_secs_f64(srtt / 1e6)),
+                ..Stats::default()
+            },
+        }
+    }
+}
+
 /// Runs one connection to its end. Each change of `ticks` is answered with a [`Snapshot`].
 pub(crate) async fn run(
     stream: Stream,

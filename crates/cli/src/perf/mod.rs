@@ -13,6 +13,8 @@ mod server;
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure};
 
+pub(crate) use protocol::Coalescing;
+
 /// Runs a test or serves them.
 pub(crate) async fn run(args: PerfArgs) -> Result<Exit, Failure> {
     match &args.address {

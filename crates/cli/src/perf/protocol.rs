@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tack::{AckKind, Algorithm, Config, KeepAlive};
+use tack::{AckKind, Algorithm, AnswersSingly, Config, Endpoint, KeepAlive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::flow::FlowResult;
@@ -57,6 +57,24 @@ pub(crate) enum Limit {
     Bytes(u64),
 }
 
+/// Whether segments that arrive together are answered together, on both sides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Coalescing {
+    /// As fast as it goes: an acknowledgement covers all that one system call delivered.
+    #[default]
+    On,
+    /// As many acknowledgements as the policy says.
+    Off,
+}
+
+impl Coalescing {
+    /// What the endpoint of one side holds during a test.
+    pub(crate) fn apply(self, endpoint: &Endpoint) -> Option<AnswersSingly> {
+        (self == Self::Off).then(|| endpoint.answer_singly())
+    }
+}
+
 /// The test that a client asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,6 +84,8 @@ pub(crate) struct TestRequest {
     pub(crate) limit: Limit,
     pub(crate) congestion: String,
     pub(crate) ack: String,
+    #[serde(default)]
+    pub(crate) coalesce: Coalescing,
     pub(crate) mss: Option<u16>,
     pub(crate) window: Option<u64>,
 }
@@ -205,6 +225,7 @@ mod tests {
             limit: Limit::Millis(1_000),
             congestion: "cubic".into(),
             ack: "delayed:4".into(),
+            coalesce: Coalescing::Off,
             mss: Some(1000),
             window: Some(1 << 20),
         }

@@ -68,7 +68,8 @@ impl Intervals {
     }
 
     /// The interval that ends with these snapshots, `now` seconds after the beginning.
-    pub(crate) fn next(&mut self, now: f64, snapshots: Vec<Snapshot>) -> Interval {
+    pub(crate) fn next(&mut self, now: f64, mut snapshots: Vec<Snapshot>) -> Interval {
+        snapshots.sort_by_key(|snapshot| snapshot.stream);
         let (start, seconds) = (self.last_time, now - self.last_time);
         let mut rows = Vec::new();
         for snapshot in snapshots {

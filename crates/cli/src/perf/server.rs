@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use tack::{Config, Endpoint, Listener, Stream};
 use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -58,6 +60,7 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     } else {
         eprintln!("listening on {address}");
     }
+    let json = args.json;
     let permits = Arc::new(Semaphore::new(MAX_TESTS));
     let mut tests = JoinSet::new();
     let exit = loop {
@@ -67,35 +70,80 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
                 let (endpoint, permits) = (endpoint.clone(), Arc::clone(&permits));
                 tests.spawn(async move {
                     let peer = control.peer_addr();
-                    (peer, serve(control, &endpoint, &permits).await)
+                    let mut request = None;
+                    let result = serve(control, &endpoint, &permits, &mut request).await;
+                    // On a thread of its own: whoever reads our output may be slow, and must not stop other tests.
+                    tokio::task::spawn_blocking(move || tell(json, peer, request, result)).await
                 });
             }
             Some(ended) = tests.join_next() => {
-                let (peer, ended) = ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-                let exit = match ended {
-                    Ok(flows) => {
-                        let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
-                        let received: u64 = flows.iter().map(|flow| flow.received).sum();
-                        eprintln!("test with {peer}: {} connections, {sent} bytes sent, {received} received", flows.len());
-                        Exit::Done
-                    }
-                    Err(error) => {
-                        eprintln!("tack: test with {peer} failed: {error}");
-                        Exit::Failed
-                    }
-                };
-                if args.one_off {
-                    break exit;
+                let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+                if args.one_off || told.is_err() {
+                    break told;
                 }
             }
-            signal = signals.next() => break if tests.is_empty() { Exit::Done } else { signal },
+            signal = signals.next() => break Ok(if tests.is_empty() { Exit::Done } else { signal }),
         }
     };
     tests.shutdown().await;
     drop(listener);
     // The results must reach the client before this process and its socket are gone.
     let _ = endpoint.shutdown(WIND_UP).await;
-    Ok(exit)
+    exit
+}
+
+/// A test, for whoever reads the server's output.
+#[derive(Serialize)]
+struct Served<'a> {
+    event: &'static str,
+    peer: String,
+    ok: bool,
+    error: Option<String>,
+    /// What the client asked for, when it got so far.
+    request: Option<&'a TestRequest>,
+    bytes_sent: u64,
+    bytes_received: u64,
+    flows: &'a [FlowResult],
+}
+
+/// Says what came of a test.
+fn tell(
+    json: bool,
+    peer: SocketAddr,
+    request: Option<TestRequest>,
+    result: io::Result<Vec<FlowResult>>,
+) -> Result<Exit, Failure> {
+    let flows = result.as_deref().unwrap_or_default();
+    let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
+    let received: u64 = flows.iter().map(|flow| flow.received).sum();
+    match &result {
+        Ok(_) => eprintln!(
+            "test with {peer}: {} connections, {sent} bytes sent, {received} received",
+            flows.len()
+        ),
+        Err(error) => eprintln!("tack: test with {peer} failed: {error}"),
+    }
+    if json {
+        let served = Served {
+            event: "test",
+            peer: peer.to_string(),
+            ok: result.is_ok(),
+            error: result.as_ref().err().map(ToString::to_string),
+            request: request.as_ref(),
+            bytes_sent: sent,
+            bytes_received: received,
+            flows,
+        };
+        with_stdout(|out| {
+            serde_json::to_writer(&mut *out, &served)?;
+            writeln!(out)
+        })?;
+    }
+    Ok(if result.is_ok() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 /// One control connection from greeting to results.
@@ -103,8 +151,10 @@ async fn serve(
     mut control: Stream,
     endpoint: &Endpoint,
     permits: &Semaphore,
+    asked: &mut Option<TestRequest>,
 ) -> io::Result<Vec<FlowResult>> {
     let request = step("its request", read_request(&mut control)).await?;
+    let request = &*asked.insert(request);
     let (Ok(_permit), config) = (permits.try_acquire(), request.config()) else {
         return refuse(
             control,
@@ -134,7 +184,8 @@ async fn serve(
     write_message(&mut control, &ServerMessage::Started).await?;
 
     let cpu = cpu_time();
-    let running = run_flows(streams, &request);
+    let coalescing = request.coalesce.apply(endpoint);
+    let running = run_flows(streams, request);
     // The client says nothing more: whatever comes from it now is its end.
     let mut nothing = [0; 1];
     let gone = async {
@@ -150,6 +201,7 @@ async fn serve(
         flows = running => flows?,
         error = gone => return Err(error),
     };
+    drop(coalescing);
     let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
     let results = ServerMessage::Results {
         flows: flows.clone(),
