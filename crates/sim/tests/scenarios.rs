@@ -257,7 +257,9 @@ fn a_trace_is_looked_for_beside_the_scenario_and_sets_the_rate() {
     let scenario = Scenario::from_file(Path::new(&file), &[]).unwrap();
     let report = run(&scenario, 1, &mut Observers::default()).unwrap();
     let share = report.flows[0].goodput_bps / (14.4e6 * 1_448.0 / 1_500.0);
-    assert!((0.9..=1.001).contains(&share), "{share}");
+    // What waited above a hole as the warm-up ended counts as delivered after it: up to two bandwidth-delay products of 36 kB, in
+    // 14 MB.
+    assert!((0.9..=1.006).contains(&share), "{share}");
 }
 
 /// One fault at a time, harsher than in the mixes.
