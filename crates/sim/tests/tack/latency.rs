@@ -50,13 +50,11 @@ fn both_directions_of_one_connection_keep_their_rates() {
         for loss in cells(&["0"], &["0", "0.001"]) {
             let seconds = ["tack", "delayed:2"].map(|ack| {
                 mean(
-                    "short-flow",
+                    "duplex",
                     &set![
                         format_args!("flow.0.ack={ack}"),
                         format_args!("flow.0.congestion={controller}"),
                         format_args!("wired.loss={loss}"),
-                        "flow.0.app=duplex",
-                        "flow.0.bytes=20MiB",
                     ],
                     |report| report.flows[0].completion_s.expect("it ends"),
                 )

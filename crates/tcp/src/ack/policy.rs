@@ -34,8 +34,6 @@ pub(crate) struct DataArrival {
     pub(crate) len: u64,
     /// Where it fell.
     pub(crate) place: Place,
-    /// Nothing at or beyond `start` had been received before.
-    pub(crate) newest: bool,
     /// The peer pushed: nothing follows for the moment.
     pub(crate) push: bool,
     /// The FIN came with it.

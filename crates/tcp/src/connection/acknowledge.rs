@@ -467,8 +467,14 @@ impl Connection {
             return;
         }
         // A receiver that detects losses is at work as long as its reports come: a hole whose repair got lost too is reported
-        // again, and the timeout stays what it is for, silence.
-        let reported = delivered && self.peer_contract.loss_detected_by == LossDetectedBy::Receiver;
+        // again, and the timeout stays what it is for, silence. That of what is oldest included: it does not wait for ever.
+        let patience = self.retransmission_timeout() * 4;
+        let reported = delivered
+            && self.peer_contract.loss_detected_by == LossDetectedBy::Receiver
+            && self
+                .log
+                .front_sent_at()
+                .is_some_and(|at| at + patience > now);
         if advanced || reported {
             self.arm_retransmission(now, true);
         }

@@ -230,7 +230,7 @@ impl Connection {
                 .seq
                 .position(self.irs, self.rcv_nxt())
                 .unwrap_or(0);
-            let arrival = self.arrival(now, now, segment, start, Place::Duplicate, false);
+            let arrival = self.arrival(now, now, segment, start, Place::Duplicate);
             let decision = self.policy.on_data(&arrival);
             self.follow(decision);
         }
@@ -316,7 +316,6 @@ impl Connection {
             return;
         }
         let before = self.reassembly.next();
-        let newest = start >= self.highest_received();
         let arrival = self.reassembly.insert(start, data);
         let place = match arrival {
             Arrival::InOrder => Place::InOrder,
@@ -344,7 +343,7 @@ impl Connection {
             self.note_peer_fin(start + len);
         }
         let fin = self.reach_peer_fin(now);
-        let mut arrival = self.arrival(now, arrived, segment, start, place, newest);
+        let mut arrival = self.arrival(now, arrived, segment, start, place);
         arrival.fin = fin;
         arrival.ce_changed = ce_begins;
         let decision = self.policy.on_data(&arrival);
@@ -362,7 +361,6 @@ impl Connection {
         segment: &Segment<'_>,
         start: u64,
         place: Place,
-        newest: bool,
     ) -> DataArrival {
         DataArrival {
             now,
@@ -370,7 +368,6 @@ impl Connection {
             start,
             len: segment.payload.len() as u64,
             place,
-            newest,
             push: segment.header.flags.contains(Flags::PSH),
             fin: false,
             received_to: self.reassembly.next(),
@@ -438,8 +435,7 @@ impl Connection {
         } else {
             Place::OutOfOrder
         };
-        let newest = start >= self.highest_received();
-        let mut arrival = self.arrival(now, arrived, segment, start, place, newest);
+        let mut arrival = self.arrival(now, arrived, segment, start, place);
         arrival.fin = reached;
         let decision = self.policy.on_data(&arrival);
         self.follow(decision);

@@ -12,6 +12,7 @@ use tack_base::filter::WindowedMax;
 use tack_base::range_set::RangeSet;
 use tack_base::time::nanos;
 
+use super::frontier::Frontier;
 use crate::ack::Settle;
 
 /// Most gaps remembered. More come only from a hostile sender; the oldest are forgotten then.
@@ -30,10 +31,9 @@ pub(super) struct Gap {
     pub(super) numbers: Range<u64>,
     /// When it was noticed.
     since: Instant,
-    /// Once everything below this stream position is here, the gap no longer matters. Unknown until newer data tells
-    /// where the skipped numbers must have ended.
-    limit: Option<u64>,
-    /// The new data that it carried, alone or with the gaps just beside it, where it can have carried nothing else.
+    /// Once everything below this stream position is here, the gap no longer matters.
+    limit: u64,
+    /// All that it can have carried, alone or with the gaps just beside it, is in here, where that is known.
     carried: Option<Range<u64>>,
     /// How often it was reported.
     pub(super) reports: u32,
@@ -59,8 +59,7 @@ pub(super) struct Gaps {
     next: u64,
     /// When the largest one arrived.
     largest_at: Instant,
-    /// End of the newest data received.
-    newest_end: u64,
+    frontier: Frontier,
     /// Not settled yet, ascending.
     waiting: VecDeque<Gap>,
     /// Lost, ascending.
@@ -79,7 +78,7 @@ impl Gaps {
         Self {
             next: 0,
             largest_at: Instant::ZERO,
-            newest_end: 0,
+            frontier: Frontier::new(),
             waiting: VecDeque::new(),
             lost: VecDeque::new(),
             settle,
@@ -115,14 +114,12 @@ impl Gaps {
         }
     }
 
-    /// A segment with this `number` arrived; it carries the stream positions `data`, and `newest` says that nothing at or
-    /// beyond its start had been received before. Full segments carry `mss`.
+    /// A segment with this `number` arrived; it carries the stream positions `data`. Full segments carry `mss`.
     pub(super) fn on_number(
         &mut self,
         arrived: Instant,
         number: u32,
         data: Range<u64>,
-        newest: bool,
         mss: u64,
     ) -> Arrival {
         let delta = i64::from(number.wrapping_sub(self.next as u32) as i32);
@@ -134,6 +131,7 @@ impl Gaps {
             self.received_packets /= 2;
             self.lost_packets /= 2;
         }
+        self.frontier.on_segment(mss);
         if number >= self.next {
             if number > self.next && number - self.next <= MAX_JUMP {
                 if self.waiting.len() + self.lost.len() >= MAX_GAPS
@@ -144,7 +142,7 @@ impl Gaps {
                 self.waiting.push_back(Gap {
                     numbers: self.next..number,
                     since: arrived,
-                    limit: None,
+                    limit: self.frontier.bound(number),
                     carried: None,
                     reports: 0,
                     reported_at: None,
@@ -152,9 +150,7 @@ impl Gaps {
             }
             self.next = number + 1;
             self.largest_at = arrived;
-            if newest {
-                self.note_newest(data, mss);
-            }
+            self.note_data(number, &data);
             return Arrival::Ahead;
         }
         let full = self.waiting.len() + self.lost.len() >= MAX_GAPS;
@@ -169,34 +165,30 @@ impl Gaps {
         self.lateness
             .update(arrived.as_nanos(), nanos(arrived.saturating_since(since)));
         self.lateness_at = arrived;
+        self.frontier.on_accounted(1);
         Arrival::Late
     }
 
-    /// What was skipped before the newest data left before them: it carried none beyond. Where it was as much as full segments
-    /// under the skipped numbers make, it was that new data, and no retransmission.
-    fn note_newest(&mut self, data: Range<u64>, mss: u64) {
-        let skipped = self.newest_end..data.start;
-        let mut open = self
-            .waiting
-            .iter_mut()
-            .chain(&mut self.lost)
-            .filter(|gap| gap.limit.is_none());
-        let numbers: u64 = open
-            .by_ref()
-            .map(|gap| {
-                gap.limit = Some(data.start);
-                gap.numbers.end - gap.numbers.start
-            })
-            .sum();
-        let len = skipped.end.saturating_sub(skipped.start);
-        if numbers > 0 && len == numbers.saturating_mul(mss) {
-            for gap in self.waiting.iter_mut().chain(&mut self.lost) {
-                if gap.limit == Some(data.start) {
-                    gap.carried = Some(skipped.clone());
-                }
+    /// Data arrived under `number`, the largest so far.
+    fn note_data(&mut self, number: u64, data: &Range<u64>) {
+        let after = self.frontier.next();
+        let since = |gap: &&Gap| gap.numbers.start >= after;
+        let count = |gap: &Gap| gap.numbers.end - gap.numbers.start;
+        let waiting: u64 = self.waiting.iter().rev().take_while(since).map(count).sum();
+        let lost: u64 = self.lost.iter().rev().take_while(since).map(count).sum();
+        let missing = waiting + lost;
+        let Some(skipped) = self.frontier.on_data(number, data, missing) else {
+            return;
+        };
+        if missing == 0 {
+            return;
+        }
+        for gap in self.waiting.iter_mut().chain(&mut self.lost) {
+            if gap.numbers.start >= after {
+                gap.limit = gap.limit.min(skipped.end);
+                gap.carried = Some(skipped.clone());
             }
         }
-        self.newest_end = data.end;
     }
 
     /// Takes `number` out of the gap that holds it; returns when that gap was noticed. What is left of it stays one gap, its
@@ -276,19 +268,31 @@ impl Gaps {
         Some(oldest.since + self.settling_time(now, rtt_min))
     }
 
-    /// Everything below stream position `position` is here; `complete` says that nothing waits above it either.
+    /// Everything below stream position `position` is here.
     pub(super) fn resolve(&mut self, position: u64) {
-        let open = |gap: &Gap| gap.limit.is_none_or(|limit| limit > position);
-        self.waiting.retain(open);
-        self.lost.retain(open);
+        if self.waiting.is_empty() && self.lost.is_empty() {
+            return;
+        }
+        let after = self.frontier.next();
+        let mut accounted = 0;
+        let mut open = |gap: &Gap| {
+            let open = gap.limit > position;
+            if !open && gap.numbers.start >= after {
+                accounted += gap.numbers.end - gap.numbers.start;
+            }
+            open
+        };
+        self.waiting.retain(&mut open);
+        self.lost.retain(&mut open);
+        self.frontier.on_accounted(accounted);
     }
 
-    /// What arrived `ahead` of a hole resolves the gaps that are known to have carried it.
-    pub(super) fn resolve_ahead(&mut self, ahead: &RangeSet) {
+    /// Everything below `position` is here, and what is `ahead` of it: that resolves the gaps that can have carried nothing else.
+    pub(super) fn resolve_ahead(&mut self, position: u64, ahead: &RangeSet) {
         self.lost.retain(|gap| {
             gap.carried
                 .as_ref()
-                .is_none_or(|carried| !ahead.contains(carried))
+                .is_none_or(|carried| !ahead.contains(&(carried.start.max(position)..carried.end)))
         });
     }
 
@@ -318,8 +322,8 @@ mod tests {
     #[test]
     fn without_reordering_a_gap_is_lost_at_once() {
         let mut gaps = Gaps::new(Settle::Adaptive);
-        gaps.on_number(at(0), 0, 1..1 + 1000, true, 1000);
-        gaps.on_number(at(1), 3, 4001..4001 + 1000, true, 1000);
+        gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
+        gaps.on_number(at(1), 3, 4001..4001 + 1000, 1000);
         assert!(gaps.settle(at(1), RTT));
         assert_eq!(gaps.lost_mut()[0].numbers, 1..3);
         assert_eq!(gaps.newest_lost(), Some((0, 3)));
@@ -328,16 +332,16 @@ mod tests {
     #[test]
     fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
         let mut gaps = Gaps::new(Settle::Adaptive);
-        gaps.on_number(at(0), 0, 1..1 + 1000, true, 1000);
-        gaps.on_number(at(1), 2, 2001..2001 + 1000, true, 1000);
+        gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
+        gaps.on_number(at(1), 2, 2001..2001 + 1000, 1000);
         gaps.settle(at(1), RTT);
         assert_eq!(
-            gaps.on_number(at(21), 1, 1001..1001 + 1000, false, 1000),
+            gaps.on_number(at(21), 1, 1001..1001 + 1000, 1000),
             Arrival::Late
         );
         assert!(gaps.lost_mut().is_empty());
         assert_eq!(gaps.settling_time(at(21), RTT), Duration::from_millis(25));
-        gaps.on_number(at(22), 4, 4001..4001 + 1000, true, 1000);
+        gaps.on_number(at(22), 4, 4001..4001 + 1000, 1000);
         assert!(!gaps.settle(at(46), RTT));
         assert_eq!(gaps.deadline(at(46), RTT), Some(at(47)));
         assert!(gaps.settle(at(47), RTT));
@@ -347,13 +351,13 @@ mod tests {
     #[test]
     fn a_gap_matters_until_its_bytes_are_here() {
         let mut gaps = Gaps::new(Settle::Fixed(0));
-        gaps.on_number(at(0), 0, 1..1 + 1000, true, 1000);
+        gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
         // Number 1 was new data; number 2 is a retransmission, and says nothing about where 1 ended.
-        gaps.on_number(at(1), 2, 1..1 + 1000, false, 1000);
+        gaps.on_number(at(1), 2, 1..1 + 1000, 1000);
         gaps.settle(at(1), RTT);
         gaps.resolve(1001);
         assert_eq!(gaps.lost_mut().len(), 1);
-        gaps.on_number(at(2), 3, 2001..2001 + 1000, true, 1000);
+        gaps.on_number(at(2), 3, 2001..2001 + 1000, 1000);
         gaps.resolve(1001);
         assert_eq!(gaps.lost_mut().len(), 1);
         gaps.resolve(2001);
@@ -363,21 +367,42 @@ mod tests {
     #[test]
     fn new_data_is_known_to_have_come_above_a_hole() {
         let mut gaps = Gaps::new(Settle::Fixed(0));
-        gaps.on_number(at(0), 0, 1..1001, true, 1000);
+        gaps.on_number(at(0), 0, 1..1001, 1000);
         // 1 carried 1001..2001; 3 the next thousand; 5 was a retransmission, as no new data is missing around it.
-        gaps.on_number(at(1), 2, 2001..3001, true, 1000);
-        gaps.on_number(at(2), 4, 4001..5001, true, 1000);
-        gaps.on_number(at(3), 6, 5001..6001, true, 1000);
+        gaps.on_number(at(1), 2, 2001..3001, 1000);
+        gaps.on_number(at(2), 4, 4001..5001, 1000);
+        gaps.on_number(at(3), 6, 5001..6001, 1000);
         gaps.settle(at(3), RTT);
         let mut ahead = RangeSet::new();
         ahead.insert(2001..6001);
-        gaps.resolve_ahead(&ahead);
+        gaps.resolve_ahead(1001, &ahead);
         let open: Vec<_> = gaps
             .lost_mut()
             .iter()
             .map(|gap| gap.numbers.start)
             .collect();
         assert_eq!(open, [1, 5]);
+    }
+
+    #[test]
+    fn the_newest_data_received_may_have_left_before() {
+        let mut gaps = Gaps::new(Settle::Fixed(0));
+        gaps.on_number(at(0), 0, 1..1001, 1000);
+        // 1 carried 1001..2001, 2 the next thousand. Both got lost; 3 repairs 1.
+        gaps.on_number(at(1), 3, 1001..2001, 1000);
+        assert!(gaps.settle(at(1), RTT));
+        gaps.resolve(2001);
+        assert_eq!(gaps.lost_mut().len(), 1, "2 is not repaired");
+        gaps.on_number(at(2), 4, 3001..4001, 1000);
+        gaps.resolve(2001);
+        assert_eq!(gaps.lost_mut().len(), 1);
+        gaps.on_number(at(3), 5, 2001..3001, 1000);
+        gaps.resolve(4001);
+        assert!(gaps.lost_mut().is_empty());
+        // Nothing is left that could make new data doubtful.
+        gaps.on_number(at(4), 6, 4001..5001, 1000);
+        gaps.on_number(at(4), 8, 6001..7001, 1000);
+        assert_eq!(gaps.waiting[0].carried, Some(5001..6001));
     }
 
     #[test]
@@ -388,22 +413,18 @@ mod tests {
                 at(1),
                 number,
                 u64::from(number)..u64::from(number) + 1000,
-                true,
                 1000,
             );
         }
         assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
         // Nor do numbers that come late cut one long gap into as many as they like.
-        gaps.on_number(at(1), 1_000_000, 1 << 30..(1 << 30) + 1000, true, 1000);
+        gaps.on_number(at(1), 1_000_000, 1 << 30..(1 << 30) + 1000, 1000);
         for number in (30_000..900_000_u32).step_by(2) {
-            gaps.on_number(at(2), number, 5..5 + 1000, false, 1000);
+            gaps.on_number(at(2), number, 5..5 + 1000, 1000);
         }
         assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
         gaps.next = u64::from(u32::MAX) + 1;
-        assert_eq!(
-            gaps.on_number(at(2), 0, 5..5 + 1000, false, 1000),
-            Arrival::Ahead
-        );
+        assert_eq!(gaps.on_number(at(2), 0, 5..5 + 1000, 1000), Arrival::Ahead);
         assert_eq!(gaps.largest(), Some(1 << 32));
     }
 }

@@ -5,6 +5,7 @@
 //! of the window and of connection events. A remainder waits no longer than delayed acknowledgements would
 //! make it, and while the sender still probes for capacity L segments are enough.
 
+mod frontier;
 mod gaps;
 mod reader;
 #[cfg(test)]
@@ -279,7 +280,7 @@ impl TackPolicy {
         let Some(largest) = self.gaps.largest() else {
             return 0;
         };
-        self.gaps.resolve_ahead(context.ahead);
+        self.gaps.resolve_ahead(context.received_to, context.ahead);
         let wanted = self.wanted_gaps();
         // The repair of what was told can be here no sooner.
         let told = context.now - self.rtt_min - self.time_period();
@@ -361,7 +362,6 @@ impl AckPolicy for TackPolicy {
             arrival.arrived,
             stamp.number,
             arrival.start..arrival.start + arrival.len,
-            arrival.newest,
             arrival.peer_mss,
         );
         self.delays.on_segment(arrival.arrived, stamp.departure);

@@ -48,14 +48,13 @@ impl Receiver {
         Self {
             policy,
             received: RangeSet::new(),
-            received_to: 0,
+            received_to: 1,
         }
     }
 
     /// Transmission `number` brings segment `segment`.
     fn receive(&mut self, now: Instant, number: u32, segment: u64) -> AckDecision {
-        let start = segment * MSS;
-        let newest = self.received.last().is_none_or(|last| last.end <= start);
+        let start = 1 + segment * MSS;
         self.received.insert(start..start + MSS);
         let in_order = start == self.received_to;
         if let Some(run) = self.received.range_at(self.received_to) {
@@ -71,7 +70,6 @@ impl Receiver {
             } else {
                 Place::OutOfOrder
             },
-            newest,
             push: false,
             fin: false,
             received_to: self.received_to,

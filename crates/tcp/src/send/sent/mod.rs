@@ -379,6 +379,11 @@ impl SentLog {
             .sum()
     }
 
+    /// When the oldest unacknowledged segment last left, as long as its record is kept.
+    pub(crate) fn front_sent_at(&self) -> Option<Instant> {
+        self.sent_at(self.segments.front()?.latest)
+    }
+
     /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in flight.
     pub(crate) fn mark_front_lost(&mut self) -> u64 {
         self.segments
