@@ -1,10 +1,10 @@
 //! How far new data can have got under a packet number: what skipped numbers can have carried.
 //!
-//! At the anchor it is known. Beyond it, each number can have taken new data further by a segment at most, which bounds what a
-//! skipped number carried. An arrival is surely new data, and moves the anchor, when all that was skipped since is needed for
-//! the holes before it: then nothing is left that can have carried it, or later data, earlier. That it is the newest data
-//! *received* is not enough: a retransmission is that too when all that left between it and its original was lost, and to take
-//! it for new data would forget those losses.
+//! At the anchor it is known. Of the numbers skipped since, the holes in the data received take some; each of the others can
+//! have taken new data further by a segment at most, which bounds what a skipped number carried. An arrival is surely new data,
+//! and moves the anchor, when none of the skipped numbers can have carried it earlier: because all are needed for the holes
+//! before it, or because it lies beyond their bound. That it is the newest data *received* is not enough: a retransmission is
+//! that too when all that left between it and its original was lost, and to take it for new data would forget those losses.
 
 use core::ops::Range;
 
@@ -19,6 +19,8 @@ pub(super) struct Frontier {
     newest_end: u64,
     /// Segments at least that the holes opened since the anchor take.
     needed: u64,
+    /// No number skipped since the anchor carried anything at or beyond this position.
+    reach: u64,
     /// Largest segment seen, bytes.
     segment: u64,
 }
@@ -31,13 +33,9 @@ impl Frontier {
             end: 1,
             newest_end: 1,
             needed: 0,
+            reach: 0,
             segment: 1,
         }
-    }
-
-    /// A segment of this size is possible.
-    pub(super) fn on_segment(&mut self, len: u64) {
-        self.segment = self.segment.max(len);
     }
 
     /// The first number after the anchor.
@@ -45,36 +43,53 @@ impl Frontier {
         self.next
     }
 
-    /// No number below `number` carried anything at or beyond this position.
-    pub(super) fn bound(&self, number: u64) -> u64 {
-        let numbers = number.saturating_sub(self.next);
-        self.end
-            .saturating_add(numbers.saturating_mul(self.segment))
+    /// A segment of this size is possible.
+    pub(super) fn on_segment(&mut self, len: u64) {
+        self.segment = self.segment.max(len);
+    }
+
+    /// Numbers were skipped; with them, `missing` since the anchor are not accounted for. Returns a bound: none of them
+    /// carried anything at or beyond that position.
+    pub(super) fn on_skip(&mut self, missing: u64) -> u64 {
+        let beyond = missing
+            .saturating_sub(self.needed)
+            .saturating_mul(self.segment);
+        let bound = self.newest_end.saturating_add(beyond);
+        self.reach = self.reach.max(bound);
+        bound
     }
 
     /// `data` arrived under `number`, the largest so far; `missing` of the numbers since the anchor are not accounted for.
-    /// When `data` is new for sure, returns what lies between the anchor and it, which is all that those can have carried.
-    pub(super) fn on_data(
-        &mut self,
-        number: u64,
-        data: &Range<u64>,
-        missing: u64,
-    ) -> Option<Range<u64>> {
+    /// `None`: it may have left before.
+    pub(super) fn on_data(&mut self, number: u64, data: &Range<u64>, missing: u64) -> Option<New> {
         let hole = data.start.checked_sub(self.newest_end)?;
         self.needed += hole.div_ceil(self.segment);
         self.newest_end = data.end;
-        if missing > self.needed {
+        let new = if missing <= self.needed {
+            New::AllElse(self.end..data.start)
+        } else if data.start >= self.reach {
+            New::Only
+        } else {
             return None;
-        }
-        let skipped = self.end..data.start;
+        };
         self.next = number + 1;
         self.end = data.end;
         self.needed = 0;
-        Some(skipped)
+        self.reach = 0;
+        Some(new)
     }
 
     /// So many skipped numbers came late, or no longer matter: they do not explain holes any more.
     pub(super) fn on_accounted(&mut self, numbers: u64) {
         self.needed = self.needed.saturating_sub(numbers);
     }
+}
+
+/// An arrival is new data for sure: what left before it lies before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum New {
+    /// And what was skipped since the anchor is all in here, new data too.
+    AllElse(Range<u64>),
+    /// What was skipped may have been retransmissions.
+    Only,
 }

@@ -3,6 +3,9 @@
 //! A skipped number opens a gap. A gap that outlives the settling time is lost: that is told at once, and
 //! again in periodic acknowledgements until every byte that it can have carried is here.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::collections::VecDeque;
 use core::ops::Range;
 use core::time::Duration;
@@ -12,7 +15,7 @@ use tack_base::filter::WindowedMax;
 use tack_base::range_set::RangeSet;
 use tack_base::time::nanos;
 
-use super::frontier::Frontier;
+use super::frontier::{Frontier, New};
 use crate::ack::Settle;
 
 /// Most gaps remembered. More come only from a hostile sender; the oldest are forgotten then.
@@ -139,10 +142,12 @@ impl Gaps {
                 {
                     self.waiting.pop_front();
                 }
+                let missing = self.missing() + number - self.next;
+                let limit = self.frontier.on_skip(missing);
                 self.waiting.push_back(Gap {
                     numbers: self.next..number,
                     since: arrived,
-                    limit: self.frontier.bound(number),
+                    limit,
                     carried: None,
                     reports: 0,
                     reported_at: None,
@@ -169,24 +174,36 @@ impl Gaps {
         Arrival::Late
     }
 
+    /// How many numbers since the frontier's anchor are missing.
+    fn missing(&self) -> u64 {
+        let after = self.frontier.next();
+        let count = |gaps: &VecDeque<Gap>| -> u64 {
+            gaps.iter()
+                .rev()
+                .take_while(|gap| gap.numbers.start >= after)
+                .map(|gap| gap.numbers.end - gap.numbers.start)
+                .sum()
+        };
+        count(&self.waiting) + count(&self.lost)
+    }
+
     /// Data arrived under `number`, the largest so far.
     fn note_data(&mut self, number: u64, data: &Range<u64>) {
         let after = self.frontier.next();
-        let since = |gap: &&Gap| gap.numbers.start >= after;
-        let count = |gap: &Gap| gap.numbers.end - gap.numbers.start;
-        let waiting: u64 = self.waiting.iter().rev().take_while(since).map(count).sum();
-        let lost: u64 = self.lost.iter().rev().take_while(since).map(count).sum();
-        let missing = waiting + lost;
-        let Some(skipped) = self.frontier.on_data(number, data, missing) else {
+        let missing = self.missing();
+        let Some(new) = self.frontier.on_data(number, data, missing) else {
             return;
         };
         if missing == 0 {
             return;
         }
         for gap in self.waiting.iter_mut().chain(&mut self.lost) {
-            if gap.numbers.start >= after {
-                gap.limit = gap.limit.min(skipped.end);
-                gap.carried = Some(skipped.clone());
+            if gap.numbers.start < after {
+                continue;
+            }
+            gap.limit = gap.limit.min(data.start);
+            if let New::AllElse(carried) = &new {
+                gap.carried = Some(carried.clone());
             }
         }
     }
@@ -305,126 +322,5 @@ impl Gaps {
     pub(super) fn newest_lost(&self) -> Option<(u64, u64)> {
         let gap = self.lost.back()?;
         Some((gap.numbers.start.checked_sub(1)?, gap.numbers.end))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::vec::Vec;
-
-    const RTT: Duration = Duration::from_millis(40);
-
-    fn at(millis: u64) -> Instant {
-        Instant::from_millis(millis)
-    }
-
-    #[test]
-    fn without_reordering_a_gap_is_lost_at_once() {
-        let mut gaps = Gaps::new(Settle::Adaptive);
-        gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
-        gaps.on_number(at(1), 3, 4001..4001 + 1000, 1000);
-        assert!(gaps.settle(at(1), RTT));
-        assert_eq!(gaps.lost_mut()[0].numbers, 1..3);
-        assert_eq!(gaps.newest_lost(), Some((0, 3)));
-    }
-
-    #[test]
-    fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
-        let mut gaps = Gaps::new(Settle::Adaptive);
-        gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
-        gaps.on_number(at(1), 2, 2001..2001 + 1000, 1000);
-        gaps.settle(at(1), RTT);
-        assert_eq!(
-            gaps.on_number(at(21), 1, 1001..1001 + 1000, 1000),
-            Arrival::Late
-        );
-        assert!(gaps.lost_mut().is_empty());
-        assert_eq!(gaps.settling_time(at(21), RTT), Duration::from_millis(25));
-        gaps.on_number(at(22), 4, 4001..4001 + 1000, 1000);
-        assert!(!gaps.settle(at(46), RTT));
-        assert_eq!(gaps.deadline(at(46), RTT), Some(at(47)));
-        assert!(gaps.settle(at(47), RTT));
-        assert_eq!(gaps.settling_time(at(3_000), RTT), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_gap_matters_until_its_bytes_are_here() {
-        let mut gaps = Gaps::new(Settle::Fixed(0));
-        gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
-        // Number 1 was new data; number 2 is a retransmission, and says nothing about where 1 ended.
-        gaps.on_number(at(1), 2, 1..1 + 1000, 1000);
-        gaps.settle(at(1), RTT);
-        gaps.resolve(1001);
-        assert_eq!(gaps.lost_mut().len(), 1);
-        gaps.on_number(at(2), 3, 2001..2001 + 1000, 1000);
-        gaps.resolve(1001);
-        assert_eq!(gaps.lost_mut().len(), 1);
-        gaps.resolve(2001);
-        assert!(gaps.lost_mut().is_empty());
-    }
-
-    #[test]
-    fn new_data_is_known_to_have_come_above_a_hole() {
-        let mut gaps = Gaps::new(Settle::Fixed(0));
-        gaps.on_number(at(0), 0, 1..1001, 1000);
-        // 1 carried 1001..2001; 3 the next thousand; 5 was a retransmission, as no new data is missing around it.
-        gaps.on_number(at(1), 2, 2001..3001, 1000);
-        gaps.on_number(at(2), 4, 4001..5001, 1000);
-        gaps.on_number(at(3), 6, 5001..6001, 1000);
-        gaps.settle(at(3), RTT);
-        let mut ahead = RangeSet::new();
-        ahead.insert(2001..6001);
-        gaps.resolve_ahead(1001, &ahead);
-        let open: Vec<_> = gaps
-            .lost_mut()
-            .iter()
-            .map(|gap| gap.numbers.start)
-            .collect();
-        assert_eq!(open, [1, 5]);
-    }
-
-    #[test]
-    fn the_newest_data_received_may_have_left_before() {
-        let mut gaps = Gaps::new(Settle::Fixed(0));
-        gaps.on_number(at(0), 0, 1..1001, 1000);
-        // 1 carried 1001..2001, 2 the next thousand. Both got lost; 3 repairs 1.
-        gaps.on_number(at(1), 3, 1001..2001, 1000);
-        assert!(gaps.settle(at(1), RTT));
-        gaps.resolve(2001);
-        assert_eq!(gaps.lost_mut().len(), 1, "2 is not repaired");
-        gaps.on_number(at(2), 4, 3001..4001, 1000);
-        gaps.resolve(2001);
-        assert_eq!(gaps.lost_mut().len(), 1);
-        gaps.on_number(at(3), 5, 2001..3001, 1000);
-        gaps.resolve(4001);
-        assert!(gaps.lost_mut().is_empty());
-        // Nothing is left that could make new data doubtful.
-        gaps.on_number(at(4), 6, 4001..5001, 1000);
-        gaps.on_number(at(4), 8, 6001..7001, 1000);
-        assert_eq!(gaps.waiting[0].carried, Some(5001..6001));
-    }
-
-    #[test]
-    fn numbers_wrap_and_floods_are_bounded() {
-        let mut gaps = Gaps::new(Settle::Fixed(1000));
-        for number in (0..10_000_u32).map(|n| n * 2) {
-            gaps.on_number(
-                at(1),
-                number,
-                u64::from(number)..u64::from(number) + 1000,
-                1000,
-            );
-        }
-        assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
-        // Nor do numbers that come late cut one long gap into as many as they like.
-        gaps.on_number(at(1), 1_000_000, 1 << 30..(1 << 30) + 1000, 1000);
-        for number in (30_000..900_000_u32).step_by(2) {
-            gaps.on_number(at(2), number, 5..5 + 1000, 1000);
-        }
-        assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
-        gaps.next = u64::from(u32::MAX) + 1;
-        assert_eq!(gaps.on_number(at(2), 0, 5..5 + 1000, 1000), Arrival::Ahead);
-        assert_eq!(gaps.largest(), Some(1 << 32));
     }
 }
