@@ -323,7 +323,7 @@ fn l_is_not_more_than_reports_can_tell_of() {
         let start = 1 + 2000 * u64::from(number);
         policy
             .gaps
-            .on_number(now, 2 * number, start..start + 1000, true, 1000);
+            .on_number(now, 2 * number, start..start + 1000, 1000);
     }
     policy.gaps.settle(now, Duration::from_millis(40));
     assert_eq!(policy.segments(), 255, "no acknowledgement gets lost");
