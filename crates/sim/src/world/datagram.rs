@@ -33,7 +33,7 @@ pub(super) struct Datagrams {
     sent: u64,
     received: u64,
     stopped: bool,
-    pub(super) video: Option<video::Datagrams>,
+    pub(super) video: Option<Box<video::Datagrams>>,
 }
 
 impl Datagrams {
@@ -55,7 +55,7 @@ impl Datagrams {
             sent: 0,
             received: 0,
             stopped: false,
-            video: source.map(video::Datagrams::new),
+            video: source.map(|source| Box::new(video::Datagrams::new(source))),
         }
     }
 
