@@ -1,7 +1,8 @@
 //! Plots for reports: SVG to stand inline in an HTML page, readable on a phone, in the page's light or dark colours.
 //!
 //! Every plot has a title and a description that screen readers announce, and every text is escaped. Colours are CSS
-//! variables, which [`STYLE`] defines for both schemes; a page that includes it needs no script.
+//! variables, which [`STYLE`] defines for both schemes; a page that includes it needs no script. (The plotting libraries
+//! there are fix colours when they draw, and give neither names nor descriptions.)
 //!
 //! ```
 //! use tack_plot::{Line, LineChart, Stroke};
@@ -43,7 +44,7 @@ pub const STYLE: &str = "\
 --c0:#c2410c;--c1:#0369a1;--c2:#047857;--c3:#7c3aed;--c4:#a16207;--c5:#94a3b8}\
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9da7b3;--rule:#3d444d;--paper:#0d1117;--panel:#161b22;\
 --c0:#fb923c;--c1:#38bdf8;--c2:#34d399;--c3:#c4b5fd;--c4:#fbbf24;--c5:#64748b}}\
-svg.plot{width:100%;height:auto;display:block;max-width:46rem}\
+svg.plot{width:100%;height:auto;display:block;max-width:38rem;margin:0 auto}\
 svg.plot text{font:13px system-ui,sans-serif;fill:var(--ink)}svg.plot .soft{fill:var(--soft)}\
 svg.plot .grid{stroke:var(--rule);stroke-width:1}svg.plot .axis{stroke:var(--soft);stroke-width:1}\
 svg.plot .line{fill:none;stroke-width:2;stroke-linejoin:round}svg.plot .dashed{stroke-dasharray:2 4;stroke-width:1.5}\

@@ -56,11 +56,11 @@ impl LineChart {
             let dashed = line.stroke == Stroke::Dashed;
             (line.name.as_str(), line.colour, Swatch::Line { dashed })
         });
-        let top = legend(&mut out, entries) + LINE;
+        let top = legend(&mut out, entries) + LINE + 6.0;
         let _ = write!(
             out,
             "<text class=\"soft\" x=\"0\" y=\"{:.1}\">{}</text>",
-            top - 5.0,
+            top - 11.0,
             escape(&self.y_label)
         );
         let points = || {

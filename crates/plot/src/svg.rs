@@ -8,8 +8,8 @@ use crate::COLOURS;
 pub(crate) const WIDTH: f64 = 440.0;
 /// Distance of two lines of text.
 pub(crate) const LINE: f64 = 18.0;
-/// Width of a character, on average, at the size of [`crate::STYLE`].
-const CHARACTER: f64 = 6.8;
+/// Width of a character at the size of [`crate::STYLE`], on average, in the widest of the fonts that systems come with.
+const CHARACTER: f64 = 8.0;
 
 /// Text as HTML and SVG may contain it, in elements and in attributes.
 pub fn escape(text: &str) -> String {
@@ -90,8 +90,12 @@ pub(crate) fn legend<'a>(
 ) -> f64 {
     let (mut x, mut y) = (0.0, 13.0);
     for (name, colour, swatch) in entries {
-        let wide = 26.0 + width_of(name) + 14.0;
-        if x > 0.0 && x + wide - 14.0 > WIDTH {
+        let indent = match swatch {
+            Swatch::Line { .. } => 26.0,
+            Swatch::Area => 19.0,
+        };
+        let wide = indent + width_of(name) + 12.0;
+        if x > 0.0 && x + wide - 12.0 > WIDTH {
             x = 0.0;
             y += LINE;
         }
@@ -112,7 +116,7 @@ pub(crate) fn legend<'a>(
         let _ = write!(
             out,
             "<text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
-            x + 26.0,
+            x + indent,
             escape(name)
         );
         x += wide;
