@@ -3,6 +3,10 @@
 //! One turn handles everything up to now. The kernel says when each datagram arrived, so the loop need not be woken for
 //! one: it enters the model at its own time, however late it is read, as long as the model has not passed that time. So
 //! turns are at least [`REST`] apart, which costs deliveries as much and saves most of the wake-ups.
+//!
+//! Where a peer answers each datagram, deliveries that come bunched are answered bunched, and the answers meet another air
+//! than in virtual time. With 100 µs of rest a transfer with delayed acknowledgements was 5 % slower over 802.11n than in
+//! virtual time, with 20 µs 2.5 %, for a quarter more of processor time.
 
 use std::future::Future;
 use std::io;
@@ -29,7 +33,7 @@ use crate::lateness::{Meter, Trust};
 use crate::runner::Settings;
 
 /// Least time between two turns.
-const REST: Duration = Duration::from_micros(100);
+const REST: Duration = Duration::from_micros(20);
 
 /// Datagrams taken from one socket in a turn. More stay in the kernel's buffer, with their time.
 const MOST_TAKEN: usize = 4_096;

@@ -1,10 +1,13 @@
 //! Real sockets on loopback with emulated Wi-Fi between them. Nothing here asserts how long anything took.
 
+use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use tack_emulator::{Counting, Emulator, MAX_DATAGRAM, Settings, StartError, Summary};
+use tack_io::{Clock, Datagrams, UdpOptions};
 use tack_sim::Scenario;
+use tack_wire::Ecn;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -255,6 +258,68 @@ fn samples_come_while_it_runs_and_json_at_the_end() {
     assert_eq!(json["up"]["datagrams"], 1);
     assert_eq!(json["trust"]["ok"], summary.trust.ok);
     assert!(samples.blocking_recv().is_none() || samples.is_closed());
+}
+
+#[test]
+fn ipv6_is_relayed_and_answered_too() {
+    let loopback = || UdpSocket::bind("[::1]:0");
+    let (Ok(client), Ok(far)) = (loopback(), loopback()) else {
+        eprintln!("no IPv6 here: nothing was tested");
+        return;
+    };
+    for socket in [&client, &far] {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    let emulator = start_with(&far, &[], |settings| {
+        settings.listen = "[::1]:0".parse().unwrap();
+    });
+    client.send_to(b"there", emulator.local_addr()).unwrap();
+    let (bytes, from) = receive(&far);
+    assert_eq!(bytes, b"there");
+    far.send_to(b"back", from).unwrap();
+    assert_eq!(receive(&client).0, b"back");
+    check_sums(&emulator.stop().unwrap());
+}
+
+/// The ECN codepoint of a datagram that crosses a path with these settings, sent with `sent`.
+async fn codepoint(sent: Ecn, settings: &[&str]) -> Ecn {
+    let open = || {
+        let any = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        UdpOptions::new(any).open().unwrap()
+    };
+    let ((mut client, _), (far, mut received)) = (open(), open());
+    let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+    let settings = Settings::new(scenario(settings), listen, far.local_addr());
+    let emulator = Emulator::start(settings).unwrap();
+    poll_fn(|cx| client.poll_writable(cx)).await.unwrap();
+    let datagrams = Datagrams {
+        peer: emulator.local_addr(),
+        ecn: sent,
+        contents: b"marked?",
+        segment_size: 7,
+    };
+    client.send(&datagrams).unwrap();
+    let clock = Clock::new();
+    let arrival = async {
+        loop {
+            poll_fn(|cx| received.poll_readable(cx)).await.unwrap();
+            if let Ok(mut received) = received.receive(&clock) {
+                return received.next().map(|datagrams| datagrams.ecn);
+            }
+        }
+    };
+    let ecn = tokio::time::timeout(PATIENCE, arrival).await.unwrap();
+    emulator.stop().unwrap();
+    ecn.unwrap()
+}
+
+#[tokio::test]
+async fn congestion_marks_pass_and_are_made() {
+    assert_eq!(codepoint(Ecn::Ect0, &[]).await, Ecn::Ect0);
+    assert_eq!(codepoint(Ecn::NotEct, &[]).await, Ecn::NotEct);
+    let marking = ["wired.ecn_mark_reverse=1.0"];
+    assert_eq!(codepoint(Ecn::Ect0, &marking).await, Ecn::Ce);
+    assert_eq!(codepoint(Ecn::NotEct, &marking).await, Ecn::NotEct);
 }
 
 #[test]
