@@ -147,6 +147,7 @@ fn kind(reason: CloseReason) -> io::ErrorKind {
         CloseReason::Refused => io::ErrorKind::ConnectionRefused,
         CloseReason::TimedOut => io::ErrorKind::TimedOut,
         CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
+        CloseReason::Dishonest => io::ErrorKind::InvalidData,
     }
 }
 
@@ -157,5 +158,6 @@ fn describe(reason: CloseReason) -> &'static str {
         CloseReason::Refused => "the peer refused the connection",
         CloseReason::TimedOut => "the peer stopped answering",
         CloseReason::Aborted => "the connection was aborted on this side",
+        CloseReason::Dishonest => "the peer acknowledged what it was not sent",
     }
 }

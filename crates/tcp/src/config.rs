@@ -51,6 +51,10 @@ pub struct Config {
     pub time_wait: Duration,
     /// How long to wait in FIN-WAIT-2 for the peer's FIN once the application has let go. Default 60 s.
     pub fin_wait: Duration,
+    /// Data segments between two audits of a peer that reports packet numbers, on average. An audit keeps one segment back for
+    /// a round trip; a peer that acknowledges it all the same is lying to be sent more than its path carries, and the
+    /// connection is reset. Default `None`, no audits: for who sends to strangers, some thousands cost little.
+    pub audit: Option<u32>,
     /// Whether controllers that have only a window are paced. Default on.
     pub window_pacing: WindowPacing,
     /// Facts about the carrier below.
@@ -135,6 +139,7 @@ impl Default for Config {
             keep_alive: None,
             time_wait: Duration::from_secs(60),
             fin_wait: Duration::from_secs(60),
+            audit: None,
             window_pacing: WindowPacing::default(),
             carrier: Carrier::default(),
         }

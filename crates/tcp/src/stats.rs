@@ -57,6 +57,8 @@ pub struct Stats {
     pub dropped_segments: u64,
     /// Those of them that carried a report which cannot be true, or is malformed (TACK).
     pub invalid_reports: u64,
+    /// Segments kept back to see whether the peer acknowledges what it did not get.
+    pub audits: u64,
     /// Smallest RTT seen.
     pub min_rtt: Option<Duration>,
     /// Smoothed RTT.

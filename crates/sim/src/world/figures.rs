@@ -149,5 +149,6 @@ const fn close_name(reason: CloseReason) -> &'static str {
         CloseReason::Refused => "refused",
         CloseReason::TimedOut => "timed_out",
         CloseReason::Aborted => "aborted",
+        CloseReason::Dishonest => "dishonest",
     }
 }

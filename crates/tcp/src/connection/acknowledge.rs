@@ -6,9 +6,9 @@ use alloc::boxed::Box;
 use tack_base::Instant;
 use tack_wire::{Segment, SeqNum};
 
-use super::Connection;
 use super::state::State;
 use super::timers::Timer;
+use super::{CloseReason, Connection};
 use crate::ack::feedback::{Measured, ReadContext, RoundTrip, SenderState};
 use crate::ack::policy::LossDetectedBy;
 use crate::cc::{Ack, Cause, Congestion, RateSample, SendToken};
@@ -74,6 +74,11 @@ impl Connection {
         if !self.read_news(arrived, segment, lists, ack) {
             return;
         }
+        if self.audit.is_failed(ack, &self.news.acked) {
+            self.end_with_reset(CloseReason::Dishonest);
+            return;
+        }
+        self.audit.on_report(self.news.largest);
         let header = &segment.header;
         let pure = segment.sequence_len() == 0;
         if pure {
@@ -342,6 +347,7 @@ impl Connection {
                 // The peer's reports do not get through: from here on as with every other TCP.
                 self.detector = Box::new(Rack::new());
                 self.numbering = Numbering::default();
+                self.audit.end();
                 // Without the option there is more room in each segment.
                 self.on_segment_size_changed();
             }

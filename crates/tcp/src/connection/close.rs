@@ -24,6 +24,8 @@ pub enum CloseReason {
     TimedOut,
     /// This side aborted it.
     Aborted,
+    /// The peer acknowledged what had not been sent.
+    Dishonest,
 }
 
 impl fmt::Display for CloseReason {
@@ -34,6 +36,7 @@ impl fmt::Display for CloseReason {
             Self::Refused => "the peer refused the connection",
             Self::TimedOut => "the peer does not answer",
             Self::Aborted => "the connection was aborted",
+            Self::Dishonest => "the peer acknowledged what it was not sent",
         })
     }
 }

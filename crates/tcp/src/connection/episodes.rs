@@ -55,6 +55,7 @@ impl Connection {
             return;
         }
         self.counters.fast_recoveries += 1;
+        self.audit.end();
         self.trace.add(now, || Traced::Recovery("begins"));
         self.begin_reduction(now, flight);
         self.begin_evidence(false);

@@ -42,6 +42,7 @@ use crate::recv::reassembly::Reassembly;
 use crate::recv::window::ReceiveWindow;
 use crate::rtt::estimator::RttEstimator;
 use crate::rtt::timestamps::TimestampClock;
+use crate::send::audit::Audit;
 use crate::send::numbering::Numbering;
 use crate::send::queue::SendQueue;
 use crate::send::sent::SentLog;
@@ -147,6 +148,7 @@ pub struct Connection {
     /// What the acknowledgement at hand says; kept so that reading allocates nothing.
     news: News,
     numbering: Numbering,
+    audit: Audit,
     peer_contract: AckContract,
     /// What the peer has to know about our sending leaves with the next output.
     sync_due: Option<tack_wire::tack::Sync>,
@@ -292,6 +294,7 @@ impl Connection {
             reader: Box::new(SackReader::new(false)),
             news: News::default(),
             numbering: Numbering::default(),
+            audit: Audit::new(config.audit, seed),
             peer_contract: AckContract::LEGACY,
             sync_due: None,
             ack_pending: None,

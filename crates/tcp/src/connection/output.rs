@@ -11,9 +11,10 @@ use super::Connection;
 use super::limits::Limit;
 use super::state::State;
 use super::timers::Timer;
-use crate::ack::policy::Carried;
-use crate::cc::Sent;
+use crate::ack::policy::{Carried, LossDetectedBy};
+use crate::cc::{SendToken, Sent};
 use crate::recovery::Phase;
+use crate::send::sent::FlightStart;
 use crate::send::window::Candidate;
 use crate::transmit::{Batch, Transmit};
 
@@ -117,7 +118,9 @@ impl Connection {
         let lost = if held.is_some() {
             None
         } else {
-            self.log.first_lost()
+            self.log
+                .first_lost()
+                .filter(|range| !self.audit.keeps(range.start))
         };
         let (kind, range) = match lost {
             Some(range) => (Kind::Retransmission, self.fit(range)),
@@ -284,7 +287,12 @@ impl Connection {
             self.counters.data_segments += 1;
             self.counters.data_bytes += payload;
         }
-        if retransmission {
+        if retransmission && self.audit.keeps(plan.range.start) {
+            // It never left before.
+            self.audit.end();
+            self.log
+                .push_retransmission(plan.range.start, now, flight, token);
+        } else if retransmission {
             self.log
                 .push_retransmission(plan.range.start, now, flight, token);
             self.undo.on_retransmit(now);
@@ -318,6 +326,10 @@ impl Connection {
         // The first segment says how long all are; the last may be shorter.
         while segments < batch.max_segments {
             let Some(plan) = self.decide(now) else { break };
+            if plan.kind == Kind::New && self.audit.is_due(self.may_audit(&plan)) {
+                self.keep_back(now, &plan);
+                continue;
+            }
             let kind_codepoint = self
                 .ecn
                 .codepoint(plan.kind == Kind::New && self.cc.responds_to_ecn());
@@ -342,6 +354,34 @@ impl Connection {
             self.offer_writable();
         }
         (segments > 0).then_some((size, segments, codepoint))
+    }
+
+    /// The peer will tell of the hole that this segment leaves, and by nothing else: enough follows it, and all is well.
+    fn may_audit(&self, plan: &Plan) -> bool {
+        let behind = self.queue.end().min(self.window.edge());
+        !plan.forced
+            && self.phase == Phase::Open
+            && self.log.lost_bytes() == 0
+            && self.peer_contract.loss_detected_by == LossDetectedBy::Receiver
+            && behind >= plan.range.end + 4 * self.max_payload()
+            && self.flight_limit() >= self.bytes_in_flight() + 4 * self.max_payload()
+    }
+
+    /// The segment takes its place and a number, and does not leave.
+    fn keep_back(&mut self, now: Instant, plan: &Plan) {
+        let number = self.log.next_number();
+        self.log.push(
+            plan.range.clone(),
+            now,
+            FlightStart::default(),
+            SendToken::default(),
+        );
+        self.log.mark_lost(number);
+        self.snd_nxt = plan.range.end;
+        self.probed = self.probed.max(self.snd_nxt);
+        self.audit.keep(plan.range.clone(), number);
+        self.counters.audits += 1;
+        self.arm_retransmission(now, false);
     }
 
     /// A plan that does not fit this batch stays due for the next one.

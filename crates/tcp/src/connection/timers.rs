@@ -112,6 +112,7 @@ impl Connection {
         }
         let context = self.detection_context(now);
         self.unnamed = 0;
+        self.audit.end();
         self.detector.on_timeout(&context, &mut self.log);
         // Originals testify only for a timeout that no other retransmission precedes (RFC 5682 §2.1).
         let first = !matches!(self.phase, Phase::Timeout { .. });

@@ -1,5 +1,6 @@
 //! The sending half: what is queued, what is in flight, and what the peer's window lets out.
 
+pub(crate) mod audit;
 pub(crate) mod numbering;
 pub(crate) mod queue;
 pub(crate) mod sent;

@@ -94,6 +94,7 @@ fn two_hundred_bad_paths() {
             } else {
                 Carrier::default()
             },
+            audit: random.chance(0.3).then(|| 10 + random.below(100) as u32),
             ..Config::default()
         };
         let (forward, backward) = (model(&mut random), model(&mut random));

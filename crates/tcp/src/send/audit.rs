@@ -1,0 +1,135 @@
+//! Does the peer acknowledge what it did not get? Now and then a segment is kept back while those behind it leave.
+//!
+//! Who got those and not this one cannot acknowledge it; who acknowledges it anyway guesses, to be sent more
+//! than its path carries (Savage et al., "TCP Congestion Control with a Misbehaving Receiver", 1999). An honest peer tells of a
+//! hole, as of any loss, and gets the segment then: it costs it one round trip now and then, and no congestion event.
+
+use core::ops::Range;
+
+use tack_base::random::RandomStream;
+
+/// The segment kept back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Kept {
+    range: Range<u64>,
+    number: u64,
+}
+
+/// Keeps segments back, or does not.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    /// Segments between two audits, on average; `None` for no audits.
+    every: Option<u64>,
+    random: RandomStream,
+    /// Segments until the next one.
+    left: u64,
+    kept: Option<Kept>,
+}
+
+impl Audit {
+    /// An audit each `every` segments on average.
+    pub(crate) fn new(every: Option<u32>, seed: u64) -> Self {
+        let mut audit = Self {
+            every: every.map(u64::from),
+            random: RandomStream::new(seed, "audit", 0),
+            left: 0,
+            kept: None,
+        };
+        audit.draw();
+        audit
+    }
+
+    /// Nobody can know when the next one comes: from half to one and a half times the average.
+    fn draw(&mut self) {
+        if let Some(every) = self.every {
+            self.left = every / 2 + self.random.below(every.max(1)) + 1;
+        }
+    }
+
+    /// A new segment is about to leave; `possible` says that it may be kept back. True when it is to be.
+    #[inline]
+    pub(crate) fn is_due(&mut self, possible: bool) -> bool {
+        if self.every.is_none() {
+            return false;
+        }
+        self.left = self.left.saturating_sub(1);
+        self.left == 0 && possible && self.kept.is_none()
+    }
+
+    /// These positions are kept back; they would have left as transmission `number`.
+    pub(crate) fn keep(&mut self, range: Range<u64>, number: u64) {
+        self.kept = Some(Kept { range, number });
+        self.draw();
+    }
+
+    /// The segment that starts at `start` is kept back.
+    #[inline]
+    pub(crate) fn keeps(&self, start: u64) -> bool {
+        self.kept
+            .as_ref()
+            .is_some_and(|kept| kept.range.start == start)
+    }
+
+    /// The segment may leave: `largest` arrived, which left after it would have.
+    pub(crate) fn on_report(&mut self, largest: Option<u64>) {
+        self.kept
+            .take_if(|kept| largest.is_some_and(|largest| largest > kept.number));
+    }
+
+    /// Nothing is kept back any more.
+    pub(crate) fn end(&mut self) {
+        self.kept = None;
+    }
+
+    /// What never left is said to have arrived: all below `ack`, or in one of the `blocks`.
+    pub(crate) fn is_failed(&self, ack: u64, blocks: &[Range<u64>]) -> bool {
+        self.kept.as_ref().is_some_and(|kept| {
+            ack > kept.range.start
+                || blocks
+                    .iter()
+                    .any(|block| block.start < kept.range.end && kept.range.start < block.end)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_setting_nothing_is_kept_back() {
+        let mut audit = Audit::new(None, 1);
+        assert!((0..100_000).all(|_| !audit.is_due(true)));
+        assert!(!audit.is_failed(u64::MAX, &[]));
+    }
+
+    #[test]
+    fn audits_come_at_random_and_wait_for_an_occasion() {
+        let mut audit = Audit::new(Some(100), 1);
+        let mut audits = 0;
+        for number in 0..100_000 {
+            if audit.is_due(true) {
+                audits += 1;
+                audit.keep(number..number + 1, number);
+                audit.on_report(Some(number));
+                assert!(audit.keeps(number));
+                audit.on_report(Some(number + 1));
+                assert!(!audit.keeps(number));
+            }
+        }
+        assert!((900..1100).contains(&audits), "{audits}");
+        assert!((0..1000).all(|_| !audit.is_due(false)));
+        assert!(audit.is_due(true));
+    }
+
+    #[test]
+    fn what_never_left_cannot_arrive() {
+        let mut audit = Audit::new(Some(1), 1);
+        audit.keep(1000..2000, 7);
+        assert!(!audit.is_failed(1000, &[2000..3000, 1..1000]));
+        assert!(audit.is_failed(1001, &[]));
+        assert!(audit.is_failed(1, &[2000..3000, 1500..1600]));
+        audit.end();
+        assert!(!audit.is_failed(5000, &[]));
+    }
+}
