@@ -72,8 +72,9 @@ impl Directories {
             Some(path) => path,
             None => {
                 self.forgotten = self.forgotten.checked_sub(1)?;
-                let before = self.paths.values().next();
-                let before = before.map_or_else(String::new, |path| path.display().to_string());
+                let before = self.paths.range(index..).next();
+                let before =
+                    before.map_or_else(String::new, |(_, path)| path.display().to_string());
                 PathBuf::from(format!("(a directory sent before {before})"))
             }
         };
@@ -354,7 +355,8 @@ mod tests {
 
     fn failures(report: &mut Report) -> serde_json::Value {
         let mut out = Vec::new();
-        report.write_json(&serde_json::json!({}), &mut out).unwrap();
+        let summary = serde_json::json!({"failed": report.failed});
+        report.write_json(&summary, &mut out).unwrap();
         serde_json::from_slice::<serde_json::Value>(&out).unwrap()["failures"].take()
     }
 
@@ -424,7 +426,7 @@ mod tests {
         assert_eq!(report.directories, MAX_REMEMBERED as u64 + 9);
         let failures = failures(&mut report);
         let path = failures[0]["path"].as_str().unwrap();
-        assert!(path.contains("before root"), "{path}");
+        assert_eq!(path, "(a directory sent before root/11)");
         assert_eq!(failures[1]["path"], "root");
     }
 }
