@@ -89,6 +89,7 @@ impl Side {
             receive_buffer: usize::from(self.receive_buffer).max(4) * 64,
             send_buffer: usize::from(self.send_buffer).max(4) * 64,
             user_timeout: None,
+            audit: (self.batch >= 128).then(|| u32::from(self.batch % 64) + 1),
             ..Config::default()
         }
     }

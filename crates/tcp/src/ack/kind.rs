@@ -378,6 +378,17 @@ mod tests {
             assert_eq!(kind.to_string().parse(), Ok(kind), "{kind}");
         }
         assert_eq!("delayed:8,timer=40ms".parse(), Ok(AckKind::delayed(8)));
+        for text in [
+            "tack",
+            "tack:l=1",
+            "tack:beta=8",
+            "tack:l=255,beta=2,timer=5ms,rich=off,iack=off,timing=sampled,settle=0.25",
+            "tack:iack=periodic,percentile=95,settle=0",
+        ] {
+            let kind: AckKind = text.parse().expect(text);
+            assert_eq!(kind.to_string(), text);
+            assert_eq!(kind.to_string().parse(), Ok(kind), "{text}");
+        }
         assert_eq!(AckKind::default().to_string(), "tack");
     }
 
@@ -394,6 +405,13 @@ mod tests {
             ("delayed:256", "`256`", "1 to 255"),
             ("delayed:-1", "`-1`", "1 to 255"),
             ("delayed:2,", "``", "timer=40ms"),
+            ("tack:", "``", "l, beta"),
+            ("tack:l=0", "`l=0`", "1 to 255"),
+            ("tack:beta=1", "`beta=1`", "2 to 255"),
+            ("tack:rich=no", "`rich=no`", "on or off"),
+            ("tack:settle=2", "`settle=2`", "from 0 to 1"),
+            ("tack:percentile=101", "`percentile=101`", "0 to 100"),
+            ("tack:timer=500ms", "`timer=500ms`", "below 500ms"),
             ("delayed:2,delay=4ms", "`delay=4ms`", "timer=40ms"),
             ("delayed:2,timer=40", "\"40\"", "200ms"),
             ("delayed:2,timer=0ms", "`0ms`", "above 0"),
