@@ -1,10 +1,13 @@
 //! Which acknowledgement a receiver with TACK sends on which event, and what it looks like (docs/wire-format.md, "When what is
 //! sent").
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tack_tcp::Config;
 use tack_testkit::peer::Output;
+use tack_testkit::{Fate, Model, Pair};
 use tack_wire::tack::{DataStamp, Report, ReportKind, TackOption};
 use tack_wire::{Ecn, Flags};
 
@@ -242,4 +245,43 @@ fn segments_from_another_time_are_dropped() {
             "it is answered"
         );
     }
+}
+
+/// One side wants TACK and the other does not know it: plain TCP, with all that it has, whoever opens.
+#[test]
+fn towards_a_peer_without_tack_nothing_is_different() {
+    let plain = Config {
+        ack: "delayed:2".parse().expect("a policy"),
+        time_wait: secs(600),
+        ..Config::default()
+    };
+    let wants = Config {
+        ack: "tack".parse().expect("a policy"),
+        ..plain.clone()
+    };
+    let packets = |client: &Config, server: &Config| {
+        let seen = Rc::new(Cell::new((0, 0)));
+        let counts = seen.clone();
+        let forward = Model::default().judged(move |packet| {
+            let options = &packet.segment.header.options;
+            let (ours, stamped) = counts.get();
+            let later = !packet.segment.header.flags.syn();
+            counts.set((
+                ours + u32::from(later && options.tack.is_some()),
+                stamped + u32::from(later && options.timestamps.is_some()),
+            ));
+            Fate::Pass
+        });
+        let mut pair = Pair::new(1, forward, Model::default());
+        pair.listen(server);
+        pair.connect(client);
+        pair.transfer(300_000, 300_000, secs(60));
+        (pair.packets, seen.get())
+    };
+    let (legacy, (ours, stamped)) = packets(&plain, &plain);
+    assert!(ours == 0 && stamped > 100);
+    assert_eq!(packets(&wants, &plain), (legacy, (0, stamped)));
+    assert_eq!(packets(&plain, &wants), (legacy, (0, stamped)));
+    let (_, (ours, stamped)) = packets(&wants, &wants);
+    assert!(ours > 100 && stamped == 0);
 }
