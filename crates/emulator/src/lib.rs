@@ -14,6 +14,25 @@
 //! The timing of the model is exact: a datagram enters at the instant the kernel received it, and everything after that
 //! happens in model time. Only its delivery can be late, because the machine has other things to do. How late is measured,
 //! and a run that was too late too often says so: [`Summary::trust`].
+//!
+//! ```
+//! use std::net::UdpSocket;
+//! use tack_emulator::{Emulator, Settings};
+//! use tack_sim::Scenario;
+//!
+//! let (client, far) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+//! let wifi = Scenario::from_toml("example.toml", "[wlan]\nstandard = '802.11ac'\n[[flow]]\n", &[])?;
+//! let emulator = Emulator::start(Settings::new(wifi, "127.0.0.1:0".parse()?, far.local_addr()?))?;
+//!
+//! client.send_to(b"over the air", emulator.local_addr())?;
+//! let mut buffer = [0; 100];
+//! let (len, _) = far.recv_from(&mut buffer)?;
+//! assert_eq!(&buffer[..len], b"over the air");
+//!
+//! let summary = emulator.stop()?;
+//! assert_eq!(summary.up.delivered, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -46,7 +46,7 @@ impl<'a> Page<'a> {
             setting,
             policies: policies.to_vec(),
             headline: headline(outcomes, policies),
-            rows: rows(outcomes, policies),
+            rows: rows(outcomes, policies).into_iter().map(unbroken).collect(),
             warnings: warnings(outcomes),
             figures: figures(outcomes, policies),
             runs: outcomes.iter().map(Run::new).collect(),
@@ -81,6 +81,20 @@ impl Run {
             ),
             limited_by: outcome.measured.limited_by.clone(),
         }
+    }
+}
+
+/// Numbers stay with their units, however narrow the page is.
+fn unbroken(row: Row) -> Row {
+    const LONGEST: usize = 14;
+    let join = |text: String| match text.len() {
+        0..=LONGEST => text.replace(' ', "\u{a0}"),
+        _ => text,
+    };
+    Row {
+        values: row.values.into_iter().map(join).collect(),
+        change: join(row.change),
+        ..row
     }
 }
 
