@@ -15,7 +15,7 @@ pub enum Counting {
 }
 
 /// Longest payload of a datagram that counts as an acknowledgement where the content is unknown.
-pub(crate) const SMALL: usize = 100;
+pub const SMALL: usize = 100;
 
 /// What a datagram is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -44,7 +44,7 @@ mod lateness;
 mod relay;
 mod runner;
 
-pub use content::Counting;
+pub use content::{Counting, SMALL};
 pub use drops::kernel_drops;
 pub use figures::{AirSeconds, Dropped, FlowFigures, Sample, Summary, Totals};
 pub use lateness::{LATE, LATE_SHARE, Lateness, Trust};
