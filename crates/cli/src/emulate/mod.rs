@@ -172,6 +172,9 @@ fn describe(summary: &Summary) -> String {
 /// How late deliveries were, and whether the run may be believed.
 fn verdict(summary: &Summary) -> String {
     let lateness = &summary.lateness;
+    if lateness.deliveries == 0 {
+        return "  nothing was delivered\n".into();
+    }
     let ms = |us: u64| us as f64 / 1e3;
     let mut text = format!(
         "  deliveries were late by {:.2} ms in the median, {:.2} ms at the 99th percentile, {:.1} ms at most\n",
