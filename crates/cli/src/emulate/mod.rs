@@ -172,16 +172,16 @@ fn describe(summary: &Summary) -> String {
 /// How late deliveries were, and whether the run may be believed.
 fn verdict(summary: &Summary) -> String {
     let lateness = &summary.lateness;
-    if lateness.deliveries == 0 {
-        return "  nothing was delivered\n".into();
-    }
     let ms = |us: u64| us as f64 / 1e3;
-    let mut text = format!(
-        "  deliveries were late by {:.2} ms in the median, {:.2} ms at the 99th percentile, {:.1} ms at most\n",
-        ms(lateness.p50_us),
-        ms(lateness.p99_us),
-        ms(lateness.max_us)
-    );
+    let mut text = match lateness.deliveries {
+        0 => "  nothing was delivered\n".into(),
+        _ => format!(
+            "  deliveries were late by {:.2} ms in the median, {:.2} ms at the 99th percentile, {:.1} ms at most\n",
+            ms(lateness.p50_us),
+            ms(lateness.p99_us),
+            ms(lateness.max_us)
+        ),
+    };
     for reason in &summary.trust.reasons {
         text.push_str(&format!("  NOT TO BE TRUSTED: {reason}\n"));
     }
