@@ -56,6 +56,9 @@ pub(crate) enum Command {
     /// Put an emulated Wi-Fi link between UDP programs, in real time
     #[command(after_long_help = EXIT_CODES)]
     Emulate(EmulateArgs),
+    /// Reproduce the figures of the TACK paper
+    #[command(subcommand, after_long_help = EXIT_CODES)]
+    Lab(LabCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -358,6 +361,58 @@ pub(crate) struct EmulateArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) reach: ReachArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Say which figures there are
+    List,
+    /// Measure figures; what was measured before with the same code is not measured again
+    Run(LabRunArgs),
+    /// Write one HTML page with every figure, from what was measured
+    Report(LabReportArgs),
+    /// Measure what is missing, and fail when a claim does not hold
+    Check(LabRunArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabRunArgs {
+    /// Figures: 1, 5b, …; `tack lab list` names them
+    #[arg(value_name = "FIGURE", required_unless_present = "all")]
+    pub(crate) figures: Vec<String>,
+    /// Every figure
+    #[arg(long, conflicts_with = "figures")]
+    pub(crate) all: bool,
+    /// The cells that say most, with few seeds (the default): all figures within minutes
+    #[arg(long, group = "extent")]
+    pub(crate) quick: bool,
+    /// Every cell, with seeds enough for narrow intervals: takes long, and goes on where it was cut off
+    #[arg(long, group = "extent")]
+    pub(crate) full: bool,
+    /// Runs at the same time; default one a processor
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) store: LabStoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabReportArgs {
+    /// Where the page goes; unless given, report.html beside the results
+    #[arg(long, value_name = "OUT")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: LabStoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabStoreArgs {
+    /// Seeds of each cell instead of the figure's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: Option<u64>,
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    pub(crate) results: PathBuf,
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {

@@ -10,6 +10,7 @@ mod args;
 mod demo;
 mod emulate;
 mod exit;
+mod lab;
 mod links;
 mod net;
 mod perf;
@@ -57,6 +58,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Sim(args) => sim::run(&args),
         Command::Demo(args) => within_runtime(demo::run(args)),
         Command::Emulate(args) => within_runtime(emulate::run(args)),
+        Command::Lab(command) => lab::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "tack", &mut script);

@@ -16,6 +16,10 @@ fn help_texts() {
         &["sim", "--help"],
         &["demo", "--help"],
         &["emulate", "--help"],
+        &["lab", "--help"],
+        &["lab", "run", "--help"],
+        &["lab", "report", "--help"],
+        &["lab", "check", "--help"],
         &["-h"],
     ] {
         let ended = finish(tack().args(arguments).env("COLUMNS", "100"));

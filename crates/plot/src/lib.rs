@@ -18,7 +18,9 @@
 //!         points: vec![(0.0, 2.0), (1.0, 9.0), (2.0, 9.1)],
 //!         colour: 0,
 //!         stroke: Stroke::Solid,
+//!         ..Line::default()
 //!     }],
+//!     ..LineChart::default()
 //! };
 //! assert!(chart.to_svg().starts_with("<svg"));
 //! ```
@@ -27,10 +29,12 @@
 mod bars;
 mod lines;
 mod svg;
+mod values;
 
 pub use bars::{Bar, StackedBars};
-pub use lines::{Line, LineChart, Stroke};
+pub use lines::{Line, LineChart, Scale, Stroke};
 pub use svg::{escape, format_number};
+pub use values::{Group, Value, ValueBars};
 
 /// How many colours there are; a larger number begins again.
 pub const COLOURS: usize = 6;
@@ -49,4 +53,5 @@ svg.plot text{font:13px system-ui,sans-serif;fill:var(--ink)}svg.plot .soft{fill
 svg.plot .grid{stroke:var(--rule);stroke-width:1}svg.plot .axis{stroke:var(--soft);stroke-width:1}\
 svg.plot .line{fill:none;stroke-width:2;stroke-linejoin:round}svg.plot .dashed{stroke-dasharray:2 4;stroke-width:1.5}\
 .s0{stroke:var(--c0)}.s1{stroke:var(--c1)}.s2{stroke:var(--c2)}.s3{stroke:var(--c3)}.s4{stroke:var(--c4)}.s5{stroke:var(--c5)}\
+.mark{stroke:var(--ink);stroke-width:3}.whisker{stroke:var(--soft);stroke-width:1.5;fill:none}\
 .f0{fill:var(--c0)}.f1{fill:var(--c1)}.f2{fill:var(--c2)}.f3{fill:var(--c3)}.f4{fill:var(--c4)}.f5{fill:var(--c5)}";

@@ -79,20 +79,24 @@ pub(crate) fn frame(id: &str, title: &str, description: &str, height: f64, body:
 /// A sample of what a name stands for.
 #[derive(Clone, Copy)]
 pub(crate) enum Swatch {
-    Line { dashed: bool },
+    Line {
+        dashed: bool,
+    },
     Area,
+    /// What values are compared with.
+    Mark,
 }
 
-/// Draws the legend from the top; returns the height it takes.
+/// Draws the legend from the top, but for what has no name; returns the height it takes.
 pub(crate) fn legend<'a>(
     out: &mut String,
     entries: impl Iterator<Item = (&'a str, usize, Swatch)>,
 ) -> f64 {
     let (mut x, mut y) = (0.0, 13.0);
-    for (name, colour, swatch) in entries {
+    for (name, colour, swatch) in entries.filter(|(name, ..)| !name.is_empty()) {
         let indent = match swatch {
             Swatch::Line { .. } => 26.0,
-            Swatch::Area => 19.0,
+            Swatch::Area | Swatch::Mark => 19.0,
         };
         let wide = indent + width_of(name) + 12.0;
         if x > 0.0 && x + wide - 12.0 > WIDTH {
@@ -106,6 +110,12 @@ pub(crate) fn legend<'a>(
                 "<path class=\"line s{colour}{}\" d=\"M{x:.1} {:.1}h20\"/>",
                 if dashed { " dashed" } else { "" },
                 y - 4.0
+            ),
+            Swatch::Mark => write!(
+                out,
+                "<path class=\"mark\" d=\"M{:.1} {:.1}v14\"/>",
+                x + 7.0,
+                y - 11.0
             ),
             Swatch::Area => write!(
                 out,
@@ -142,6 +152,28 @@ pub(crate) fn ticks(most: f64, wanted: usize) -> Vec<f64> {
         .collect()
 }
 
+/// Ticks of a logarithmic axis that covers `low` to `high`, both above zero: powers of ten, and 2 and 5 times them when
+/// there are few.
+pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    if !(low > 0.0 && high >= low && high.is_finite()) {
+        return vec![1.0, 10.0];
+    }
+    let steps: &[f64] = if high / low < 200.0 {
+        &[1.0, 2.0, 5.0]
+    } else {
+        &[1.0]
+    };
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let all: Vec<f64> = powers
+        .flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)))
+        .collect();
+    // From the last at or below `low` to the first at or above `high`.
+    let first = all.iter().rposition(|tick| *tick <= low * 1.000_001);
+    let last = all.iter().position(|tick| *tick >= high * 0.999_999);
+    let (first, last) = (first.unwrap_or(0), last.unwrap_or(all.len() - 1));
+    all[first..=last.max(first + 1).min(all.len() - 1)].to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +208,14 @@ mod tests {
             assert!(*ticks.last().unwrap() >= most * 0.999_99);
             assert!(ticks.len() <= 8, "{ticks:?}");
         }
+    }
+
+    #[test]
+    fn logarithmic_ticks_surround_the_values() {
+        assert_eq!(log_ticks(3.0, 40_000.0), [1.0, 10.0, 100.0, 1e3, 1e4, 1e5]);
+        assert_eq!(log_ticks(3.0, 30.0), [2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(log_ticks(10.0, 10.0), [10.0, 20.0]);
+        assert_eq!(log_ticks(f64::INFINITY, 0.0), [1.0, 10.0]);
     }
 
     #[test]

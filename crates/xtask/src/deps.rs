@@ -52,6 +52,7 @@ const SIM: &str = "tack-sim";
 const IO: &str = "tack-io";
 const EMULATOR: &str = "tack-emulator";
 const PLOT: &str = "tack-plot";
+const LAB: &str = "tack-lab";
 const TACK: &str = "tack";
 
 /// The map of ARCHITECTURE.md, which nothing compares with this: change both. A crate that is not here does not pass.
@@ -85,9 +86,10 @@ const ROOMS: &[Room] = &[
     room(TACK, &[BASE, WIRE, TCP, IO]),
     room(PLOT, &[]),
     room(EMULATOR, &[BASE, WIRE, WLAN, SIM, IO]),
+    room(LAB, &[BASE, WIRE, TCP, SIM, PLOT]),
     room(
         "tack-cli",
-        &[BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR, PLOT],
+        &[BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR, PLOT, LAB],
     ),
     room("xtask", &[]),
 ];

@@ -147,6 +147,7 @@ fn line(
             .collect(),
         colour,
         stroke,
+        ..Line::default()
     }
 }
 
@@ -183,6 +184,7 @@ fn rates(firsts: &[&Outcome]) -> Figure {
             x_label: "seconds".into(),
             y_label: "Mbit/s".into(),
             lines,
+            ..LineChart::default()
         }
         .to_svg(),
         "Goodput over time",
@@ -287,6 +289,7 @@ fn acknowledgements(firsts: &[&Outcome]) -> Figure {
             x_label: "seconds".into(),
             y_label: "ACKs per second".into(),
             lines,
+            ..LineChart::default()
         }
         .to_svg(),
         "Acknowledgements over time",
@@ -315,6 +318,7 @@ fn queues(firsts: &[&Outcome]) -> Figure {
             x_label: "seconds".into(),
             y_label: "packets".into(),
             lines,
+            ..LineChart::default()
         }
         .to_svg(),
         "Queue of the access point",

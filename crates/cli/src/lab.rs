@@ -1,0 +1,202 @@
+//! `tack lab`: the figures of the TACK paper.
+
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tack_lab::{Depth, Entry, Extent, FIGURES, Figure, Store, StoreError, Verdict};
+
+use crate::args::{LabCommand, LabReportArgs, LabRunArgs};
+use crate::exit::{Exit, Failure};
+use crate::printer::write_stdout;
+
+pub(crate) fn run(command: &LabCommand) -> Result<Exit, Failure> {
+    match command {
+        LabCommand::List => list(),
+        LabCommand::Run(args) => measure(args).and_then(|measured| {
+            let text = measured.iter().map(claims).collect::<String>();
+            write_stdout(text.as_bytes())?;
+            Ok(Exit::Done)
+        }),
+        LabCommand::Report(args) => report(args),
+        LabCommand::Check(args) => check(args),
+    }
+}
+
+fn list() -> Result<Exit, Failure> {
+    let mut text = String::new();
+    for figure in FIGURES {
+        let [quick, full] = [Depth::quick(), Depth::full()].map(|depth| figure.plan(&depth).len());
+        let _ = writeln!(
+            text,
+            "{:<8} {} ({quick} runs, {full} in full)",
+            figure.id, figure.title
+        );
+    }
+    write_stdout(text.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+/// Measures what is asked for, and reduces it.
+fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
+    let figures = chosen(args)?;
+    let depth = Depth {
+        extent: if args.full {
+            Extent::Full
+        } else {
+            Extent::Quick
+        },
+        seeds: args.store.seeds,
+    };
+    let mut store = open(&args.store.results)?;
+    let wanted: Vec<_> = figures
+        .iter()
+        .flat_map(|figure| figure.plan(&depth))
+        .collect();
+    let jobs = args.jobs.map_or_else(processors, usize::from);
+    let bar = progress_bar();
+    let done = tack_lab::run(&mut store, &wanted, jobs, |done, total| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    // What was measured is kept even when some of it failed.
+    store.export(&figures, &depth).map_err(store_failure)?;
+    if let Err(errors) = done {
+        for error in &errors {
+            eprintln!("tack: {error}");
+        }
+        return Err(Failure::plain(format!(
+            "{} of {} runs failed",
+            errors.len(),
+            wanted.len()
+        )));
+    }
+    Ok(figures
+        .into_iter()
+        .map(|figure| Entry {
+            figure,
+            depth,
+            outcome: Some(figure.reduce(&depth, store.results())),
+        })
+        .collect())
+}
+
+fn check(args: &LabRunArgs) -> Result<Exit, Failure> {
+    let entries = measure(args)?;
+    let text = entries.iter().map(claims).collect::<String>();
+    write_stdout(text.as_bytes())?;
+    let failed: usize = entries
+        .iter()
+        .filter_map(|entry| entry.outcome.as_ref())
+        .map(|outcome| outcome.failures().count())
+        .sum();
+    match failed {
+        0 => Ok(Exit::Done),
+        1 => Err(Failure::plain("a claim does not hold")),
+        count => Err(Failure::plain(format!("{count} claims do not hold"))),
+    }
+}
+
+fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
+    let store = open(&args.store.results)?;
+    let seeds = args.store.seeds;
+    // The full form where it has been measured, else the quick one.
+    let depths = [Extent::Full, Extent::Quick].map(|extent| Depth { extent, seeds });
+    let entries: Vec<_> = FIGURES
+        .iter()
+        .map(|figure| {
+            let depth = depths
+                .iter()
+                .find(|depth| figure.is_complete(depth, store.results()));
+            Entry {
+                figure: *figure,
+                depth: *depth.unwrap_or(&depths[1]),
+                outcome: depth.map(|depth| figure.reduce(depth, store.results())),
+            }
+        })
+        .collect();
+    let path = args
+        .out
+        .clone()
+        .unwrap_or_else(|| store.folder().join("report.html"));
+    std::fs::write(&path, tack_lab::page(&entries)).map_err(|error| {
+        Failure::usage(format!("{}: cannot be written: {error}", path.display()))
+    })?;
+    let missing = entries.iter().filter(|entry| entry.outcome.is_none());
+    let missing: Vec<_> = missing.map(|entry| entry.figure.id).collect();
+    if !missing.is_empty() {
+        eprintln!(
+            "tack: not measured yet: {0} (tack lab run {0})",
+            missing.join(" ")
+        );
+    }
+    write_stdout(format!("{}\n", path.display()).as_bytes())?;
+    Ok(Exit::Done)
+}
+
+/// A figure's claims, a line each.
+fn claims(entry: &Entry) -> String {
+    let mut text = format!("Figure {}: {}\n", entry.figure.id, entry.figure.title);
+    for claim in entry.outcome.iter().flat_map(|outcome| &outcome.claims) {
+        let (word, reason) = match claim.verdict() {
+            Verdict::Pass => ("pass", String::new()),
+            Verdict::Deviation(reason) => ("DEVIATION", format!("\n            {reason}")),
+            Verdict::Fail => ("FAILS", String::new()),
+        };
+        let _ = writeln!(
+            text,
+            "  {word:<9} {}: {} (paper: {}){reason}",
+            claim.words, claim.ours, claim.paper
+        );
+    }
+    text
+}
+
+fn chosen(args: &LabRunArgs) -> Result<Vec<Figure>, Failure> {
+    if args.all {
+        return Ok(FIGURES.to_vec());
+    }
+    args.figures
+        .iter()
+        .map(|id| {
+            FIGURES
+                .iter()
+                .find(|figure| figure.id.eq_ignore_ascii_case(id))
+                .copied()
+                .ok_or_else(|| {
+                    let ids: Vec<_> = FIGURES.iter().map(|figure| figure.id).collect();
+                    Failure::usage(format!(
+                        "there is no figure {id:?}; there are {}",
+                        ids.join(", ")
+                    ))
+                })
+        })
+        .collect()
+}
+
+fn open(folder: &Path) -> Result<Store, Failure> {
+    Store::open(folder).map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn store_failure(error: StoreError) -> Failure {
+    Failure::failed("the results", error)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+fn progress_bar() -> ProgressBar {
+    // Hides itself when standard error is no terminal.
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(5));
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:32} {pos}/{len} runs, {elapsed} ETA {eta}")
+    {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,88 @@
+//! What a figure claims, in words and checked.
+
+/// A statement of the paper, with its number and ours, and whether it holds here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// The statement.
+    pub words: String,
+    /// The paper's number.
+    pub paper: String,
+    /// Ours, with its confidence interval where it has one.
+    pub ours: String,
+    holds: bool,
+    deviation: Option<Deviation>,
+}
+
+/// A known difference from the paper.
+#[derive(Clone, Debug, PartialEq)]
+struct Deviation {
+    reason: String,
+    as_known: bool,
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// It holds.
+    Pass,
+    /// It does not hold, for a known reason, and the numbers are where that reason puts them.
+    Deviation(&'a str),
+    /// It does not hold.
+    Fail,
+}
+
+impl Claim {
+    /// A claim that is true when `holds`. Compute that with comparisons that are false for what is no number: a measurement
+    /// that is missing then fails its claim.
+    pub fn new(
+        words: impl Into<String>,
+        paper: impl Into<String>,
+        ours: impl Into<String>,
+        holds: bool,
+    ) -> Self {
+        Self {
+            words: words.into(),
+            paper: paper.into(),
+            ours: ours.into(),
+            holds,
+            deviation: None,
+        }
+    }
+
+    /// Excuses a claim that does not hold for `reason`, as long as the numbers are `as_known`.
+    #[must_use]
+    pub fn or(mut self, reason: impl Into<String>, as_known: bool) -> Self {
+        self.deviation = Some(Deviation {
+            reason: reason.into(),
+            as_known,
+        });
+        self
+    }
+
+    /// What became of it.
+    pub fn verdict(&self) -> Verdict<'_> {
+        match &self.deviation {
+            _ if self.holds => Verdict::Pass,
+            Some(deviation) if deviation.as_known => Verdict::Deviation(&deviation.reason),
+            _ => Verdict::Fail,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excuse_counts_only_within_its_bounds() {
+        let claim = |holds| Claim::new("faster", "2", "1", holds);
+        assert_eq!(claim(true).verdict(), Verdict::Pass);
+        assert_eq!(claim(false).verdict(), Verdict::Fail);
+        assert_eq!(claim(true).or("ideal air", false).verdict(), Verdict::Pass);
+        assert_eq!(
+            claim(false).or("ideal air", true).verdict(),
+            Verdict::Deviation("ideal air")
+        );
+        assert_eq!(claim(false).or("ideal air", false).verdict(), Verdict::Fail);
+    }
+}

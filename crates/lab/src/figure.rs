@@ -1,0 +1,191 @@
+//! What a figure is: a plan, and what becomes of its results.
+
+use std::ops::RangeInclusive;
+
+use crate::claim::Claim;
+use crate::point::{Cell, Point};
+use crate::stats::Estimate;
+use crate::store::Results;
+use crate::{Values, Verdict};
+
+/// How much of a figure is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The cells that say most, with few seeds: all figures within minutes.
+    Quick,
+    /// Every cell, with seeds enough for narrow intervals.
+    Full,
+}
+
+/// An extent, and seeds where the figure's own number is not wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// Which cells.
+    pub extent: Extent,
+    /// How many seeds each cell gets; the figure decides unless given.
+    pub seeds: Option<u64>,
+}
+
+impl Depth {
+    /// The quick form.
+    pub const fn quick() -> Self {
+        Self {
+            extent: Extent::Quick,
+            seeds: None,
+        }
+    }
+
+    /// The full form.
+    pub const fn full() -> Self {
+        Self {
+            extent: Extent::Full,
+            seeds: None,
+        }
+    }
+
+    /// One of two, by extent.
+    pub(crate) fn pick<T>(&self, quick: T, full: T) -> T {
+        match self.extent {
+            Extent::Quick => quick,
+            Extent::Full => full,
+        }
+    }
+
+    /// Seeds of a cell: from 1, as many as asked for, else by extent.
+    pub(crate) fn seeds(&self, quick: u64, full: u64) -> RangeInclusive<u64> {
+        1..=self.seeds.unwrap_or(self.pick(quick, full))
+    }
+
+    /// The options of `tack lab run` that mean this.
+    pub fn options(&self) -> String {
+        let extent = self.pick("--quick", "--full");
+        match self.seeds {
+            Some(seeds) => format!("{extent} --seeds {seeds}"),
+            None => extent.into(),
+        }
+    }
+}
+
+/// A figure of the paper.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// What the paper calls it: `5b`.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What is measured, how, and what differs from the paper's set-up.
+    pub about: &'static str,
+    pub(crate) plan: fn(&Depth) -> Vec<Point>,
+    pub(crate) reduce: fn(&Depth, &Results) -> Outcome,
+}
+
+impl Figure {
+    /// The runs it wants.
+    pub fn plan(&self, depth: &Depth) -> Vec<Point> {
+        (self.plan)(depth)
+    }
+
+    /// Whether every run it wants has been done.
+    pub fn is_complete(&self, depth: &Depth, results: &Results) -> bool {
+        self.plan(depth).iter().all(|point| results.has(point))
+    }
+
+    /// Plots, numbers and claims from results. What is missing there is no number here, and fails its claims.
+    pub fn reduce(&self, depth: &Depth, results: &Results) -> Outcome {
+        (self.reduce)(depth, results)
+    }
+}
+
+/// What becomes of a figure's results.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// In reading order.
+    pub plots: Vec<Plot>,
+    /// Checked, in reading order.
+    pub claims: Vec<Claim>,
+    /// Every number behind the plots.
+    pub numbers: Table,
+}
+
+/// A plot with its caption.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plot {
+    /// An SVG element with an accessible name.
+    pub svg: String,
+    /// What to see.
+    pub caption: String,
+}
+
+/// Numbers as texts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Names of the columns.
+    pub head: Vec<String>,
+    /// Rows as long as the head.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new<const N: usize>(head: [&str; N]) -> Self {
+        Self {
+            head: head.map(String::from).to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.to_vec());
+    }
+}
+
+impl Outcome {
+    /// Claims that do not hold and have no excuse.
+    pub fn failures(&self) -> impl Iterator<Item = &Claim> {
+        self.claims
+            .iter()
+            .filter(|claim| claim.verdict() == Verdict::Fail)
+    }
+}
+
+impl Results {
+    /// What `read` says of each seed's run.
+    pub(crate) fn each(
+        &self,
+        cell: &Cell,
+        seeds: RangeInclusive<u64>,
+        read: impl Fn(&Values) -> f64,
+    ) -> Vec<f64> {
+        seeds
+            .map(|seed| self.get(&cell.at(seed)).map_or(f64::NAN, &read))
+            .collect()
+    }
+
+    /// The mean over seeds of what `read` says of a run.
+    pub(crate) fn estimate(
+        &self,
+        cell: &Cell,
+        seeds: RangeInclusive<u64>,
+        read: impl Fn(&Values) -> f64,
+    ) -> Estimate {
+        Estimate::of(&self.each(cell, seeds, read))
+    }
+
+    /// The mean over seeds of what `read` says of two runs with the same seed.
+    pub(crate) fn paired(
+        &self,
+        cells: [&Cell; 2],
+        seeds: RangeInclusive<u64>,
+        read: impl Fn(&Values, &Values) -> f64,
+    ) -> Estimate {
+        let values: Vec<f64> = seeds
+            .map(|seed| {
+                let [a, b] = cells.map(|cell| self.get(&cell.at(seed)));
+                match (a, b) {
+                    (Some(a), Some(b)) => read(a, b),
+                    _ => f64::NAN,
+                }
+            })
+            .collect();
+        Estimate::of(&values)
+    }
+}

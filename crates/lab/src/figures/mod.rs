@@ -1,0 +1,116 @@
+//! The figures, one module each.
+
+mod ack_thinning;
+mod air_contention;
+mod both_ways;
+mod combined_links;
+mod convergence;
+mod equation;
+mod friendliness;
+mod links;
+mod receive_buffer;
+mod round_trip;
+mod wlan_frequency;
+mod wlan_goodput;
+
+use crate::figure::{Figure, Plot};
+use crate::measure::Values;
+use crate::stats::Estimate;
+
+/// All figures, in the paper's order.
+pub const FIGURES: &[Figure] = &[
+    wlan_goodput::PREVIEW,
+    air_contention::FIGURE,
+    receive_buffer::FIGURE,
+    both_ways::FIGURE,
+    round_trip::FIGURE,
+    links::BASELINES,
+    wlan_frequency::FIGURE,
+    links::IDEAL_GAIN,
+    ack_thinning::IDEAL,
+    wlan_goodput::FIGURE,
+    ack_thinning::ACTUAL,
+    combined_links::FIGURE,
+    friendliness::FIGURE,
+    equation::FIGURE,
+    convergence::FIGURE,
+];
+
+/// The paper's wireless links, with the goodput of UDP over them, Mbit/s (figure 7).
+const LINKS: [Link; 4] = [
+    Link {
+        name: "802.11b",
+        preset: "tack-b",
+        baseline: 7.0,
+    },
+    Link {
+        name: "802.11g",
+        preset: "tack-g",
+        baseline: 26.0,
+    },
+    Link {
+        name: "802.11n",
+        preset: "tack-n",
+        baseline: 210.0,
+    },
+    Link {
+        name: "802.11ac",
+        preset: "tack-ac",
+        baseline: 590.0,
+    },
+];
+
+#[derive(Clone, Copy)]
+struct Link {
+    name: &'static str,
+    preset: &'static str,
+    baseline: f64,
+}
+
+/// Goodput of the first flow, Mbit/s.
+fn mbps(values: &Values) -> f64 {
+    values.get("flows.0.goodput_bps") / 1e6
+}
+
+/// Share of a link of `rate` Mbit/s that the first flow used: of 1,500 bytes, 1,448 count.
+fn utilisation(values: &Values, rate: f64) -> f64 {
+    mbps(values) / (rate * 1_448.0 / 1_500.0)
+}
+
+/// Seconds behind the figures of the first flow: the run without its warm-up.
+fn seconds(values: &Values) -> f64 {
+    values.get("flows.0.bytes_delivered") * 8.0 / values.get("flows.0.goodput_bps")
+}
+
+/// Acknowledgements of the first flow, per second.
+fn ack_frequency(values: &Values) -> f64 {
+    values.get("flows.0.acks") / seconds(values)
+}
+
+/// Equation (3) of the paper, with the bandwidth in Mbit/s of payload, RTTmin in seconds and the segment size of the
+/// simulator: min(bw / (L·MSS), β / RTTmin), β = 4.
+fn equation_3(mbps: f64, rtt_min: f64, segments: f64) -> f64 {
+    (mbps * 1e6 / 8.0 / (segments * 1_448.0)).min(4.0 / rtt_min)
+}
+
+fn plot(svg: String, caption: impl Into<String>) -> Plot {
+    Plot {
+        svg,
+        caption: caption.into(),
+    }
+}
+
+/// A value that is there in one run or several, as a bar.
+fn bar(series: usize, estimate: Estimate, reference: Option<f64>) -> tack_plot::Value {
+    tack_plot::Value {
+        series,
+        value: estimate.mean,
+        uncertainty: estimate.half_width,
+        reference,
+    }
+}
+
+/// `13.5 %` with its interval.
+fn percent(estimate: Estimate) -> String {
+    format!("{estimate} %")
+}

@@ -1,0 +1,172 @@
+//! Figure 5(a): what waits in the receive buffer behind a hole.
+
+use tack_base::random::RandomStream;
+use tack_plot::{Line, LineChart, Stroke, format_number};
+
+use super::plot;
+use crate::claim::Claim;
+use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::measure::Measure;
+use crate::point::{Cell, Point};
+use crate::scenarios::LOSS_IACK;
+use crate::stats::Estimate;
+use crate::store::Results;
+
+pub(super) const FIGURE: Figure = Figure {
+    id: "5a",
+    title: "Instant acknowledgement of losses keeps the receive buffer empty",
+    about: "Flows (BBR, 20 Mbit/s) over paths with loss of 0 to 3 % and RTT of 1 to 200 ms, both drawn at random. At each \
+            periodic acknowledgement the receiver says how many bytes it holds back behind a hole. Three ways to tell the sender of \
+            a loss: at once (IACK), with the next periodic acknowledgement, or not at all, so that the sender has to find \
+            it out. Every path weighs the same.",
+    plan,
+    reduce,
+};
+
+const WAYS: [(&str, &str); 3] = [
+    ("with IACK", "tack"),
+    ("periodic only", "tack:iack=periodic"),
+    ("without IACK", "tack:iack=off"),
+];
+
+/// The paths: one for each seed.
+fn cell(depth: &Depth, seed: u64, ack: &str) -> Cell {
+    let mut random = RandomStream::new(5, "figure 5(a)", seed);
+    let (loss, rtt_ms) = (random.unit() * 0.03, 1.0 + random.unit() * 199.0);
+    Cell::new(&LOSS_IACK)
+        .set("wired.rate=20Mbps")
+        .set(format!("wired.loss={loss:.4}"))
+        .set(format!("wired.delay={}us", (rtt_ms * 500.0) as u64))
+        .set(format!("flow.0.ack={ack}"))
+        .set(depth.pick("duration=10s", "duration=30s"))
+        .measuring(Measure::Blocked)
+}
+
+fn plan(depth: &Depth) -> Vec<Point> {
+    WAYS.iter()
+        .flat_map(|(_, ack)| {
+            depth
+                .seeds(12, 60)
+                .map(move |seed| cell(depth, seed, ack).at(seed))
+        })
+        .collect()
+}
+
+/// Shares of acknowledgements with no more bytes blocked than each limit, a mean over paths.
+fn distribution(depth: &Depth, results: &Results, ack: &str) -> Vec<(f64, Estimate)> {
+    let runs: Vec<_> = depth
+        .seeds(12, 60)
+        .filter_map(|seed| results.get(&cell(depth, seed, ack).at(seed)))
+        .map(|values| values.numbered("blocked.le."))
+        .collect();
+    let limits = runs.first().map_or(&[][..], Vec::as_slice);
+    (0..limits.len())
+        .map(|index| {
+            let shares: Vec<f64> = runs
+                .iter()
+                .map(|run| run.get(index).map_or(f64::NAN, |(_, share)| *share))
+                .collect();
+            (limits[index].0, Estimate::of(&shares))
+        })
+        .collect()
+}
+
+/// The share with nothing blocked, percent.
+fn empty(distribution: &[(f64, Estimate)]) -> Estimate {
+    distribution
+        .first()
+        .map_or(Estimate::of(&[]), |(_, share)| share.times(100.0))
+}
+
+/// The bytes that nine tenths of the acknowledgements do not exceed: the first limit that covers them.
+fn ninth_tenth(distribution: &[(f64, Estimate)]) -> f64 {
+    distribution
+        .iter()
+        .find(|(_, share)| share.mean >= 0.9)
+        .map_or(f64::NAN, |(limit, _)| *limit)
+}
+
+fn reduce(depth: &Depth, results: &Results) -> Outcome {
+    let mut outcome = Outcome {
+        numbers: Table::new([
+            "bytes blocked, at most",
+            "with IACK, %",
+            "periodic only, %",
+            "without IACK, %",
+        ]),
+        ..Outcome::default()
+    };
+    let all = WAYS.map(|(_, ack)| distribution(depth, results, ack));
+    for (index, (limit, share)) in all[0].iter().enumerate() {
+        let of = |way: usize| {
+            all[way]
+                .get(index)
+                .map_or_else(String::new, |(_, share)| share.times(100.0).to_string())
+        };
+        outcome.numbers.row([
+            format_number(*limit),
+            share.times(100.0).to_string(),
+            of(1),
+            of(2),
+        ]);
+    }
+    let nothing = [0, 1, 2].map(|way: usize| empty(&all[way]));
+    outcome.claims = vec![
+        Claim::new(
+            "With IACK the curve is far to the left: acknowledgements that find nothing blocked, with and without",
+            "far left",
+            format!("{} % against {} %", nothing[0], nothing[2]),
+            nothing[0].mean >= 1.5 * nothing[2].mean,
+        ),
+        Claim::new(
+            "An IACK is better than waiting for the next periodic acknowledgement",
+            "yes",
+            format!("{} % against {} %", nothing[0], nothing[1]),
+            nothing[0].mean >= nothing[1].mean,
+        ),
+        Claim::new(
+            "Memory: nine tenths of the acknowledgements find no more blocked than this, with IACK and without",
+            "significantly reduced",
+            format!(
+                "{} against {} bytes",
+                format_number(ninth_tenth(&all[0])),
+                format_number(ninth_tenth(&all[2]))
+            ),
+            ninth_tenth(&all[0]) < ninth_tenth(&all[2]),
+        ),
+    ];
+    let lines = WAYS
+        .iter()
+        .zip(&all)
+        .zip([1, 4, 0])
+        .map(|(((name, _), distribution), colour)| Line {
+            name: (*name).into(),
+            points: distribution
+                .iter()
+                .filter(|(limit, _)| *limit <= 1_048_576.0)
+                .map(|(limit, share)| (limit / 1_024.0, 100.0 * share.mean))
+                .collect(),
+            colour,
+            stroke: Stroke::Dotted,
+            ..Line::default()
+        })
+        .collect();
+    let svg = LineChart {
+        id: "plot-5a".into(),
+        title: "Bytes blocked behind a hole, cumulative".into(),
+        description: format!(
+            "Nothing is blocked at {} % of acknowledgements with IACK, {} % when losses wait for the periodic one, {} % without.",
+            nothing[0], nothing[1], nothing[2]
+        ),
+        x_label: "bytes blocked, at most, KiB".into(),
+        y_label: "acknowledgements, %".into(),
+        lines,
+        ..LineChart::default()
+    }
+    .to_svg();
+    outcome.plots.push(plot(
+        svg,
+        "Share of periodic acknowledgements with at most so many bytes blocked behind a hole.",
+    ));
+    outcome
+}

@@ -1,0 +1,174 @@
+//! Figure 8: ACK frequency over the wireless links.
+
+use tack_plot::{Group, ValueBars, format_number};
+
+use super::{LINKS, Link, ack_frequency, bar, equation_3, mbps, plot};
+use crate::claim::Claim;
+use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::point::{Cell, Point};
+use crate::scenarios::WLAN_TCP;
+use crate::store::Results;
+
+pub(super) const FIGURE: Figure = Figure {
+    id: "8",
+    title: "ACK frequency over 802.11b, g, n and ac",
+    about: "One download (BBR) over each wireless link, acknowledged by TCP's delayed ACK (L = 2) and by TACK at RTTmin of 10, 80 and \
+            200 ms. The paper computes these frequencies; here they are counted. The marks are equation (3) with the paper's UDP \
+            baseline as bandwidth.",
+    plan,
+    reduce,
+};
+
+const ROUND_TRIPS: [f64; 3] = [10.0, 80.0, 200.0];
+
+fn cell(depth: &Depth, link: Link, rtt_ms: f64, ack: &str) -> Cell {
+    let cell = Cell::new(&WLAN_TCP)
+        .set(format!("wlan.preset={}", link.preset))
+        .set(format!("wired.delay={}ms", rtt_ms / 2.0))
+        .set(format!("flow.0.ack={ack}"));
+    match depth.extent {
+        crate::Extent::Quick => cell.set("duration=12s").set("warmup=6s"),
+        crate::Extent::Full => cell.set("duration=40s").set("warmup=10s"),
+    }
+}
+
+fn cells(depth: &Depth, link: Link) -> [Cell; 4] {
+    [
+        cell(depth, link, 80.0, "delayed:2"),
+        cell(depth, link, ROUND_TRIPS[0], "tack"),
+        cell(depth, link, ROUND_TRIPS[1], "tack"),
+        cell(depth, link, ROUND_TRIPS[2], "tack"),
+    ]
+}
+
+fn plan(depth: &Depth) -> Vec<Point> {
+    LINKS
+        .iter()
+        .flat_map(|link| cells(depth, *link))
+        .flat_map(|cell| depth.seeds(1, 5).map(move |seed| cell.at(seed)))
+        .collect()
+}
+
+fn reduce(depth: &Depth, results: &Results) -> Outcome {
+    let mut outcome = Outcome {
+        numbers: Table::new([
+            "link",
+            "mechanism",
+            "ACKs/s",
+            "equation (3)",
+            "measured over equation",
+        ]),
+        ..Outcome::default()
+    };
+    let names = ["TCP (L = 2)", "TACK, 10 ms", "TACK, 80 ms", "TACK, 200 ms"];
+    let mut groups = Vec::new();
+    let mut frequencies = Vec::new();
+    let mut worst: f64 = 0.0;
+    for link in LINKS {
+        let cells = cells(depth, link);
+        let ours = cells
+            .each_ref()
+            .map(|cell| results.estimate(cell, depth.seeds(1, 5), ack_frequency));
+        let mut values = Vec::new();
+        for (index, name) in names.into_iter().enumerate() {
+            let expected = match index {
+                0 => equation_3(link.baseline, 0.0, 2.0),
+                _ => equation_3(link.baseline, ROUND_TRIPS[index - 1] / 1e3, 2.0),
+            };
+            let ratio = results.estimate(&cells[index], depth.seeds(1, 5), |values| {
+                let rtt_min = if index == 0 {
+                    0.0
+                } else {
+                    values.get("flows.0.min_rtt_us") / 1e6
+                };
+                ack_frequency(values) / equation_3(mbps(values), rtt_min, 2.0)
+            });
+            if index > 0 {
+                let off = (ratio.mean - 1.0).abs();
+                worst = if off > worst || off.is_nan() {
+                    off
+                } else {
+                    worst
+                };
+            }
+            values.push(bar(index, ours[index], Some(expected)));
+            outcome.numbers.row([
+                link.name.into(),
+                name.into(),
+                ours[index].to_string(),
+                format_number(expected),
+                ratio.to_string(),
+            ]);
+        }
+        groups.push(Group {
+            name: link.name.into(),
+            values,
+        });
+        frequencies.push(ours);
+    }
+    let orders = |link: usize, index: usize| {
+        (frequencies[link][0].mean / frequencies[link][index].mean).log10()
+    };
+    outcome.claims = vec![
+        Claim::new(
+            "Counted TACK frequency is that of equation (3) for the bandwidth and RTTmin of the run",
+            "equation (3)",
+            format!("at most {} % off", format_number(100.0 * worst)),
+            worst <= 0.1,
+        ),
+        Claim::new(
+            "Over 802.11b at 10 ms TACK acknowledges as often as TCP with L = 2",
+            "the same",
+            format!("{} against {} /s", frequencies[0][1], frequencies[0][0]),
+            orders(0, 1).abs() <= 0.05,
+        ),
+        Claim::new(
+            "Over 802.11ac at 10 ms TACK's frequency is two orders of magnitude lower",
+            "2 orders",
+            format!("{} orders", format_number(orders(3, 1))),
+            orders(3, 1) >= 1.5,
+        ),
+        Claim::new(
+            "Over 802.11ac at 80 ms it is three orders lower",
+            "3 orders",
+            format!("{} orders", format_number(orders(3, 2))),
+            orders(3, 2) >= 2.5,
+        ),
+        Claim::new(
+            "The faster the link, the more acknowledgements are saved (80 ms, orders of magnitude on b, g, n, ac)",
+            "grows",
+            (0..4)
+                .map(|link| format_number(orders(link, 2)))
+                .collect::<Vec<_>>()
+                .join(", "),
+            (1..4).all(|link| orders(link, 2) > orders(link - 1, 2)),
+        ),
+    ];
+    // Three orders of magnitude do not fit on one linear axis: each link has its own plot.
+    for (group, link) in groups.into_iter().zip(LINKS) {
+        let svg = ValueBars {
+            id: format!("plot-8-{}", link.preset),
+            title: format!("ACK frequency over {}", link.name),
+            description: names
+                .iter()
+                .zip(&group.values)
+                .map(|(name, value)| format!("{name}: {} per second.", format_number(value.value)))
+                .collect::<Vec<_>>()
+                .join(" "),
+            label: "ACKs per second".into(),
+            series: names
+                .iter()
+                .zip([0, 1, 2, 3])
+                .map(|(name, colour)| ((*name).into(), colour))
+                .collect(),
+            reference: "equation (3)".into(),
+            groups: vec![group],
+        }
+        .to_svg();
+        outcome.plots.push(plot(
+            svg,
+            format!("{}. Scales differ between the links.", link.name),
+        ));
+    }
+    outcome
+}

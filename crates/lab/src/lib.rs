@@ -1,0 +1,39 @@
+//! The lab: the figures of the TACK paper (SIGCOMM 2020) and of its sequel, measured again in the simulator.
+//!
+//! A [`Figure`] is a module with a plan (scenarios, parameters, seeds), a reduction (means with 95 % confidence intervals),
+//! plots and machine-checked [`Claim`]s. [`run`] does what a plan still lacks and keeps it in a [`Store`], under a key made
+//! of the configuration and the version of the code, so that a finished point is never run twice. [`page`] makes one HTML
+//! page of all of it.
+//!
+//! Everything here is a pure function of configuration and seed. No clock is read.
+//!
+//! ```
+//! use tack_lab::{Depth, FIGURES, Results};
+//!
+//! let figure = &FIGURES[0];
+//! assert!(!figure.plan(&Depth::quick()).is_empty());
+//! assert!(!figure.is_complete(&Depth::quick(), &Results::default()));
+//! ```
+#![forbid(unsafe_code)]
+
+mod claim;
+mod figure;
+mod figures;
+mod measure;
+mod page;
+mod point;
+mod run;
+mod scenarios;
+mod stats;
+mod store;
+
+pub use claim::{Claim, Verdict};
+pub use figure::{Depth, Extent, Figure, Outcome, Plot, Table};
+pub use figures::FIGURES;
+pub use measure::{Measure, Values};
+pub use page::{Entry, page};
+pub use point::{CODE_VERSION, Cell, Point};
+pub use run::{PointError, run};
+pub use scenarios::Source;
+pub use stats::Estimate;
+pub use store::{Results, Store, StoreError};

@@ -1,0 +1,179 @@
+//! What is measured in a run: the numbers of the simulator's report, and more that an observer sees.
+//!
+//! The sources of this folder are part of the code version: results are run again when one changes.
+
+mod blocked;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tack_sim::{Observer, Observers, RunError, Scenario, run};
+
+use blocked::Blocked;
+use steps::Steps;
+
+/// Numbers by name: those of the report as `flows.0.goodput_bps`, `wlan.airtime.tcp_ack`, and those of a [`Measure`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values(BTreeMap<String, f64>);
+
+/// What is measured besides the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Nothing.
+    Report,
+    /// How many bytes periodic acknowledgements say wait above a hole, as the paper's figure 5(a) looks at it: shares
+    /// `blocked.le.BYTES` of the acknowledgements with no more than so many.
+    Blocked,
+    /// The sender's estimate of the bandwidth while that steps: round trips of 40 ms from the steps at 10 s (up) and 20 s
+    /// (down) until it has arrived, `steps.up` and `steps.down`, and its course `estimate.SECONDS`.
+    Steps,
+}
+
+impl Measure {
+    /// How keys and result files call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Blocked => "blocked",
+            Self::Steps => "steps",
+        }
+    }
+
+    /// Runs `scenario` and measures.
+    ///
+    /// # Errors
+    /// [`RunError`] when the stack broke a promise.
+    pub fn take(self, scenario: &Scenario, seed: u64) -> Result<Values, RunError> {
+        match self {
+            Self::Report => {
+                let report = run(scenario, seed, &mut Observers::default())?;
+                Ok(Values::of_report(&report))
+            }
+            Self::Blocked => watched(scenario, seed, Blocked::default(), Blocked::add_to),
+            Self::Steps => watched(scenario, seed, Steps::default(), Steps::add_to),
+        }
+    }
+}
+
+/// Runs under the eyes of `observer`, which then adds what it saw.
+fn watched<O: Observer>(
+    scenario: &Scenario,
+    seed: u64,
+    mut observer: O,
+    add: fn(O, &mut Values),
+) -> Result<Values, RunError> {
+    let report = run(
+        scenario,
+        seed,
+        &mut Observers::default().with(&mut observer),
+    )?;
+    let mut values = Values::of_report(&report);
+    add(observer, &mut values);
+    Ok(values)
+}
+
+impl Values {
+    /// The number called `name`; not a number when there is none.
+    pub fn get(&self, name: &str) -> f64 {
+        self.0.get(name).copied().unwrap_or(f64::NAN)
+    }
+
+    /// All, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+
+    /// Those whose names begin with `prefix`, by what follows it, as a number.
+    pub fn numbered(&self, prefix: &str) -> Vec<(f64, f64)> {
+        let mut all: Vec<_> = self
+            .iter()
+            .filter_map(|(name, value)| Some((name.strip_prefix(prefix)?.parse().ok()?, value)))
+            .collect();
+        all.sort_by(|a: &(f64, f64), b| a.0.total_cmp(&b.0));
+        all
+    }
+
+    /// Keeps a number; what is none is as if it had not been measured.
+    pub fn insert(&mut self, name: impl Into<String>, value: f64) {
+        if value.is_finite() {
+            self.0.insert(name.into(), value);
+        }
+    }
+
+    /// Every number of a report but how long it took on the wall clock, and the counters of single radios.
+    fn of_report(report: &tack_sim::Report) -> Self {
+        let mut values = Self::default();
+        if let Ok(mut json) = serde_json::to_value(report) {
+            if let Some(wlan) = json.get_mut("wlan").and_then(Value::as_object_mut) {
+                wlan.remove("stations");
+            }
+            values.flatten("", &json);
+        }
+        values.0.remove("wall_seconds");
+        values.0.remove("seed");
+        values
+    }
+
+    fn flatten(&mut self, path: &str, value: &Value) {
+        let below = |key: &str| {
+            if path.is_empty() {
+                key.to_owned()
+            } else {
+                format!("{path}.{key}")
+            }
+        };
+        match value {
+            Value::Number(number) => {
+                if let Some(number) = number.as_f64() {
+                    self.insert(path, number);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.flatten(&below(&index.to_string()), item);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    self.flatten(&below(key), field);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+}
+
+impl FromIterator<(String, f64)> for Values {
+    fn from_iter<I: IntoIterator<Item = (String, f64)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_become_numbers_by_name() {
+        let text = "duration = '1s'\n[wired]\nrate = '10Mbps'\n[[flow]]\n";
+        let scenario = Scenario::from_toml("a.toml", text, &[]).unwrap();
+        let values = Measure::Report.take(&scenario, 1).unwrap();
+        assert!(values.get("flows.0.goodput_bps") > 1e6);
+        assert!(values.get("wired.forward.delivered").is_nan() || values.iter().count() > 30);
+        assert!(
+            values.get("wall_seconds").is_nan(),
+            "it differs between equal runs"
+        );
+        assert_eq!(values, Measure::Report.take(&scenario, 1).unwrap());
+    }
+
+    #[test]
+    fn numbered_values_are_sorted_by_number() {
+        let values: Values = [("a.10", 1.0), ("a.9", 2.0), ("b.1", 3.0)]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .collect();
+        assert_eq!(values.numbered("a."), [(9.0, 2.0), (10.0, 1.0)]);
+    }
+}

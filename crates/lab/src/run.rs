@@ -1,0 +1,187 @@
+//! Runs side by side.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+
+use tack_sim::{RunError, Scenario, ScenarioError};
+
+use crate::measure::Values;
+use crate::point::Point;
+use crate::store::{Results, Store, StoreError};
+
+/// Why a point has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum PointError {
+    /// Its scenario is wrong: a mistake in a figure.
+    #[error("{0}")]
+    Scenario(#[from] ScenarioError),
+    /// The stack broke a promise.
+    #[error("{error}: {command}")]
+    Run {
+        /// What happened.
+        error: RunError,
+        /// How to see it again.
+        command: String,
+    },
+    /// The simulator panicked.
+    #[error("the simulator panicked: {command}")]
+    Panic {
+        /// How to see it again.
+        command: String,
+    },
+    /// The results folder cannot be used.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+/// The points among `wanted` that `results` lacks, each once.
+pub(crate) fn missing(wanted: &[Point], results: &Results) -> Vec<Point> {
+    let mut missing = BTreeMap::new();
+    for (number, point) in wanted.iter().enumerate() {
+        if !results.has(point) {
+            missing.entry(point.key()).or_insert((number, point));
+        }
+    }
+    let mut missing: Vec<_> = missing.into_values().collect();
+    missing.sort_by_key(|(number, _)| *number);
+    missing
+        .into_iter()
+        .map(|(_, point)| point.clone())
+        .collect()
+}
+
+/// Runs what `store` lacks of `wanted` on `jobs` threads, and keeps it. `progress` hears how many of how many are done,
+/// first with none. One that fails does not keep others from being run; all failures are returned.
+///
+/// # Errors
+/// Of the points that failed: their errors. Nothing is run when a scenario is wrong.
+pub fn run(
+    store: &mut Store,
+    wanted: &[Point],
+    jobs: usize,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<(), Vec<PointError>> {
+    let missing = missing(wanted, store.results());
+    let total = missing.len();
+    progress(0, total);
+    let queue = prepare(&missing, &store.folder().join("scenarios")).map_err(|e| vec![e])?;
+    let queue = Mutex::new(queue);
+    let mut errors = Vec::new();
+    thread::scope(|scope| {
+        let (results_in, results) = mpsc::channel();
+        for _ in 0..jobs.clamp(1, total.max(1)) {
+            let (results_in, queue) = (results_in.clone(), &queue);
+            scope.spawn(move || {
+                loop {
+                    let next = queue
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .pop_front();
+                    let Some((point, scenario)) = next else { break };
+                    let result = take(&point, &scenario);
+                    if results_in.send((point, result)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(results_in);
+        for (done, (point, result)) in results.into_iter().enumerate() {
+            let kept = result.and_then(|values| Ok(store.keep(&point, values)?));
+            errors.extend(kept.err());
+            progress(done + 1, total);
+        }
+    });
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
+}
+
+/// Reads all scenarios before the first is run, so that a mistake is known at once.
+fn prepare(missing: &[Point], folder: &Path) -> Result<VecDeque<(Point, Scenario)>, PointError> {
+    missing
+        .iter()
+        .map(|point| {
+            point
+                .source()
+                .place(folder)
+                .map_err(|error| StoreError::Io {
+                    path: folder.to_owned(),
+                    error,
+                })?;
+            Ok((point.clone(), point.scenario(folder)?))
+        })
+        .collect()
+}
+
+fn take(point: &Point, scenario: &Scenario) -> Result<Values, PointError> {
+    let command = || point.command();
+    // Nothing that a panic could leave half done is used again.
+    match catch_unwind(AssertUnwindSafe(|| {
+        point.measure().take(scenario, point.seed)
+    })) {
+        Ok(Ok(values)) => Ok(values),
+        Ok(Err(error)) => Err(PointError::Run {
+            error,
+            command: command(),
+        }),
+        Err(_) => Err(PointError::Panic { command: command() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::point::Cell;
+    use crate::scenarios::FREQUENCY;
+
+    fn short() -> Cell {
+        Cell::new(&FREQUENCY)
+            .set("warmup=0s")
+            .set("duration=200ms")
+            .set("wired.rate=10Mbps")
+    }
+
+    #[test]
+    fn finished_points_are_not_run_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        let wanted = [short().at(1), short().at(2), short().at(1)];
+        let mut totals = Vec::new();
+        for _ in 0..2 {
+            run(&mut store, &wanted, 2, |done, total| {
+                if done == total {
+                    totals.push(total);
+                }
+            })
+            .unwrap();
+        }
+        assert_eq!(totals, [2, 0], "each once, and then none");
+        let first = store.results().get(&wanted[0]).unwrap().clone();
+
+        let other = tempfile::tempdir().unwrap();
+        let mut other = Store::open(other.path()).unwrap();
+        run(&mut other, &wanted, 1, |_, _| {}).unwrap();
+        assert_eq!(
+            other.results().get(&wanted[0]),
+            Some(&first),
+            "the same bits"
+        );
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named_before_anything_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        let wanted = [short().at(1), short().set("wired.speed=1").at(1)];
+        let errors = run(&mut store, &wanted, 1, |_, _| {}).unwrap_err();
+        assert!(errors[0].to_string().contains("speed"), "{}", errors[0]);
+        assert!(!store.results().has(&wanted[0]));
+    }
+}

@@ -1,0 +1,58 @@
+//! The scenario files of the figures, which travel in the program. They are those of the folder `scenarios`, so that
+//! `tack sim` runs the same.
+
+use std::io;
+use std::path::Path;
+
+/// A scenario file, and the files that it names.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Where it lies below `scenarios`.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// Names and texts of files that lie beside it.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+impl Source {
+    /// Writes the files it names below `folder`, where [`crate::Point::scenario`] looks for them.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn place(&self, folder: &Path) -> io::Result<()> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        let beside = folder.join(self.name);
+        let beside = beside.parent().unwrap_or(folder);
+        std::fs::create_dir_all(beside)?;
+        self.files
+            .iter()
+            .try_for_each(|(name, text)| std::fs::write(beside.join(name), text))
+    }
+}
+
+macro_rules! sources {
+    ($($constant:ident = $name:literal $(with $($file:literal),+)?;)*) => {
+        $(pub(crate) static $constant: Source = Source {
+            name: $name,
+            text: include_str!(concat!("../../../scenarios/", $name)),
+            files: &[$($((
+                $file,
+                include_str!(concat!("../../../scenarios/tack/", $file)),
+            )),+)?],
+        };)*
+    };
+}
+
+sources! {
+    FREQUENCY = "tack/frequency.toml";
+    LOSSY_BOTH_WAYS = "tack/lossy-both-ways.toml";
+    LOSS_IACK = "tack/loss-iack.toml";
+    ROUND_TRIP = "tack/round-trip.toml";
+    FRIENDLINESS = "tack/friendliness.toml";
+    RATE_STEP = "tack/rate-step.toml" with "rate-step.trace";
+    WLAN_UDP = "lab/wlan-udp.toml";
+    WLAN_TCP = "lab/wlan-tcp.toml";
+}

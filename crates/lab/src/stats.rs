@@ -1,0 +1,87 @@
+//! Means and how sure they are.
+
+use std::fmt;
+
+use tack_plot::format_number;
+
+/// A mean with its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean; not a number when nothing was measured.
+    pub mean: f64,
+    /// Half the width of the interval (Student's t); zero for a single value, which says nothing about its spread.
+    pub half_width: f64,
+    /// Values behind it.
+    pub count: usize,
+}
+
+/// 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom; beyond, the normal one is near enough.
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+
+impl Estimate {
+    /// Of `values`, of which one that is no number spoils the whole.
+    pub fn of(values: &[f64]) -> Self {
+        let count = values.len();
+        let mean = values.iter().sum::<f64>() / count as f64;
+        let half_width = if count < 2 {
+            0.0
+        } else {
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            let freedom = count - 1;
+            let quantile = STUDENT.get(freedom - 1).copied().unwrap_or(1.96);
+            quantile * (squares / freedom as f64 / count as f64).sqrt()
+        };
+        Self {
+            mean,
+            half_width,
+            count,
+        }
+    }
+
+    /// The estimate of `factor` times the quantity.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self {
+            mean: self.mean * factor,
+            half_width: self.half_width * factor.abs(),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format_number(self.mean))?;
+        if self.half_width > 0.0 {
+            write!(f, " ± {}", format_number(self.half_width))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_student() {
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0]);
+        assert_eq!(estimate.mean, 2.0);
+        // s = 1, and 4.303 / √3.
+        assert!((estimate.half_width - 2.484).abs() < 1e-3);
+        assert_eq!(estimate.to_string(), "2 ± 2.48");
+        assert_eq!(Estimate::of(&[5.0]).to_string(), "5");
+        assert_eq!(Estimate::of(&[1.0, 2.0]).times(10.0).mean, 15.0);
+    }
+
+    #[test]
+    fn nothing_and_nonsense_are_no_numbers() {
+        assert!(Estimate::of(&[]).mean.is_nan());
+        assert!(Estimate::of(&[1.0, f64::NAN]).mean.is_nan());
+        assert_eq!(Estimate::of(&[]).to_string(), "–");
+    }
+}
