@@ -19,7 +19,7 @@ fn clean(mbps: f64, rtt_ms: f64, ack: &str, seed: u64) -> Report {
             format_args!("wired.delay={}us", (rtt_ms * 500.0) as u64),
             format_args!("wired.queue={}p", queue as u64),
             format_args!("warmup={}ms", ((settle + slow) * 1e3) as u64),
-            format_args!("duration={}ms", ((2.0 * settle + slow) * 1e3) as u64),
+            format_args!("duration={}ms", (2.0 * (settle + slow) * 1e3) as u64),
             format_args!("flow.0.ack={ack}"),
             format_args!("seed={seed}"),
         ],

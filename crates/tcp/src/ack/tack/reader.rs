@@ -306,8 +306,8 @@ impl FeedbackReader for TackReader {
         let ack_loss_rate = self.ack_loss_rate();
         if let Some(told) = &self.told {
             let since = state.now.saturating_since(told.at);
-            // A sixteenth is within what the period may be off by without harm; loss matters by its order of magnitude.
-            let rtt_moved = told.min_rtt.abs_diff(state.min_rtt) > told.min_rtt / 16;
+            // So much is within what the period may be off by without harm; loss matters by its order of magnitude.
+            let rtt_moved = told.min_rtt.abs_diff(state.min_rtt) > told.min_rtt / 32;
             let loss_moved = ack_loss_rate > 2.0 * told.ack_loss_rate + 0.005
                 || told.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
             let phase_moved = told.startup != state.startup;
