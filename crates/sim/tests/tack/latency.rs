@@ -46,8 +46,12 @@ fn requests_are_answered_as_soon_as_with_delayed_acks() {
 
 #[test]
 fn both_directions_of_one_connection_keep_their_rates() {
-    for controller in ["bbr", "cubic"] {
-        for loss in cells(&["0"], &["0", "0.001"]) {
+    // With random losses CUBIC's time depends on when in slow start the first one hits: chance, not acknowledgements.
+    for (controller, losses) in [
+        ("bbr", cells(&["0"], &["0", "0.001", "0.01"])),
+        ("cubic", vec!["0"]),
+    ] {
+        for loss in losses {
             let seconds = ["tack", "delayed:2"].map(|ack| {
                 mean(
                     "duplex",
