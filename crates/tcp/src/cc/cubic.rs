@@ -213,7 +213,7 @@ impl CongestionController for Cubic {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        self.unreported.on_ack(ack.srtt);
+        self.unreported.on_ack(ack);
         if !ack.in_recovery {
             self.state.episode = Episode::Open;
         }
@@ -243,7 +243,9 @@ impl CongestionController for Cubic {
                 // flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.state.cwnd,
                 _ if self.in_slow_start() => congestion.prior_in_flight,
-                _ => self.unreported.narrow(congestion.prior_in_flight),
+                _ => self
+                    .unreported
+                    .narrow(congestion.prior_in_flight, congestion.now),
             };
             reduced = self.reduce(flight);
         }

@@ -92,7 +92,7 @@ impl NewReno {
 
     /// Notes what every acknowledgement tells, foremost whether the sender still repairs; true when nothing is open.
     pub(super) fn settle(&mut self, ack: &Ack) -> bool {
-        self.unreported.on_ack(ack.srtt);
+        self.unreported.on_ack(ack);
         if !ack.in_recovery {
             self.episode = Episode::Open;
         }
@@ -185,7 +185,9 @@ impl CongestionController for NewReno {
                 // flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.cwnd,
                 _ if self.in_slow_start() => congestion.prior_in_flight,
-                _ => self.unreported.narrow(congestion.prior_in_flight),
+                _ => self
+                    .unreported
+                    .narrow(congestion.prior_in_flight, congestion.now),
             };
             self.ssthresh = (flight / 2).max(2 * self.mss).min(MAX_WINDOW);
         }

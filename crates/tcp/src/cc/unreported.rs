@@ -7,7 +7,9 @@
 
 use core::time::Duration;
 
-use super::MAX_WINDOW;
+use tack_base::Instant;
+
+use super::{Ack, MAX_WINDOW};
 
 /// What is known of the peer's reports.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,6 +17,9 @@ pub(super) struct Unreported {
     /// How often the peer's acknowledgements arrive; zero for legacy acknowledgements.
     gap: Duration,
     srtt: Duration,
+    /// The largest flight of late, and when it was that.
+    peak: u64,
+    peak_at: Instant,
 }
 
 impl Unreported {
@@ -22,10 +27,20 @@ impl Unreported {
         self.gap = gap;
     }
 
-    pub(super) fn on_ack(&mut self, srtt: Duration) {
-        if !srtt.is_zero() {
-            self.srtt = srtt;
+    /// An acknowledgement arrived: what was in flight before it was as much as there was since the last one.
+    pub(super) fn on_ack(&mut self, ack: &Ack) {
+        if !ack.srtt.is_zero() {
+            self.srtt = ack.srtt;
         }
+        if ack.prior_in_flight >= self.peak || !self.is_recent(ack.now) {
+            self.peak = ack.prior_in_flight;
+            self.peak_at = ack.now;
+        }
+    }
+
+    /// The peak is from the acknowledgements since the last regular one, or that one's.
+    fn is_recent(&self, now: Instant) -> bool {
+        now.saturating_since(self.peak_at) <= self.gap
     }
 
     /// `1 + T/SRTT`; never more than two, as an acknowledgement comes each round trip at least.
@@ -44,32 +59,60 @@ impl Unreported {
         ((window as f64 * self.ratio()) as u64).min(MAX_WINDOW)
     }
 
-    /// The part of what counts as in flight that may be in the network.
-    pub(super) fn narrow(&self, in_flight: u64) -> u64 {
+    /// The part of what counts as in flight at `now` that may be in the network. A loss is told at once, often just after an
+    /// acknowledgement that freed a good part of the window, which leaves only by and by: the flight is that before it.
+    pub(super) fn narrow(&self, in_flight: u64, now: Instant) -> u64 {
         if self.gap.is_zero() {
             return in_flight;
         }
-        (in_flight as f64 / self.ratio()) as u64
+        let flight = if self.is_recent(now) {
+            in_flight.max(self.peak)
+        } else {
+            in_flight
+        };
+        (flight as f64 / self.ratio()) as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::plain_ack;
     use super::*;
+
+    fn ack(ms: u64, srtt_ms: u64, prior_in_flight: u64) -> Ack {
+        Ack {
+            srtt: Duration::from_millis(srtt_ms),
+            prior_in_flight,
+            ..plain_ack(Instant::from_millis(ms), 1, 1, 1)
+        }
+    }
 
     #[test]
     fn an_interval_of_a_quarter_makes_the_window_a_quarter_wider() {
         let mut unreported = Unreported::default();
-        unreported.on_ack(Duration::from_millis(40));
+        unreported.on_ack(&ack(0, 40, 0));
         assert_eq!(unreported.widen(100_001), 100_001);
         unreported.on_feedback_gap(Duration::from_millis(10));
         assert_eq!(unreported.widen(100_000), 125_000);
-        assert_eq!(unreported.narrow(125_000), 100_000);
+        assert_eq!(unreported.narrow(125_000, Instant::ZERO), 100_000);
         // A queue makes the interval a smaller part of the round trip.
-        unreported.on_ack(Duration::from_millis(100));
+        unreported.on_ack(&ack(0, 100, 0));
         assert_eq!(unreported.widen(100_000), 110_000);
         unreported.on_feedback_gap(Duration::from_secs(5));
         assert_eq!(unreported.widen(100_000), 200_000);
         assert_eq!(unreported.widen(u64::MAX), MAX_WINDOW);
+    }
+    #[test]
+    fn the_flight_at_a_loss_is_that_before_the_last_regular_acknowledgement() {
+        let mut unreported = Unreported::default();
+        unreported.on_feedback_gap(Duration::from_millis(10));
+        unreported.on_ack(&ack(100, 40, 125_000));
+        // One that told of a loss, in the trough.
+        unreported.on_ack(&ack(102, 40, 100_000));
+        let at = Instant::from_millis;
+        assert_eq!(unreported.narrow(101_000, at(103)), 100_000);
+        assert_eq!(unreported.narrow(50_000, at(150)), 40_000);
+        unreported.on_ack(&ack(150, 40, 75_000));
+        assert_eq!(unreported.narrow(50_000, at(151)), 60_000);
     }
 }
