@@ -1,7 +1,7 @@
 //! What TACK promises, measured in virtual time on the scenario files under `scenarios/tack`.
 //!
 //! Each test prints its figures. Usually they run in a short form, one seed and the cells that say most. The full form, five
-//! seeds and every cell, takes about half an hour of processor time:
+//! seeds and every cell, takes about ten minutes of processor time:
 //!
 //! ```text
 //! TACK_FULL=1 cargo test -p tack-sim --test tack -- --nocapture --test-threads=2
