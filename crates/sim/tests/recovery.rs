@@ -97,3 +97,37 @@ fn blocks_that_make_no_sense_are_given_up() {
     println!("without SACK {plain:.1} s, with useless SACK {shifted:.1} s");
     assert!(shifted < 1.5 * plain);
 }
+
+/// A startup that overshoots a long fat path leaves thousands of holes at once. A receiver that detects losses remembers
+/// and tells them all, the oldest first: nothing waits for the retransmission timeout.
+#[test]
+fn mass_loss_is_told_without_a_timeout() {
+    for (queue, controller) in [("0.1bdp", "bbr"), ("0.33bdp", "bbr"), ("0.33bdp", "cubic")] {
+        let flow = |ack: &str| {
+            let text = format!(
+                "duration = '10s'\n[wired]\nrate = '1Gbps'\ndelay = '100ms'\nqueue = '{queue}'\n\
+                 [[flow]]\ncongestion = '{controller}'\nack = '{ack}'\nreceive_buffer = '64MiB'\nsend_buffer = '64MiB'\n"
+            );
+            let scenario =
+                Scenario::from_toml("mass.toml", &text, &[]).expect("the scenario is sound");
+            let mut report = run(&scenario, 1, &mut Observers::default()).expect("it runs");
+            report.flows.remove(0)
+        };
+        let (tack, delayed) = (flow("tack"), flow("delayed:2"));
+        println!(
+            "{queue} {controller}: tack {:.0} Mbit/s, {} timeouts, {} spurious of {}, {} acks; delayed:2 {:.0} Mbit/s, {} acks",
+            tack.goodput_bps / 1e6,
+            tack.rto_count,
+            tack.spurious_retransmissions,
+            tack.retransmitted_segments,
+            tack.acks,
+            delayed.goodput_bps / 1e6,
+            delayed.acks
+        );
+        assert_eq!(tack.rto_count, 0, "{queue} {controller}");
+        assert!(
+            tack.goodput_bps > 0.9 * delayed.goodput_bps,
+            "{queue} {controller}"
+        );
+    }
+}

@@ -146,6 +146,10 @@ impl Connection {
             lost = 0;
         }
         if lost > 0 {
+            if self.phase != Phase::Open {
+                // What the probe was to bring out is known.
+                self.tlp.cancel();
+            }
             self.on_loss(now, prior_flight);
         }
         if matches!(self.phase, Phase::Timeout { .. }) {

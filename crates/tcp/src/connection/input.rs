@@ -9,6 +9,9 @@ use super::{CloseReason, Connection, Event};
 use crate::ack::policy::{AckDecision, AckReason, DataArrival, Place};
 use crate::recv::reassembly::Arrival;
 
+/// Most payload that counts as not answered by lists yet, bytes.
+const UNANSWERED: usize = 64 << 10;
+
 impl Connection {
     /// A segment for this connection arrived at `arrived` (a kernel timestamp, say) and is processed `now`.
     ///
@@ -70,7 +73,7 @@ impl Connection {
         lists: &[u8],
         ecn: Ecn,
     ) {
-        self.unanswered = self.unanswered.saturating_add(segment.payload.len());
+        self.unanswered = (self.unanswered + segment.payload.len()).min(UNANSWERED);
         let flags = segment.header.flags;
         // A duplicate SYN of the handshake: the peer did not hear our answer.
         if flags.syn()
@@ -224,17 +227,31 @@ impl Connection {
             self.counters.duplicate_segments += 1;
             self.reports.on_duplicate(start..end);
         }
-        if segment.header.options.tack.is_some() && self.state.may_receive_data() {
-            let start = segment
-                .header
-                .seq
-                .position(self.irs, self.rcv_nxt())
-                .unwrap_or(0);
+        // Its packet number counts, where it is one of the connection: of bytes received within a window, acknowledging what
+        // may be acknowledged (RFC 5961 §5.2). Numbers made up elsewhere would make copies of all genuine ones.
+        if let Some(start) = self.recent_copy(segment)
+            && self.state.may_receive_data()
+        {
             let arrival = self.arrival(now, now, segment, start, Place::Duplicate);
             let decision = self.policy.on_data(&arrival);
             self.follow(decision);
         }
         self.acknowledge_now(AckReason::Loss);
+    }
+
+    /// Where a segment with a packet number starts that repeats what was received lately.
+    fn recent_copy(&self, segment: &Segment<'_>) -> Option<u64> {
+        let header = &segment.header;
+        let Some(TackOption::Data(_)) = header.options.tack else {
+            return None;
+        };
+        let rcv_nxt = self.rcv_nxt();
+        let start = header.seq.position(self.irs, rcv_nxt)?;
+        let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
+        let ack = header.ack.position(self.iss, self.snd_una)?;
+        let acknowledges = ack <= self.snd_nxt.max(self.probed)
+            && ack + self.window.largest().max(1) >= self.snd_una;
+        ((oldest..rcv_nxt).contains(&start) && header.flags.ack() && acknowledges).then_some(start)
     }
 
     /// A reset at exactly the expected sequence number.
@@ -329,6 +346,12 @@ impl Connection {
                 self.counters.duplicate_segments += 1;
                 self.reports.on_duplicate(range);
                 Place::Duplicate
+            }
+            Arrival::Dropped => {
+                // As if it had never come: above all its packet number must not count as received.
+                self.counters.dropped_segments += 1;
+                self.acknowledge_now(AckReason::Loss);
+                return;
             }
         };
         if start < before && before < start + fits as u64 && self.handshake.sack {

@@ -153,7 +153,7 @@ pub struct Connection {
     /// What the peer has to know about our sending leaves with the next output.
     sync_due: Option<tack_wire::tack::Sync>,
     ack_pending: Option<AckReason>,
-    /// Payload that arrived since the last acknowledgement that left alone, bytes.
+    /// Payload that arrived and that no lists of ours match yet in length, bytes.
     unanswered: usize,
     last_ack_sent: u64,
 

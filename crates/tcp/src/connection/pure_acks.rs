@@ -48,17 +48,12 @@ impl Connection {
         let room = usize::from(self.mtu.mss())
             .saturating_sub(40)
             .clamp(4, MAX_LISTS);
-        // What answers a segment is not longer than what came: nobody's traffic can be multiplied here.
-        let answer = !matches!(reason, AckReason::Timer | AckReason::Window);
-        let arrived = core::mem::take(&mut self.unanswered);
-        let room = if answer {
-            room.min(arrived.max(4))
-        } else {
-            room
-        };
+        // All lists together are not longer than the payload that came: nobody's traffic can be multiplied here.
+        let room = room.min(self.unanswered.max(4));
         let mut len = 0;
         if let Some((option, listed)) = self.report(now, reason, &mut lists[..room]) {
             len = listed;
+            self.unanswered = self.unanswered.saturating_sub(len);
             header.options.tack = Some(option);
             if len > 0 {
                 // Should the option get lost on the way, the lists must not pass for data: they come in the place of

@@ -5,6 +5,7 @@ use tack_base::{Duration, Instant};
 
 use super::state::State;
 use super::{CloseReason, Connection};
+use crate::ack::policy::LossDetectedBy;
 use crate::cc::{Cause, Congestion};
 use crate::recovery::Phase;
 use crate::recovery::tlp::TailLossProbe;
@@ -144,7 +145,7 @@ impl Connection {
 
     /// RFC 8985 §7.3.
     fn on_probe_timeout(&mut self, now: Instant) {
-        if self.log.is_empty() || self.tlp.is_outstanding() || self.phase != Phase::Open {
+        if self.log.is_empty() || self.tlp.is_outstanding() || !self.may_probe() {
             return;
         }
         self.counters.tlp_count += 1;
@@ -239,6 +240,18 @@ impl Connection {
         self.rtt.rto() + self.peer_contract.timeout_allowance
     }
 
+    /// A tail loss probe makes sense. Within recovery RACK finds lost tails of its own; a receiver that detects losses cannot miss
+    /// what nothing came after, and learns of it from the probe's number.
+    fn may_probe(&self) -> bool {
+        match self.phase {
+            Phase::Open => true,
+            Phase::Recovery { .. } => {
+                self.peer_contract.loss_detected_by == LossDetectedBy::Receiver
+            }
+            Phase::Timeout { .. } => false,
+        }
+    }
+
     /// (Re)starts what watches over data in flight: called when data leaves and when some is acknowledged.
     #[inline]
     pub(super) fn arm_retransmission(&mut self, now: Instant, restart: bool) {
@@ -246,7 +259,7 @@ impl Connection {
             self.timers
                 .set(Timer::Retransmit, now + self.retransmission_timeout());
         }
-        if self.phase == Phase::Open
+        if self.may_probe()
             && self.hears_sack()
             && !self.tlp.is_outstanding()
             && self.log.lost_bytes() == 0

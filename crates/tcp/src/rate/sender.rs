@@ -98,9 +98,11 @@ impl RateEstimator {
         let delivered = self.delivered - sample.prior.delivered;
         let delivery_rate = match measured {
             Measured::BySender => Rate::from_bytes_over(delivered, interval),
-            // Never more than left here in that time, whatever a burst (or a lie) makes it look like.
+            // Never more than left here in that time, whatever a burst (or a lie) makes it look like. The first segments of a
+            // flight leave in no time at all: a receiver's rate spans a round trip, and cannot be much more than this one's.
             Measured::ByReceiver(Some(rate)) => {
-                rate.min(Rate::from_bytes_over(delivered, send_elapsed))
+                let span = send_elapsed.max(interval / 2);
+                rate.min(Rate::from_bytes_over(delivered, span))
             }
             Measured::ByReceiver(None) => return None,
         };

@@ -6,9 +6,10 @@ use tack_base::range_set::RangeSet;
 
 use crate::ring::Ring;
 
-/// Most holes kept at a time. More means a hostile peer (alternate single bytes would otherwise make a
-/// range record each); data that would open another hole is dropped and comes again.
-const MAX_RANGES: usize = 4096;
+/// Most holes kept at a time. A startup that overshoots a path of 1 Gbit/s and 200 ms leaves some 17,000. More means a hostile
+/// peer (alternate single bytes would otherwise make a range record each); data that would open another hole is dropped
+/// and comes again.
+const MAX_RANGES: usize = 1 << 16;
 
 /// What became of a segment's payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,8 +20,10 @@ pub(crate) enum Arrival {
     FilledGap,
     /// It lies above a hole.
     OutOfOrder,
-    /// All of it was here already (an empty range when it could not be kept).
+    /// All of it was here already.
     Duplicate(Range<u64>),
+    /// It would have opened one hole too many, and was not kept.
+    Dropped,
 }
 
 /// The receive buffer. Positions are sequence positions: SYN is 0, the first byte is 1.
@@ -71,7 +74,7 @@ impl Reassembly {
                 return Arrival::Duplicate(start..end);
             }
             if self.ahead.len() >= MAX_RANGES {
-                return Arrival::Duplicate(start..start);
+                return Arrival::Dropped;
             }
         }
         self.ring.write(new_start, data);

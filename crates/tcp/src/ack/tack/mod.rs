@@ -53,6 +53,10 @@ const REPEATED_ROUND_TRIPS: u32 = 4;
 const OUTDATED_BYTES: u64 = 1 << 31;
 /// The same in segments, at least and at most.
 const OUTDATED: Range<u64> = 1 << 14..1 << 20;
+/// Lost gaps among which a report chooses, the oldest and so the most urgent: there may be tens of thousands.
+const CHOICE: usize = 2048;
+/// Reports are not repeated faster, whatever RTTmin the peer told.
+const REPEAT_PERIOD: Duration = Duration::from_millis(1);
 /// Blocks that a report lists at most: holes are few, and the highest say most.
 const MAX_BLOCKS: usize = 64;
 
@@ -213,7 +217,8 @@ impl TackPolicy {
     fn due(&self) -> Option<(Instant, AckReason)> {
         if self.pending == 0 {
             let last = self.last_report_at.filter(|_| self.repeats_left > 0)?;
-            return Some((last + self.time_period(), AckReason::Timer));
+            let period = self.time_period().max(REPEAT_PERIOD);
+            return Some((last + period, AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();
         let point = match self.last_report_at {
@@ -280,8 +285,15 @@ impl TackPolicy {
         let Some(largest) = self.gaps.largest() else {
             return 0;
         };
-        self.gaps.resolve_ahead(context.received_to, context.ahead);
-        let wanted = self.wanted_gaps();
+        // Nothing has arrived since the last report: what it told did not help, or did not get through.
+        let silent = context.reason == AckReason::Timer && self.pending == 0;
+        let wanted = match self.params.losses {
+            LossesTold::AtOnce if silent && self.params.rich => u64::MAX,
+            _ => self.wanted_gaps(),
+        };
+        if context.reason != AckReason::Loss {
+            self.gaps.resolve_ahead(context.received_to, context.ahead);
+        }
         // The repair of what was told can be here no sooner.
         let told = context.now - self.rtt_min - self.time_period();
         let max_blocks = if self.params.rich { MAX_BLOCKS } else { 1 };
@@ -296,7 +308,7 @@ impl TackPolicy {
         let lost = self.gaps.lost_mut();
         self.chosen.clear();
         self.chosen
-            .extend((0..lost.len()).map(|index| index as u16));
+            .extend((0..lost.len().min(CHOICE)).map(|index| index as u16));
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         if wanted < self.chosen.len() {
             self.chosen.select_nth_unstable_by_key(wanted, |&index| {

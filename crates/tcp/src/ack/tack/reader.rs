@@ -155,10 +155,13 @@ impl TackReader {
     fn check_received(
         context: &ReadContext<'_>,
         largest: Option<u64>,
+        above: u32,
         news: &News,
     ) -> Result<(), Impossible> {
         let ends = news.acked.iter().map(|block| block.end);
-        let sound = ends.chain([context.ack]).all(|end| {
+        // What is above a hole reaches further up than it is long.
+        let least = [context.ack, context.ack + u64::from(above)];
+        let sound = ends.chain(least).all(|end| {
             let original = context.log.original_below(end);
             original.is_none_or(|number| Some(number) <= largest)
         });
@@ -224,7 +227,7 @@ impl FeedbackReader for TackReader {
         if has_lists {
             Self::read_lists(context, largest, lists, news)?;
         }
-        Self::check_received(context, largest, news)?;
+        Self::check_received(context, largest, above, news)?;
         if let Some((before, after)) = gap {
             let (Some(before), Some(after)) = (
                 Self::number(context, before)?,
