@@ -34,13 +34,13 @@ impl Source {
 }
 
 macro_rules! sources {
-    ($($constant:ident = $name:literal $(with $($file:literal),+)?;)*) => {
+    ($($constant:ident = $name:literal $(with $folder:literal: $($file:literal),+)?;)*) => {
         $(pub(crate) static $constant: Source = Source {
             name: $name,
             text: include_str!(concat!("../../../scenarios/", $name)),
             files: &[$($((
                 $file,
-                include_str!(concat!("../../../scenarios/tack/", $file)),
+                include_str!(concat!("../../../scenarios/", $folder, "/", $file)),
             )),+)?],
         };)*
     };
@@ -52,7 +52,10 @@ sources! {
     LOSS_IACK = "tack/loss-iack.toml";
     ROUND_TRIP = "tack/round-trip.toml";
     FRIENDLINESS = "tack/friendliness.toml";
-    RATE_STEP = "tack/rate-step.toml" with "rate-step.trace";
+    RATE_STEP = "tack/rate-step.toml" with "tack": "rate-step.trace";
     WLAN_UDP = "lab/wlan-udp.toml";
     WLAN_TCP = "lab/wlan-tcp.toml";
+    PROJECTION = "lab/projection.toml";
+    WAN = "lab/wan.toml" with "lab":
+        "poisson-0.57.trace", "poisson-2.64.trace", "poisson-3.04.trace", "one-in-100ms.trace", "ten-in-200ms.trace";
 }

@@ -8,6 +8,8 @@ mod convergence;
 mod equation;
 mod friendliness;
 mod links;
+mod projection;
+mod ranking;
 mod receive_buffer;
 mod round_trip;
 mod wlan_frequency;
@@ -30,7 +32,9 @@ pub const FIGURES: &[Figure] = &[
     ack_thinning::IDEAL,
     wlan_goodput::FIGURE,
     ack_thinning::ACTUAL,
+    projection::FIGURE,
     combined_links::FIGURE,
+    ranking::FIGURE,
     friendliness::FIGURE,
     equation::FIGURE,
     convergence::FIGURE,
