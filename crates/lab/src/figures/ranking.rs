@@ -276,8 +276,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             worse_than_tack >= 4,
         )
         .or(
-            "On single flows over emulated paths Vegas is unbeaten in delay, and transports with the same controller differ by chance: \
-             the paper's figure has wild cross traffic and schemes that are not here.",
+            "Transports with the same controller are close, and their order differs between seeds; the paper's figure has wild cross \
+             traffic and other schemes.",
             mean[0].mean <= mean[3].mean + 0.75,
         ),
         Claim::new(
