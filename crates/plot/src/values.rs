@@ -80,7 +80,11 @@ impl ValueBars {
         // An interval that is much wider than the values are large is cut off, or they would not be seen.
         let reach = 0.25 * (most - least);
         let most = most.max(whiskers(1.0).fold(0.0, f64::max).min(most + reach));
-        let least = least.min(whiskers(-1.0).fold(0.0, f64::min).max(least - reach));
+        let least = if least < 0.0 {
+            least.min(whiskers(-1.0).fold(0.0, f64::min).max(least - reach))
+        } else {
+            0.0
+        };
         let span = if most > least { most - least } else { 1.0 };
         // Numbers stand behind the bars.
         let room = values()

@@ -1,0 +1,71 @@
+//! `tack lab` on its cheapest figure.
+
+mod support;
+
+use std::fs;
+
+use support::{Ended, finish, tack};
+
+fn lab(results: &std::path::Path, arguments: &[&str]) -> Ended {
+    finish(
+        tack()
+            .arg("lab")
+            .args(arguments)
+            .arg("--results")
+            .arg(results),
+    )
+}
+
+#[test]
+fn a_figure_is_measured_once_checked_and_reported() {
+    let scratch = tempfile::tempdir().unwrap();
+    let results = scratch.path().join("results");
+
+    let run = lab(&results, &["run", "7", "--seeds", "1", "--jobs", "1"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert!(run.stdout.starts_with("Figure 7: "), "{}", run.stdout);
+    let journal = fs::read_to_string(results.join("points.jsonl")).unwrap();
+    assert_eq!(journal.lines().count(), 4, "one run a link");
+    let table = fs::read_to_string(results.join("results.csv")).unwrap();
+    assert!(table.contains(",flows.0.goodput_bps,"));
+    assert!(results.join("results.parquet").exists());
+
+    let check = lab(&results, &["check", "7", "--seeds", "1"]);
+    assert_eq!((check.code, check.stderr.as_str()), (Some(0), ""));
+    assert_eq!(check.stdout, run.stdout);
+    assert_eq!(
+        fs::read_to_string(results.join("points.jsonl")).unwrap(),
+        journal,
+        "nothing was measured again"
+    );
+
+    let report = lab(&results, &["report", "--seeds", "1"]);
+    assert_eq!(report.code, Some(0));
+    assert!(report.stderr.contains("not measured yet: 1 3 "));
+    let page = fs::read_to_string(report.stdout.trim_end()).unwrap();
+    assert!(page.contains("id=\"plot-7\"") || page.contains("id=\"plot-7-t\""));
+    assert!(page.contains("1 of "), "one figure was measured");
+}
+
+#[test]
+fn figures_are_listed_and_unknown_ones_refused() {
+    let list = finish(tack().args(["lab", "list"]));
+    assert_eq!(list.code, Some(0));
+    for id in ["1 ", "5b ", "14 ", "S1 "] {
+        assert!(
+            list.stdout.lines().any(|line| line.starts_with(id)),
+            "{id}: {}",
+            list.stdout
+        );
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let unknown = lab(scratch.path(), &["run", "99"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown
+            .stderr
+            .contains("there is no figure \"99\"; there are 1, 3, 5a")
+    );
+    let nothing = lab(scratch.path(), &["run"]);
+    assert_eq!(nothing.code, Some(2));
+}
