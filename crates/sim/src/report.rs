@@ -77,6 +77,10 @@ pub struct FlowReport {
     pub acks: u64,
     /// Those that have a kind, by kind.
     pub acks_by_kind: AcksByKind,
+    /// Of `tack` and `delayed`, those that a timer released: the others waited for a count of segments.
+    pub acks_by_timer: u64,
+    /// Reports of the receiver that the sender refused, because they say what cannot be.
+    pub invalid_reports: u64,
     /// Bytes of the acknowledgements, transport header included.
     pub ack_bytes: u64,
     /// What the sender tells a receiver that decides by itself when to acknowledge (TACK): RTTmin, losses of acknowledgements.

@@ -65,6 +65,8 @@ fn the_json_line_has_the_documented_keys() {
         "spurious_retransmissions",
         "acks",
         "acks_by_kind",
+        "acks_by_timer",
+        "invalid_reports",
         "ack_bytes",
         "rto_count",
         "min_rtt_us",

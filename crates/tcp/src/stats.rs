@@ -21,6 +21,8 @@ pub struct Stats {
     pub ack_bytes: u64,
     /// Pure acknowledgements sent because the policy's threshold or timer was reached.
     pub acks_delayed: u64,
+    /// Those of the periodic ones (`acks_delayed`, `acks_tack`) that a timer released, not a count of segments.
+    pub acks_by_timer: u64,
     /// Pure acknowledgements sent at once on out-of-order, duplicate or gap-filling data.
     pub acks_loss: u64,
     /// Pure acknowledgements sent to announce a window.

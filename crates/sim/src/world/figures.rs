@@ -109,6 +109,8 @@ impl FlowState {
                 iack_event: receiver.acks_event - receiver_before.acks_event,
                 delayed: receiver.acks_delayed - receiver_before.acks_delayed,
             },
+            acks_by_timer: receiver.acks_by_timer - receiver_before.acks_by_timer,
+            invalid_reports: sender.invalid_reports - sender_before.invalid_reports,
             ack_bytes: receiver.ack_bytes - receiver_before.ack_bytes,
             syncs: sender.syncs - sender_before.syncs,
             tlp_count: sender.tlp_count - sender_before.tlp_count,

@@ -141,6 +141,7 @@ impl Connection {
             header.options.tack,
             Some(TackOption::Report(report)) if report.kind == ReportKind::Tack
         );
+        counters.acks_by_timer += u64::from(reason == AckReason::Timer);
         match reason {
             AckReason::Loss | AckReason::Threshold | AckReason::Timer if periodic => {
                 counters.acks_tack += 1
