@@ -106,3 +106,50 @@ fn there_are_never_more_than_a_delayed_ack_tcp_sends() {
         assert!(acks[0].1 >= 0.98 * acks[1].1, "{controller}: {acks:?}");
     }
 }
+
+/// Products of one to ten segments, where both count segments: windows are filled again and again, and what fills them must not
+/// draw acknowledgements of its own.
+#[test]
+fn small_windows_draw_no_more() {
+    for controller in ["bbr", "cubic", "new_reno", "vegas", "compound"] {
+        for (rate, delay) in [
+            ("1Mbps", "500us"),
+            ("1Mbps", "1ms"),
+            ("2Mbps", "500us"),
+            ("5Mbps", "5ms"),
+        ] {
+            let [tack, delayed] = ["tack", "delayed:2"].map(|ack| {
+                let result = report(
+                    "frequency",
+                    &set![
+                        format_args!("flow.0.congestion={controller}"),
+                        format_args!("flow.0.ack={ack}"),
+                        format_args!("wired.rate={rate}"),
+                        format_args!("wired.delay={delay}"),
+                        format_args!("wired.queue=100p"),
+                        format_args!("duration=14s"),
+                    ],
+                );
+                let flow = &result.flows[0];
+                (
+                    flow.acks as f64 / flow.bytes_delivered as f64,
+                    flow.goodput_bps,
+                )
+            });
+            println!(
+                "{controller} {rate} {delay}: {:+.1} % acknowledgements a byte, goodput {:+.1} %",
+                100.0 * (tack.0 / delayed.0 - 1.0),
+                100.0 * (tack.1 / delayed.1 - 1.0)
+            );
+            assert!(
+                tack.0 <= 1.02 * delayed.0,
+                "{controller} {rate} {delay}: {tack:?}, {delayed:?}"
+            );
+            // A queue of a second has NewReno's saw teeth pass slower than this runs: where one begins makes a tenth.
+            assert!(
+                tack.1 >= 0.9 * delayed.1,
+                "{controller} {rate} {delay}: {tack:?}, {delayed:?}"
+            );
+        }
+    }
+}

@@ -121,6 +121,8 @@ pub(crate) struct AckContract {
     pub(crate) max_delay: Duration,
     /// Most full-sized segments that one acknowledgement waits for.
     pub(crate) max_segments: u32,
+    /// Full-sized segments for which it waits at least, however long ago the last one left, unless the last is pushed.
+    pub(crate) least_segments: u16,
     /// Regular interval between acknowledgements of a steady stream; zero where segments are counted instead.
     pub(crate) interval: Duration,
     /// Time within which an acknowledgement of a steady stream arrives nine times of ten, as some get lost. Not shorter
@@ -137,6 +139,7 @@ impl AckContract {
     pub(crate) const LEGACY: Self = Self {
         max_delay: Duration::from_millis(200),
         max_segments: 2,
+        least_segments: 1,
         interval: Duration::ZERO,
         gap: Duration::ZERO,
         timeout_allowance: Duration::ZERO,

@@ -351,6 +351,7 @@ impl AckPolicy for TackPolicy {
         AckContract {
             max_delay: interval.max(self.params.timer),
             max_segments: u32::MAX,
+            least_segments: u16::from(self.params.segments),
             interval,
             gap: interval,
             timeout_allowance: interval.max(self.params.timer),

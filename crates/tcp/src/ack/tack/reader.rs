@@ -291,6 +291,7 @@ impl FeedbackReader for TackReader {
         AckContract {
             max_delay: interval.max(REMAINDER),
             max_segments: u32::MAX,
+            least_segments: u16::from(self.peer.segments),
             interval: by_time,
             gap: by_time.mul_f64(self.intervals_to_hear()),
             timeout_allowance: interval.max(REMAINDER),
