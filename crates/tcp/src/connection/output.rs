@@ -421,11 +421,13 @@ impl Connection {
             flags = flags.with(Flags::FIN);
         }
         // What empties the queue is pushed (RFC 9293 §3.9.1 SEND). Towards a peer that holds acknowledgements back for
-        // long, so is what fills a window that may not reach its count of segments again: nothing follows until it answers.
+        // long, so is what fills the window: nothing follows until it answers. Not where it counts segments and the window
+        // holds more than the count: the next acknowledgement comes by itself, and a push would draw one more.
         let limit = self.flight_limit();
-        let counted = u64::from(self.peer_contract.least_segments) + 1;
+        let count = u64::from(self.peer_contract.least_segments);
+        let counted = (count + 1) * self.max_payload()..4 * count * self.max_payload();
         let fills_window = self.peer_contract.max_segments > 2
-            && limit < counted * self.max_payload()
+            && !counted.contains(&limit)
             && self.bytes_in_flight() + self.max_payload() > limit;
         if data.start < end && (data.end == end || fills_window) {
             flags = flags.with(Flags::PSH);
