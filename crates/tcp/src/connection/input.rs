@@ -113,7 +113,9 @@ impl Connection {
             return;
         }
         let Some(start) = self.acceptable_position(segment) else {
-            if !flags.rst() {
+            if let Some(bare) = self.bare_acknowledgement(segment) {
+                self.on_plain_segment(now, arrived, &bare, lists, ecn);
+            } else if !flags.rst() {
                 self.reject(now, segment);
             } else {
                 self.counters.dropped_segments += 1;
@@ -205,6 +207,26 @@ impl Connection {
             self.last_ack_sent.min(rcv_nxt)
         };
         (end >= oldest && start <= edge).then_some(start)
+    }
+
+    /// What is left of payload that ends where ours is expected and starts before the stream does: its acknowledgement. A report
+    /// whose option was taken off on the way looks so as long as the peer has sent next to nothing, and its lists are no
+    /// data; the peer's acknowledgements must be heard all the same.
+    fn bare_acknowledgement<'a>(&self, segment: &Segment<'a>) -> Option<Segment<'a>> {
+        let (header, rcv_nxt) = (&segment.header, self.rcv_nxt());
+        let before = header.seq.position(self.irs, rcv_nxt).is_none();
+        let end = header.seq + segment.payload.len() as u32;
+        let plain = !segment.payload.is_empty()
+            && !(header.flags.syn() || header.flags.fin() || header.flags.rst());
+        let at_edge = end.position(self.irs, rcv_nxt) == Some(rcv_nxt);
+        (before && plain && at_edge).then(|| {
+            let mut header = header.clone();
+            header.seq = end;
+            Segment {
+                header,
+                payload: &[],
+            }
+        })
     }
 
     /// An unacceptable segment: dropped, and answered with where we stand.
