@@ -216,8 +216,8 @@ impl Connection {
         let (header, rcv_nxt) = (&segment.header, self.rcv_nxt());
         let before = header.seq.position(self.irs, rcv_nxt).is_none();
         let end = header.seq + segment.payload.len() as u32;
-        let plain = !segment.payload.is_empty()
-            && !(header.flags.syn() || header.flags.fin() || header.flags.rst());
+        let special = header.flags.syn() || header.flags.fin() || header.flags.rst();
+        let plain = !segment.payload.is_empty() && !special;
         let at_edge = end.position(self.irs, rcv_nxt) == Some(rcv_nxt);
         (before && plain && at_edge).then(|| {
             let mut header = header.clone();
