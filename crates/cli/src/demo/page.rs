@@ -176,20 +176,7 @@ fn rates(firsts: &[&Outcome]) -> Figure {
         })
         .collect::<Vec<_>>()
         .join(" ");
-    figure(
-        LineChart {
-            id: "rates".into(),
-            title: "Goodput over time".into(),
-            description: description.clone(),
-            x_label: "seconds".into(),
-            y_label: "Mbit/s".into(),
-            lines,
-            ..LineChart::default()
-        }
-        .to_svg(),
-        "Goodput over time",
-        &description,
-    )
+    over_time("rates", "Goodput over time", "Mbit/s", lines, &description)
 }
 
 fn air(firsts: &[&Outcome]) -> Figure {
@@ -281,18 +268,11 @@ fn acknowledgements(firsts: &[&Outcome]) -> Figure {
         })
         .collect::<Vec<_>>()
         .join(" ");
-    figure(
-        LineChart {
-            id: "acks".into(),
-            title: "Acknowledgements over time".into(),
-            description: description.clone(),
-            x_label: "seconds".into(),
-            y_label: "ACKs per second".into(),
-            lines,
-            ..LineChart::default()
-        }
-        .to_svg(),
+    over_time(
+        "acks",
         "Acknowledgements over time",
+        "ACKs per second",
+        lines,
         &description,
     )
 }
@@ -310,20 +290,27 @@ fn queues(firsts: &[&Outcome]) -> Figure {
         }
     }
     let description = "Packets that wait at the access point.";
-    figure(
-        LineChart {
-            id: "queues".into(),
-            title: "Queue of the access point".into(),
-            description: description.into(),
-            x_label: "seconds".into(),
-            y_label: "packets".into(),
-            lines,
-            ..LineChart::default()
-        }
-        .to_svg(),
+    over_time(
+        "queues",
         "Queue of the access point",
+        "packets",
+        lines,
         description,
     )
+}
+
+/// What changes in the course of a run.
+fn over_time(id: &str, title: &str, y_label: &str, lines: Vec<Line>, description: &str) -> Figure {
+    let chart = LineChart {
+        id: id.into(),
+        title: title.into(),
+        description: description.into(),
+        x_label: "seconds".into(),
+        y_label: y_label.into(),
+        lines,
+        ..LineChart::default()
+    };
+    figure(chart.to_svg(), title, description)
 }
 
 fn figure(svg: String, title: &str, caption: &str) -> Figure {

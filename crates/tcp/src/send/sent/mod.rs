@@ -5,6 +5,7 @@
 //! (which acknowledgements walk). Both only pop at the front and push at the back, so the steady
 //! state allocates nothing.
 
+mod lost;
 mod records;
 
 use alloc::collections::VecDeque;
@@ -288,48 +289,6 @@ impl SentLog {
             .map(|(number, transmission)| (number, transmission.sent_at))
     }
 
-    /// Marks the segment whose newest transmission is `number` lost. Returns its length, zero when it
-    /// is not in flight.
-    pub(crate) fn mark_lost(&mut self, number: u64) -> u64 {
-        let Some(transmission) = self.transmission_mut(number) else {
-            return 0;
-        };
-        if !transmission.outstanding {
-            return 0;
-        }
-        transmission.outstanding = false;
-        let start = transmission.start;
-        let Some(index) = self.index_at(start) else {
-            return 0;
-        };
-        let segment = &mut self.segments[index];
-        debug_assert_eq!(
-            segment.fate,
-            Fate::InFlight,
-            "outstanding transmissions belong to segments in flight"
-        );
-        segment.fate = Fate::Lost;
-        let (range, len) = (segment.start..segment.end, segment.len());
-        self.in_flight -= len;
-        self.lost_bytes += len;
-        self.lost.insert(range);
-        self.trim();
-        len
-    }
-
-    /// Marks every segment in flight with more than `len` positions lost. Returns the positions marked.
-    pub(crate) fn mark_lost_longer_than(&mut self, len: u64) -> u64 {
-        let (from, to) = (self.first_outstanding, self.next_number());
-        (from..to)
-            .map(|number| match self.transmission_mut(number) {
-                Some(transmission) if transmission.outstanding && transmission.len() > len => {
-                    self.mark_lost(number)
-                }
-                _ => 0,
-            })
-            .sum()
-    }
-
     /// When transmission `number` left, as long as its record is kept.
     pub(crate) fn sent_at(&self, number: u64) -> Option<Instant> {
         let index = number.checked_sub(self.first_number)?;
@@ -363,95 +322,9 @@ impl SentLog {
         Some(found.is_some_and(|transmission| transmission.sent_at.as_micros() == departure))
     }
 
-    /// Marks lost what was last sent under `numbers`, unless it left after `youngest`. Returns the positions marked.
-    pub(crate) fn mark_numbers_lost(&mut self, numbers: Range<u64>, youngest: Instant) -> u64 {
-        let from = numbers.start.max(self.first_outstanding);
-        let to = numbers.end.min(self.next_number());
-        (from..to)
-            .map(|number| match self.transmission_mut(number) {
-                Some(transmission)
-                    if transmission.outstanding && transmission.sent_at <= youngest =>
-                {
-                    self.mark_lost(number)
-                }
-                _ => 0,
-            })
-            .sum()
-    }
-
     /// When the oldest unacknowledged segment last left, as long as its record is kept.
     pub(crate) fn front_sent_at(&self) -> Option<Instant> {
         self.sent_at(self.segments.front()?.latest)
-    }
-
-    /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in flight.
-    pub(crate) fn mark_front_lost(&mut self) -> u64 {
-        self.segments
-            .front()
-            .map(|segment| segment.latest)
-            .map_or(0, |number| self.mark_lost(number))
-    }
-
-    /// Takes back that segments are lost (a spurious episode): they count as in flight again.
-    pub(crate) fn unmark_lost(&mut self) {
-        let Some(first) = self.lost.first() else {
-            return;
-        };
-        let index = self
-            .segments
-            .partition_point(|segment| segment.end <= first.start);
-        for segment in self.segments.range_mut(index..) {
-            if segment.fate != Fate::Lost {
-                continue;
-            }
-            segment.fate = Fate::InFlight;
-            self.in_flight += segment.len();
-            self.lost_bytes -= segment.len();
-            if let Some(position) = segment.latest.checked_sub(self.first_number)
-                && let Some(transmission) = self.transmissions.get_mut(position as usize)
-            {
-                transmission.outstanding = true;
-                self.first_outstanding = self.first_outstanding.min(segment.latest);
-            }
-        }
-        self.lost.clear();
-    }
-
-    /// Forgets selective acknowledgements: the peer may have dropped what it reported (RFC 2018 §8).
-    /// What was reported counts as lost.
-    pub(crate) fn forget_sacked(&mut self, now: Instant) {
-        for index in 0..self.segments.len() {
-            let SentSegment {
-                start,
-                end,
-                fate,
-                retransmitted,
-                ..
-            } = self.segments[index];
-            if fate != Fate::Sacked {
-                continue;
-            }
-            self.sacked_bytes -= end - start;
-            self.lost_bytes += end - start;
-            self.lost.insert(start..end);
-            // Its record may be gone: it gets a settled one, of which no time can be measured.
-            let number = self.next_number();
-            self.record(
-                start..end,
-                now,
-                true,
-                FlightStart::default(),
-                SendToken::default(),
-            );
-            self.retire(number);
-            self.retransmitted_segments += usize::from(!retransmitted);
-            let segment = &mut self.segments[index];
-            segment.fate = Fate::Lost;
-            segment.latest = number;
-            segment.retransmitted = true;
-        }
-        self.sacked_segments = 0;
-        self.sacked.clear();
     }
 
     /// True when the oldest unacknowledged segment was selectively acknowledged: the peer forgot it.
@@ -459,14 +332,6 @@ impl SentLog {
         self.segments
             .front()
             .is_some_and(|segment| segment.fate == Fate::Sacked)
-    }
-
-    /// The lowest segment marked lost whose retransmission has not left.
-    #[inline]
-    pub(crate) fn first_lost(&self) -> Option<Range<u64>> {
-        let lost = self.lost.first()?;
-        let segment = &self.segments[self.index_at(lost.start)?];
-        Some(segment.start..segment.end)
     }
 
     /// The oldest unacknowledged segment.
@@ -488,40 +353,6 @@ impl SentLog {
             .rev()
             .find(|segment| segment.fate == Fate::InFlight)
             .map(|segment| segment.start..segment.end)
-    }
-
-    /// Cuts the lost segment at `start` after `len` positions: the path takes no longer ones.
-    pub(crate) fn split_lost(&mut self, start: u64, len: u64) {
-        let Some(index) = self.index_at(start) else {
-            return;
-        };
-        let segment = self.segments[index];
-        if segment.len() <= len || segment.fate != Fate::Lost {
-            return;
-        }
-        // The second part has no transmission of its own any more: give it a settled one.
-        let middle = segment.start + len;
-        let number = self.next_number();
-        let copy = self.transmission_mut(segment.latest).map(|transmission| {
-            let copy = Transmission {
-                start: middle,
-                ..*transmission
-            };
-            transmission.end = middle;
-            copy
-        });
-        let Some(copy) = copy else { return };
-        self.transmissions.push_back(copy);
-        self.retransmitted_segments += usize::from(segment.retransmitted);
-        self.segments[index].end = middle;
-        self.segments.insert(
-            index + 1,
-            SentSegment {
-                start: middle,
-                latest: number,
-                ..segment
-            },
-        );
     }
 
     /// The sums that must agree with the records.
