@@ -32,7 +32,7 @@ pub mod report;
 pub mod scenario;
 mod world;
 
-pub use observe::{Capture, Observer, PacketEvent, Passing, Qlog, Sample, Series};
+pub use observe::{Blocked, Capture, Observer, PacketEvent, Passing, Qlog, Sample, Series};
 pub use report::{FlowReport, Report, table, write_csv};
 pub use scenario::{Scenario, ScenarioError, parse_seeds};
 pub use world::{Arrival, Checks, Network, Observers, RunError, run};

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tack_sim::{Observer, Observers, RunError, Scenario, run};
 
-use blocked::Blocked;
+use blocked::add_blocked;
 use steps::Steps;
+use tack_sim::Blocked;
 
 /// Numbers by name: those of the report as `flows.0.goodput_bps`, `wlan.airtime.tcp_ack`, and those of a [`Measure`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +51,7 @@ impl Measure {
                 let report = run(scenario, seed, &mut Observers::default())?;
                 Ok(Values::of_report(&report))
             }
-            Self::Blocked => watched(scenario, seed, Blocked::default(), Blocked::add_to),
+            Self::Blocked => watched(scenario, seed, Blocked::default(), add_blocked),
             Self::Steps => watched(scenario, seed, Steps::default(), Steps::add_to),
         }
     }

@@ -1,5 +1,6 @@
 //! Watching a run: packets as they leave and arrive, and samples of every flow at an interval.
 
+mod blocked;
 mod capture;
 mod qlog;
 mod series;
@@ -14,6 +15,7 @@ use tack_wlan::Captured;
 use crate::packet::Packet;
 use crate::scenario::{Party, Scenario};
 
+pub use blocked::Blocked;
 pub use capture::Capture;
 pub use qlog::Qlog;
 pub use series::Series;

@@ -1,8 +1,7 @@
 //! Losses on the path of the data, of the acknowledgements, and of both.
 
-use tack_sim::{Observer, PacketEvent, Passing};
+use tack_sim::{Blocked, Observer, PacketEvent, Passing};
 use tack_tcp::trace::{TraceEvent, Traced};
-use tack_wire::tack::ReportKind;
 use tack_wire::{Segment, TackOption};
 
 use super::{cells, is_full, mean, observe, of_seeds, percentile, seeds, set, utilisation};
@@ -111,23 +110,6 @@ fn a_transfer_ends_though_most_acknowledgements_get_lost() {
     }
 }
 
-/// Collects what periodic acknowledgements say waits above a hole, as the paper looked at it.
-struct Blocked(Vec<u64>);
-
-impl Observer for Blocked {
-    fn on_packet(&mut self, event: &PacketEvent<'_>) {
-        if event.host != Party::Client || event.passing != Passing::Out {
-            return;
-        }
-        if let Ok(segment) = Segment::parse(event.packet.transport())
-            && let Some(TackOption::Report(report)) = segment.header.options.tack
-            && report.kind == ReportKind::Tack
-        {
-            self.0.push(report.above.into());
-        }
-    }
-}
-
 #[test]
 fn loss_iacks_keep_the_receive_buffer_empty() {
     // As in figure 5(a): loss from 0 to 3 %, RTT from 1 to 200 ms, drawn at random.
@@ -137,7 +119,7 @@ fn loss_iacks_keep_the_receive_buffer_empty() {
         draws.push((random.unit() * 0.03, 1.0 + random.unit() * 199.0));
     }
     let median = |ack: &str| {
-        let mut blocked = Blocked(Vec::new());
+        let mut blocked = Blocked::default();
         for (seed, (loss, rtt)) in draws.iter().enumerate() {
             observe(
                 "loss-iack",
@@ -153,7 +135,7 @@ fn loss_iacks_keep_the_receive_buffer_empty() {
             );
         }
         let shares = [0.25, 0.5, 0.75, 0.9, 0.99];
-        let values = shares.map(|share| percentile(&mut blocked.0, share));
+        let values = shares.map(|share| percentile(&mut blocked.bytes, share));
         println!("{ack}: bytes blocked at {shares:?} of the CDF: {values:?}");
         values[1]
     };
