@@ -118,6 +118,14 @@ impl Packet {
         &mut self.head[ip::IPV4_HEADER_LEN..]
     }
 
+    /// Source and destination port: TCP and UDP begin with them.
+    #[inline]
+    pub fn ports(&self) -> (u16, u16) {
+        let transport = self.transport();
+        let half = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
+        (half(0), half(2))
+    }
+
     /// Source address.
     pub fn src(&self) -> Ipv4Addr {
         Ipv4Addr::new(self.head[12], self.head[13], self.head[14], self.head[15])

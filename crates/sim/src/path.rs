@@ -7,7 +7,8 @@
 //! 3. the queue drops, marks, and serves; what is lost after it has used the link;
 //! 4. loss, damage;
 //! 5. delay, extra delay of a reordered packet, suspension;
-//! 6. duplication: the copy comes right behind.
+//! 6. duplication: the copy comes right behind;
+//! 7. the delay of the packet's flow, where it has one of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -107,7 +108,7 @@ pub struct Path {
     largest: usize,
     /// On the way, in order of arrival.
     in_order: VecDeque<(Instant, Packet)>,
-    /// On the way with extra delay, by arrival and entry.
+    /// On the way with extra delay (reordered, or of a flow with a delay of its own), by arrival and entry.
     late: BTreeMap<(Instant, u64), Packet>,
     counters: PathCounters,
 }
@@ -135,7 +136,14 @@ impl Path {
     }
 
     /// A packet enters at `now`, which never goes back.
-    pub fn send(&mut self, now: Instant, mut packet: Packet) {
+    #[inline]
+    pub fn send(&mut self, now: Instant, packet: Packet) {
+        self.send_delayed(now, packet, Duration::ZERO);
+    }
+
+    /// A packet enters at `now`, which never goes back, and takes longer than others by `beyond` once it has passed all
+    /// that is in the way. Packets with the same `beyond` keep their order among each other.
+    pub fn send_delayed(&mut self, now: Instant, mut packet: Packet, beyond: Duration) {
         let len = packet.len();
         self.counters.packets += 1;
         self.counters.bytes += len as u64;
@@ -170,12 +178,14 @@ impl Path {
         if let Some(suspension) = &mut self.suspension {
             arrival = suspension.hold(arrival);
         }
+        arrival += beyond;
+        let overtaken = extra.is_some() || !beyond.is_zero();
         let copy = self.order.duplicates().then(|| packet.clone());
         self.counters.duplicated += u64::from(copy.is_some());
         self.counters.reordered += u64::from(extra.is_some());
         for packet in std::iter::once(packet).chain(copy) {
             self.counters.delivered += 1;
-            if extra.is_some() {
+            if overtaken {
                 self.late.insert((arrival, self.counters.delivered), packet);
             } else {
                 self.in_order.push_back((arrival, packet));

@@ -264,6 +264,61 @@ fn a_trace_is_looked_for_beside_the_scenario_and_sets_the_rate() {
     assert!((0.9..=1.006).contains(&share), "{share}");
 }
 
+#[test]
+fn flows_that_share_a_link_have_the_round_trips_that_are_set() {
+    // A packet takes less than a nanosecond to send: the round trip is what it propagates.
+    let text = "duration = '2s'\n[wired]\nrate = '1Tbps'\ndelay = '10ms'\ndelay_reverse = '5ms'\n\
+                [[flow]]\nbytes = '100KiB'\n\
+                [[flow]]\nbytes = '100KiB'\nextra_delay = '40ms'\n\
+                [[flow]]\nbytes = '100KiB'\nextra_delay = '1500us'\nfrom = 'client'\nack = 'tack'\n\
+                [[flow]]\ntransport = 'udp'\nrate = '1Mbps'\nbytes = '10KiB'\nextra_delay = '20ms'\n";
+    let run = report(text, 1);
+    let round_trips: Vec<_> = run.flows.iter().map(|flow| flow.min_rtt_us).collect();
+    assert_eq!(
+        round_trips,
+        [Some(15_000), Some(95_000), Some(18_000), None]
+    );
+    // To two digits.
+    let one_way: Vec<_> = run
+        .flows
+        .iter()
+        .map(|flow| flow.owd_p50_us.unwrap())
+        .collect();
+    for (is, wanted) in one_way.iter().zip([10_000, 50_000, 6_500, 30_000_u64]) {
+        assert!(is.abs_diff(wanted) <= wanted / 64, "{one_way:?}");
+    }
+    assert!(
+        run.flows
+            .iter()
+            .all(|flow| flow.retransmitted_segments == 0)
+    );
+    assert_eq!(run.trace_hash, report(text, 1).trace_hash);
+}
+
+#[test]
+fn a_delay_of_nothing_changes_nothing() {
+    let text = "duration = '1s'\n[wired]\nrate = '20Mbps'\ndelay = '10ms'\nloss = 0.01\nreorder = 0.01\n[[flow]]\n[[flow]]\n";
+    let with = format!("{text}extra_delay = '0s'\n");
+    assert_eq!(report(text, 1), report(&with, 1));
+}
+
+#[test]
+fn behind_the_air_a_flow_has_its_delay_on_the_wired_path() {
+    let text = "duration = '3s'\n[wired]\ndelay = '10ms'\n[wlan]\nstandard = '802.11ac'\n";
+    for ends in ["", "from = 'sta0'\n"] {
+        let flow = format!("[[flow]]\n{ends}app = 'request:100B,100B,gap=50ms'\n");
+        let near = report(&format!("{text}{flow}"), 1).flows[0].min_rtt_us;
+        let far = report(&format!("{text}{flow}extra_delay = '30ms'\n"), 1).flows[0].min_rtt_us;
+        let (near, far) = (near.unwrap(), far.unwrap());
+        // What the air takes differs a little with the instants at which packets come to it.
+        assert!((20_100..22_000).contains(&near), "{ends}: {near}");
+        assert!(
+            (59_500..60_500).contains(&(far - near)),
+            "{ends}: {near}, {far}"
+        );
+    }
+}
+
 /// One fault at a time, harsher than in the mixes.
 #[test]
 fn a_transfer_lives_through_each_fault() {

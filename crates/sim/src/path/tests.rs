@@ -68,6 +68,40 @@ fn pass(config: &PathConfig, seed: u64) -> (Vec<(Instant, Packet)>, PathCounters
     (arrived, path.counters())
 }
 
+/// Every third packet takes `beyond` longer than those around it.
+#[test]
+fn packets_with_a_delay_beyond_keep_their_order_and_hold_up_nobody() {
+    let (beyond, every) = (Duration::from_micros(40_000), Duration::from_nanos(1));
+    let config = PathConfig {
+        order: OrderConfig {
+            duplicate: 0.1,
+            ..OrderConfig::default()
+        },
+        ..config()
+    };
+    let mut path = Path::new(&config, 1, 0);
+    let extra = |n: u64| if n % 3 == 0 { beyond } else { Duration::ZERO };
+    for n in 0..PACKETS {
+        path.send_delayed(Instant::from_micros(n), datagram(n, 1_500), extra(n));
+    }
+    let mut latest = [None; 2];
+    let mut count = 0;
+    while let Some(at) = path.next_arrival() {
+        assert!(path.receive(at - every).is_none());
+        let (_, packet) = path.receive(at).unwrap();
+        let n = number(&packet);
+        let sent = Instant::from_micros(n + 1) + Duration::from_millis(10);
+        assert_eq!(at, sent + extra(n), "packet {n}");
+        let class = &mut latest[usize::from(n % 3 == 0)];
+        assert!(class.is_none_or(|before| before <= n), "packet {n}");
+        *class = Some(n);
+        count += 1;
+    }
+    assert_eq!(count, path.counters().delivered);
+    assert!(path.counters().duplicated > PACKETS / 12);
+    assert_eq!(path.counters().reordered, 0);
+}
+
 #[test]
 fn without_faults_everything_arrives_in_order_and_on_time() {
     let (arrived, counters) = pass(&config(), 1);

@@ -50,6 +50,19 @@ fn keys_for_the_other_direction() {
 }
 
 #[test]
+fn a_flow_may_have_a_delay_of_its_own() {
+    let scenario = with(
+        "[[flow]]\nextra_delay = '40ms'\n[[flow]]\n[[flow]]\n",
+        &["flow.2.extra_delay=1.5s"],
+    )
+    .unwrap();
+    let delays: Vec<_> = scenario.flows.iter().map(|flow| flow.extra_delay).collect();
+    assert_eq!(delays, [40, 0, 1_500].map(Duration::from_millis));
+    let uplink = read("[wlan]\n[[flow]]\nfrom = 'sta0'\nextra_delay = '1ms'\n").unwrap();
+    assert_eq!(uplink.flows[0].extra_delay, Duration::from_millis(1));
+}
+
+#[test]
 fn overrides_reach_everything_and_need_no_quotes() {
     let text = "seed = 3\n[wired]\nrate = '1Mbps'\n[[flow]]\n[[flow]]\nack = 'every'\n";
     let scenario = with(
@@ -367,6 +380,26 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "[wlan]\npreset = 'tack-n'\nstandard = '802.11b'\n[[flow]]\n",
             "wlan.standard: ",
             "802.11n",
+        ),
+        (
+            "[[flow]]\nextra_delay = '40'\n",
+            "dir/test.toml:2: flow.0.extra_delay: \"40\" is no duration",
+            "200ms",
+        ),
+        (
+            "[[flow]]\nextra_delay = '2h'\n",
+            "flow.0.extra_delay: must be at most 3600s",
+            "",
+        ),
+        (
+            "[[flow]]\nextra_delay = '-1ms'\n",
+            "flow.0.extra_delay: \"-1ms\" is no duration",
+            "",
+        ),
+        (
+            "[wlan]\nstations = 2\n[[flow]]\nfrom = 'sta0'\nto = 'sta1'\nextra_delay = '1ms'\n",
+            "dir/test.toml:6: flow.0.extra_delay: has no effect between two stations",
+            "leave it out",
         ),
         (
             "[[flow]]\nto = 'moon'\n",

@@ -59,7 +59,8 @@ impl Default for HostConfig {
 const DEFAULT_RATE: Rate = Rate::from_bits_per_sec(1_000_000_000);
 const DEFAULT_DELAY: Duration = Duration::from_millis(1);
 const DEFAULT_QUEUE: QueueText = QueueText::Packets(1_000);
-const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
+/// Longest propagation delay, one way.
+pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 
 /// Which direction a key speaks of.
 #[derive(Clone, Copy)]
@@ -155,7 +156,8 @@ fn read_delay(table: &mut Reader<'_>, side: Side) -> Result<Option<Duration>, Sc
     bounded(table, &side.key("delay"), LONGEST_DELAY)
 }
 
-fn bounded(
+/// A duration of at most `most`.
+pub(super) fn bounded(
     table: &mut Reader<'_>,
     key: &str,
     most: Duration,

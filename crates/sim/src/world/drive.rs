@@ -156,9 +156,7 @@ impl World<'_, '_> {
         host: usize,
         packet: &Packet,
     ) -> Result<(), Broken> {
-        let transport = packet.transport();
-        let half = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
-        let ports = (half(0), half(2));
+        let ports = packet.ports();
         let Some(flow) = self.flows.by_ports(ports) else {
             return Ok(());
         };

@@ -138,9 +138,7 @@ impl Flows {
         if !self.marks {
             return;
         }
-        let transport = packet.transport();
-        let half = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
-        if let Some(flow) = self.by_ports((half(0), half(2))) {
+        if let Some(flow) = self.by_ports(packet.ports()) {
             packet.set_access_category(self.list[flow].category);
         }
     }

@@ -213,7 +213,7 @@ impl<'a, 'o> World<'a, 'o> {
             kernel,
             flows: Flows::new(&scenario.flows, hosts.len(), seed),
             hosts,
-            network: Network::new(scenario, seed, capture),
+            network: Network::new(scenario, seed, capture).with_flow_delays(&scenario.flows),
             arrivals,
             wireless,
             wakes,

@@ -6,17 +6,19 @@
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use tack_base::Instant;
 use tack_wlan::world::Airtime;
 use tack_wlan::{AccessCategory, Capture, Captured, Msdu, NodeId};
 
 use super::datagram::SATURATION;
+use super::flow_of;
 use super::host::{address, host_at};
 use crate::packet::Packet;
 use crate::path::Path;
 use crate::report::{WiredReport, WlanReport};
-use crate::scenario::{Party, Scenario};
+use crate::scenario::{Flow, Party, Scenario};
 
 /// The wireless network, whose packets are those of the simulator.
 pub(super) type Wireless = tack_wlan::World<Packet>;
@@ -44,6 +46,8 @@ pub struct Network {
     pub(super) wireless: Option<Wireless>,
     /// Capacities of the queues of the access point and of a station.
     queues: [usize; 2],
+    /// What the packets of each flow take beyond the wired path; empty when no flow has such a delay.
+    beyond: Vec<Duration>,
     arrivals: VecDeque<Arrival>,
 }
 
@@ -66,8 +70,31 @@ impl Network {
             ],
             wireless,
             queues,
+            beyond: Vec::new(),
             arrivals: VecDeque::new(),
         }
+    }
+
+    /// With the delays that `flows` have of their own. Packets are told apart by the ports that a run gives its flows.
+    pub(super) fn with_flow_delays(mut self, flows: &[Flow]) -> Self {
+        if flows.iter().any(|flow| !flow.extra_delay.is_zero()) {
+            self.beyond = flows.iter().map(|flow| flow.extra_delay).collect();
+        }
+        self
+    }
+
+    /// A packet enters the wired path.
+    #[inline]
+    fn enter_path(&mut self, now: Instant, direction: usize, packet: Packet) {
+        let beyond = if self.beyond.is_empty() {
+            Duration::ZERO
+        } else {
+            flow_of(packet.ports())
+                .and_then(|flow| self.beyond.get(flow))
+                .copied()
+                .unwrap_or_default()
+        };
+        self.paths[direction].send_delayed(now, packet, beyond);
     }
 
     /// The address of a host: packets go where their destination address says.
@@ -97,7 +124,7 @@ impl Network {
     pub fn send(&mut self, now: Instant, host: usize, packet: Packet) {
         match &mut self.wireless {
             Some(wireless) if host > 0 => enter(wireless, now, NodeId(host as u16), packet),
-            _ => self.paths[host].send(now, packet),
+            _ => self.enter_path(now, host, packet),
         }
     }
 
@@ -131,7 +158,7 @@ impl Network {
             let delivery = self.wireless.as_mut()?.poll_delivery()?;
             let packet = delivery.msdu.payload?;
             if delivery.at == NodeId::AP {
-                self.paths[1].send(now, packet);
+                self.enter_path(now, 1, packet);
             } else {
                 return Some((delivery.at.index(), packet));
             }
