@@ -164,7 +164,7 @@ fn chosen(args: &LabRunArgs) -> Result<Vec<Figure>, Failure> {
         .map(|id| {
             FIGURES
                 .iter()
-                .find(|figure| figure.id.eq_ignore_ascii_case(id))
+                .find(|figure| figure.is_called(id))
                 .copied()
                 .ok_or_else(|| {
                     let ids: Vec<_> = FIGURES.iter().map(|figure| figure.id).collect();

@@ -80,6 +80,22 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Whether somebody who says `name` means this figure: `5b` is also `5(b)`, `Fig. 5(b)` and `figure 5B`. Figure 12 is the
+    /// drawing of figure 13's topology.
+    pub fn is_called(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        let number = name
+            .strip_prefix("figure")
+            .or_else(|| name.strip_prefix("fig"))
+            .unwrap_or(&name);
+        let number: String = number
+            .chars()
+            .filter(|character| !matches!(character, '.' | ' ' | '(' | ')' | '-'))
+            .collect();
+        number.eq_ignore_ascii_case(self.id)
+            || (self.id == "13" && matches!(number.as_str(), "12" | "12/13"))
+    }
+
     /// The runs it wants.
     pub fn plan(&self, depth: &Depth) -> Vec<Point> {
         (self.plan)(depth)
@@ -187,5 +203,33 @@ impl Results {
             })
             .collect();
         Estimate::of(&values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::FIGURES;
+
+    #[test]
+    fn figures_have_several_names() {
+        let called = |name: &str| -> Vec<_> {
+            FIGURES
+                .iter()
+                .filter(|figure| figure.is_called(name))
+                .map(|figure| figure.id)
+                .collect()
+        };
+        for name in ["5b", "5(b)", "5B", "Fig. 5(b)", "figure 5b", "fig5b"] {
+            assert_eq!(called(name), ["5b"], "{name}");
+        }
+        assert_eq!(called("12"), ["13"]);
+        assert_eq!(called("12/13"), ["13"]);
+        assert_eq!(called("s1"), ["S1"]);
+        for name in ["", "fig", "2", "5", "5bb", "(1)1a"] {
+            assert!(called(name).is_empty(), "{name}");
+        }
+        for figure in FIGURES {
+            assert_eq!(called(figure.id), [figure.id]);
+        }
     }
 }
