@@ -122,9 +122,19 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
         .out
         .clone()
         .unwrap_or_else(|| store.folder().join("report.html"));
-    std::fs::write(&path, tack_lab::page(&entries)).map_err(|error| {
-        Failure::usage(format!("{}: cannot be written: {error}", path.display()))
-    })?;
+    let folder = store.folder();
+    for (path, content) in [
+        (&path, tack_lab::page(&entries).into_bytes()),
+        (
+            &folder.join("report.md"),
+            tack_lab::markdown(&entries).into_bytes(),
+        ),
+        (&folder.join("claims.csv"), tack_lab::claims_csv(&entries)),
+    ] {
+        std::fs::write(path, content).map_err(|error| {
+            Failure::usage(format!("{}: cannot be written: {error}", path.display()))
+        })?;
+    }
     let missing = entries.iter().filter(|entry| entry.outcome.is_none());
     let missing: Vec<_> = missing.map(|entry| entry.figure.id).collect();
     if !missing.is_empty() {

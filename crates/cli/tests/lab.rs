@@ -43,6 +43,10 @@ fn a_figure_is_measured_once_checked_and_reported() {
     assert_eq!(report.code, Some(0));
     assert!(report.stderr.contains("not measured yet: 1 3 "));
     let page = fs::read_to_string(report.stdout.trim_end()).unwrap();
+    let table = fs::read_to_string(results.join("claims.csv")).unwrap();
+    assert!(table.starts_with("figure,command,code,claim,paper,ours,verdict,reason\n"));
+    let document = fs::read_to_string(results.join("report.md")).unwrap();
+    assert!(document.contains("Not measured yet."));
     assert!(page.contains("id=\"plot-7\"") || page.contains("id=\"plot-7-t\""));
     assert!(page.contains("1 of "), "one figure was measured");
 }

@@ -26,6 +26,7 @@ mod run;
 mod scenarios;
 mod stats;
 mod store;
+mod summary;
 
 pub use claim::{Claim, Verdict};
 pub use figure::{Depth, Extent, Figure, Outcome, Plot, Table};
@@ -37,3 +38,4 @@ pub use run::{PointError, run};
 pub use scenarios::Source;
 pub use stats::Estimate;
 pub use store::{Results, Store, StoreError};
+pub use summary::{claims_csv, markdown};

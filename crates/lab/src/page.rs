@@ -23,7 +23,7 @@ impl Entry {
         self.figure.id
     }
 
-    fn command(&self) -> String {
+    pub(crate) fn command(&self) -> String {
         format!("tack lab run {} {}", self.figure.id, self.depth.options())
     }
 

@@ -170,8 +170,8 @@ impl Store {
     pub fn export(&self, figures: &[Figure], depth: &Depth) -> Result<(), StoreError> {
         let rows = tables::rows(figures, depth, &self.results);
         let path = self.folder.join("results.csv");
-        let written = File::create(&path).and_then(|file| tables::write_csv(file, &rows));
-        written.map_err(of(&path))?;
+        let file = File::create(&path).map_err(of(&path))?;
+        tables::write_csv(file, &rows).map_err(|error| of(&path)(error.into()))?;
         let path = self.folder.join("results.parquet");
         let file = File::create(&path).map_err(of(&path))?;
         tables::write_parquet(file, &rows).map_err(|error| StoreError::Parquet { path, error })

@@ -1,7 +1,6 @@
 //! Results as tables: one row for each number.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ZstdLevel};
@@ -51,28 +50,25 @@ pub(super) fn rows(figures: &[Figure], depth: &Depth, results: &Results) -> Vec<
     rows
 }
 
-pub(super) fn write_csv(file: File, rows: &[Row]) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
-    writeln!(
-        out,
-        "figure,code,key,scenario,settings,seed,measure,name,value"
-    )?;
+pub(super) fn write_csv(file: File, rows: &[Row]) -> csv::Result<()> {
+    let mut out = csv::Writer::from_writer(file);
+    out.write_record([
+        "figure", "code", "key", "scenario", "settings", "seed", "measure", "name", "value",
+    ])?;
     for row in rows {
-        // Settings contain commas (`tack:beta=4,l=2`), and no quotes: they are ours.
-        writeln!(
-            out,
-            "{},{CODE_VERSION},{},{},\"{}\",{},{},{},{}",
+        out.write_record([
             row.figure,
-            row.key,
+            CODE_VERSION,
+            &row.key,
             row.scenario,
-            row.settings,
-            row.seed,
+            &row.settings,
+            &row.seed.to_string(),
             row.measure,
-            row.name,
-            row.value
-        )?;
+            &row.name,
+            &row.value.to_string(),
+        ])?;
     }
-    out.flush()
+    Ok(out.flush()?)
 }
 
 const SCHEMA: &str = "message tack_lab {
