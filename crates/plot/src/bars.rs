@@ -115,7 +115,7 @@ mod tests {
             ],
         };
         let svg = bars.to_svg();
-        assert!(svg.contains("width=\"330.00\"") && svg.contains("width=\"110.00\""));
+        assert!(svg.contains("width=\"300.00\"") && svg.contains("width=\"100.00\""));
         assert!(svg.contains("<title>data: 75 %</title>"));
         assert!(svg.contains("&lt;acks&gt;") && !svg.contains("<acks>"));
         assert!(!svg.contains("NaN"));

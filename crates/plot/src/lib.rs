@@ -45,10 +45,10 @@ pub const COLOURS: usize = 6;
 /// against either background.
 pub const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--rule:#d0d7de;--paper:#ffffff;--panel:#f6f8fa;\
---c0:#c2410c;--c1:#0369a1;--c2:#047857;--c3:#7c3aed;--c4:#a16207;--c5:#94a3b8}\
+--c0:#c2410c;--c1:#0369a1;--c2:#047857;--c3:#7c3aed;--c4:#a16207;--c5:#64748b}\
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9da7b3;--rule:#3d444d;--paper:#0d1117;--panel:#161b22;\
---c0:#fb923c;--c1:#38bdf8;--c2:#34d399;--c3:#c4b5fd;--c4:#fbbf24;--c5:#64748b}}\
-svg.plot{width:100%;height:auto;display:block;max-width:38rem;margin:0 auto}\
+--c0:#fb923c;--c1:#38bdf8;--c2:#34d399;--c3:#c4b5fd;--c4:#fbbf24;--c5:#94a3b8}}\
+svg.plot{width:100%;height:auto;display:block;max-width:33rem;margin:0 auto}\
 svg.plot text{font:13px system-ui,sans-serif;fill:var(--ink)}svg.plot .soft{fill:var(--soft)}\
 svg.plot .grid{stroke:var(--rule);stroke-width:1}svg.plot .axis{stroke:var(--soft);stroke-width:1}\
 svg.plot .line{fill:none;stroke-width:2;stroke-linejoin:round}svg.plot .dashed{stroke-dasharray:2 4;stroke-width:1.5}\

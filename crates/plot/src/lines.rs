@@ -124,12 +124,14 @@ impl LineChart {
             );
         }
         for tick in x_axis.ticks.iter().filter(|tick| **tick <= x_end * 1.000_1) {
+            let text = format_number(*tick);
+            // Under its tick, but not beyond the edge.
+            let half = width_of(&text) / 2.0;
             let _ = write!(
                 out,
-                "<text class=\"soft\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                x_at(*tick),
+                "<text class=\"soft\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>",
+                x_at(*tick).min(WIDTH - half),
                 bottom + 16.0,
-                format_number(*tick)
             );
         }
         let _ = write!(

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::COLOURS;
 
 /// Width of every plot in its own units. On a phone about as many pixels, so texts stay as large as those around.
-pub(crate) const WIDTH: f64 = 440.0;
+pub(crate) const WIDTH: f64 = 400.0;
 /// Distance of two lines of text.
 pub(crate) const LINE: f64 = 18.0;
 /// Width of a character at the size of [`crate::STYLE`], on average, in the widest of the fonts that systems come with.
@@ -69,7 +69,7 @@ pub(crate) fn width_of(text: &str) -> f64 {
 pub(crate) fn frame(id: &str, title: &str, description: &str, height: f64, body: &str) -> String {
     let id = escape(id);
     format!(
-        "<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {WIDTH} {height:.0}\" aria-labelledby=\"{id}-t {id}-d\" \
+        "<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {WIDTH} {height:.0}\" aria-labelledby=\"{id}-t\" aria-describedby=\"{id}-d\" \
          xmlns=\"http://www.w3.org/2000/svg\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{body}</svg>",
         escape(title),
         escape(description)

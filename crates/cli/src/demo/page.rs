@@ -340,7 +340,7 @@ mod tests {
         assert!(html.contains("the machine &#60;slept&#62;"));
         assert!(html.contains("name=\"viewport\""), "for phones");
         assert!(html.contains("prefers-color-scheme:dark"));
-        for outside in ["src=", "href=", "url(", "<script", "@import"] {
+        for outside in ["src=", "href=\"http", "url(", "<script", "@import"] {
             assert!(!html.contains(outside), "{outside}");
         }
     }

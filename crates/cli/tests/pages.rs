@@ -1,0 +1,273 @@
+//! The pages that `tack lab report` and `tack demo` write, in a real browser: headless Chromium renders them, light and
+//! dark, wide and as narrow as a small phone, and has nothing to complain about.
+
+mod browser;
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use browser::{BROWSERS, Browser, VIEWS, View};
+use serde_json::Value;
+use support::{finish, tack};
+use tack_lab::{Depth, Entry, FIGURES, Results, Store};
+
+/// A browser, or word that there is none.
+fn browser() -> Option<Browser> {
+    let browser = Browser::start();
+    if browser.is_none() {
+        println!("SKIPPED: none of {BROWSERS:?} is installed, so no page was opened");
+    }
+    browser
+}
+
+/// Opens `file` and returns what is there, and what is wrong with it.
+fn look(browser: &mut Browser, file: &Path, view: View) -> (Value, Vec<String>) {
+    browser.open(file, view);
+    let seen = browser.evaluate(include_str!("browser/probe.js"));
+    let mut problems = browser.complaints(file);
+    let found = seen["problems"].as_array().unwrap().iter();
+    problems.extend(found.map(|problem| problem.as_str().unwrap().to_owned()));
+    let images = browser.images();
+    if images.len() as u64 != seen["plots"].as_u64().unwrap() {
+        problems.push(format!(
+            "{} plots, but assistive technology is told of {} images",
+            seen["plots"],
+            images.len()
+        ));
+    }
+    for (name, description) in images {
+        // A browser takes the one for the other where one is missing.
+        if name.is_empty() || description.is_empty() || name == description {
+            problems.push(format!(
+                "a plot without name or description: {name:?}, {description:?}"
+            ));
+        }
+    }
+    (seen, problems)
+}
+
+/// Opens `file` in every view, and returns what is there.
+fn inspect(browser: &mut Browser, file: &Path) -> Value {
+    let mut last = Value::Null;
+    for view in VIEWS {
+        let (seen, problems) = look(browser, file, view);
+        assert!(
+            problems.is_empty(),
+            "{}, {view:?}:\n{}",
+            file.display(),
+            problems.join("\n")
+        );
+        last = seen;
+    }
+    last
+}
+
+/// Every figure has its place on the page, and in it a plot, claims, and the command that measures it again.
+fn has_every_figure(seen: &Value) -> Result<(), String> {
+    let sections = seen["sections"].as_array().unwrap();
+    for figure in FIGURES {
+        let id = format!("figure-{}", figure.id);
+        let section = sections.iter().find(|section| section["id"] == id.as_str());
+        let section = section.ok_or(format!("there is no {id}"))?;
+        let command = section["command"].as_str().unwrap_or_default();
+        if section["plots"] == 0 {
+            return Err(format!("{id} has no plot"));
+        }
+        if section["claims"] == 0 {
+            return Err(format!("{id} has no claim"));
+        }
+        if !command.starts_with(&format!("tack lab run {} --", figure.id)) {
+            return Err(format!("{id} is measured again by {command:?}"));
+        }
+    }
+    match sections.len() {
+        count if count == FIGURES.len() => Ok(()),
+        count => Err(format!("{count} sections for {} figures", FIGURES.len())),
+    }
+}
+
+fn has_the_demonstration(seen: &Value) -> Result<(), String> {
+    match (&seen["plots"], &seen["tables"]) {
+        (plots, tables) if *plots == 4 && *tables == 2 => Ok(()),
+        (plots, tables) => Err(format!("{plots} plots and {tables} tables")),
+    }
+}
+
+/// The report with numbers for one cheap figure, and for the others what is drawn when nothing was measured.
+fn report(folder: &Path) -> String {
+    let mut store = Store::open(folder).unwrap();
+    let depth = Depth {
+        seeds: Some(1),
+        ..Depth::quick()
+    };
+    let measured = FIGURES.iter().find(|figure| figure.id == "7").unwrap();
+    tack_lab::run(&mut store, &measured.plan(&depth), 1, |_, _| {}).unwrap();
+    let nothing = Results::default();
+    let entries: Vec<_> = FIGURES
+        .iter()
+        .map(|figure| Entry {
+            figure: *figure,
+            depth,
+            outcome: Some(figure.reduce(
+                &depth,
+                if figure.id == "7" {
+                    store.results()
+                } else {
+                    &nothing
+                },
+            )),
+        })
+        .collect();
+    tack_lab::page(&entries)
+}
+
+#[test]
+fn the_report_of_the_lab_renders_with_every_figure() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    std::fs::write(&file, report(folder.path())).unwrap();
+    has_every_figure(&inspect(&mut browser, &file)).unwrap();
+}
+
+#[test]
+fn the_demonstration_ends_with_a_page_that_renders() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("demo.html");
+    let ended = finish(
+        tack()
+            .args(["demo", "--time", "500ms", "--report"])
+            .arg(&file),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    has_the_demonstration(&inspect(&mut browser, &file)).unwrap();
+}
+
+/// CI names the pages that the optimised program made, with everything measured.
+#[test]
+fn pages_named_by_the_environment_render() {
+    let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let pages: [(_, fn(&Value) -> Result<(), String>); 2] = [
+        (named("TACK_LAB_PAGE"), has_every_figure),
+        (named("TACK_DEMO_PAGE"), has_the_demonstration),
+    ];
+    if pages.iter().all(|(file, _)| file.is_none()) {
+        println!("SKIPPED: neither TACK_LAB_PAGE nor TACK_DEMO_PAGE names a page");
+        return;
+    }
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    for (file, check) in pages {
+        if let Some(file) = file {
+            check(&inspect(
+                &mut browser,
+                &std::fs::canonicalize(file).unwrap(),
+            ))
+            .unwrap();
+        }
+    }
+}
+
+/// What passes a page must be able to fail one.
+#[test]
+fn what_is_wrong_with_a_page_is_found() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("broken.html");
+    let good = report(folder.path());
+    let plot = "<svg class=\"plot\" role=\"img\"";
+    let body = |more: &str| good.replacen("<main>", &format!("<main>{more}"), 1);
+    // Without the policy that keeps the browser from running and fetching anything.
+    let trusting = |more: &str| body(more).replacen("http-equiv=", "data-was=", 1);
+    let cases = [
+        (
+            good.replacen(plot, "<svg class=\"plot\"", 1),
+            "assistive technology is told of",
+        ),
+        (
+            good.replacen(" aria-labelledby=\"", " data-was=\"", 1)
+                .replacen("<title id=", "<metadata id=", 1)
+                .replacen("</title><desc", "</metadata><desc", 1),
+            "a plot without name or description",
+        ),
+        (
+            good.replacen(" aria-describedby=\"", " data-was=\"", 1)
+                .replacen("<desc id=", "<metadata id=", 1)
+                .replacen("</desc>", "</metadata>", 1),
+            "a plot without name or description",
+        ),
+        (
+            body("<div style=\"width:2000px\">.</div>"),
+            "the page is 20",
+        ),
+        (
+            body("<p style=\"color:#777;background:#888\">grey</p>"),
+            "contrast of",
+        ),
+        (
+            body("<img src=\"http://127.0.0.1:9/x.png\" alt=\"x\">"),
+            "log: ",
+        ),
+        (body("<script>console.error('no')</script>"), "log: "),
+        (
+            trusting("<script>console.error('no')</script>"),
+            "console: ",
+        ),
+        (
+            trusting("<script>throw new Error('no')</script>"),
+            "exception: ",
+        ),
+        (
+            trusting("<img src=\"http://127.0.0.1:9/x.png\" alt=\"x\">"),
+            "request: http://127.0.0.1:9/x.png",
+        ),
+        (good.replacen("font:13px", "font:3px", 1), "text of "),
+        (
+            body(
+                "<svg class=\"plot\" role=\"img\" aria-label=\"n\" viewBox=\"0 0 400 80\"><desc>d</desc>\
+                  <text x=\"9\" y=\"40\">one</text><text x=\"12\" y=\"40\">two</text></svg>",
+            ),
+            "texts over each other",
+        ),
+        (body("<a href=\"#nowhere\">there</a>"), "a link to nowhere"),
+    ];
+    let view = VIEWS[2];
+    for (html, complaint) in cases {
+        assert_ne!(html, good, "{complaint}: the page was not broken");
+        std::fs::write(&file, html).unwrap();
+        let (_, problems) = look(&mut browser, &file, view);
+        assert!(
+            problems.iter().any(|problem| problem.contains(complaint)),
+            "{complaint}: {problems:?}"
+        );
+    }
+    // A figure that is missing, or has something missing.
+    for (html, complaint) in [
+        (
+            good.replacen("id=\"figure-7\"", "id=\"figure-0\"", 1),
+            "there is no figure-7",
+        ),
+        (
+            good.replace(plot, "<svg class=\"plot\" role=\"none\""),
+            "has no plot",
+        ),
+        (good.replace("scroll claims", "scroll"), "has no claim"),
+        (
+            good.replace("tack lab run 7", "tack lab run 8"),
+            "figure-7 is measured again by",
+        ),
+    ] {
+        std::fs::write(&file, html).unwrap();
+        let (seen, _) = look(&mut browser, &file, view);
+        let found = has_every_figure(&seen).unwrap_err();
+        assert!(found.contains(complaint), "{complaint}: {found}");
+    }
+}
