@@ -18,7 +18,20 @@ const MARKS: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     at: Instant,
+    /// The newest departure among what had arrived, microseconds on the sender's clock.
+    departure: u32,
     bytes: u64,
+}
+
+/// What the meter says when an acknowledgement leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ArrivalRate {
+    /// How fast data arrived.
+    pub(crate) arrived: Rate,
+    /// The same, but no faster than it was sent, and over no less than a round trip. What stood in a queue arrives as a
+    /// burst once the air is free, and the first segments of a connection at the speed of the radio: neither is a rate at
+    /// which the sender could go on.
+    pub(crate) sustained: Rate,
 }
 
 /// Meters what arrives.
@@ -26,20 +39,26 @@ struct Mark {
 pub(crate) struct ArrivalMeter {
     bytes: u64,
     last: Option<Instant>,
+    /// The newest departure among what arrived, microseconds on the sender's clock.
+    departure: u32,
     /// Ascending, the newest last; all but the first [`INTERVALS`] from the end are younger than a span.
     marks: VecDeque<Mark>,
 }
 
 impl ArrivalMeter {
-    /// `bytes` of new data arrived at `arrived`.
+    /// `bytes` of new data arrived at `arrived` that had left at `departure`, microseconds on the sender's clock.
     #[inline]
-    pub(crate) fn on_data(&mut self, arrived: Instant, bytes: u64) {
+    pub(crate) fn on_data(&mut self, arrived: Instant, departure: u32, bytes: u64) {
         self.bytes += bytes;
+        // Reordered segments left earlier: only the newest counts.
+        if self.last.is_none() || (departure.wrapping_sub(self.departure) as i32) > 0 {
+            self.departure = departure;
+        }
         self.last = Some(arrived);
     }
 
     /// An acknowledgement leaves: the rate over the last `span` and the last intervals, where so much is known.
-    pub(crate) fn on_report(&mut self, span: Duration) -> Option<Rate> {
+    pub(crate) fn on_report(&mut self, span: Duration) -> Option<ArrivalRate> {
         let at = self.last?;
         if self.marks.back().is_some_and(|mark| mark.at == at) {
             return None;
@@ -50,7 +69,14 @@ impl ArrivalMeter {
         }
         let rate = (self.marks.len() >= INTERVALS).then(|| {
             let mark = self.marks[0];
-            Rate::from_bytes_over(self.bytes - mark.bytes, at.saturating_since(mark.at))
+            let (bytes, time) = (self.bytes - mark.bytes, at.saturating_since(mark.at));
+            // Wraps with the clock, every 71 minutes; the newest departure never goes back.
+            let sending = self.departure.wrapping_sub(mark.departure);
+            let sending = Duration::from_micros(sending.into());
+            ArrivalRate {
+                arrived: Rate::from_bytes_over(bytes, time),
+                sustained: Rate::from_bytes_over(bytes, time.max(sending).max(span)),
+            }
         });
         let dense = self.marks.len() > INTERVALS
             && self
@@ -60,6 +86,7 @@ impl ArrivalMeter {
         if !dense {
             self.marks.push_back(Mark {
                 at,
+                departure: self.departure,
                 bytes: self.bytes,
             });
         }
@@ -78,10 +105,10 @@ mod tests {
         let mut rates = Vec::new();
         for &(ms, bytes) in arrivals {
             if bytes > 0 {
-                meter.on_data(Instant::from_millis(ms), bytes);
+                meter.on_data(Instant::from_millis(ms), ms as u32 * 1_000, bytes);
             }
             let rate = meter.on_report(Duration::from_millis(span));
-            rates.extend(rate.map(Rate::bytes_per_sec));
+            rates.extend(rate.map(|rate| rate.arrived.bytes_per_sec()));
         }
         rates
     }
@@ -120,9 +147,58 @@ mod tests {
     fn marks_are_bounded() {
         let mut meter = ArrivalMeter::default();
         for micros in 0..100_000 {
-            meter.on_data(Instant::from_micros(micros), 1_000);
+            meter.on_data(Instant::from_micros(micros), micros as u32, 1_000);
             meter.on_report(Duration::from_millis(10));
         }
         assert!(meter.marks.len() <= MARKS as usize + INTERVALS + 1);
+    }
+
+    /// The fastest rate said to be sustained, of segments of 1,000 bytes that left and arrived at these microseconds; each
+    /// second one is reported, over spans of 100 ms.
+    fn fastest(segments: impl Iterator<Item = (u32, u64)>) -> u64 {
+        let mut meter = ArrivalMeter::default();
+        let mut fastest = 0;
+        for (number, (left, arrived)) in segments.enumerate() {
+            meter.on_data(Instant::from_micros(arrived), left, 1_000);
+            if number % 2 == 1
+                && let Some(rate) = meter.on_report(Duration::from_millis(100))
+            {
+                fastest = fastest.max(rate.sustained.bytes_per_sec());
+            }
+        }
+        fastest
+    }
+
+    #[test]
+    fn first_segments_that_come_as_a_burst_sustain_no_more_than_a_round_trip_of_them() {
+        // Ten segments sent at once, which one transmission on the radio brings within a millisecond.
+        let burst = (0..10).map(|number| (0, 1_000 + u64::from(number as u32) * 100));
+        // 8 of them after the first report, in 100 ms; as a burst they would make ten million a second.
+        assert!(fastest(burst) <= 80_000);
+    }
+
+    #[test]
+    fn a_burst_out_of_a_queue_sustains_what_was_sent() {
+        // A million bytes a second for a second, of which what leaves from 0.4 s to 0.8 s has to wait for the air.
+        let waited = (0..1_000).map(|number| {
+            let left = number * 1_000;
+            let arrived = match left {
+                400_000..800_000 => 800_000 + (left - 400_000) / 100,
+                _ => left,
+            };
+            (left, u64::from(arrived))
+        });
+        let fastest = fastest(waited);
+        assert!((1_000_000..1_100_000).contains(&fastest), "{fastest}");
+    }
+
+    #[test]
+    fn the_clock_of_the_sender_may_wrap() {
+        let wrapping = (0..1_000_u32).map(|number| {
+            let left = (number * 1_000).wrapping_sub(500_000);
+            (left, u64::from(number) * 1_000)
+        });
+        let fastest = fastest(wrapping);
+        assert!((1_000_000..1_100_000).contains(&fastest), "{fastest}");
     }
 }

@@ -379,7 +379,8 @@ impl AckPolicy for TackPolicy {
         );
         self.delays.on_segment(arrival.arrived, stamp.departure);
         if arrival.place != Place::Duplicate {
-            self.meter.on_data(arrival.arrived, arrival.len);
+            self.meter
+                .on_data(arrival.arrived, stamp.departure, arrival.len);
         }
         if self.pending == 0 {
             self.pending_since = now;
@@ -494,8 +495,10 @@ impl AckPolicy for TackPolicy {
         self.pushed = false;
         self.last_report_at = Some(now);
         let measured = self.meter.on_report(self.rtt_min);
-        self.note_growth(now, measured);
-        if let Some(rate) = measured {
+        let sustained = measured.map(|rate| rate.sustained);
+        let measured = measured.map(|rate| rate.arrived);
+        self.note_growth(now, sustained);
+        if let Some(rate) = sustained {
             self.peak_rate.update(now.as_nanos(), rate);
         }
         self.rate = measured.or(self.rate);
