@@ -153,3 +153,40 @@ fn small_windows_draw_no_more() {
         }
     }
 }
+
+/// Air that five saturated stations of a neighbouring network share: the first segments come as one burst of the radio, later
+/// ones in bursts after waits of up to half a second. Neither is a rate to which the window would be small, and once the
+/// startup is over the frequency is that of equation (3).
+#[test]
+fn bursts_out_of_busy_air_draw_no_more() {
+    let mut worst: f64 = 0.0;
+    for (preset, number) in cells(
+        &[("tack-n", 6), ("tack-n", 8), ("tack-ac", 1)],
+        &[
+            ("tack-n", 6),
+            ("tack-n", 8),
+            ("tack-n", 10),
+            ("tack-ac", 1),
+            ("tack-ac", 3),
+            ("tack-ac", 8),
+        ],
+    ) {
+        let result = report(
+            "../lab/wlan-tcp",
+            &set![
+                "wlan.contenders=5",
+                format_args!("wlan.preset={preset}"),
+                "warmup=4s",
+                "duration=10s",
+                format_args!("seed={number}"),
+            ],
+        );
+        let flow = &result.flows[0];
+        let rtt_min = flow.min_rtt_us.expect("measured") as f64 / 1e6;
+        let ratio = flow.acks as f64 / 6.0 / (4.0 / rtt_min);
+        println!("{preset}, seed {number}: {ratio:.2} of equation 3");
+        worst = worst.max(ratio);
+    }
+    // A hole that takes a round trip to repair makes the window scarce for a while.
+    assert!(worst <= 3.0, "{worst}");
+}
