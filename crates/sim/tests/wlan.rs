@@ -123,6 +123,34 @@ fn neighbours_take_their_share() {
     assert!(wlan.stations[2].received > 1_000 && wlan.stations[4].mpdus > 1_000);
 }
 
+/// Neighbours with a load of their own get just that, and the rest of the air is ours.
+#[test]
+fn neighbours_that_are_not_saturated_leave_the_rest() {
+    let with = |keys: &str| {
+        play(&format!(
+            "duration = '6s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11a'\n{keys}\n{UDP}"
+        ))
+    };
+    let (alone, beside) = (with(""), with("contenders = 5\ncontender_rate = '2Mbps'"));
+    let left = goodput(&beside) / goodput(&alone);
+    let wlan = beside.wlan.unwrap();
+    assert_eq!(wlan.stations[2].name, "neighbour_ap");
+    let carried = wlan.stations[2].received_bytes as f64 * 8.0 / 5.0;
+    // 10 Mbit/s of payload of 1472 bytes in packets of 1500; 4,245 arrivals, of which 6 % are four standard deviations.
+    let offered = 10e6 * 1_500.0 / 1_472.0;
+    assert!((carried / offered - 1.0).abs() < 0.06, "{carried}");
+    let share = wlan.airtime.neighbour;
+    assert!((0.2..0.27).contains(&share), "{share}");
+    assert!(alone.wlan.unwrap().airtime.neighbour == 0.0);
+    assert!(
+        wlan.stations[3..]
+            .iter()
+            .all(|station| station.queue_p99 < 20)
+    );
+    // They take a quarter, and cost some collisions.
+    assert!((0.6..0.8).contains(&left), "{left}");
+}
+
 /// Stations that do not hear each other collide in the middle of frames; RTS and CTS keep most of that short.
 #[test]
 fn hidden_stations_need_rts() {

@@ -74,6 +74,9 @@ fn watched<O: Observer>(
     Ok(values)
 }
 
+/// Radios whose counters figures look at.
+const RADIOS: [&str; 3] = ["ap", "sta0", "neighbour_ap"];
+
 impl Values {
     /// The number called `name`; not a number when there is none.
     pub fn get(&self, name: &str) -> f64 {
@@ -102,7 +105,8 @@ impl Values {
         }
     }
 
-    /// Every number of a report but how long it took on the wall clock, and the counters of single radios.
+    /// Every number of a report but how long it took on the wall clock; of single radios only those of [`RADIOS`], as
+    /// `wlan.ap.attempts`.
     fn of_report(report: &tack_sim::Report) -> Self {
         let mut values = Self::default();
         if let Ok(mut json) = serde_json::to_value(report) {
@@ -110,6 +114,12 @@ impl Values {
                 wlan.remove("stations");
             }
             values.flatten("", &json);
+        }
+        let radios = report.wlan.iter().flat_map(|wlan| &wlan.stations);
+        for radio in radios.filter(|radio| RADIOS.contains(&radio.name.as_str())) {
+            if let Ok(json) = serde_json::to_value(radio) {
+                values.flatten(&format!("wlan.{}", radio.name), &json);
+            }
         }
         values.0.remove("wall_seconds");
         values.0.remove("seed");

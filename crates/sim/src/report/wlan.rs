@@ -15,7 +15,7 @@ pub struct WlanReport {
     pub collision_probability: f64,
     /// PPDUs without response, for whatever reason, among all that wanted one.
     pub unanswered_probability: f64,
-    /// Shares of the time, which add up to 1.
+    /// Shares of the time.
     pub airtime: AirtimeReport,
     /// Median over time of the access point's queue, packets.
     pub ap_queue_p50: u64,
@@ -37,7 +37,7 @@ pub struct WlanReport {
     pub stations: Vec<StationReport>,
 }
 
-/// Shares of the time, 0 to 1.
+/// Shares of the time, 0 to 1. Those up to `idle` add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AirtimeReport {
     /// Data frames.
@@ -52,6 +52,8 @@ pub struct AirtimeReport {
     pub access: f64,
     /// Nothing to send.
     pub idle: f64,
+    /// What of `data` and `control` a neighbouring network sent.
+    pub neighbour: f64,
 }
 
 /// Counters of one radio.
@@ -99,6 +101,7 @@ impl From<Airtime> for AirtimeReport {
             collision: airtime.collision as f64 / total,
             access: airtime.access as f64 / total,
             idle: airtime.idle as f64 / total,
+            neighbour: airtime.neighbour as f64 / total,
         }
     }
 }

@@ -362,6 +362,21 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "1Mbps, 2Mbps, 5.5Mbps, 11Mbps",
         ),
         (
+            "[wlan]\ncontender_rate = '1Mbps'\n[[flow]]\n",
+            "dir/test.toml:2: wlan.contender_rate: ",
+            "has no effect without contenders",
+        ),
+        (
+            "[wlan]\ncontenders = 2\ncontender_rate = '0Mbps'\n[[flow]]\n",
+            "wlan.contender_rate: ",
+            "rate above zero",
+        ),
+        (
+            "[wlan]\ncontenders = 2\ncontender_rate = '20Gbps'\n[[flow]]\n",
+            "wlan.contender_rate: ",
+            "at most 11776Mbps, or leave it out",
+        ),
+        (
             "[wlan]\nqueue = '64KiB'\n[[flow]]\n",
             "wlan.queue: ",
             "1000p",

@@ -9,7 +9,7 @@ use tack_wlan::phy::{
     Awgn, Band, DsssRate, ErrorModel, GuardInterval, Mode, ModeQuery, OfdmRate, Preamble, SigB,
     Standard, Timing, Width,
 };
-use tack_wlan::world::{Beacons, Contenders};
+use tack_wlan::world::{Beacons, Contenders, Offer};
 use tack_wlan::{MacConfig, NodeId, WorldConfig};
 
 use super::error::ScenarioError;
@@ -30,6 +30,9 @@ pub struct Wlan {
 
 /// Most stations, those of neighbours included: each is asked at every transmission.
 const MOST_STATIONS: u64 = 1_000;
+
+/// Packets of a neighbour come no faster, on average.
+const SHORTEST_INTERVAL: Duration = Duration::from_micros(1);
 
 const DEFAULT_QUEUE: usize = 1_000;
 
@@ -450,13 +453,32 @@ fn read_neighbours(
     let most = MOST_STATIONS - u64::from(world.stations).min(MOST_STATIONS);
     let contenders = table.integer("contenders", 0, most)?.unwrap_or(0);
     let payload = table.integer("contender_payload", 1, 2_264)?;
-    if payload.is_some() && contenders == 0 {
-        return Err(table.fail("contender_payload", "has no effect without contenders"));
+    let rate = table.rate("contender_rate")?;
+    for (key, is_given) in [
+        ("contender_payload", payload.is_some()),
+        ("contender_rate", rate.is_some()),
+    ] {
+        if is_given && contenders == 0 {
+            return Err(table.fail(key, "has no effect without contenders"));
+        }
     }
+    let payload = payload.unwrap_or(1_472);
     world.contenders = Contenders {
         stations: contenders as u16,
         // IPv4 and UDP headers.
-        packet: payload.unwrap_or(1_472) as u32 + 28,
+        packet: payload as u32 + 28,
+        offer: match rate.map(|rate| rate.time_for(payload)) {
+            None => Offer::Saturated,
+            Some(interval) if interval >= SHORTEST_INTERVAL => Offer::Poisson { interval },
+            Some(_) => {
+                let most = Rate::from_bytes_over(payload, SHORTEST_INTERVAL);
+                let message = format!(
+                    "is more than any of these radios carries; at most {}, or leave it out for saturated ones",
+                    show(most.bits_per_sec())
+                );
+                return Err(table.fail("contender_rate", message));
+            }
+        },
     };
     world.beacons = match table.text("beacon_interval")?.as_deref() {
         Some("off") => None,

@@ -19,13 +19,30 @@ pub struct Airtime {
     pub access: u64,
     /// Silence with nothing to send.
     pub idle: u64,
+    /// What of `data` and `control` was sent by radios of the neighbouring network. Not a part of the total.
+    pub neighbour: u64,
 }
 
 impl Airtime {
-    /// All parts.
+    /// All parts: the time that passed.
     pub fn total(&self) -> u64 {
         self.data + self.transport_ack + self.control + self.collision + self.access + self.idle
     }
+}
+
+/// Which network a radio belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Network {
+    Own,
+    Neighbour,
+}
+
+/// What is on the air now, and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Moment {
+    pub(super) state: AirState,
+    /// Whose, where no more than one radio sends.
+    pub(super) network: Network,
 }
 
 /// What is on the air now.
@@ -66,12 +83,17 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// Counts the time up to `now`, in which the air was in `state`.
+    /// Counts the time up to `now`, in which the air was as `moment` says.
     #[inline]
-    pub(super) fn advance(&mut self, now: u64, state: &AirState) {
+    pub(super) fn advance(&mut self, now: u64, moment: &Moment) {
         let time = now - self.counted_to;
         self.counted_to = now;
-        match *state {
+        if let (Network::Neighbour, AirState::Data(_) | AirState::Control) =
+            (moment.network, moment.state)
+        {
+            self.airtime.neighbour += time;
+        }
+        match moment.state {
             AirState::Data(acks) => {
                 let share = (u128::from(time) * u128::from(acks) / 65_536) as u64;
                 self.airtime.transport_ack += share;

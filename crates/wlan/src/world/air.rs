@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use tack_base::time::nanos;
 
-use super::accounts::AirState;
+use super::accounts::{AirState, Moment, Network};
 use crate::frame::{Frame, Ppdu, len};
 use crate::mac::access::BusyEnd;
 
@@ -48,6 +48,7 @@ pub(super) struct InFlight<M> {
     pub(super) header_end: u64,
     pub(super) end: u64,
     pub(super) use_of_air: AirState,
+    pub(super) network: Network,
     /// Another signal spoils it at its receiver.
     pub(super) is_collided: bool,
     /// Reception of the frames of an A-MPDU, one by one.
@@ -68,14 +69,15 @@ pub(super) struct Arriving {
 }
 
 impl<M> InFlight<M> {
-    /// `ppdu` from `start` on.
-    pub(super) fn new(number: u64, start: u64, ppdu: Ppdu<M>) -> Self {
+    /// `ppdu` of a radio of `network` from `start` on.
+    pub(super) fn new(number: u64, start: u64, ppdu: Ppdu<M>, network: Network) -> Self {
         Self {
             number,
             start,
             header_end: start + nanos(ppdu.mode.header()),
             end: start + nanos(ppdu.airtime),
             use_of_air: AirState::of(&ppdu),
+            network,
             is_collided: false,
             arriving: Arriving {
                 index: 0,
@@ -183,18 +185,26 @@ impl<M> Air<M> {
 
     /// What the present moment counts as.
     #[inline]
-    pub(super) fn state(&self) -> AirState {
+    pub(super) fn moment(&self) -> Moment {
         let Some(first) = self.flights.first() else {
-            return if self.active > 0 {
+            let state = if self.active > 0 {
                 AirState::Access
             } else {
                 AirState::Idle
             };
+            return Moment {
+                state,
+                network: Network::Own,
+            };
         };
-        if self.flights.iter().any(|flight| flight.is_collided) {
+        let state = if self.flights.iter().any(|flight| flight.is_collided) {
             AirState::Collision
         } else {
             first.use_of_air
+        };
+        Moment {
+            state,
+            network: first.network,
         }
     }
 

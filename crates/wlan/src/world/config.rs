@@ -1,19 +1,35 @@
 //! Settings of a network.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::frame::NodeId;
 use crate::mac::MacConfig;
 use crate::mac::station::Beacons;
 use crate::phy::ErrorModel;
 
-/// Saturated stations of a neighbouring network on the same channel, with the same PHY and MAC.
+/// Stations of a neighbouring network on the same channel, with the same PHY and MAC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Contenders {
     /// How many stations; their access point comes on top when there are any.
     pub stations: u16,
     /// Length of their packets, bytes.
     pub packet: u32,
+    /// How much each of them has to send.
+    pub offer: Offer,
+}
+
+/// How much a station of the neighbouring network has to send to its access point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Offer {
+    /// More than the air carries: its queue never runs dry.
+    #[default]
+    Saturated,
+    /// A load of its own, as a Poisson process.
+    Poisson {
+        /// Mean time between packets. Shorter ones than a microsecond make for very long runs.
+        interval: Duration,
+    },
 }
 
 impl Contenders {

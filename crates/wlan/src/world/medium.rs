@@ -7,6 +7,7 @@
 use tack_base::Instant;
 use tack_base::time::nanos;
 
+use super::accounts::Network;
 use super::air::InFlight;
 use super::{Capture, Captured, World};
 use crate::frame::{Data, Frame, NodeId, Ppdu, len};
@@ -30,7 +31,12 @@ impl<M: Clone> World<M> {
                 number,
             });
         }
-        let mut flight = InFlight::new(number, at, ppdu);
+        let network = if ppdu.from.0 < self.members {
+            Network::Own
+        } else {
+            Network::Neighbour
+        };
+        let mut flight = InFlight::new(number, at, ppdu, network);
         // The sender hears nothing else while it sends.
         let sender = &mut self.radios[from];
         debug_assert!(!sender.is_sending, "no radio sends two PPDUs at once");

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! One owner, radios by index. Everything that happens at one instant happens in a fixed order: transmissions end, by number;
-//! timers run, by radio; what these put on the air begins. Radios that decide at the same instant do not sense each other,
+//! neighbours' packets come; timers run, by radio; what these put on the air begins. Radios that decide at the same instant do not sense each other,
 //! which is how collisions come about. Propagation takes no time.
 
 mod accounts;
@@ -32,7 +32,7 @@ use source::Source;
 
 pub use crate::mac::station::Beacons;
 pub use accounts::{Airtime, QueueStats};
-pub use config::{Contenders, WorldConfig};
+pub use config::{Contenders, Offer, WorldConfig};
 
 /// An MSDU that has come to its destination.
 #[derive(Clone, Debug)]
@@ -90,6 +90,8 @@ pub struct World<M> {
     /// The earliest of everything that is to come, frames within A-MPDUs apart.
     next: u64,
     next_arrival: u64,
+    /// When the next packet of a source with a load of its own comes.
+    next_offer: u64,
     now: u64,
     events: u64,
     digest: u64,
@@ -119,6 +121,7 @@ impl<M: Clone> World<M> {
             starting: Vec::new(),
             relayed: Vec::new(),
             next_arrival: u64::MAX,
+            next_offer: u64::MAX,
             next: u64::MAX,
             now: 0,
             events: 0,
@@ -141,12 +144,12 @@ impl<M: Clone> World<M> {
                 .push(RandomStream::new(seed, "noise", u64::from(index)));
         }
         // A neighbouring network: its access point comes first, its stations send to it.
+        let Contenders { packet, offer, .. } = config.contenders;
         for contender in 1..config.contenders.radios() as u16 {
-            world.saturate(
-                NodeId(members + contender),
-                &[NodeId(members)],
-                config.contenders.packet,
-            );
+            let (at, to) = (NodeId(members + contender), [NodeId(members)]);
+            let source = Source::new(at, &to, packet, offer, seed, contender.into());
+            world.next_offer = world.next_offer.min(source.next());
+            world.sources[at.index()] = Some(source);
         }
         for index in 0..count {
             world.touch(index);
@@ -157,7 +160,7 @@ impl<M: Clone> World<M> {
 
     /// Keeps the queue of radio `at` full of packets of `packet` bytes for the radios `to` in turn, without payload.
     pub fn saturate(&mut self, at: NodeId, to: &[NodeId], packet: u32) {
-        self.sources[at.index()] = Some(Source::new(at, to, packet));
+        self.sources[at.index()] = Some(Source::endless(at, to, packet));
         self.touch(at.index());
         self.find_next();
     }
@@ -182,7 +185,7 @@ impl<M: Clone> World<M> {
         } else {
             NodeId::AP
         };
-        self.accounts.advance(self.now, &self.air.state());
+        self.accounts.advance(self.now, &self.air.moment());
         let outcome = self.stations[at.index()].enqueue(now, to, msdu);
         self.touch(at.index());
         self.next = self.next.min(self.wakes[at.index()]);
@@ -253,14 +256,14 @@ impl<M: Clone> World<M> {
 
     /// Who used the air since the counters were reset.
     pub fn airtime(&mut self) -> Airtime {
-        self.accounts.advance(self.now, &self.air.state());
+        self.accounts.advance(self.now, &self.air.moment());
         self.accounts.airtime()
     }
 
     /// Starts all counters over: the warm-up has ended.
     pub fn reset_stats(&mut self, now: Instant) {
         self.handle_timeout(now);
-        self.accounts.advance(self.now, &self.air.state());
+        self.accounts.advance(self.now, &self.air.moment());
         self.accounts.reset();
         for index in 0..self.stations.len() {
             let queued = self.stations[index].queued();
@@ -306,13 +309,17 @@ impl<M: Clone> World<M> {
                 return;
             }
         }
-        self.accounts.advance(at, &self.air.state());
+        self.accounts.advance(at, &self.air.moment());
         while let Some(position) = self.air.ending(at) {
             self.events += 1;
             self.end(at, position);
         }
         if self.air.resets_nav(at) {
             self.reset_navs(at);
+        }
+        if self.next_offer <= at {
+            self.events += 1;
+            self.take_offers(at);
         }
         for index in 0..self.wakes.len() {
             while self.wakes[index] <= at {
@@ -334,6 +341,24 @@ impl<M: Clone> World<M> {
         self.find_next();
     }
 
+    /// Packets come to sources with a load of their own.
+    fn take_offers(&mut self, at: u64) {
+        self.next_offer = u64::MAX;
+        for index in 0..self.sources.len() {
+            let Some(source) = &mut self.sources[index] else {
+                continue;
+            };
+            let is_due = source.next() <= at;
+            if is_due {
+                source.arrive(Instant::from_nanos(at), &mut self.stations[index]);
+            }
+            self.next_offer = self.next_offer.min(source.next());
+            if is_due {
+                self.touch(index);
+            }
+        }
+    }
+
     /// Brings what is derived from a radio's state up to date.
     #[inline]
     fn touch(&mut self, index: usize) {
@@ -352,7 +377,7 @@ impl<M: Clone> World<M> {
     }
 
     fn find_next(&mut self) {
-        let mut next = self.air.next();
+        let mut next = self.air.next().min(self.next_offer);
         for wake in &self.wakes {
             next = next.min(*wake);
         }
