@@ -413,6 +413,9 @@ pub(crate) struct LabStoreArgs {
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     pub(crate) results: PathBuf,
+    /// Folder with recorded link traces, for figure 14: NAME.down with NAME.up (Mahimahi), NAME.pitree-trace (Zhuge)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) traces: Option<PathBuf>,
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {

@@ -2,13 +2,16 @@
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tack_lab::{Depth, Entry, Extent, FIGURES, Figure, Store, StoreError, Verdict};
+use tack_lab::{
+    Depth, Entry, Extent, FIGURES, Figure, Point, Recorded, Store, StoreError, Verdict,
+};
 
-use crate::args::{LabCommand, LabReportArgs, LabRunArgs};
+use crate::args::{LabCommand, LabReportArgs, LabRunArgs, LabStoreArgs};
 use crate::exit::{Exit, Failure};
 use crate::printer::write_stdout;
 
@@ -49,12 +52,18 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
             Extent::Quick
         },
         seeds: args.store.seeds,
+        recorded: recorded(&args.store)?,
     };
-    let mut store = open(&args.store.results)?;
     let wanted: Vec<_> = figures
         .iter()
         .flat_map(|figure| figure.plan(&depth))
         .collect();
+    if depth.recorded.is_some() && !wanted.iter().any(Point::needs_recordings) {
+        return Err(Failure::usage(
+            "--traces is for figure 14, which is not among the figures asked for",
+        ));
+    }
+    let mut store = open(&args.store.results)?;
     let jobs = args.jobs.map_or_else(processors, usize::from);
     let bar = progress_bar();
     let done = tack_lab::run(&mut store, &wanted, jobs, |done, total| {
@@ -78,8 +87,8 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
         .into_iter()
         .map(|figure| Entry {
             figure,
-            depth,
             outcome: Some(figure.reduce(&depth, store.results())),
+            depth: depth.clone(),
         })
         .collect())
 }
@@ -104,7 +113,12 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
     let store = open(&args.store.results)?;
     let seeds = args.store.seeds;
     // The full form where it has been measured, else the quick one.
-    let depths = [Extent::Full, Extent::Quick].map(|extent| Depth { extent, seeds });
+    let recorded = recorded(&args.store)?;
+    let depths = [Extent::Full, Extent::Quick].map(|extent| Depth {
+        extent,
+        seeds,
+        recorded: recorded.clone(),
+    });
     let entries: Vec<_> = FIGURES
         .iter()
         .map(|figure| {
@@ -113,7 +127,7 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
                 .find(|depth| figure.is_complete(depth, store.results()));
             Entry {
                 figure: *figure,
-                depth: *depth.unwrap_or(&depths[1]),
+                depth: depth.unwrap_or(&depths[1]).clone(),
                 outcome: depth.map(|depth| figure.reduce(depth, store.results())),
             }
         })
@@ -162,6 +176,9 @@ fn claims(entry: &Entry) -> String {
             claim.words, claim.ours, claim.paper
         );
     }
+    for note in entry.outcome.iter().flat_map(|outcome| &outcome.notes) {
+        let _ = writeln!(text, "  note      {note}");
+    }
     text
 }
 
@@ -185,6 +202,15 @@ fn chosen(args: &LabRunArgs) -> Result<Vec<Figure>, Failure> {
                 })
         })
         .collect()
+}
+
+/// The recordings that the user brought.
+fn recorded(args: &LabStoreArgs) -> Result<Option<Arc<Recorded>>, Failure> {
+    let read = |folder: &PathBuf| {
+        let recorded = Recorded::read(folder).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Arc::new(recorded))
+    };
+    args.traces.as_ref().map(read).transpose()
 }
 
 fn open(folder: &Path) -> Result<Store, Failure> {

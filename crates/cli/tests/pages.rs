@@ -107,7 +107,7 @@ fn report(folder: &Path) -> String {
         .iter()
         .map(|figure| Entry {
             figure: *figure,
-            depth,
+            depth: depth.clone(),
             outcome: Some(figure.reduce(
                 &depth,
                 if figure.id == "7" {

@@ -1,9 +1,11 @@
 //! What a figure is: a plan, and what becomes of its results.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use crate::claim::Claim;
 use crate::point::{Cell, Point};
+use crate::recorded::Recorded;
 use crate::stats::Estimate;
 use crate::store::Results;
 use crate::{Values, Verdict};
@@ -17,13 +19,15 @@ pub enum Extent {
     Full,
 }
 
-/// An extent, and seeds where the figure's own number is not wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An extent, seeds where the figure's own number is not wanted, and what the user brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// Which cells.
     pub extent: Extent,
     /// How many seeds each cell gets; the figure decides unless given.
     pub seeds: Option<u64>,
+    /// Recorded link traces, for the figures that use some.
+    pub recorded: Option<Arc<Recorded>>,
 }
 
 impl Depth {
@@ -32,6 +36,7 @@ impl Depth {
         Self {
             extent: Extent::Quick,
             seeds: None,
+            recorded: None,
         }
     }
 
@@ -40,6 +45,7 @@ impl Depth {
         Self {
             extent: Extent::Full,
             seeds: None,
+            recorded: None,
         }
     }
 
@@ -121,6 +127,10 @@ pub struct Outcome {
     pub claims: Vec<Claim>,
     /// Every number behind the plots.
     pub numbers: Table,
+    /// Further tables, of parts of a figure that are told apart.
+    pub further: Vec<Table>,
+    /// What was not measured, and how it can be.
+    pub notes: Vec<String>,
 }
 
 /// A plot with its caption.
@@ -135,6 +145,8 @@ pub struct Plot {
 /// Numbers as texts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
+    /// Which part of the figure it is of, where it has several.
+    pub part: &'static str,
     /// Names of the columns.
     pub head: Vec<String>,
     /// Rows as long as the head.
@@ -145,7 +157,7 @@ impl Table {
     pub(crate) fn new<const N: usize>(head: [&str; N]) -> Self {
         Self {
             head: head.map(String::from).to_vec(),
-            rows: Vec::new(),
+            ..Self::default()
         }
     }
 

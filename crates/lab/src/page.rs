@@ -4,7 +4,7 @@ use askama::Template;
 use tack_plot::STYLE;
 
 use crate::claim::Verdict;
-use crate::figure::{Depth, Figure, Outcome};
+use crate::figure::{Depth, Figure, Outcome, Table};
 use crate::point::CODE_VERSION;
 
 /// A figure on the page.
@@ -24,7 +24,26 @@ impl Entry {
     }
 
     pub(crate) fn command(&self) -> String {
-        format!("tack lab run {} {}", self.figure.id, self.depth.options())
+        let plan = self.figure.plan(&self.depth);
+        let traces = if plan.iter().any(crate::Point::needs_recordings) {
+            " --traces DIR"
+        } else {
+            ""
+        };
+        let options = self.depth.options();
+        format!("tack lab run {} {options}{traces}", self.figure.id)
+    }
+
+    /// Every table with something to call it by.
+    fn tables<'a>(&self, outcome: &'a Outcome) -> Vec<(String, &'a Table)> {
+        let further = outcome.further.iter();
+        std::iter::once(&outcome.numbers)
+            .chain(further)
+            .map(|table| match table.part {
+                "" => ("Every number".into(), table),
+                part => (format!("Every number: {part}"), table),
+            })
+            .collect()
     }
 
     /// Class and word of the whole: the worst of its claims.
@@ -130,7 +149,7 @@ mod tests {
             .iter()
             .map(|figure| Entry {
                 figure: *figure,
-                depth,
+                depth: depth.clone(),
                 outcome: Some(figure.reduce(&depth, &Results::default())),
             })
             .collect();

@@ -1,10 +1,13 @@
 //! One run that a figure wants: a scenario, what is set in it, a seed, and what is measured.
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use tack_sim::{Scenario, ScenarioError};
 
 use crate::measure::Measure;
+use crate::recorded::TraceFile;
 use crate::scenarios::Source;
 
 /// The version of the code that results depend on: a hash over the sources of the simulator, all below it, and the measures.
@@ -16,6 +19,8 @@ pub struct Cell {
     source: &'static Source,
     set: Vec<String>,
     measure: Measure,
+    /// What settings name besides the files of the scenario.
+    brought: Vec<Arc<TraceFile>>,
 }
 
 /// One run.
@@ -34,6 +39,7 @@ impl Cell {
             source,
             set: Vec::new(),
             measure: Measure::Report,
+            brought: Vec::new(),
         }
     }
 
@@ -48,6 +54,13 @@ impl Cell {
     #[must_use]
     pub fn measuring(mut self, measure: Measure) -> Self {
         self.measure = measure;
+        self
+    }
+
+    /// With a file that a setting names, beside the scenario.
+    #[must_use]
+    pub(crate) fn bringing(mut self, file: &Arc<TraceFile>) -> Self {
+        self.brought.push(Arc::clone(file));
         self
     }
 
@@ -78,6 +91,10 @@ impl Point {
         for setting in &self.cell.set {
             part(setting.as_bytes());
         }
+        // Their names have hashes of their contents, and are in the settings; the settings alone would do for honest files.
+        for file in &self.cell.brought {
+            part(&file.hash);
+        }
         part(&self.seed.to_le_bytes());
         part(self.cell.measure.name().as_bytes());
         let mut key = hasher.finalize().to_hex().to_string();
@@ -90,9 +107,19 @@ impl Point {
         self.cell.source.name
     }
 
-    /// The scenario it came from.
-    pub fn source(&self) -> &'static Source {
-        self.cell.source
+    /// Whether it uses files that the user brought.
+    pub fn needs_recordings(&self) -> bool {
+        !self.cell.brought.is_empty()
+    }
+
+    /// Writes the files it needs below `folder`, where [`Self::scenario`] looks for them.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn place(&self, folder: &Path) -> io::Result<()> {
+        let brought = self.cell.brought.iter();
+        let brought = brought.map(|file| (file.name.as_str(), file.text.as_str()));
+        self.cell.source.place(folder, brought)
     }
 
     /// What is set in it.
@@ -119,7 +146,7 @@ impl Point {
         )
     }
 
-    /// Reads its scenario; `folder` is where [`Source::place`] put its files.
+    /// Reads its scenario; `folder` is where [`Self::place`] put its files.
     ///
     /// # Errors
     /// [`ScenarioError`] when a setting does not fit: a mistake in a figure.

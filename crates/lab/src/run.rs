@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
-use tack_sim::{RunError, Scenario, ScenarioError};
+use tack_sim::{RunError, ScenarioError};
 
 use crate::measure::Values;
 use crate::point::Point;
@@ -68,8 +68,9 @@ pub fn run(
     let missing = missing(wanted, store.results());
     let total = missing.len();
     progress(0, total);
-    let queue = prepare(&missing, &store.folder().join("scenarios")).map_err(|e| vec![e])?;
-    let queue = Mutex::new(queue);
+    let folder = &store.folder().join("scenarios");
+    prepare(&missing, folder).map_err(|error| vec![error])?;
+    let queue = Mutex::new(VecDeque::from(missing));
     let mut errors = Vec::new();
     thread::scope(|scope| {
         let (results_in, results) = mpsc::channel();
@@ -81,8 +82,8 @@ pub fn run(
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .pop_front();
-                    let Some((point, scenario)) = next else { break };
-                    let result = take(&point, &scenario);
+                    let Some(point) = next else { break };
+                    let result = take(&point, folder);
                     if results_in.send((point, result)).is_err() {
                         break;
                     }
@@ -103,28 +104,24 @@ pub fn run(
     }
 }
 
-/// Reads all scenarios before the first is run, so that a mistake is known at once.
-fn prepare(missing: &[Point], folder: &Path) -> Result<VecDeque<(Point, Scenario)>, PointError> {
-    missing
-        .iter()
-        .map(|point| {
-            point
-                .source()
-                .place(folder)
-                .map_err(|error| StoreError::Io {
-                    path: folder.to_owned(),
-                    error,
-                })?;
-            Ok((point.clone(), point.scenario(folder)?))
-        })
-        .collect()
+/// Reads all scenarios before the first is run, so that a mistake is known at once. None is kept: a trace may be long.
+fn prepare(missing: &[Point], folder: &Path) -> Result<(), PointError> {
+    for point in missing {
+        point.place(folder).map_err(|error| StoreError::Io {
+            path: folder.to_owned(),
+            error,
+        })?;
+        point.scenario(folder)?;
+    }
+    Ok(())
 }
 
-fn take(point: &Point, scenario: &Scenario) -> Result<Values, PointError> {
+fn take(point: &Point, folder: &Path) -> Result<Values, PointError> {
     let command = || point.command();
+    let scenario = point.scenario(folder)?;
     // Nothing that a panic could leave half done is used again.
     match catch_unwind(AssertUnwindSafe(|| {
-        point.measure().take(scenario, point.seed)
+        point.measure().take(&scenario, point.seed)
     })) {
         Ok(Ok(values)) => Ok(values),
         Ok(Err(error)) => Err(PointError::Run {

@@ -16,20 +16,31 @@ pub struct Source {
 }
 
 impl Source {
-    /// Writes the files it names below `folder`, where [`crate::Point::scenario`] looks for them.
-    ///
-    /// # Errors
-    /// Whatever the file system says.
-    pub fn place(&self, folder: &Path) -> io::Result<()> {
-        if self.files.is_empty() {
+    /// Writes the scenario, where it names files, below `folder`, and beside it these and those that were `brought`.
+    pub(crate) fn place<'a>(
+        &self,
+        folder: &Path,
+        brought: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> io::Result<()> {
+        let mut files: Vec<(&str, &str)> = self.files.to_vec();
+        files.extend(brought);
+        if files.is_empty() {
             return Ok(());
         }
-        let beside = folder.join(self.name);
-        let beside = beside.parent().unwrap_or(folder);
+        let scenario = folder.join(self.name);
+        let beside = scenario.parent().unwrap_or(folder);
         std::fs::create_dir_all(beside)?;
-        self.files
-            .iter()
-            .try_for_each(|(name, text)| std::fs::write(beside.join(name), text))
+        let files = files
+            .into_iter()
+            .map(|(name, text)| (beside.join(name), text));
+        let scenario = std::iter::once((scenario.clone(), self.text));
+        files.chain(scenario).try_for_each(|(path, text)| {
+            // What is there already may be being read by another run.
+            if std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+                return Ok(());
+            }
+            std::fs::write(path, text)
+        })
     }
 }
 
