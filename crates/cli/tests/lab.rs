@@ -52,6 +52,43 @@ fn a_figure_is_measured_once_checked_and_reported() {
 }
 
 #[test]
+fn recordings_are_read_before_anything_runs() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (results, traces) = (
+        scratch.path().join("results"),
+        scratch.path().join("traces"),
+    );
+    fs::create_dir(&traces).unwrap();
+    let folder = traces.to_str().unwrap();
+
+    let run = lab(&results, &["run", "14", "--traces", folder]);
+    assert_eq!(run.code, Some(2));
+    assert!(
+        run.stderr
+            .contains("no recorded trace is there; meant are files called NAME.down")
+    );
+
+    fs::write(traces.join("air.pitree-trace"), "0.2 30\n0.4 x\n").unwrap();
+    for command in ["run", "check"] {
+        let run = lab(&results, &[command, "14", "--traces", folder]);
+        assert_eq!(run.code, Some(2));
+        assert!(
+            run.stderr
+                .contains("air.pitree-trace: line 2: \"0.4 x\" should be"),
+            "{}",
+            run.stderr
+        );
+    }
+    let report = lab(&results, &["report", "--traces", folder]);
+    assert_eq!(report.code, Some(2));
+
+    fs::write(traces.join("air.pitree-trace"), "0.2 30\n").unwrap();
+    let other = lab(&results, &["run", "7", "--traces", folder]);
+    assert_eq!(other.code, Some(2));
+    assert!(other.stderr.contains("--traces is for figure 14"));
+}
+
+#[test]
 fn figures_are_listed_and_unknown_ones_refused() {
     let list = finish(tack().args(["lab", "list"]));
     assert_eq!(list.code, Some(0));

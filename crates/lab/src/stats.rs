@@ -42,6 +42,16 @@ impl Estimate {
         }
     }
 
+    /// The lower end of the interval.
+    pub fn low(&self) -> f64 {
+        self.mean - self.half_width
+    }
+
+    /// The upper end of the interval.
+    pub fn high(&self) -> f64 {
+        self.mean + self.half_width
+    }
+
     /// The estimate of `factor` times the quantity.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {

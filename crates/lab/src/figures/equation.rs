@@ -41,8 +41,9 @@ const EXAMPLES: [(f64, f64, f64); 3] = [(48.0, 10.0, 10.0), (200.0, 10.0, 2.4), 
 fn cell(rate: f64, rtt_ms: f64, ack: &str) -> Cell {
     let settle = (40.0 * rtt_ms / 1e3).clamp(4.0, 8.0);
     let slow = if rate < 10.0 { 10.0 } else { 0.0 };
-    // Two products and a half are what BBR keeps in flight at most; short paths need a few packets all the same.
-    let queue = (rate * 1e6 * rtt_ms / 1e3 / 12_000.0 * 2.0).max(100.0);
+    // Two products and a half are what BBR keeps in flight at most. Short paths need a few packets all the same: with 100, 500 Mbit/s
+    // at 1 ms loses some in each probe, and loses what is measured here in the acknowledgements of losses.
+    let queue = (rate * 1e6 * rtt_ms / 1e3 / 12_000.0 * 2.0).max(300.0);
     Cell::new(&FREQUENCY)
         .set(format!("wired.rate={rate}Mbps"))
         .set(format!("wired.delay={}us", (rtt_ms * 500.0) as u64))
@@ -114,7 +115,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         by_round_trip(depth, &frequencies),
     ];
     outcome.claims.push(Claim::new(
-        "Measured frequency is that of equation (3), at every bandwidth and RTTmin",
+        "Measured frequency is that of equation (3), within 5 %, at every bandwidth and RTTmin",
         "equation (3)",
         format!("at most {} % off", format_number(100.0 * worst)),
         worst <= 0.05,
@@ -128,7 +129,9 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             )
             .times(100.0);
         outcome.claims.push(Claim::new(
-            format!("At {rate} Mbit/s and {rtt} ms, TACK sends this share of per-packet acknowledgements"),
+            format!(
+                "At {rate} Mbit/s and {rtt} ms, TACK sends the paper's share of per-packet acknowledgements, within a tenth of it"
+            ),
             format!("{paper} %"),
             super::percent(ours),
             (ours.mean / paper - 1.0).abs() <= 0.1,

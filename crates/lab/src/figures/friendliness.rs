@@ -1,7 +1,7 @@
 //! Figure 15: what is left for others at a shared bottleneck.
 
 use tack_base::random::RandomStream;
-use tack_plot::{Group, ValueBars};
+use tack_plot::{Group, ValueBars, format_number};
 
 use super::{bar, plot, utilisation};
 use crate::claim::Claim;
@@ -95,10 +95,14 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 .row([name.into(), (*ack).into(), share.to_string()]);
         }
         outcome.claims.push(Claim::new(
-            format!("Against {name}, BBR with TACK takes about as much as BBR with delayed ACK"),
+            format!(
+                "Against {name}, BBR with TACK takes as much as BBR with delayed ACK, within {} %{}",
+                format_number(100.0 * tolerance),
+                depth.pick(" (by means, in the quick form)", ", the interval of their difference included")
+            ),
             "like BBR",
             format!("{tack} against {delayed} of its fair half; difference {difference}"),
-            (tack.mean / delayed.mean - 1.0).abs() <= tolerance,
+            difference.mean.abs() + depth.pick(0.0, difference.half_width) <= tolerance * delayed.mean,
         ));
         texts.push(format!(
             "Against {name} BBR with TACK gets {tack}, with delayed ACK {delayed} of its fair half."

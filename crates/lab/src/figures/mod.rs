@@ -15,7 +15,7 @@ mod round_trip;
 mod wlan_frequency;
 mod wlan_goodput;
 
-use crate::figure::{Figure, Plot};
+use crate::figure::{Depth, Extent, Figure, Plot};
 use crate::measure::Values;
 use crate::stats::Estimate;
 
@@ -102,6 +102,20 @@ fn plot(svg: String, caption: impl Into<String>) -> Plot {
         svg,
         caption: caption.into(),
     }
+}
+
+/// Whether differences, one a seed, are above `least`: with the whole interval of their mean in the full form. The quick form has
+/// too few seeds for that, goes by the mean, and says so with [`by_means`].
+fn is_above(depth: &Depth, differences: Estimate, least: f64) -> bool {
+    match depth.extent {
+        Extent::Quick => differences.mean > least,
+        Extent::Full => differences.low() > least,
+    }
+}
+
+/// For the words of claims that [`is_above`] checks.
+fn by_means(depth: &Depth) -> &'static str {
+    depth.pick(" (by means, in the quick form)", "")
 }
 
 /// A value that is there in one run or several, as a bar.

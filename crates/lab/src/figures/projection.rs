@@ -2,7 +2,7 @@
 
 use tack_plot::{Group, ValueBars};
 
-use super::{bar, plot};
+use super::{bar, by_means, is_above, plot};
 use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Table};
@@ -135,34 +135,67 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             all[medium][1], all[medium][2], all[medium][3]
         )
     };
+    // How much longer video stands still with one transport than with another, percentage points.
+    let longer = |medium: usize, first: usize, second: usize| {
+        let cells = [first, second].map(|transport| cell(depth, medium, transport));
+        let share = |values: &Values| 100.0 * values.get("flows.0.video.rebuffering_share");
+        results.paired(
+            [&cells[0], &cells[1]],
+            depth.seeds(3, 10),
+            |first, second| share(first) - share(second),
+        )
+    };
+    let order = |medium: usize| [longer(medium, 1, 2), longer(medium, 2, 3)];
+    let is_order = |medium: usize| {
+        let order = order(medium);
+        order.iter().all(|longer| is_above(depth, *longer, 0.0))
+    };
+    let text = |medium: usize| {
+        let [bbr, tack] = order(medium);
+        format!("{}; differences {bbr} and {tack} points", still(medium))
+    };
+    let ranges = [(50.0, 90.0), (30.0, 58.0), (5.0, 15.0)];
+    let lies_in = |range: (f64, f64), mean: f64| mean >= range.0 && mean <= range.1;
     outcome.claims = vec![
         Claim::new(
-            "With bursts of losses: video stands still most with CUBIC, less with BBR, least with TACK",
+            format!(
+                "With bursts of losses: video stands still most with CUBIC, less with BBR, least with TACK{}",
+                by_means(depth)
+            ),
+            "CUBIC > BBR > TACK",
+            text(1),
+            is_order(1),
+        ),
+        Claim::new(
+            "With bursts of losses: the share of time that it stands still lies in the paper's ranges (CUBIC, BBR, TACK)",
             "50 to 90 / 30 to 58 / 5 to 15 %",
             still(1),
-            bursts[1].mean > bursts[2].mean && bursts[2].mean > bursts[3].mean,
-        ),
-        Claim::new(
-            "With bursts of losses: with TACK it stands still for at most 15 % of the time",
-            "5 to 15 %",
-            super::percent(bursts[3]),
-            bursts[3].mean <= 15.0,
-        ),
-        Claim::new(
-            "RTP, which waits for nothing, shows damaged frames",
-            "5 to 6 times as many as others",
-            format!("{} % damaged", bursts[0]),
-            bursts[0].mean > 0.0,
-        ),
-        Claim::new(
-            "With the neighbour alone: the same order",
-            "CUBIC > BBR > TACK",
-            still(0),
-            all[0][1].mean > all[0][2].mean && all[0][2].mean > all[0][3].mean,
+            ranges
+                .into_iter()
+                .zip(&bursts[1..])
+                .all(|(range, still)| lies_in(range, still.mean)),
         )
         .or(
-            "Without losses the link decides: the video takes most of what a saturated neighbour leaves, and acknowledgements are a \
-             small part of that.",
+            "The paper says nothing of its air, and this medium was not fitted to its numbers: its losses stop CUBIC as in the paper, \
+             but BBR does not slow down for them, with either acknowledgement. The order is what can be compared.",
+            bursts[1].mean >= 20.0 && bursts[2].mean <= 30.0 && bursts[3].mean <= 15.0,
+        ),
+        Claim::new(
+            "With bursts of losses: RTP, which waits for nothing, shows damaged frames, at least 5 % of all (over TCP there are none, \
+             because its player waits)",
+            "5 to 6 times as many artifacts, none over TCP",
+            format!("{} % damaged", bursts[0]),
+            is_above(depth, bursts[0], 5.0),
+        ),
+        Claim::new(
+            format!("With the neighbour alone: the same order{}", by_means(depth)),
+            "CUBIC > BBR > TACK",
+            text(0),
+            is_order(0),
+        )
+        .or(
+            "Without losses the link decides: the video takes most of what a saturated neighbour leaves, and stands still for a few percent \
+             of the time with every transport, CUBIC the least.",
             all[0][1..].iter().all(|still| still.mean <= 15.0),
         ),
     ];

@@ -81,16 +81,22 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     }
     outcome.claims = vec![
         Claim::new(
-            "One-way timing tracks the real minimum (CUBIC, BBR)",
+            "One-way timing tracks the real minimum, within 1 % (CUBIC, BBR)",
             "exact",
             format!("{} %, {} %", errors[0][0], errors[1][0]),
             errors.iter().all(|both| both[0].mean.abs() <= 1.0),
         ),
         Claim::new(
-            "Sampling makes the minimum too large by at least 8 % under load that does not pause",
+            "Sampling makes the minimum too large under load that does not pause, by what the paper has",
             "8 to 18 %",
             format!("{} %", errors[0][1]),
-            errors[0][1].mean >= 8.0,
+            (8.0..=18.0).contains(&errors[0][1].mean),
+        )
+        .or(
+            "Sampling here takes the oldest segment, which is held for up to a quarter of RTTmin: with a queue of 0.1 to 0.2 \
+             bandwidth-delay products that alone makes 24 %, and what never leaves this longer queue comes on top. The paper does not say \
+             which segment it sampled; one in the middle of the interval would make 12 %.",
+            (18.0..=35.0).contains(&errors[0][1].mean),
         ),
     ];
     let svg = ValueBars {

@@ -13,8 +13,8 @@ pub(super) const FIGURE: Figure = Figure {
     id: "8",
     title: "ACK frequency over 802.11b, g, n and ac",
     about: "One download (BBR) over each wireless link, acknowledged by TCP's delayed ACK (L = 2) and by TACK at RTTmin of 10, 80 and \
-            200 ms. The paper computes these frequencies; here they are counted. The marks are equation (3) with the paper's UDP \
-            baseline as bandwidth.",
+            200 ms; delayed ACK does not depend on the round trip, and is counted at 80 ms. The paper computes these frequencies; here \
+            they are counted. The marks are equation (3) with the paper's UDP baseline as bandwidth.",
     plan,
     reduce,
 };
@@ -47,6 +47,23 @@ fn plan(depth: &Depth) -> Vec<Point> {
         .flat_map(|link| cells(depth, *link))
         .flat_map(|cell| depth.seeds(1, 5).map(move |seed| cell.at(seed)))
         .collect()
+}
+
+/// The claim that TACK over 802.11ac acknowledges so many orders of magnitude less often than TCP does. What the paper rounds to
+/// whole orders is equation (3) with its baseline and packets of 1,500 bytes.
+fn fewer_orders(round_trip: usize, words: &str, ours: f64) -> Claim {
+    let rtt_ms = ROUND_TRIPS[round_trip - 1];
+    let tcp = LINKS[3].baseline * 1e6 / 8.0 / (2.0 * 1_500.0);
+    let paper = (tcp / (4.0 / (rtt_ms / 1e3))).log10();
+    Claim::new(
+        format!(
+            "Over 802.11ac at {rtt_ms} ms TACK's frequency is lower by what the paper calls {words}: equation (3), within 0.15 orders \
+             (delayed ACK does not get as much goodput as the baseline that the paper's number has)"
+        ),
+        format!("{} orders", format_number(paper)),
+        format!("{} orders", format_number(ours)),
+        (ours - paper).abs() <= 0.15,
+    )
 }
 
 fn reduce(depth: &Depth, results: &Results) -> Outcome {
@@ -111,29 +128,19 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     };
     outcome.claims = vec![
         Claim::new(
-            "Counted TACK frequency is that of equation (3) for the bandwidth and RTTmin of the run",
+            "Counted TACK frequency is that of equation (3) for the bandwidth and RTTmin of the run, within 5 %",
             "equation (3)",
             format!("at most {} % off", format_number(100.0 * worst)),
-            worst <= 0.1,
+            worst <= 0.05,
         ),
         Claim::new(
-            "Over 802.11b at 10 ms TACK acknowledges as often as TCP with L = 2",
+            "Over 802.11b at 10 ms TACK acknowledges as often as TCP with L = 2, within 5 %",
             "the same",
             format!("{} against {} /s", frequencies[0][1], frequencies[0][0]),
-            orders(0, 1).abs() <= 0.05,
+            (frequencies[0][1].mean / frequencies[0][0].mean - 1.0).abs() <= 0.05,
         ),
-        Claim::new(
-            "Over 802.11ac at 10 ms TACK's frequency is two orders of magnitude lower",
-            "2 orders",
-            format!("{} orders", format_number(orders(3, 1))),
-            orders(3, 1) >= 1.5,
-        ),
-        Claim::new(
-            "Over 802.11ac at 80 ms it is three orders lower",
-            "3 orders",
-            format!("{} orders", format_number(orders(3, 2))),
-            orders(3, 2) >= 2.5,
-        ),
+        fewer_orders(1, "two orders of magnitude", orders(3, 1)),
+        fewer_orders(2, "three orders of magnitude", orders(3, 2)),
         Claim::new(
             "The faster the link, the more acknowledgements are saved (80 ms, orders of magnitude on b, g, n, ac)",
             "grows",
