@@ -46,10 +46,10 @@ pub fn markdown(entries: &[Entry]) -> String {
             entry.figure.about,
             entry.command()
         );
-        if entry.outcome.is_none() {
+        let Some(outcome) = &entry.outcome else {
             text.push_str("Not measured yet.\n");
             continue;
-        }
+        };
         text.push_str("| claim | paper | ours | verdict |\n| --- | --- | --- | --- |\n");
         for claim in claims(entry) {
             let (verdict, reason) = verdict(claim);
@@ -65,6 +65,9 @@ pub fn markdown(entries: &[Entry]) -> String {
                 cell(&claim.paper),
                 cell(&claim.ours)
             );
+        }
+        for note in &outcome.notes {
+            let _ = writeln!(text, "\n{note}");
         }
     }
     text
