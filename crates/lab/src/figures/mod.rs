@@ -8,6 +8,7 @@ mod convergence;
 mod equation;
 mod friendliness;
 mod links;
+mod media;
 mod projection;
 mod ranking;
 mod receive_buffer;
@@ -46,21 +47,25 @@ const LINKS: [Link; 4] = [
         name: "802.11b",
         preset: "tack-b",
         baseline: 7.0,
+        exchange_us: 1_320.0,
     },
     Link {
         name: "802.11g",
         preset: "tack-g",
         baseline: 26.0,
+        exchange_us: 338.0,
     },
     Link {
         name: "802.11n",
         preset: "tack-n",
         baseline: 210.0,
+        exchange_us: 112.0,
     },
     Link {
         name: "802.11ac",
         preset: "tack-ac",
         baseline: 590.0,
+        exchange_us: 88.0,
     },
 ];
 
@@ -69,6 +74,8 @@ struct Link {
     name: &'static str,
     preset: &'static str,
     baseline: f64,
+    /// Air that a packet of 1,500 bytes sent alone takes with its link acknowledgement, microseconds.
+    exchange_us: f64,
 }
 
 /// Goodput of the first flow, Mbit/s.
