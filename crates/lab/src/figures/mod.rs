@@ -15,6 +15,7 @@ mod receive_buffer;
 mod round_trip;
 mod wlan_frequency;
 mod wlan_goodput;
+mod wlan_preview;
 
 use crate::figure::{Depth, Extent, Figure, Plot};
 use crate::measure::Values;
@@ -22,7 +23,7 @@ use crate::stats::Estimate;
 
 /// All figures, in the paper's order.
 pub const FIGURES: &[Figure] = &[
-    wlan_goodput::PREVIEW,
+    wlan_preview::FIGURE,
     air_contention::FIGURE,
     receive_buffer::FIGURE,
     both_ways::FIGURE,

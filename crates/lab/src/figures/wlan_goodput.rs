@@ -1,27 +1,16 @@
-//! Figures 1 and 10(a): TACK against delayed ACK on the wireless links, same controller.
+//! Figure 10(a): TACK against delayed ACK on the wireless links, same controller, alone and among neighbours.
 
 use tack_plot::{Group, ValueBars, format_number};
 
 use super::links::udp_tool;
 use super::media::{Bookkeeping, Medium};
-use super::{LINKS, Link, bar, equation_3, mbps, percent, plot};
+use super::{LINKS, Link, bar, mbps, percent, plot};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::WLAN_TCP;
 use crate::stats::Estimate;
 use crate::store::Results;
-
-pub(super) const PREVIEW: Figure = Figure {
-    id: "1",
-    title: "Fewer acknowledgements, more goodput",
-    about: "One download with BBR over each wireless link, acknowledged by TACK and by TCP's delayed ACK (L = 2): on an ideal \
-            medium, without neighbours and noise, and beside 10 neighbours with a load of 50 %, as the paper's runs had more than \
-            ten other access points and a hundred users around (figure 10(a) says what stands behind that load). The paper's round \
-            trips were 4 to 200 ms; here they are 80 ms, and 200 ms beside it. Acknowledgements are counted per delivered byte.",
-    plan: preview_plan,
-    reduce: preview_reduce,
-};
 
 pub(super) const FIGURE: Figure = Figure {
     id: "10a",
@@ -33,12 +22,12 @@ pub(super) const FIGURE: Figure = Figure {
             10 stations of another network together offer, as Poisson processes of packets of 1,500 bytes, what takes such a share \
             of the air when each packet is sent alone. Saturated neighbours always have something to send. UDP without \
             acknowledgements beside the same neighbours is the ceiling of any mechanism.",
-    plan: contended_plan,
-    reduce: contended_reduce,
+    plan: figure_plan,
+    reduce,
 };
 
 /// The paper's numbers for each link, percent: acknowledgements fewer by, goodput better by.
-const PAPER: [(f64, f64); 4] = [(90.5, 20.0), (95.4, 26.3), (99.4, 27.7), (99.8, 28.1)];
+pub(super) const PAPER: [(f64, f64); 4] = [(90.5, 20.0), (95.4, 26.3), (99.4, 27.7), (99.8, 28.1)];
 
 const WAYS: [&str; 2] = ["delayed:2", "tack"];
 
@@ -56,7 +45,7 @@ fn cell(depth: &Depth, link: Link, rtt_ms: u32, medium: Medium, ack: &str) -> Ce
     }
 }
 
-fn pair(depth: &Depth, link: Link, rtt_ms: u32, medium: Medium) -> [Cell; 2] {
+pub(super) fn pair(depth: &Depth, link: Link, rtt_ms: u32, medium: Medium) -> [Cell; 2] {
     WAYS.map(|ack| cell(depth, link, rtt_ms, medium, ack))
 }
 
@@ -76,7 +65,7 @@ fn bookkeeping(depth: &Depth, results: &Results, link: Link, medium: Medium) -> 
 }
 
 /// The plan of these pairs at 80 ms, and of UDP beside them.
-fn plan(depth: &Depth, media: &[Medium]) -> Vec<Point> {
+pub(super) fn plan(depth: &Depth, media: &[Medium]) -> Vec<Point> {
     let mut plan = Vec::new();
     for (link, medium) in LINKS
         .iter()
@@ -89,56 +78,28 @@ fn plan(depth: &Depth, media: &[Medium]) -> Vec<Point> {
     plan
 }
 
-fn runs(depth: &Depth) -> std::ops::RangeInclusive<u64> {
+pub(super) fn runs(depth: &Depth) -> std::ops::RangeInclusive<u64> {
     depth.seeds(SEEDS[0].0, SEEDS[0].1)
 }
 
-fn points(depth: &Depth, cells: impl Iterator<Item = Cell>) -> Vec<Point> {
+pub(super) fn points(depth: &Depth, cells: impl Iterator<Item = Cell>) -> Vec<Point> {
     cells
         .flat_map(|cell| runs(depth).map(move |seed| cell.at(seed)))
         .collect()
 }
 
-/// The media of figure 1: the second is as busy as the busiest tenth.
-const PREVIEW_MEDIA: [Medium; 2] = [Medium::Ideal, BUSY];
-const BUSY: Medium = Medium::Load(50);
-
-fn preview_plan(depth: &Depth) -> Vec<Point> {
-    let mut plan = plan(depth, &PREVIEW_MEDIA);
-    let long = LINKS.map(|link| pair(depth, link, 200, Medium::Ideal));
-    plan.extend(points(depth, long.into_iter().flatten()));
-    plan
-}
+/// As busy as the busiest tenth.
+pub(super) const BUSY: Medium = Medium::Load(50);
 
 /// How much more goodput the second has, percent.
-fn gain(depth: &Depth, results: &Results, [tcp, tack]: &[Cell; 2]) -> Estimate {
+pub(super) fn gain(depth: &Depth, results: &Results, [tcp, tack]: &[Cell; 2]) -> Estimate {
     let gain = |tcp: &crate::Values, tack: &crate::Values| mbps(tack) / mbps(tcp) - 1.0;
     results.paired([tcp, tack], runs(depth), gain).times(100.0)
 }
 
-/// How many fewer acknowledgements a byte, percent.
-fn fewer(depth: &Depth, results: &Results, [tcp, tack]: &[Cell; 2]) -> Estimate {
-    let per_byte =
-        |values: &crate::Values| values.get("flows.0.acks") / values.get("flows.0.bytes_delivered");
-    results
-        .paired([tcp, tack], runs(depth), |tcp, tack| {
-            1.0 - per_byte(tack) / per_byte(tcp)
-        })
-        .times(100.0)
-}
-
-/// How many fewer acknowledgements equation (3) has TACK send than TCP, percent, at the goodput of the TACK run.
-fn equation(depth: &Depth, results: &Results, [_, tack]: &[Cell; 2]) -> f64 {
-    let saved = |values: &crate::Values| {
-        let rtt_min = values.get("flows.0.min_rtt_us") / 1e6;
-        1.0 - equation_3(mbps(values), rtt_min, 2.0) / equation_3(mbps(values), 0.0, 2.0)
-    };
-    100.0 * results.estimate(tack, runs(depth), saved).mean
-}
-
 /// The claim that TACK gains as much as in the paper, at 80 ms. Where it does not, the reason is measured: UDP without any
 /// acknowledgement says how much there is to have on this medium, and TACK has nearly all of it.
-fn gain_claim(
+pub(super) fn gain_claim(
     depth: &Depth,
     results: &Results,
     (link, paper): (Link, f64),
@@ -179,7 +140,8 @@ fn gain_claim(
             let explained = (books.share() - (100.0 - tack - idle)).abs() <= 3.0;
             let reason = format!(
                 "{ceiling} Acknowledgements take {delayed:.1} % of the air with delayed ACK and {tack:.1} % with TACK, with their collisions \
-                 and their part of waiting and link control; {idle:.1} % are idle while BBR probes for the round trip."
+                 and their part of waiting and link control; {idle:.1} % are idle, most of it in BBR's probes for the \
+                 round trip (200 ms in ten seconds)."
             );
             claim.or(reason, at_the_ceiling && explained)
         }
@@ -198,8 +160,9 @@ fn gain_claim(
             ];
             let [before, after] = books.neighbours.map(|share| 100.0 * share);
             let reason = format!(
-                "{ceiling} Of {spared:.0} accesses a second that TACK spares the receiver, the access point wins {won:.0} and the neighbours \
-                 the rest: their share of the air goes from {before:.1} to {after:.1} %."
+                "{ceiling} The {spared:.0} accesses a second that TACK spares the receiver do not all come to the access point, which has {:.0} \
+                 instead of {:.0}: the neighbours' share of the air goes from {before:.1} to {after:.1} %.",
+                books.sender[1], books.sender[0],
             );
             claim.or(
                 reason,
@@ -207,132 +170,6 @@ fn gain_claim(
             )
         }
     }
-}
-
-fn preview_reduce(depth: &Depth, results: &Results) -> Outcome {
-    let mut outcome = Outcome {
-        numbers: Table::new([
-            "link",
-            "medium",
-            "RTT ms",
-            "delayed ACK, Mbit/s",
-            "TACK, Mbit/s",
-            "gain, %",
-            "ACKs fewer by, %",
-        ]),
-        ..Outcome::default()
-    };
-    let (mut acks, mut gains) = (Vec::new(), Vec::new());
-    for (link, (paper_fewer, paper_gain)) in LINKS.into_iter().zip(PAPER) {
-        let measured =
-            [(80, Medium::Ideal), (200, Medium::Ideal), (80, BUSY)].map(|(rtt, medium)| {
-                let pair = pair(depth, link, rtt, medium);
-                let (fewer, gain) = (fewer(depth, results, &pair), gain(depth, results, &pair));
-                let [delayed, tack] = pair
-                    .each_ref()
-                    .map(|cell| results.estimate(cell, runs(depth), mbps).to_string());
-                outcome.numbers.row([
-                    link.name.into(),
-                    medium.name(),
-                    rtt.to_string(),
-                    delayed,
-                    tack,
-                    gain.to_string(),
-                    fewer.to_string(),
-                ]);
-                (fewer, gain)
-            });
-        let [(fewer_80, _), (fewer_200, _), _] = measured;
-        outcome.claims.push(
-            Claim::new(
-                format!("{}: acknowledgements are fewer by at least the paper's share, at 80 ms", link.name),
-                format!("{paper_fewer} %"),
-                percent(fewer_80),
-                // To the digits that the paper gives.
-                (fewer_80.mean * 10.0).round() >= (paper_fewer * 10.0).round(),
-            )
-            .or(
-                "Equation (3) sets the number: TCP sends bw / (2 MSS) and TACK four a round trip. At 7 Mbit/s and 80 ms no more than 83 % can be \
-                 saved, and the paper's 90.5 % needs round trips of 140 ms, which its busy air had (4 to 200 ms); at 24 Mbit/s it is 95.3 %.",
-                fewer_80.mean >= equation(depth, results, &pair(depth, link, 80, Medium::Ideal)) - 0.5,
-            ),
-        );
-        outcome.claims.push(Claim::new(
-            format!(
-                "{}: the same at 200 ms, the upper end of the paper's round trips",
-                link.name
-            ),
-            format!("{paper_fewer} %"),
-            percent(fewer_200),
-            fewer_200.mean >= paper_fewer,
-        ));
-        for medium in PREVIEW_MEDIA {
-            outcome
-                .claims
-                .push(gain_claim(depth, results, (link, paper_gain), medium));
-        }
-        let group = |values: [Estimate; 3], paper| Group {
-            name: link.name.into(),
-            values: values
-                .into_iter()
-                .enumerate()
-                .map(|(series, value)| bar(series, value, Some(paper)))
-                .collect(),
-        };
-        acks.push(group(measured.map(|(fewer, _)| fewer), paper_fewer));
-        gains.push(group(measured.map(|(_, gain)| gain), paper_gain));
-    }
-    let series = || {
-        vec![
-            ("ideal medium, RTT 80 ms".into(), 1),
-            ("ideal medium, RTT 200 ms".into(), 2),
-            (format!("{}, RTT 80 ms", BUSY.name()), 4),
-        ]
-    };
-    let text = |groups: &[Group]| {
-        groups
-            .iter()
-            .map(|group| {
-                format!(
-                    "{}: {} % on the ideal medium, {} % beside neighbours.",
-                    group.name,
-                    format_number(group.values[0].value),
-                    format_number(group.values[2].value)
-                )
-            })
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    for (part, title, label, groups) in [
-        (
-            "gain",
-            "Goodput gained by TACK",
-            "goodput better by, %",
-            gains,
-        ),
-        (
-            "acks",
-            "Acknowledgements saved by TACK",
-            "ACKs fewer by, %",
-            acks,
-        ),
-    ] {
-        let svg = ValueBars {
-            id: format!("plot-1-{part}"),
-            title: title.into(),
-            description: format!("At 80 ms, {}", text(&groups)),
-            label: label.into(),
-            series: series(),
-            reference: "paper".into(),
-            groups,
-        }
-        .to_svg();
-        outcome.plots.push(plot(
-            svg,
-            format!("{title}, over delayed ACK (L = 2) with the same BBR."),
-        ));
-    }
-    outcome
 }
 
 fn media(depth: &Depth) -> &'static [Medium] {
@@ -349,11 +186,11 @@ fn media(depth: &Depth) -> &'static [Medium] {
     )
 }
 
-fn contended_plan(depth: &Depth) -> Vec<Point> {
+fn figure_plan(depth: &Depth) -> Vec<Point> {
     plan(depth, media(depth))
 }
 
-fn contended_reduce(depth: &Depth, results: &Results) -> Outcome {
+fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let mut outcome = Outcome {
         numbers: Table::new([
             "link",
