@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tack_lab::{
@@ -138,7 +138,7 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
         .unwrap_or_else(|| store.folder().join("report.html"));
     let folder = store.folder();
     for (path, content) in [
-        (&path, tack_lab::page(&entries).into_bytes()),
+        (&path, tack_lab::page(&entries, &today()).into_bytes()),
         (
             &folder.join("report.md"),
             tack_lab::markdown(&entries).into_bytes(),
@@ -223,6 +223,13 @@ fn store_failure(error: StoreError) -> Failure {
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// `2026-11-22 10:07 UTC`.
+fn today() -> String {
+    chrono::DateTime::<chrono::Utc>::from(SystemTime::now())
+        .format("%Y-%m-%d %H:%M UTC")
+        .to_string()
 }
 
 fn progress_bar() -> ProgressBar {

@@ -206,7 +206,12 @@ fn a_file_that_takes_too_long_is_cut_and_the_table_says_what_was_sent() {
     );
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("the first"), "{ended:?}");
-    for part in ["goodput", "in virtual time", "limited by", "BLAKE3 equal"] {
+    for part in [
+        "goodput",
+        "in virtual time",
+        "limited by",
+        "BLAKE3 of the bytes",
+    ] {
         assert!(ended.stdout.contains(part), "{part}: {ended:?}");
     }
     let path = ended.stdout.lines().last().unwrap();

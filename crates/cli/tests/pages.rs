@@ -118,7 +118,7 @@ fn report(folder: &Path) -> String {
             )),
         })
         .collect();
-    tack_lab::page(&entries)
+    tack_lab::page(&entries, "2026-01-01")
 }
 
 #[test]

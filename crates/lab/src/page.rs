@@ -4,7 +4,7 @@ use askama::Template;
 use tack_plot::STYLE;
 
 use crate::claim::Verdict;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Extent, Figure, Outcome, Table};
 use crate::point::CODE_VERSION;
 
 /// A figure on the page.
@@ -46,19 +46,23 @@ impl Entry {
             .collect()
     }
 
-    /// Class and word of the whole: the worst of its claims.
-    fn state(&self) -> (&'static str, &'static str) {
-        let Some(outcome) = &self.outcome else {
-            return ("none", "not run");
-        };
-        let verdicts = || outcome.claims.iter().map(crate::Claim::verdict);
-        if verdicts().any(|verdict| verdict == Verdict::Fail) {
-            ("fail", "fails")
-        } else if verdicts().any(|verdict| verdict != Verdict::Pass) {
-            ("deviation", "deviates")
-        } else {
-            ("pass", "passes")
+    /// Class and words of the whole: how many of its claims hold, or do not.
+    fn state(&self) -> (&'static str, String) {
+        if self.outcome.is_none() {
+            return ("none", "not measured".into());
         }
+        let lines = self.claims();
+        let all = lines.len();
+        let count = |class| lines.iter().filter(|line| line.class == class).count();
+        match (count("fail"), count("deviation")) {
+            (0, 0) => ("pass", format!("all {all} hold")),
+            (0, deviating) => ("deviation", format!("{} of {all} hold", all - deviating)),
+            (failing, _) => ("fail", format!("{failing} of {all} fail")),
+        }
+    }
+
+    fn extent(&self) -> &'static str {
+        self.depth.pick("quick form", "full form")
     }
 
     fn claims(&self) -> Vec<Line<'_>> {
@@ -77,6 +81,8 @@ impl Entry {
                 class,
                 word,
                 reason,
+                paper: unbroken(&claim.paper),
+                ours: unbroken(&claim.ours),
             }
         };
         outcome.claims.iter().map(line).collect()
@@ -88,6 +94,17 @@ struct Line<'a> {
     class: &'static str,
     word: &'static str,
     reason: &'a str,
+    paper: String,
+    ours: String,
+}
+
+/// Numbers stay with their intervals and units, however narrow their column is.
+fn unbroken(text: &str) -> String {
+    text.replace(" ±", "\u{a0}±")
+        .replace("± ", "±\u{a0}")
+        .replace(" %", "\u{a0}%")
+        .replace(" ms", "\u{a0}ms")
+        .replace(" Mbit/s", "\u{a0}Mbit/s")
 }
 
 #[derive(Template)]
@@ -95,19 +112,21 @@ struct Line<'a> {
 struct Page<'a> {
     style: &'static str,
     entries: &'a [Entry],
-    summary: String,
+    summary: Summary,
     intervals: &'static str,
+    written: &'a str,
     code: &'static str,
     version: &'static str,
 }
 
-/// The page of `entries`.
-pub fn page(entries: &[Entry]) -> String {
+/// The page of `entries`; `written` is the date it shows.
+pub fn page(entries: &[Entry], written: &str) -> String {
     let page = Page {
         style: STYLE,
         entries,
-        summary: summary(entries),
+        summary: Summary::of(entries),
         intervals: INTERVALS,
+        written,
         code: CODE_VERSION,
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -115,21 +134,36 @@ pub fn page(entries: &[Entry]) -> String {
     page.render().unwrap_or_default()
 }
 
-fn summary(entries: &[Entry]) -> String {
-    let all: Vec<_> = entries.iter().flat_map(Entry::claims).collect();
-    let count = |class: &str| all.iter().filter(|line| line.class == class).count();
-    let run = entries
-        .iter()
-        .filter(|entry| entry.outcome.is_some())
-        .count();
-    format!(
-        "{run} of {} figures measured; of their {} claims {} hold, {} deviate for a reason that is given, {} fail.",
-        entries.len(),
-        all.len(),
-        count("pass"),
-        count("deviation"),
-        count("fail")
-    )
+/// What the page says first.
+struct Summary {
+    /// Which figures, and how deep.
+    figures: String,
+    /// Claims that hold, that deviate, that fail.
+    hold: usize,
+    deviate: usize,
+    fail: usize,
+}
+
+impl Summary {
+    fn of(entries: &[Entry]) -> Self {
+        let lines: Vec<_> = entries.iter().flat_map(Entry::claims).collect();
+        let count = |class: &str| lines.iter().filter(|line| line.class == class).count();
+        let measured = |extent: Extent| {
+            let of = |entry: &&Entry| entry.outcome.is_some() && entry.depth.extent == extent;
+            entries.iter().filter(of).count()
+        };
+        let (full, quick) = (measured(Extent::Full), measured(Extent::Quick));
+        Self {
+            figures: format!(
+                "{} of {} figures measured: {full} in full, {quick} in the quick form with few seeds.",
+                full + quick,
+                entries.len()
+            ),
+            hold: count("pass"),
+            deviate: count("deviation"),
+            fail: count("fail"),
+        }
+    }
 }
 
 /// How the page's intervals are to be read.
@@ -153,7 +187,7 @@ mod tests {
                 outcome: Some(figure.reduce(&depth, &Results::default())),
             })
             .collect();
-        let html = page(&entries);
+        let html = page(&entries, "2026-01-01");
         let plots = html.matches("<svg").count();
         assert!(plots >= FIGURES.len());
         assert_eq!(html.matches("role=\"img\"").count(), plots);
@@ -190,8 +224,9 @@ mod tests {
             depth: Depth::full(),
             outcome: None,
         };
-        let html = page(&[entry]);
+        let html = page(&[entry], "2026-01-01");
         assert!(html.contains(&format!("tack lab run {} --full", FIGURES[0].id)));
-        assert!(html.contains("not run"));
+        assert!(html.contains("not measured"));
+        assert!(html.contains("2026-01-01"));
     }
 }

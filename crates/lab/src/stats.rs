@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tack_plot::format_number;
+use tack_plot::format_interval;
 
 /// A mean with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,11 +65,7 @@ impl Estimate {
 
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&format_number(self.mean))?;
-        if self.half_width > 0.0 {
-            write!(f, " ± {}", format_number(self.half_width))?;
-        }
-        Ok(())
+        f.write_str(&format_interval(self.mean, self.half_width))
     }
 }
 

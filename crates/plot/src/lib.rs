@@ -33,7 +33,7 @@ mod values;
 
 pub use bars::{Bar, StackedBars};
 pub use lines::{Line, LineChart, Scale, Stroke};
-pub use svg::{escape, format_number};
+pub use svg::{escape, format_interval, format_number};
 pub use values::{Group, Value, ValueBars};
 
 /// How many colours there are; a larger number begins again.
@@ -53,5 +53,5 @@ svg.plot text{font:13px system-ui,sans-serif;fill:var(--ink)}svg.plot .soft{fill
 svg.plot .grid{stroke:var(--rule);stroke-width:1}svg.plot .axis{stroke:var(--soft);stroke-width:1}\
 svg.plot .line{fill:none;stroke-width:2;stroke-linejoin:round}svg.plot .dashed{stroke-dasharray:2 4;stroke-width:1.5}\
 .s0{stroke:var(--c0)}.s1{stroke:var(--c1)}.s2{stroke:var(--c2)}.s3{stroke:var(--c3)}.s4{stroke:var(--c4)}.s5{stroke:var(--c5)}\
-.mark{stroke:var(--ink);stroke-width:3}.whisker{stroke:var(--soft);stroke-width:1.5;fill:none}\
+.mark{stroke:var(--ink);stroke-width:3}.whisker{stroke:var(--ink);stroke-width:1.5;fill:none}\
 .f0{fill:var(--c0)}.f1{fill:var(--c1)}.f2{fill:var(--c2)}.f3{fill:var(--c3)}.f4{fill:var(--c4)}.f5{fill:var(--c5)}";

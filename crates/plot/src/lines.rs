@@ -262,11 +262,11 @@ mod tests {
             },
         ];
         let svg = chart(lines).to_svg();
-        assert!(svg.contains("aria-labelledby=\"a-t a-d\""));
+        assert!(svg.contains("aria-labelledby=\"a-t\" aria-describedby=\"a-d\""));
         assert!(svg.contains("<title id=\"a-t\">Rate &amp; &lt;time&gt;</title>"));
         assert!(svg.contains("line s1 dashed"), "colours begin again");
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
-        assert!(svg.contains("430.0"), "the last point is at the right edge");
+        assert!(svg.contains("390.0"), "the last point is at the right edge");
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         .to_svg();
         assert_eq!(svg.matches("<circle").count(), 2, "zero has no logarithm");
         assert!(
-            svg.contains("cx=\"430.0\""),
+            svg.contains("cx=\"390.0\""),
             "the last point at the right edge"
         );
         assert!(svg.contains(">1,000</text>") && svg.contains(">100</text>"));

@@ -60,6 +60,19 @@ pub fn format_number(number: f64) -> String {
     }
 }
 
+/// A value and half the width of its interval, which is left out when it is zero or no number: `21.3 ± 0.1`. An interval
+/// that is there is never written as none.
+pub fn format_interval(value: f64, half_width: f64) -> String {
+    let value = format_number(value);
+    if !(half_width.is_finite() && half_width > 0.0) {
+        return value;
+    }
+    match format_number(half_width).as_str() {
+        "0" => format!("{value} ± <0.01"),
+        half_width => format!("{value} ± {half_width}"),
+    }
+}
+
 /// How wide a text is, about.
 pub(crate) fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
@@ -194,6 +207,14 @@ mod tests {
         for (number, text) in cases {
             assert_eq!(format_number(number), text);
         }
+    }
+
+    #[test]
+    fn intervals_are_never_rounded_away() {
+        assert_eq!(format_interval(21.3, 0.1), "21.3 ± 0.1");
+        assert_eq!(format_interval(99.4, 0.001), "99.4 ± <0.01");
+        assert_eq!(format_interval(5.0, 0.0), "5");
+        assert_eq!(format_interval(f64::NAN, f64::NAN), "–");
     }
 
     #[test]

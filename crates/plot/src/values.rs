@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::COLOURS;
-use crate::svg::{LINE, Swatch, WIDTH, escape, format_number, frame, legend, width_of};
+use crate::svg::{
+    LINE, Swatch, WIDTH, escape, format_interval, format_number, frame, legend, width_of,
+};
 
 /// One value.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -14,7 +16,7 @@ pub struct Value {
     pub value: f64,
     /// Half the width of its confidence interval; zero for none.
     pub uncertainty: f64,
-    /// What it is compared with, drawn as a mark.
+    /// What it is compared with, drawn as a mark and written in brackets.
     pub reference: Option<f64>,
 }
 
@@ -60,11 +62,9 @@ impl ValueBars {
             .map(|(name, colour)| (name.as_str(), *colour, Swatch::Area));
         let values = || self.groups.iter().flat_map(|group| &group.values);
         let marked = values().any(|value| value.reference.is_some());
-        let mark = (marked && !self.reference.is_empty()).then_some((
-            self.reference.as_str(),
-            0,
-            Swatch::Mark,
-        ));
+        let reference = format!("({})", self.reference);
+        let mark =
+            (marked && !self.reference.is_empty()).then_some((reference.as_str(), 0, Swatch::Mark));
         let mut y = legend(&mut out, entries.chain(mark)) + 6.0;
         let ends = || {
             values()
@@ -134,7 +134,7 @@ impl ValueBars {
                 colour % COLOURS,
                 to - from,
                 escape(name),
-                text_of(value)
+                escape(&format_interval(value.value, value.uncertainty))
             );
             end = to;
             if value.uncertainty.is_finite() && value.uncertainty > 0.0 {
@@ -166,24 +166,29 @@ impl ValueBars {
         }
         let _ = write!(
             out,
-            "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\">{}{}</text>",
             end + 5.0,
             y + 11.5,
-            text_of(value)
+            escape(&format_interval(value.value, value.uncertainty)),
+            compared(value).map_or_else(String::new, |reference| format!(
+                " <tspan class=\"soft\">{reference}</tspan>"
+            ))
         );
     }
 }
 
+/// The value, and what it is compared with in brackets.
 fn text_of(value: &Value) -> String {
-    if value.uncertainty.is_finite() && value.uncertainty > 0.0 {
-        format!(
-            "{} ± {}",
-            format_number(value.value),
-            format_number(value.uncertainty)
-        )
-    } else {
-        format_number(value.value)
+    let own = format_interval(value.value, value.uncertainty);
+    match compared(value) {
+        Some(reference) => format!("{own} {reference}"),
+        None => own,
     }
+}
+
+fn compared(value: &Value) -> Option<String> {
+    let reference = value.reference.filter(|reference| reference.is_finite())?;
+    Some(format!("({})", format_number(reference)))
 }
 
 #[cfg(test)]
@@ -220,7 +225,8 @@ mod tests {
             }],
         }
         .to_svg();
-        assert!(svg.contains("50 ± 5") && svg.contains(">−10</text>"));
+        assert!(svg.contains(">50 ± 5 <tspan class=\"soft\">(100)</tspan></text>"));
+        assert!(svg.contains(">(paper)</text>") && svg.contains(">−10</text>"));
         assert_eq!(svg.matches("<rect").count(), 3, "legend and two bars");
         assert_eq!(svg.matches("class=\"mark\"").count(), 2, "legend and bar");
         assert!(svg.contains("&lt;ours&gt;") && !svg.contains("NaN"));

@@ -88,7 +88,7 @@ pub(crate) fn rows(outcomes: &[Outcome], policies: &[&str]) -> Vec<Row> {
             change: String::new(),
         },
         Row {
-            name: "bytes verified",
+            name: "BLAKE3 of the bytes",
             values: policies.iter().map(|ack| verified(outcomes, ack)).collect(),
             change: String::new(),
         },
@@ -113,7 +113,7 @@ fn verified(outcomes: &[Outcome], ack: &str) -> String {
         .iter()
         .filter(|outcome| outcome.ack == ack)
         .all(|outcome| outcome.verified);
-    if all { "BLAKE3 equal" } else { "NOT EQUAL" }.into()
+    if all { "equal" } else { "NOT EQUAL" }.into()
 }
 
 /// `+15 %`, `−94 %`.

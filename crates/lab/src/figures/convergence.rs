@@ -14,7 +14,7 @@ pub(super) const FIGURE: Figure = Figure {
     id: "S1",
     title: "Convergence after a step of the bandwidth (sequel)",
     about: "The bottleneck goes from 10 to 20 Mbit/s after 10 s and back after 20 s, at 40 ms. Shown is the sender's bandwidth \
-            estimate under TACK: with BBR as it is, and with the profile `realtime`, which follows the path twice as fast and \
+            estimate under TACK: with BBR as it is, and with the profile realtime, which follows the path twice as fast and \
             stands for the sequel's co-designed controller. Round trips are counted until the estimate is within 5 % of the new rate.",
     plan,
     reduce,
