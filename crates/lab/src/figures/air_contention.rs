@@ -179,7 +179,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 format!("{every}:1"),
                 row.data[index].to_string(),
                 row.acks[index].to_string(),
-                format!("{:.0}", row.cost[index].accesses),
+                format_number(row.cost[index].accesses),
             ]);
         }
         let data = || COUNTS.iter().map(|every| *every as f64).zip(row.data);

@@ -219,8 +219,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 delayed,
                 tack,
                 gain.to_string(),
-                format!("{:.1}", books.ceiling()),
-                format!("{:.1}", 100.0 * books.neighbours[1]),
+                format_number(books.ceiling()),
+                format_number(100.0 * books.neighbours[1]),
             ]);
             values.push(bar(index, gain, Some(paper)));
             outcome
@@ -280,7 +280,11 @@ fn load_claim(depth: &Depth, results: &Results, medium: Medium) -> Claim {
             medium.name()
         ),
         "–",
-        format!("{least:.1} to {most:.1} % of it, over all links"),
+        format!(
+            "{} to {} % of it, over all links",
+            format_number(least),
+            format_number(most)
+        ),
         carried.iter().all(|share| (share - 100.0).abs() <= 5.0),
     )
 }
