@@ -80,7 +80,13 @@ fn packets_with_a_delay_beyond_keep_their_order_and_hold_up_nobody() {
         ..config()
     };
     let mut path = Path::new(&config, 1, 0);
-    let extra = |n: u64| if n % 3 == 0 { beyond } else { Duration::ZERO };
+    let extra = |n: u64| {
+        if n.is_multiple_of(3) {
+            beyond
+        } else {
+            Duration::ZERO
+        }
+    };
     for n in 0..PACKETS {
         path.send_delayed(Instant::from_micros(n), datagram(n, 1_500), extra(n));
     }
@@ -92,7 +98,7 @@ fn packets_with_a_delay_beyond_keep_their_order_and_hold_up_nobody() {
         let n = number(&packet);
         let sent = Instant::from_micros(n + 1) + Duration::from_millis(10);
         assert_eq!(at, sent + extra(n), "packet {n}");
-        let class = &mut latest[usize::from(n % 3 == 0)];
+        let class = &mut latest[usize::from(n.is_multiple_of(3))];
         assert!(class.is_none_or(|before| before <= n), "packet {n}");
         *class = Some(n);
         count += 1;
