@@ -5,6 +5,7 @@
 //! of the window and of connection events. A remainder waits no longer than delayed acknowledgements would
 //! make it, and while the sender still probes for capacity L segments are enough.
 
+mod blocks;
 mod frontier;
 mod gaps;
 mod reader;
@@ -29,6 +30,7 @@ use super::policy::{
 };
 use crate::rate::receiver::ArrivalMeter;
 use crate::rtt::one_way::OneWayDelays;
+use blocks::{Blocks, MAX_BLOCKS};
 use gaps::{Arrival, Gaps};
 pub(super) use reader::TackReader;
 
@@ -57,8 +59,6 @@ const OUTDATED: Range<u64> = 1 << 14..1 << 20;
 const CHOICE: usize = 2048;
 /// Reports are not repeated faster, whatever RTTmin the peer told.
 const REPEAT_PERIOD: Duration = Duration::from_millis(1);
-/// Blocks that a report lists at most: holes are few, and the highest say most.
-const MAX_BLOCKS: usize = 64;
 
 /// The receiver's policy.
 #[derive(Debug)]
@@ -102,6 +102,7 @@ pub(crate) struct TackPolicy {
     announced_period: Duration,
     /// Data came without a stamp: something on the path strips them, or the peer changed its mind.
     fallback: Option<DelayedAck>,
+    blocks: Blocks,
     /// Gaps chosen for the report at hand; kept so that reporting allocates nothing.
     chosen: Vec<u16>,
 }
@@ -133,6 +134,7 @@ impl TackPolicy {
             peak_rate: WindowedMax::new(nanos(PEAK_RATE_WINDOW)),
             announced_period: Duration::ZERO,
             fallback: None,
+            blocks: Blocks::default(),
             chosen: Vec::new(),
             params,
         }
@@ -298,7 +300,7 @@ impl TackPolicy {
         let told = context.now - self.rtt_min - self.time_period();
         let max_blocks = if self.params.rich { MAX_BLOCKS } else { 1 };
         let mut writer = ListsWriter::new(out);
-        for block in context.ahead.iter().rev().take(max_blocks) {
+        for block in self.blocks.choose(context.ahead, max_blocks) {
             if !writer.block(block.start - context.received_to..block.end - context.received_to) {
                 break;
             }
@@ -378,6 +380,10 @@ impl AckPolicy for TackPolicy {
             arrival.peer_mss,
         );
         self.delays.on_segment(arrival.arrived, stamp.departure);
+        if arrival.start > arrival.received_to {
+            self.blocks
+                .on_data(arrival.start..arrival.start + arrival.len);
+        }
         if arrival.place != Place::Duplicate {
             self.meter
                 .on_data(arrival.arrived, stamp.departure, arrival.len);
