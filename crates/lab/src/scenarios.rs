@@ -67,6 +67,8 @@ sources! {
     WLAN_UDP = "lab/wlan-udp.toml";
     WLAN_TCP = "lab/wlan-tcp.toml";
     PROJECTION = "lab/projection.toml";
+    RTT_FAIRNESS = "lab/rtt-fairness.toml";
+    TRAFFIC_CHANGE = "lab/traffic-change.toml";
     WAN = "lab/wan.toml" with "lab":
         "poisson-0.57.trace", "poisson-2.64.trace", "poisson-3.04.trace", "one-in-100ms.trace", "ten-in-200ms.trace";
 }

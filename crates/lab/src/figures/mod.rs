@@ -13,6 +13,8 @@ mod projection;
 mod ranking;
 mod receive_buffer;
 mod round_trip;
+mod rtt_fairness;
+mod traffic_change;
 mod wlan_frequency;
 mod wlan_goodput;
 mod wlan_preview;
@@ -40,6 +42,8 @@ pub const FIGURES: &[Figure] = &[
     friendliness::FIGURE,
     equation::FIGURE,
     convergence::FIGURE,
+    rtt_fairness::FIGURE,
+    traffic_change::FIGURE,
 ];
 
 /// The paper's wireless links, with the goodput of UDP over them, Mbit/s (figure 7).

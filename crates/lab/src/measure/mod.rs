@@ -3,6 +3,7 @@
 //! The sources of this folder are part of the code version: results are run again when one changes.
 
 mod blocked;
+mod change;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ use serde_json::Value;
 use tack_sim::{Observer, Observers, RunError, Scenario, run};
 
 use blocked::add_blocked;
+pub(crate) use change::BEFORE;
+use change::Change;
 use steps::Steps;
 use tack_sim::Blocked;
 
@@ -29,6 +32,10 @@ pub enum Measure {
     /// The sender's estimate of the bandwidth while that steps: round trips of 40 ms from the steps at 10 s (up) and 20 s
     /// (down) until it has arrived, `steps.up` and `steps.down`, and its course `estimate.SECONDS`.
     Steps,
+    /// What the first flow, alone by TCP, does while the second one comes and goes, for each round trip of the path from
+    /// 16 before that: Mbit/s of payload `sent.ROUND` and `arrived.ROUND`, acknowledgements `acks.ROUND`; and for how many
+    /// round trips the second one stays, `change.present`.
+    Change,
 }
 
 impl Measure {
@@ -38,6 +45,7 @@ impl Measure {
             Self::Report => "report",
             Self::Blocked => "blocked",
             Self::Steps => "steps",
+            Self::Change => "change",
         }
     }
 
@@ -53,6 +61,7 @@ impl Measure {
             }
             Self::Blocked => watched(scenario, seed, Blocked::default(), add_blocked),
             Self::Steps => watched(scenario, seed, Steps::default(), Steps::add_to),
+            Self::Change => watched(scenario, seed, Change::default(), Change::add_to),
         }
     }
 }
