@@ -92,7 +92,7 @@ fn recordings_are_read_before_anything_runs() {
 fn figures_are_listed_and_unknown_ones_refused() {
     let list = finish(tack().args(["lab", "list"]));
     assert_eq!(list.code, Some(0));
-    for id in ["1 ", "5b ", "14 ", "S1 "] {
+    for id in ["1 ", "5b ", "14 ", "S1 ", "S3 "] {
         assert!(
             list.stdout.lines().any(|line| line.starts_with(id)),
             "{id}: {}",

@@ -20,7 +20,8 @@ pub(super) const FIGURE: Figure = Figure {
     title: "Cross traffic comes and goes at 1 Gbit/s and 120 ms (sequel)",
     about: "A flow has 1 Gbit/s with an RTT of 120 ms and a buffer of one bandwidth-delay product. After some seconds (at random, in \
             6 to 16 s) datagrams at 500 Mbit/s come for 10 s and leave again (quick form: after 5 to 7 s, for 5 s). BBR is version 1: \
-            it hardly minds losses and remembers a rate for ten round trips, which are twice as long when the buffer is full. The sequel's \
+            it hardly minds losses, and remembers a rate for ten round trips, which are twice as long when the buffer is full; where it \
+            loses a fifth or more at a steady rate it takes that for a policer and keeps to the rate for 48 round trips. The sequel's \
             numbers are not at hand: what is compared is TACK with delayed ACK under the same controller.",
     plan,
     reduce,
