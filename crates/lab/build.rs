@@ -5,8 +5,8 @@ use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Everything a result depends on, besides the compiler. Plans, reductions, plots and claims are not among it: a plan's
-/// parameters are in a result's key, and the rest only reads results.
+/// Everything of ours that a result depends on. The compiler and other people's crates are not among it; nor are plans,
+/// reductions, plots and claims: a plan's parameters are in a result's key, and the rest only reads results.
 const SOURCES: [&str; 6] = [
     "../base/src",
     "../wire/src",
@@ -38,7 +38,10 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.expect("a folder entry can be read").path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            // No result depends on a test.
+            && path.file_name().is_some_and(|name| name != "tests.rs")
+        {
             files.push(path);
         }
     }

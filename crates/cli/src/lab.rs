@@ -72,7 +72,9 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
     });
     bar.finish_and_clear();
     // What was measured is kept even when some of it failed.
-    store.export(&figures, &depth).map_err(store_failure)?;
+    store
+        .export(figures.iter().map(|figure| (figure, &depth)))
+        .map_err(store_failure)?;
     if let Err(errors) = done {
         for error in &errors {
             eprintln!("tack: {error}");
@@ -132,6 +134,9 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
             }
         })
         .collect();
+    store
+        .export(entries.iter().map(|entry| (&entry.figure, &entry.depth)))
+        .map_err(store_failure)?;
     let path = args
         .out
         .clone()

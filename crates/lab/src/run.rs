@@ -55,7 +55,8 @@ pub(crate) fn missing(wanted: &[Point], results: &Results) -> Vec<Point> {
 }
 
 /// Runs what `store` lacks of `wanted` on `jobs` threads, and keeps it. `progress` hears how many of how many are done,
-/// first with none. One that fails does not keep others from being run; all failures are returned.
+/// first with none. One that fails does not keep others from being run, unless its result cannot be kept; all failures are
+/// returned.
 ///
 /// # Errors
 /// Of the points that failed: their errors. Nothing is run when a scenario is wrong.
@@ -92,8 +93,15 @@ pub fn run(
         }
         drop(results_in);
         for (done, (point, result)) in results.into_iter().enumerate() {
-            let kept = result.and_then(|values| Ok(store.keep(&point, values)?));
-            errors.extend(kept.err());
+            match result.map(|values| store.keep(&point, values)) {
+                Ok(Ok(())) => {}
+                Err(error) => errors.push(error),
+                // Nor could anything else be kept.
+                Ok(Err(error)) => {
+                    errors.push(error.into());
+                    break;
+                }
+            }
             progress(done + 1, total);
         }
     });

@@ -15,12 +15,24 @@ pub struct Estimate {
     pub count: usize,
 }
 
-/// 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom; beyond, the normal one is near enough.
+/// 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
+
+/// The 97.5 % quantile of Student's t distribution with so many degrees of freedom, at least 1: beyond the table by the
+/// expansion around the normal one (Abramowitz and Stegun 26.7.5), which is right to four digits there.
+fn student(freedom: usize) -> f64 {
+    const NORMAL: f64 = 1.959_964;
+    let n = freedom as f64;
+    STUDENT.get(freedom - 1).copied().unwrap_or_else(|| {
+        let first = (NORMAL.powi(3) + NORMAL) / 4.0;
+        let second = (5.0 * NORMAL.powi(5) + 16.0 * NORMAL.powi(3) + 3.0 * NORMAL) / 96.0;
+        NORMAL + first / n + second / (n * n)
+    })
+}
 
 impl Estimate {
     /// Of `values`, of which one that is no number spoils the whole.
@@ -32,8 +44,7 @@ impl Estimate {
         } else {
             let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
             let freedom = count - 1;
-            let quantile = STUDENT.get(freedom - 1).copied().unwrap_or(1.96);
-            quantile * (squares / freedom as f64 / count as f64).sqrt()
+            student(freedom) * (squares / freedom as f64 / count as f64).sqrt()
         };
         Self {
             mean,
@@ -42,14 +53,22 @@ impl Estimate {
         }
     }
 
-    /// The lower end of the interval.
+    /// The lower end of the interval; without end for a single value.
     pub fn low(&self) -> f64 {
-        self.mean - self.half_width
+        self.mean - self.reach()
     }
 
-    /// The upper end of the interval.
+    /// The upper end of the interval; without end for a single value.
     pub fn high(&self) -> f64 {
-        self.mean + self.half_width
+        self.mean + self.reach()
+    }
+
+    fn reach(&self) -> f64 {
+        if self.count == 1 {
+            f64::INFINITY
+        } else {
+            self.half_width
+        }
     }
 
     /// The estimate of `factor` times the quantity.
@@ -82,6 +101,23 @@ mod tests {
         assert_eq!(estimate.to_string(), "2 ± 2.48");
         assert_eq!(Estimate::of(&[5.0]).to_string(), "5");
         assert_eq!(Estimate::of(&[1.0, 2.0]).times(10.0).mean, 15.0);
+    }
+
+    #[test]
+    fn quantiles_go_on_beyond_the_table() {
+        for (freedom, quantile) in [(31, 2.0395), (59, 2.0010), (100, 1.9840), (1_000, 1.9623)] {
+            assert!((student(freedom) - quantile).abs() < 1e-4, "{freedom}");
+        }
+        assert!(student(30) > student(31));
+    }
+
+    #[test]
+    fn a_single_value_bounds_nothing() {
+        let estimate = Estimate::of(&[5.0]).times(2.0);
+        assert_eq!(
+            (estimate.low(), estimate.high()),
+            (f64::NEG_INFINITY, f64::INFINITY)
+        );
     }
 
     #[test]

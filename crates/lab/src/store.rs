@@ -162,19 +162,38 @@ impl Store {
         Ok(())
     }
 
-    /// Writes `results.csv` and `results.parquet`: a row for each number of each finished run that the figures want at
-    /// `depth`, in the order of their plans.
+    /// Writes `results.csv` and `results.parquet`: a row for each number of each finished run that `figures` want, each at its
+    /// depth, in the order of their plans. A file is replaced when its successor is whole.
     ///
     /// # Errors
     /// [`StoreError`] when a file cannot be made.
-    pub fn export(&self, figures: &[Figure], depth: &Depth) -> Result<(), StoreError> {
-        let rows = tables::rows(figures, depth, &self.results);
-        let path = self.folder.join("results.csv");
-        let file = File::create(&path).map_err(of(&path))?;
-        tables::write_csv(file, &rows).map_err(|error| of(&path)(error.into()))?;
-        let path = self.folder.join("results.parquet");
-        let file = File::create(&path).map_err(of(&path))?;
-        tables::write_parquet(file, &rows).map_err(|error| StoreError::Parquet { path, error })
+    pub fn export<'a>(
+        &self,
+        figures: impl IntoIterator<Item = (&'a Figure, &'a Depth)>,
+    ) -> Result<(), StoreError> {
+        let rows = tables::rows(figures, &self.results);
+        self.replace("results.csv", |file, path| {
+            tables::write_csv(file, &rows).map_err(|error| of(path)(error.into()))
+        })?;
+        self.replace("results.parquet", |file, path| {
+            tables::write_parquet(file, &rows).map_err(|error| StoreError::Parquet {
+                path: path.to_owned(),
+                error,
+            })
+        })
+    }
+
+    fn replace(
+        &self,
+        name: &str,
+        write: impl FnOnce(File, &Path) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let (path, unfinished) = (
+            self.folder.join(name),
+            self.folder.join(format!("{name}.unfinished")),
+        );
+        write(File::create(&unfinished).map_err(of(&unfinished))?, &path)?;
+        fs::rename(&unfinished, &path).map_err(of(&path))
     }
 }
 

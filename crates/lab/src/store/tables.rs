@@ -26,10 +26,13 @@ pub(super) struct Row {
     value: f64,
 }
 
-/// What `figures` have, in the order of their plans.
-pub(super) fn rows(figures: &[Figure], depth: &Depth, results: &Results) -> Vec<Row> {
+/// What `figures` have, each at its depth, in the order of their plans.
+pub(super) fn rows<'a>(
+    figures: impl IntoIterator<Item = (&'a Figure, &'a Depth)>,
+    results: &Results,
+) -> Vec<Row> {
     let mut rows = Vec::new();
-    for figure in figures {
+    for (figure, depth) in figures {
         for point in figure.plan(depth) {
             let Some(values) = results.get(&point) else {
                 continue;

@@ -66,7 +66,7 @@ fn tables_have_a_row_for_each_number() {
     let mut store = Store::open(folder.path()).unwrap();
     store.keep(&plan[1], values()).unwrap();
     store.keep(&plan[0], values()).unwrap();
-    store.export(&FIGURES[..1], &Depth::quick()).unwrap();
+    store.export([(&FIGURES[0], &Depth::quick())]).unwrap();
 
     let csv = fs::read_to_string(folder.path().join("results.csv")).unwrap();
     let lines: Vec<_> = csv.lines().collect();
@@ -80,4 +80,9 @@ fn tables_have_a_row_for_each_number() {
     let file = File::open(folder.path().join("results.parquet")).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 4);
+    let names = fs::read_dir(folder.path()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.filter_map(|name| name.into_string().ok()).collect();
+    names.sort();
+    assert_eq!(names, [JOURNAL, "results.csv", "results.parquet"]);
 }
