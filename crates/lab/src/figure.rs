@@ -220,7 +220,27 @@ impl Results {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::FIGURES;
+
+    #[test]
+    fn without_results_no_claim_holds() {
+        for figure in FIGURES {
+            for depth in [Depth::quick(), Depth::full()] {
+                let outcome = figure.reduce(&depth, &Results::default());
+                assert!(!outcome.claims.is_empty(), "{}", figure.id);
+                for claim in outcome.claims {
+                    assert_eq!(
+                        claim.verdict(),
+                        Verdict::Fail,
+                        "{}: {}",
+                        figure.id,
+                        claim.words
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn figures_have_several_names() {
