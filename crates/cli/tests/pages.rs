@@ -148,11 +148,14 @@ fn the_demonstration_ends_with_a_page_that_renders() {
     has_the_demonstration(&inspect(&mut browser, &file)).unwrap();
 }
 
+/// What a page has to have.
+type Check = fn(&Value) -> Result<(), String>;
+
 /// CI names the pages that the optimised program made, with everything measured.
 #[test]
 fn pages_named_by_the_environment_render() {
     let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
-    let pages: [(_, fn(&Value) -> Result<(), String>); 2] = [
+    let pages: [(_, Check); 2] = [
         (named("TACK_LAB_PAGE"), has_every_figure),
         (named("TACK_DEMO_PAGE"), has_the_demonstration),
     ];

@@ -145,6 +145,8 @@ pub struct Dropped {
     pub unfit: u64,
     /// From a new client while the table of flows was full of active ones.
     pub table_full: u64,
+    /// From a new client for which the system gave no socket.
+    pub no_socket: u64,
     /// Came to a socket of the far side from another address than the one that is relayed to.
     pub strangers: u64,
     /// Damaged by the scenario's wired path: the checksums of the receiving host would catch them.
@@ -184,6 +186,9 @@ pub struct Summary {
     pub wired: WiredReport,
     /// How late deliveries were.
     pub lateness: Lateness,
+    /// How late datagrams entered the model, after the kernel had received them. The model's time is past: what is late here
+    /// met another air than it should have.
+    pub entry_lateness: Lateness,
     /// Whether these figures say something about the network.
     pub trust: Trust,
 }

@@ -1,7 +1,6 @@
 //! The table of flows: one for each client address, each with a socket of its own towards the far side.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -99,8 +98,8 @@ impl Flow {
 pub(crate) enum NoFlow {
     /// All places are taken by flows that are in use.
     Full,
-    /// The system gives no socket.
-    Socket(#[allow(dead_code, reason = "for whoever debugs")] io::Error),
+    /// The system gives no socket: as a rule, too many files are open.
+    Socket,
 }
 
 /// All flows.
@@ -171,7 +170,7 @@ impl Flows {
         let place = self.free_place(now).ok_or(NoFlow::Full)?;
         let (sender, receiver) = UdpOptions::new(towards(self.to))
             .open()
-            .map_err(NoFlow::Socket)?;
+            .map_err(|_| NoFlow::Socket)?;
         let id = FlowId {
             place: place as u16,
             // Packets of a flow that has gone leave the model long before its place was taken 65,536 times.

@@ -6,19 +6,20 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tack_base::Instant;
 
-/// A delivery is late when it comes more than this after its time in the model: a tenth of a short Wi-Fi round trip.
+/// A delivery is late when it comes more than this after its time in the model, and an entry when the model has come so much
+/// further: a tenth of a short Wi-Fi round trip.
 pub const LATE: Duration = Duration::from_millis(2);
 
-/// A run is not to be trusted when more than this share of its deliveries was late.
+/// A run is not to be trusted when more than this share of its deliveries, or of its entries, was late.
 pub const LATE_SHARE: f64 = 0.01;
 
 /// Longest lateness told apart, microseconds.
 const MOST_MICROS: u64 = 60_000_000;
 
-/// How late deliveries were, microseconds after their time in the model.
+/// How late deliveries (or entries) were, microseconds after their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    /// Deliveries.
+    /// Deliveries, or entries.
     pub deliveries: u64,
     /// Half of them were at most this late.
     pub p50_us: u64,
@@ -79,18 +80,28 @@ impl Meter {
 }
 
 impl Trust {
-    /// The verdict on a run with this lateness, of which the kernel dropped `drops` datagrams before the model had them
-    /// and `refused` after.
-    pub(crate) fn judge(lateness: &Lateness, drops: u64, refused: u64) -> Self {
+    /// The verdict on a run whose deliveries and entries were so late, and of which the kernel dropped `drops` datagrams before
+    /// the model had them and `refused` after.
+    pub(crate) fn judge(
+        deliveries: &Lateness,
+        entries: &Lateness,
+        drops: u64,
+        refused: u64,
+    ) -> Self {
         let mut reasons = Vec::new();
-        if lateness.late_share > LATE_SHARE {
-            reasons.push(format!(
-                "{:.1} % of deliveries came more than {} ms late (up to {:.1} ms); at most {} % may",
-                lateness.late_share * 100.0,
-                LATE.as_millis(),
-                lateness.max_us as f64 / 1e3,
-                LATE_SHARE * 100.0
-            ));
+        for (lateness, what) in [
+            (deliveries, "deliveries came"),
+            (entries, "datagrams entered the model"),
+        ] {
+            if lateness.late_share > LATE_SHARE {
+                reasons.push(format!(
+                    "{:.1} % of {what} more than {} ms late (up to {:.1} ms); at most {} % may",
+                    lateness.late_share * 100.0,
+                    LATE.as_millis(),
+                    lateness.max_us as f64 / 1e3,
+                    LATE_SHARE * 100.0
+                ));
+            }
         }
         if drops > 0 {
             reasons.push(format!(
@@ -126,9 +137,15 @@ mod tests {
         assert!((99..=101).contains(&figures.p50_us), "{figures:?}");
         assert_eq!(figures.max_us, 30_000);
         assert!((figures.late_share - 0.01).abs() < 1e-9);
-        assert!(Trust::judge(&figures, 0, 0).ok);
+        let none = Lateness::default();
+        assert!(Trust::judge(&figures, &figures, 0, 0).ok);
         meter.record(due + Duration::from_millis(3), due);
-        let trust = Trust::judge(&meter.figures(), 0, 0);
+        let trust = Trust::judge(&none, &meter.figures(), 0, 0);
+        assert!(
+            trust.reasons[0].starts_with("2.0 % of datagrams entered"),
+            "{trust:?}"
+        );
+        let trust = Trust::judge(&meter.figures(), &none, 0, 0);
         assert!(!trust.ok);
         assert!(
             trust.reasons[0].starts_with("2.0 % of deliveries"),
@@ -139,9 +156,9 @@ mod tests {
     #[test]
     fn losses_outside_the_model_are_never_trusted() {
         let figures = Lateness::default();
-        assert!(Trust::judge(&figures, 0, 0).ok);
-        assert_eq!(Trust::judge(&figures, 1, 0).reasons.len(), 1);
-        assert_eq!(Trust::judge(&figures, 1, 1).reasons.len(), 2);
+        assert!(Trust::judge(&figures, &figures, 0, 0).ok);
+        assert_eq!(Trust::judge(&figures, &figures, 1, 0).reasons.len(), 1);
+        assert_eq!(Trust::judge(&figures, &figures, 1, 1).reasons.len(), 2);
         assert_eq!(Meter::new().figures(), figures);
     }
 }

@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The timing of the model is exact: a datagram enters at the instant the kernel received it, and everything after that
-//! happens in model time. Only its delivery can be late, because the machine has other things to do. How late is measured,
-//! and a run that was too late too often says so: [`Summary::trust`].
+//! happens in model time. Its delivery can be late, because the machine has other things to do, and its entry, when it is read
+//! only after the model has passed that instant. How late is measured, and a run that was too late too often says so:
+//! [`Summary::trust`].
 //!
 //! ```
 //! use std::net::UdpSocket;

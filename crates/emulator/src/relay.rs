@@ -28,7 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::MAX_DATAGRAM;
 use crate::content::Content;
 use crate::figures::{Dropped, Sample, Summary, Totals};
-use crate::flows::{FlowId, Flows};
+use crate::flows::{FlowId, Flows, NoFlow};
 use crate::lateness::{Meter, Trust};
 use crate::runner::Settings;
 
@@ -73,7 +73,10 @@ pub(crate) struct Relay {
     latest: Instant,
     flows: Flows,
     inbox: Vec<Incoming>,
+    /// How late datagrams left.
     meter: Meter,
+    /// How late they entered the model.
+    entries: Meter,
     dropped: Dropped,
     rested: Instant,
     next_sample: Instant,
@@ -109,6 +112,7 @@ impl Relay {
             flows: Flows::new(settings.max_flows, stations, settings.to),
             inbox: Vec::new(),
             meter: Meter::new(),
+            entries: Meter::new(),
             dropped: Dropped::default(),
             rested: Instant::ZERO,
             next_sample: Instant::ZERO + settings.sample_interval,
@@ -191,6 +195,8 @@ impl Relay {
         let mut taken = 0;
         while taken < MOST_TAKEN && receiver.poll_readable(cx).is_ready() {
             let Ok(received) = receiver.receive(clock) else {
+                // An error that lasts must not keep the turn from ending.
+                taken += 1;
                 continue;
             };
             for datagrams in received {
@@ -202,9 +208,16 @@ impl Relay {
                         dropped.unfit += 1;
                         continue;
                     }
-                    let Ok(flow) = flows.of_client(*latest, datagrams.peer, datagram) else {
-                        dropped.table_full += 1;
-                        continue;
+                    let flow = match flows.of_client(*latest, datagrams.peer, datagram) {
+                        Ok(flow) => flow,
+                        Err(NoFlow::Full) => {
+                            dropped.table_full += 1;
+                            continue;
+                        }
+                        Err(NoFlow::Socket) => {
+                            dropped.no_socket += 1;
+                            continue;
+                        }
                     };
                     flow.touch(*latest);
                     inbox.push(Incoming {
@@ -232,6 +245,7 @@ impl Relay {
             let mut taken = 0;
             while taken < MOST_TAKEN && flow.receiver.poll_readable(cx).is_ready() {
                 let Ok(received) = flow.receiver.receive(clock) else {
+                    taken += 1;
                     continue;
                 };
                 for datagrams in received {
@@ -263,6 +277,7 @@ impl Relay {
             self.dropped.stale += 1;
             return;
         };
+        self.entries.record(self.model, incoming.at);
         let content = flow.counting.content(&incoming.payload);
         flow.touch(incoming.at);
         let (from, to, totals) = match incoming.direction {
@@ -357,6 +372,7 @@ impl Relay {
         let listening = crate::kernel_drops(self.sender.local_addr()).unwrap_or(0);
         self.dropped.kernel = listening + self.flows.kernel_drops();
         let lateness = self.meter.figures();
+        let entry_lateness = self.entries.figures();
         Ok(Summary {
             name: self.name,
             seed: self.seed,
@@ -366,7 +382,12 @@ impl Relay {
             down,
             flows: self.flows.iter().map(|flow| flow.figures()).collect(),
             flows_seen: self.flows.seen,
-            trust: Trust::judge(&lateness, self.dropped.kernel, self.dropped.refused),
+            trust: Trust::judge(
+                &lateness,
+                &entry_lateness,
+                self.dropped.kernel,
+                self.dropped.refused,
+            ),
             dropped: self.dropped,
             wired: self.network.wired_report(),
             wlan: self
@@ -374,6 +395,7 @@ impl Relay {
                 .wlan_report()
                 .ok_or_else(|| io::Error::other("the scenario has no wireless network"))?,
             lateness,
+            entry_lateness,
         })
     }
 }

@@ -148,13 +148,16 @@ async fn blocking<T: Send + 'static>(
         .map_err(|error| Failure::failed("a run died", error))?
 }
 
-/// `tack-n: 802.11n at 300 Mbit/s, 1 station, server 10ms away`.
+/// `tack-n: 802.11n at 300 Mbit/s, no neighbours, queue 1000 packets; server 20ms away there and back`.
 fn describe(links: &Scenario) -> String {
     let mut text = links.name.clone();
     if let Some(wlan) = &links.wlan {
         let contenders = match wlan.world.contenders.stations {
             0 => "no neighbours".into(),
-            count => format!("{count} saturated neighbours"),
+            count if wlan.world.contenders.are_saturated() => {
+                format!("{count} saturated neighbours")
+            }
+            count => format!("{count} neighbours with a load of their own"),
         };
         text.push_str(&format!(
             ": {} at {}, {contenders}, queue {} packets",

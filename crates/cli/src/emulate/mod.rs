@@ -153,6 +153,10 @@ fn describe(summary: &Summary) -> String {
             "datagrams of new clients were dropped: --max-flows others are active",
         ),
         (
+            dropped.no_socket,
+            "datagrams of new clients were dropped: the system gave no socket (more open files: ulimit -n)",
+        ),
+        (
             dropped.strangers,
             "datagrams that did not come from --to were dropped",
         ),

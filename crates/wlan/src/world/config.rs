@@ -33,6 +33,11 @@ pub enum Offer {
 }
 
 impl Contenders {
+    /// Whether they always have something to send.
+    pub fn are_saturated(&self) -> bool {
+        self.offer == Offer::Saturated
+    }
+
     pub(super) fn radios(self) -> usize {
         if self.stations == 0 {
             0
