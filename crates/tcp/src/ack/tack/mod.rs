@@ -305,8 +305,8 @@ impl TackPolicy {
                 break;
             }
         }
-        // First those of which nobody was told for a round trip, the oldest first; then the least told. In the list they
-        // ascend.
+        // First those of which nobody was told for a round trip, in turn: the one told longest ago first, so that however many
+        // there are, none waits for ever behind older ones that no longer matter. Then the least told. In the list they ascend.
         let lost = self.gaps.lost_mut();
         self.chosen.clear();
         self.chosen
@@ -316,8 +316,9 @@ impl TackPolicy {
             self.chosen.select_nth_unstable_by_key(wanted, |&index| {
                 let gap = &lost[usize::from(index)];
                 match gap.reported_at {
-                    Some(at) if at > told => (true, gap.reports, index),
-                    _ => (false, 0, index),
+                    Some(at) if at > told => (true, u64::from(gap.reports), index),
+                    Some(at) => (false, at.as_nanos(), index),
+                    None => (false, 0, index),
                 }
             });
             self.chosen.truncate(wanted);
