@@ -182,8 +182,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome.claims = claims(&all);
     outcome.plots.push(plot(
         chart(&all),
-        "How many times the goodput of the 40 ms flow the other one has, by its own RTT, with 95 % confidence intervals; 1 is an even \
-         division.",
+        "How many times the goodput of the 40 ms flow the other one has, by its own RTT, with 95 % confidence intervals where there are \
+         seeds enough; 1 is an even division.",
     ));
     outcome
 }
@@ -206,7 +206,7 @@ fn claims([bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim>
     for (name, divisions) in [("BBR with delayed ACK", bbr), ("BBR with TACK", bbr_tack)] {
         claims.push(Claim::new(
             format!("{name} leans to the longer RTT: ratio at each RTT, at most 2/3 at 20 ms, at least 1.5 at 160 ms"),
-            "longer RTT ahead",
+            "shape: longer RTT ahead",
             ratios(divisions),
             ratio_at(divisions, 20) <= 2.0 / 3.0 && ratio_at(divisions, 160) >= 1.5,
         ));
@@ -217,7 +217,7 @@ fn claims([bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim>
     ] {
         claims.push(Claim::new(
             format!("{name} leans to the shorter RTT, if at all: less for 160 ms than for 20 ms, and Jain's index 0.85 at least"),
-            "shorter RTT ahead",
+            "shape: shorter RTT ahead",
             ratios(divisions),
             ratio_at(divisions, 160) < ratio_at(divisions, 20)
                 && divisions.iter().all(|one| one.jain.mean >= 0.85),
@@ -230,7 +230,7 @@ fn claims([bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim>
         });
         claims.push(Claim::new(
             format!("{name} is as fair with TACK as with delayed ACK: Jain's index lower by 0.05 at most"),
-            "no worse",
+            "shape: no worse",
             texts.collect::<Vec<_>>().join("; "),
             pairs().all(|(tack, delayed)| tack.jain.mean >= delayed.jain.mean - 0.05),
         ));
@@ -242,7 +242,7 @@ fn claims([bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim>
         .fold(f64::INFINITY, f64::min);
     claims.push(Claim::new(
         "TACK does it with fewer acknowledgements for as many segments, whatever the RTTs and the controller: by half at least",
-        "fewer",
+        "shape: fewer",
         format!("{} % fewer at least", format_number(fewest)),
         fewest >= 50.0,
     ));
@@ -272,8 +272,10 @@ fn chart(all: &[Vec<Division>; 4]) -> String {
                     .iter()
                     .map(|one| (at(one), one.ratio()[0]))
                     .collect(),
+                // Of two seeds an interval is so wide that it hides everything else.
                 whiskers: divisions
                     .iter()
+                    .filter(|one| one.log_ratio.count > 2)
                     .map(|one| (at(one), one.ratio()[1], one.ratio()[2]))
                     .collect(),
                 colour: *colour,

@@ -231,13 +231,13 @@ fn claims([tack, realtime, delayed, _]: &[Summary; 4]) -> Vec<Claim> {
     vec![
         Claim::new(
             "BBR gives way no later with TACK than with delayed ACK: round trips until it last sends 1.5 times what is left",
-            "no worse",
+            "shape: no worse",
             against(|one| one.gives_way, ""),
             tack.gives_way.mean <= 1.1 * delayed.gives_way.mean,
         ),
         Claim::new(
             "With the profile realtime it gives way sooner",
-            "sooner",
+            "shape: sooner",
             format!("{} against {}", realtime.gives_way, tack.gives_way),
             realtime.gives_way.mean < tack.gives_way.mean,
         ),
@@ -253,19 +253,19 @@ fn claims([tack, realtime, delayed, _]: &[Summary; 4]) -> Vec<Claim> {
         ),
         Claim::new(
             "BBR sends less again with TACK than with delayed ACK: its losses are told exactly and at once",
-            "fewer",
+            "shape: fewer",
             against(|one| one.repeated, " % of the segments"),
             tack.repeated.mean < delayed.repeated.mean,
         ),
         Claim::new(
             "With TACK it takes the link back, to 90 % over a cycle of BBR, no later than with delayed ACK (counted up to 40 round trips)",
-            "no worse",
+            "shape: no worse",
             against(|one| one.takes_back, ""),
             tack.takes_back.mean <= 1.1 * delayed.takes_back.mean && tack.takes_back.mean < 20.0,
         ),
         Claim::new(
             "In the 40 round trips after the datagrams it uses as much of the link as with delayed ACK, or more",
-            "no worse",
+            "shape: no worse",
             against(|one| one.used_after, " %"),
             tack.used_after.mean >= delayed.used_after.mean - 2.0,
         ),
@@ -277,7 +277,7 @@ fn claims([tack, realtime, delayed, _]: &[Summary; 4]) -> Vec<Claim> {
         ),
         Claim::new(
             "TACK sends fewer acknowledgements for as many segments, its startup and an acknowledgement for each loss included",
-            "fewer",
+            "shape: fewer",
             against(|one| one.acks, " per 100 segments"),
             tack.acks.mean <= 0.25 * delayed.acks.mean,
         ),
