@@ -35,7 +35,8 @@ impl std::ops::AddAssign for Totals {
     }
 }
 
-/// Time on the air by use, seconds; the parts add up to the time that passed.
+/// Time on the air by use: seconds, whose parts add up to the time that passed, or shares of it (see [`Self::shares`]), which
+/// add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AirSeconds {
     /// Data frames, neighbours' included.
@@ -50,6 +51,8 @@ pub struct AirSeconds {
     pub access: f64,
     /// Nothing to send.
     pub idle: f64,
+    /// What of `data` and `control` radios of a neighbouring network sent. Not a part of the total.
+    pub neighbour: f64,
 }
 
 impl AirSeconds {
@@ -68,6 +71,7 @@ impl AirSeconds {
             collision: self.collision - earlier.collision,
             access: self.access - earlier.access,
             idle: self.idle - earlier.idle,
+            neighbour: self.neighbour - earlier.neighbour,
         }
     }
 
@@ -82,6 +86,7 @@ impl AirSeconds {
             collision: self.collision / total,
             access: self.access / total,
             idle: self.idle / total,
+            neighbour: self.neighbour / total,
         }
     }
 }
@@ -96,6 +101,7 @@ impl From<Airtime> for AirSeconds {
             collision: seconds(airtime.collision),
             access: seconds(airtime.access),
             idle: seconds(airtime.idle),
+            neighbour: seconds(airtime.neighbour),
         }
     }
 }

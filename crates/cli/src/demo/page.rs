@@ -98,18 +98,25 @@ fn unbroken(row: Row) -> Row {
     }
 }
 
-/// The comparison in a sentence.
+/// The comparison in a sentence. Goodput is compared in virtual time where the machine spoilt the measurement.
 fn headline(outcomes: &[Outcome], policies: &[&str]) -> String {
     let changes = rows(outcomes, policies);
     let change = |name: &str| {
-        let row = changes.iter().find(|row| row.name == name);
+        let row = changes.iter().find(|row| row.name.trim() == name);
         row.map_or_else(String::new, |row| row.change.clone())
     };
+    let (goodput, spoilt) = if outcomes.iter().all(|outcome| outcome.trust.ok) {
+        (format!("goodput {}", change("goodput")), "")
+    } else {
+        (
+            format!("goodput {} in virtual time", change("in virtual time")),
+            " This machine did not keep up in real time, so that what was measured compares nothing: see below.",
+        )
+    };
     format!(
-        "The same file, the same stack, the same congestion control; only the acknowledgements differ. With {}: goodput {}, \
-         ACKs {}.",
+        "The same file, the same stack, the same congestion control; only the acknowledgements differ. With {}: {goodput}, \
+         ACKs {}.{spoilt}",
         policies.last().copied().unwrap_or_default(),
-        change("goodput"),
         change("ACKs")
     )
 }
@@ -322,7 +329,7 @@ fn figure(svg: String, title: &str, caption: &str) -> Figure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::tests::{outcome, setting};
+    use super::super::table::tests::{kept_up, outcome, setting};
     use super::*;
 
     #[test]
@@ -343,6 +350,19 @@ mod tests {
         for outside in ["src=", "href=\"http", "url(", "<script", "@import"] {
             assert!(!html.contains(outside), "{outside}");
         }
+    }
+
+    #[test]
+    fn the_sentence_at_the_top_says_only_what_was_measured() {
+        let policies = ["delayed:2", "tack"];
+        let mut outcomes = [outcome("delayed:2", 1e8, 500), outcome("tack", 1.2e8, 30)];
+        // A machine that slept: twice the goodput, which means nothing.
+        outcomes[1].measured.goodput_bps = 2e8;
+        let text = headline(&outcomes, &policies);
+        assert!(text.contains("goodput +20 % in virtual time"), "{text}");
+        assert!(text.contains("did not keep up"), "{text}");
+        let text = headline(&outcomes.map(kept_up), &policies);
+        assert!(text.contains("goodput +100 %, ACKs −94 %."), "{text}");
     }
 
     #[test]

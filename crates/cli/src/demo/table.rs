@@ -46,8 +46,13 @@ pub(crate) fn rows(outcomes: &[Outcome], policies: &[&str]) -> Vec<Row> {
         change: String::new(),
         ..row
     };
-    vec![
-        row("goodput", &measured(|run| run.goodput_bps), &rate),
+    // What a machine that did not keep up measured is no comparison of the two.
+    let compared = |row: Row| match outcomes.iter().all(|outcome| outcome.trust.ok) {
+        true => row,
+        false => unchanged(row),
+    };
+    let mut rows = vec![
+        compared(row("goodput", &measured(|run| run.goodput_bps), &rate)),
         row(
             "  in virtual time",
             &|outcome| outcome.virtual_time.goodput_bps,
@@ -58,25 +63,46 @@ pub(crate) fn rows(outcomes: &[Outcome], policies: &[&str]) -> Vec<Row> {
             &Outcome::deviation,
             &signed_percent,
         )),
-        row("time", &measured(|run| run.seconds), &seconds),
+        compared(row("time", &measured(|run| run.seconds), &seconds)),
         row("ACKs", &measured(|run| run.acks as f64), &format_number),
         row(
             "ACKs per 100 data segments",
             &measured(Figures::acks_per_100),
             &format_number,
         ),
-        row("air spent on ACKs", &measured(|run| run.air.ack), &percent),
-        row("air spent on data", &measured(|run| run.air.data), &percent),
-        row(
+        compared(row(
+            "air spent on ACKs",
+            &measured(|run| run.air.ack),
+            &percent,
+        )),
+        compared(row(
+            "air spent on data",
+            &measured(|run| run.air.data),
+            &percent,
+        )),
+    ];
+    if outcomes
+        .iter()
+        .any(|outcome| outcome.measured.air.neighbour > 0.0)
+    {
+        // The parts that are added up above contain it.
+        rows.push(compared(row(
+            "air that neighbours took",
+            &measured(|run| run.air.neighbour),
+            &percent,
+        )));
+    }
+    rows.extend([
+        compared(row(
             "collisions",
             &measured(|run| run.collisions as f64),
             &format_number,
-        ),
-        row(
+        )),
+        compared(row(
             "retransmissions",
             &measured(|run| run.retransmitted_segments as f64),
             &format_number,
-        ),
+        )),
         unchanged(row(
             "deliveries late by (p99)",
             &|outcome| outcome.lateness.p99_us as f64 / 1e3,
@@ -92,7 +118,8 @@ pub(crate) fn rows(outcomes: &[Outcome], policies: &[&str]) -> Vec<Row> {
             values: policies.iter().map(|ack| verified(outcomes, ack)).collect(),
             change: String::new(),
         },
-    ]
+    ]);
+    rows
 }
 
 /// What limited the runs with one policy, each reason once.
@@ -215,19 +242,49 @@ pub(crate) mod tests {
         }
     }
 
-    #[test]
-    fn the_table_compares_and_warns() {
-        let outcomes = [outcome("delayed:2", 1e8, 500), outcome("tack", 1.2e8, 30)];
-        let text = render(&setting(), &outcomes, &["delayed:2", "tack"]);
-        let line = |name: &str| {
-            let found = text
-                .lines()
-                .find(|line| line.trim_start().starts_with(name));
-            found.unwrap_or_else(|| panic!("{name}: {text}")).to_owned()
+    /// The same, by a machine that kept up.
+    pub(crate) fn kept_up(outcome: Outcome) -> Outcome {
+        let trust = Trust {
+            ok: true,
+            reasons: Vec::new(),
         };
-        assert!(line("goodput").contains("+20 %"), "{text}");
-        assert!(line("ACKs per 100").contains("−94 %"), "{text}");
-        assert!(line("limited by").contains("the air"), "{text}");
-        assert!(text.contains("tack, seed 1 is not to be trusted"), "{text}");
+        Outcome { trust, ..outcome }
+    }
+
+    fn line(outcomes: &[Outcome], name: &str) -> String {
+        let text = render(&setting(), outcomes, &["delayed:2", "tack"]);
+        let found = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        found.unwrap_or_else(|| panic!("{name}: {text}")).to_owned()
+    }
+
+    fn both() -> [Outcome; 2] {
+        [outcome("delayed:2", 1e8, 500), outcome("tack", 1.2e8, 30)]
+    }
+
+    #[test]
+    fn the_table_compares() {
+        let outcomes = both().map(kept_up);
+        assert!(line(&outcomes, "goodput").contains("+20 %"));
+        assert!(line(&outcomes, "ACKs per 100").contains("−94 %"));
+        assert!(line(&outcomes, "limited by").contains("the air"));
+        assert!(!line(&outcomes, "BLAKE3").contains("NOT"));
+    }
+
+    #[test]
+    fn what_a_late_machine_measured_is_not_compared() {
+        let outcomes = both();
+        assert!(!line(&outcomes, "goodput").contains("+20 %"));
+        assert!(line(&outcomes, "in virtual time").contains("+20 %"));
+        assert!(line(&outcomes, "ACKs per 100").contains("−94 %"));
+        line(&outcomes, "tack, seed 1 is not to be trusted");
+    }
+
+    #[test]
+    fn bytes_that_differ_are_called_so() {
+        let mut outcomes = both();
+        outcomes[1].verified = false;
+        assert!(line(&outcomes, "BLAKE3").ends_with("NOT EQUAL"));
     }
 }

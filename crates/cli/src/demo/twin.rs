@@ -82,6 +82,7 @@ pub(crate) fn run(scenario: &Scenario, seed: u64) -> Result<Twin, Failure> {
         collision: wlan.airtime.collision,
         access: wlan.airtime.access,
         idle: wlan.airtime.idle,
+        neighbour: wlan.airtime.neighbour,
     };
     let waits = Waits {
         cwnd: flow.limited_by.cwnd,
