@@ -148,8 +148,8 @@ pub(super) fn gain_claim(
         Medium::Load(_) => {
             let [delayed, tack] = books.receiver_share.map(|share| 100.0 * share);
             let reason = format!(
-                "{ceiling} The neighbours' frames pay for most of the waiting and the collisions, whatever the receiver does: it makes \
-                 {delayed:.1} % of all accesses with delayed ACK and {tack:.1} % with TACK."
+                "{ceiling} The receiver makes {delayed:.1} % of all accesses with delayed ACK and {tack:.1} % with TACK; the waiting and the \
+                 collisions of the others stay, whatever it does."
             );
             claim.or(reason, at_the_ceiling && delayed < 30.0 && tack < delayed)
         }
