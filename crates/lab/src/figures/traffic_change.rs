@@ -252,10 +252,16 @@ fn claims([tack, realtime, delayed, _]: &[Summary; 4]) -> Vec<Claim> {
             tack.used_during.mean >= 90.0 && tack.datagrams.mean >= delayed.datagrams.mean,
         ),
         Claim::new(
-            "BBR sends less again with TACK than with delayed ACK: its losses are told exactly and at once",
+            "BBR sends less again with TACK than with delayed ACK",
             "shape: fewer",
             against(|one| one.repeated, " % of the segments"),
             tack.repeated.mean < delayed.repeated.mean,
+        ),
+        Claim::new(
+            "Thousands of holes at a time do not silence it until a timer expires: retransmission timeouts of a run",
+            "–",
+            against(|one| one.timeouts, ""),
+            tack.timeouts.mean <= 0.2 && tack.timeouts.mean <= delayed.timeouts.mean,
         ),
         Claim::new(
             "With TACK it takes the link back, to 90 % over a cycle of BBR, no later than with delayed ACK (counted up to 40 round trips)",
