@@ -8,7 +8,6 @@ use clap::builder::PossibleValuesParser;
 use tack_base::units::show_duration;
 use tack_sim::Scenario;
 
-use crate::args::duration;
 use crate::exit::Failure;
 
 /// Generations of 802.11 and the devices of the TACK paper.
@@ -36,7 +35,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Delay of the wired path behind the access point, one way
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = delay)]
     pub(crate) delay: Option<Duration>,
     /// Packets that the queue of each radio holds
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -97,6 +96,11 @@ impl LinkArgs {
             .chain(self.overrides.iter().cloned())
             .collect()
     }
+}
+
+/// With its unit: who writes `--delay 20` means milliseconds, and bare numbers elsewhere are seconds.
+fn delay(text: &str) -> Result<Duration, String> {
+    tack_base::units::parse_duration(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

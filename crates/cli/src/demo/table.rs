@@ -150,16 +150,22 @@ pub(crate) fn signed_percent(fraction: f64) -> String {
     format!("{sign}{} %", format_number(percent))
 }
 
-/// What is to be said about runs that the machine spoilt.
+/// Shorter transfers are mostly the beginning of a connection.
+const ENOUGH_S: f64 = 1.0;
+
+/// What is to be said about runs that the machine spoilt, or that say little.
 pub(crate) fn warnings(outcomes: &[Outcome]) -> Vec<String> {
-    outcomes
-        .iter()
-        .flat_map(|outcome| {
-            let run = format!("{}, seed {}", outcome.ack, outcome.seed);
-            let reasons = outcome.trust.reasons.iter();
-            reasons.map(move |reason| format!("{run} is not to be trusted: {reason}"))
-        })
-        .collect()
+    let spoilt = outcomes.iter().flat_map(|outcome| {
+        let run = format!("{}, seed {}", outcome.ack, outcome.seed);
+        let reasons = outcome.trust.reasons.iter();
+        reasons.map(move |reason| format!("{run} is not to be trusted: {reason}"))
+    });
+    let longest = outcomes.iter().map(|outcome| outcome.virtual_time.seconds);
+    let longest = longest.fold(0.0, f64::max);
+    let brief = (longest < ENOUGH_S && !outcomes.is_empty()).then(|| {
+        format!("{longest:.2} s are too short to compare: most of it is the beginning of the connection; a larger file says more")
+    });
+    spoilt.chain(brief).collect()
 }
 
 /// The table with what belongs around it.
@@ -286,5 +292,19 @@ pub(crate) mod tests {
         let mut outcomes = both();
         outcomes[1].verified = false;
         assert!(line(&outcomes, "BLAKE3").ends_with("NOT EQUAL"));
+    }
+
+    #[test]
+    fn what_is_too_short_to_compare_is_called_so() {
+        let is_brief = |outcomes: &[Outcome]| {
+            let said = warnings(outcomes);
+            said.iter().any(|warning| warning.contains("too short"))
+        };
+        let mut outcomes = both();
+        assert!(!is_brief(&outcomes) && !is_brief(&[]));
+        for outcome in &mut outcomes {
+            outcome.virtual_time.seconds = 0.05;
+        }
+        assert!(is_brief(&outcomes));
     }
 }
