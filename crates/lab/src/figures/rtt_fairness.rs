@@ -3,7 +3,7 @@
 use tack_base::random::RandomStream;
 use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 
-use super::plot;
+use super::{by_means, is_above, plot};
 use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Table};
@@ -83,6 +83,8 @@ struct Division {
     /// Of the goodputs, Mbit/s.
     goodputs: [Estimate; 2],
     jain: Estimate,
+    /// Jain's index of each seed.
+    jains: Vec<f64>,
     utilisation: Estimate,
     /// Acknowledgements for 100 data segments, and data segments sent again, percent.
     acks: Estimate,
@@ -96,16 +98,16 @@ fn jain([a, b]: [f64; 2]) -> f64 {
 
 impl Division {
     fn of(depth: &Depth, results: &Results, way: (&str, &str), rtt_ms: u64) -> Self {
-        let estimate = |read: &dyn Fn(&Values) -> f64| {
-            let values: Vec<f64> = depth
+        let of_seeds = |read: &dyn Fn(&Values) -> f64| -> Vec<f64> {
+            depth
                 .seeds(2, 10)
                 .map(|seed| {
                     let values = results.get(&point(depth, way, rtt_ms, seed));
                     values.map_or(f64::NAN, read)
                 })
-                .collect();
-            Estimate::of(&values)
+                .collect()
         };
+        let estimate = |read: &dyn Fn(&Values) -> f64| Estimate::of(&of_seeds(read));
         let both = |values: &Values, name: &str| {
             [0, 1].map(|flow| values.get(&format!("flows.{flow}.{name}")))
         };
@@ -123,6 +125,7 @@ impl Division {
             }),
             goodputs: [0, 1].map(|flow: usize| estimate(&|values| goodputs(values)[flow])),
             jain: estimate(&|values| jain(goodputs(values))),
+            jains: of_seeds(&|values| jain(goodputs(values))),
             utilisation: estimate(&|values| {
                 100.0 * goodputs(values).iter().sum::<f64>() / (RATE * 1_448.0 / 1_500.0)
             }),
@@ -179,7 +182,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             ]);
         }
     }
-    outcome.claims = claims(&all);
+    outcome.claims = claims(depth, &all);
     outcome.plots.push(plot(
         chart(&all),
         "How many times the goodput of the 40 ms flow the other one has, by its own RTT, with 95 % confidence intervals where there are \
@@ -201,7 +204,17 @@ fn ratios(divisions: &[Division]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-fn claims([bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim> {
+/// How much higher Jain's index is with `tack` than with `delayed`, seed by seed.
+fn fairer(tack: &Division, delayed: &Division) -> Estimate {
+    let pairs = tack.jains.iter().zip(&delayed.jains);
+    Estimate::of(
+        &pairs
+            .map(|(tack, delayed)| tack - delayed)
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn claims(depth: &Depth, [bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (name, divisions) in [("BBR with delayed ACK", bbr), ("BBR with TACK", bbr_tack)] {
         claims.push(Claim::new(
@@ -226,38 +239,59 @@ fn claims([bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim>
     for (name, tack, delayed) in [("BBR", bbr_tack, bbr), ("CUBIC", cubic_tack, cubic)] {
         let pairs = || tack.iter().zip(delayed);
         let texts = pairs().map(|(tack, delayed)| {
-            format!("{} ms: {} against {}", tack.rtt_ms, tack.jain, delayed.jain)
+            format!(
+                "{} ms: {} against {}, difference {}",
+                tack.rtt_ms,
+                tack.jain,
+                delayed.jain,
+                fairer(tack, delayed)
+            )
         });
         claims.push(Claim::new(
-            format!("{name} is as fair with TACK as with delayed ACK: Jain's index lower by 0.05 at most"),
+            format!(
+                "{name} is as fair with TACK as with delayed ACK: Jain's index lower by 0.05 at most{}",
+                by_means(depth)
+            ),
             "shape: no worse",
             texts.collect::<Vec<_>>().join("; "),
-            pairs().all(|(tack, delayed)| tack.jain.mean >= delayed.jain.mean - 0.05),
+            pairs().all(|(tack, delayed)| is_above(depth, fairer(tack, delayed), -0.05)),
         ));
     }
-    let fewest = [(bbr_tack, bbr), (cubic_tack, cubic)]
+    let saved: Vec<f64> = [(bbr_tack, bbr), (cubic_tack, cubic)]
         .iter()
         .flat_map(|(tack, delayed)| tack.iter().zip(delayed.iter()))
         .map(|(tack, delayed)| 100.0 * (1.0 - tack.acks.mean / delayed.acks.mean))
-        .fold(f64::INFINITY, f64::min);
+        .collect();
     claims.push(Claim::new(
         "TACK does it with fewer acknowledgements for as many segments, whatever the RTTs and the controller: by half at least",
         "shape: fewer",
-        format!("{} % fewer at least", format_number(fewest)),
-        fewest >= 50.0,
+        format!("{} % fewer at least", format_number(least(&saved))),
+        saved.iter().all(|percent| *percent >= 50.0),
     ));
-    let least = [bbr_tack, bbr, cubic_tack, cubic]
+    let used: Vec<f64> = [bbr_tack, bbr, cubic_tack, cubic]
         .into_iter()
         .flatten()
         .map(|one| one.utilisation.mean)
-        .fold(f64::INFINITY, f64::min);
+        .collect();
     claims.push(Claim::new(
-        "Together the two flows fill the link",
+        "Together the two flows fill the link, to 93 % at least",
         "–",
-        format!("{} % at least", format_number(least)),
-        least >= 93.0,
+        format!("{} % at least", format_number(least(&used))),
+        used.iter().all(|percent| *percent >= 93.0),
     ));
     claims
+}
+
+/// The least of `values`; no number when one of them is none.
+fn least(values: &[f64]) -> f64 {
+    let numbers = values.iter().copied();
+    numbers.fold(f64::INFINITY, |least, value| {
+        if value.is_nan() || value < least {
+            value
+        } else {
+            least
+        }
+    })
 }
 
 fn chart(all: &[Vec<Division>; 4]) -> String {
