@@ -139,7 +139,9 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             .or(
                 "What TACK-rich is compared with does better here than in the paper, which leaves less to gain: TCP's next \
                  acknowledgement says all that a lost one said, and BBR does not slow down for 1 % of loss.",
-                ahead.mean > 0.0,
+                ahead.mean > 0.0
+                    && at_worst[0].mean >= PAPER[3].1[0]
+                    && at_worst[other].mean > PAPER[3].1[other],
             ),
         );
     }

@@ -59,7 +59,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             .numbers
             .row([name.into(), up.to_string(), down.to_string()]);
         outcome.claims.push(Claim::new(
-            format!("{name}: follows a step within so many round trips (up, down)"),
+            format!("{name}: follows a step within so many round trips on average (up, down)"),
             format!("{paper}"),
             format!("{up}, {down}"),
             up.mean <= paper && down.mean <= paper,

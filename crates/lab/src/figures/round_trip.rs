@@ -30,9 +30,13 @@ const TIMINGS: [(&str, &str); 2] = [
 ];
 const CONTROLLERS: [(&str, &str); 2] = [("CUBIC", "cubic"), ("BBR", "bbr")];
 
-fn cell(congestion: &str, ack: &str) -> Cell {
+/// Queues, in bandwidth-delay products: the figure's, and one that hides little of what holding segments costs.
+const QUEUE: &str = "0.4bdp";
+const SHORT_QUEUE: &str = "0.1bdp";
+
+fn cell(congestion: &str, ack: &str, queue: &str) -> Cell {
     Cell::new(&ROUND_TRIP)
-        .set("wired.queue=0.4bdp")
+        .set(format!("wired.queue={queue}"))
         .set(format!("flow.0.congestion={congestion}"))
         .set(format!("flow.0.ack={ack}"))
 }
@@ -41,19 +45,23 @@ fn plan(depth: &Depth) -> Vec<Point> {
     let mut points = Vec::new();
     for (_, congestion) in CONTROLLERS {
         for (_, ack) in TIMINGS {
-            let cell = cell(congestion, ack);
+            let cell = cell(congestion, ack, QUEUE);
             points.extend(depth.seeds(2, 10).map(|seed| cell.at(seed)));
         }
     }
+    let cell = cell(CONTROLLERS[0].1, TIMINGS[1].1, SHORT_QUEUE);
+    points.extend(depth.seeds(2, 10).map(|seed| cell.at(seed)));
     points
 }
 
 fn reduce(depth: &Depth, results: &Results) -> Outcome {
-    let error = |congestion: &str, ack: &str| -> Estimate {
+    let error = |congestion: &str, ack: &str, queue: &str| -> Estimate {
         results
-            .estimate(&cell(congestion, ack), depth.seeds(2, 10), |values| {
-                values.get("flows.0.min_rtt_us") / RTT_MIN_US - 1.0
-            })
+            .estimate(
+                &cell(congestion, ack, queue),
+                depth.seeds(2, 10),
+                |values| values.get("flows.0.min_rtt_us") / RTT_MIN_US - 1.0,
+            )
             .times(100.0)
     };
     let mut outcome = Outcome {
@@ -63,7 +71,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let mut groups = Vec::new();
     let mut errors = Vec::new();
     for (name, congestion) in CONTROLLERS {
-        let both = TIMINGS.map(|(_, ack)| error(congestion, ack));
+        let both = TIMINGS.map(|(_, ack)| error(congestion, ack, QUEUE));
         for ((timing, _), error) in TIMINGS.iter().zip(both) {
             outcome
                 .numbers
@@ -79,6 +87,12 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         });
         errors.push(both);
     }
+    let short = error(CONTROLLERS[0].1, TIMINGS[1].1, SHORT_QUEUE);
+    outcome.numbers.row([
+        format!("CUBIC, queue {SHORT_QUEUE}"),
+        TIMINGS[1].0.into(),
+        short.to_string(),
+    ]);
     outcome.claims = vec![
         Claim::new(
             "One-way timing tracks the real minimum, within 1 % (CUBIC, BBR)",
@@ -93,10 +107,12 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             (8.0..=18.0).contains(&errors[0][1].mean),
         )
         .or(
-            "Sampling here takes the oldest segment, which is held for up to a quarter of RTTmin: with a queue of 0.1 to 0.2 \
-             bandwidth-delay products that alone makes 24 %, and what never leaves this longer queue comes on top. The paper does not say \
-             which segment it sampled; one in the middle of the interval would make 12 %.",
-            (18.0..=35.0).contains(&errors[0][1].mean),
+            format!(
+                "Sampling here takes the oldest segment, which is held for up to a quarter of RTTmin: with a queue of a tenth of a \
+                 bandwidth-delay product, which hides nothing, that alone makes {short} %, and what never leaves this longer queue comes on \
+                 top. The paper does not say which segment it sampled."
+            ),
+            (18.0..=28.0).contains(&short.mean) && (short.mean..=35.0).contains(&errors[0][1].mean),
         ),
     ];
     let svg = ValueBars {
