@@ -8,6 +8,12 @@
     problems.push(`the page is ${document.documentElement.scrollWidth} wide in a window of ${innerWidth}`);
   }
 
+  for (const claims of document.querySelectorAll('.claims')) {
+    if (claims.scrollWidth > claims.clientWidth + 1) {
+      problems.push(`claims that scroll sideways: ${claims.getAttribute('aria-label')}`);
+    }
+  }
+
   // --- Plots: seen, within the window, their texts apart and of a readable size.
   const plots = [...document.querySelectorAll('svg')];
   for (const plot of plots) {
