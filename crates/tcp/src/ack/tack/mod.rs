@@ -6,13 +6,13 @@
 //! make it, and while the sender still probes for capacity L segments are enough.
 
 mod blocks;
+mod choice;
 mod frontier;
 mod gaps;
 mod reader;
 #[cfg(test)]
 mod tests;
 
-use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
 
@@ -31,6 +31,7 @@ use super::policy::{
 use crate::rate::receiver::ArrivalMeter;
 use crate::rtt::one_way::OneWayDelays;
 use blocks::{Blocks, MAX_BLOCKS};
+use choice::Choice;
 use gaps::{Arrival, Gaps};
 pub(super) use reader::TackReader;
 
@@ -55,8 +56,6 @@ const REPEATED_ROUND_TRIPS: u32 = 4;
 const OUTDATED_BYTES: u64 = 1 << 31;
 /// The same in segments, at least and at most.
 const OUTDATED: Range<u64> = 1 << 14..1 << 20;
-/// Lost gaps among which a report chooses, the oldest and so the most urgent: there may be tens of thousands.
-const CHOICE: usize = 2048;
 /// Reports are not repeated faster, whatever RTTmin the peer told.
 const REPEAT_PERIOD: Duration = Duration::from_millis(1);
 
@@ -103,8 +102,7 @@ pub(crate) struct TackPolicy {
     /// Data came without a stamp: something on the path strips them, or the peer changed its mind.
     fallback: Option<DelayedAck>,
     blocks: Blocks,
-    /// Gaps chosen for the report at hand; kept so that reporting allocates nothing.
-    chosen: Vec<u16>,
+    choice: Choice,
 }
 
 impl TackPolicy {
@@ -135,7 +133,7 @@ impl TackPolicy {
             announced_period: Duration::ZERO,
             fallback: None,
             blocks: Blocks::default(),
-            chosen: Vec::new(),
+            choice: Choice::default(),
             params,
         }
     }
@@ -305,26 +303,9 @@ impl TackPolicy {
                 break;
             }
         }
-        // First those of which nobody was told for a round trip, in turn: the one told longest ago first, so that however many
-        // there are, none waits for ever behind older ones that no longer matter. Then the least told. In the list they ascend.
         let lost = self.gaps.lost_mut();
-        self.chosen.clear();
-        self.chosen
-            .extend((0..lost.len().min(CHOICE)).map(|index| index as u16));
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        if wanted < self.chosen.len() {
-            self.chosen.select_nth_unstable_by_key(wanted, |&index| {
-                let gap = &lost[usize::from(index)];
-                match gap.reported_at {
-                    Some(at) if at > told => (true, u64::from(gap.reports), index),
-                    Some(at) => (false, at.as_nanos(), index),
-                    None => (false, 0, index),
-                }
-            });
-            self.chosen.truncate(wanted);
-            self.chosen.sort_unstable();
-        }
-        for &index in &self.chosen {
+        // In the list they ascend.
+        for &index in self.choice.choose(lost, wanted, told) {
             let gap = &mut lost[usize::from(index)];
             if !writer.gap(
                 largest - gap.numbers.start,

@@ -314,8 +314,14 @@ fn lost_reports_make_the_gap_between_those_that_arrive() {
 /// again, all of them filled long ago, before they came to it.
 #[test]
 fn every_lost_gap_is_told_again_in_turn_however_many_there_are() {
+    for count in [300, 5_000] {
+        every_one_of(count);
+    }
+}
+
+/// Every one of `count` lost gaps is told again, below a hole that keeps them all.
+fn every_one_of(count: u32) {
     let mut receiver = Receiver::new("tack");
-    let count = 300;
     for index in 0..count {
         receiver.receive(at(1), 2 * index, 2 * u64::from(index));
     }
