@@ -128,39 +128,34 @@ fn gain_reduce(depth: &Depth, results: &Results) -> Outcome {
         numbers: Table::new(["link", "L = 2, Mbit/s", "TACK, Mbit/s", "gain, %"]),
         ..Outcome::default()
     };
-    let mut groups = Vec::new();
-    let mut gains = Vec::new();
-    for link in LINKS {
-        let [tcp, tack] = [2, as_rare_as_tack(link)].map(|every| udp_tool(depth, link, every));
+    // A row for a link, and what its goodput gains.
+    let mut gain_of = |name: &str, [tcp, tack]: [Cell; 2]| {
         let gain = results
             .paired([&tcp, &tack], depth.seeds(3, 8), |tcp, tack| {
                 mbps(tack) / mbps(tcp) - 1.0
             })
             .times(100.0);
         outcome.numbers.row([
-            link.name.into(),
+            name.into(),
             results.estimate(&tcp, depth.seeds(3, 8), mbps).to_string(),
             results.estimate(&tack, depth.seeds(3, 8), mbps).to_string(),
             gain.to_string(),
         ]);
-        groups.push(Group {
+        gain
+    };
+    let gains = LINKS.map(|link| {
+        let cells = [2, as_rare_as_tack(link)].map(|every| udp_tool(depth, link, every));
+        gain_of(link.name, cells)
+    });
+    let bare = gain_of("802.11g without CTS to oneself", unprotected(depth));
+    let groups = LINKS
+        .into_iter()
+        .zip(gains)
+        .map(|(link, gain)| Group {
             name: link.name.into(),
             values: vec![bar(0, gain, None)],
-        });
-        gains.push(gain);
-    }
-    let [tcp, tack] = unprotected(depth);
-    let bare = results
-        .paired([&tcp, &tack], depth.seeds(3, 8), |tcp, tack| {
-            mbps(tack) / mbps(tcp) - 1.0
         })
-        .times(100.0);
-    outcome.numbers.row([
-        "802.11g without CTS to oneself".into(),
-        results.estimate(&tcp, depth.seeds(3, 8), mbps).to_string(),
-        results.estimate(&tack, depth.seeds(3, 8), mbps).to_string(),
-        bare.to_string(),
-    ]);
+        .collect();
     let texts = |from: usize| {
         gains[from..]
             .iter()

@@ -91,6 +91,12 @@ pub(super) fn points(depth: &Depth, cells: impl Iterator<Item = Cell>) -> Vec<Po
 /// As busy as the busiest tenth.
 pub(super) const BUSY: Medium = Medium::Load(50);
 
+/// Goodputs of a pair, Mbit/s.
+pub(super) fn goodputs(depth: &Depth, results: &Results, pair: &[Cell; 2]) -> [Estimate; 2] {
+    pair.each_ref()
+        .map(|cell| results.estimate(cell, runs(depth), mbps))
+}
+
 /// How much more goodput the second has, percent.
 pub(super) fn gain(depth: &Depth, results: &Results, [tcp, tack]: &[Cell; 2]) -> Estimate {
     let gain = |tcp: &crate::Values, tack: &crate::Values| mbps(tack) / mbps(tcp) - 1.0;
@@ -108,9 +114,7 @@ pub(super) fn gain_claim(
     let ways = pair(depth, link, 80, medium);
     let gain = gain(depth, results, &ways);
     let books = bookkeeping(depth, results, link, medium);
-    let [delayed, tack] = ways
-        .each_ref()
-        .map(|cell| results.estimate(cell, runs(depth), mbps));
+    let [delayed, tack] = goodputs(depth, results, &ways);
     let claim = Claim::new(
         format!(
             "{}, {}: goodput is better by at least the paper's gain",
@@ -210,9 +214,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             let pair = pair(depth, link, 80, *medium);
             let gain = gain(depth, results, &pair);
             let books = bookkeeping(depth, results, link, *medium);
-            let [delayed, tack] = pair
-                .each_ref()
-                .map(|cell| results.estimate(cell, runs(depth), mbps).to_string());
+            let [delayed, tack] = goodputs(depth, results, &pair).map(|one| one.to_string());
             outcome.numbers.row([
                 link.name.into(),
                 medium.name(),

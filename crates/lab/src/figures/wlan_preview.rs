@@ -3,7 +3,7 @@
 use tack_plot::{Group, ValueBars, format_number};
 
 use super::media::Medium;
-use super::wlan_goodput::{BUSY, PAPER, gain, gain_claim, pair, plan, points, runs};
+use super::wlan_goodput::{BUSY, PAPER, gain, gain_claim, goodputs, pair, plan, points, runs};
 use super::{LINKS, bar, equation_3, mbps, percent, plot};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Table};
@@ -71,9 +71,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             [(80, Medium::Ideal), (200, Medium::Ideal), (80, BUSY)].map(|(rtt, medium)| {
                 let pair = pair(depth, link, rtt, medium);
                 let (fewer, gain) = (fewer(depth, results, &pair), gain(depth, results, &pair));
-                let [delayed, tack] = pair
-                    .each_ref()
-                    .map(|cell| results.estimate(cell, runs(depth), mbps).to_string());
+                let [delayed, tack] = goodputs(depth, results, &pair).map(|one| one.to_string());
                 outcome.numbers.row([
                     link.name.into(),
                     medium.name(),
