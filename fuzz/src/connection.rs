@@ -588,6 +588,7 @@ impl World {
                 ack_loss_rate: loss_rate,
                 number: forged.above,
                 rtt_min: forged.delay,
+                rtt: forged.above,
             }),
             3 => TackOption::Loss(LossReport {
                 lists: forged.lists,

@@ -142,6 +142,7 @@ fn examples() -> Vec<(&'static str, Header, Vec<u8>)> {
         ack_loss_rate: 328,
         number: 1,
         rtt_min: 40_000,
+        rtt: 50_000,
     });
     let mut lists = vec![0; 64];
     let mut writer = ListsWriter::new(&mut lists);

@@ -10,12 +10,11 @@ use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
 use crate::ack::feedback::{Measured, ReadContext, RoundTrip, SenderState};
-use crate::ack::policy::LossDetectedBy;
 use crate::cc::{Ack, Cause, Congestion, RateSample, SendToken};
 use crate::recovery::frto::Verdict;
 use crate::recovery::rack::Rack;
 use crate::recovery::tlp::ProbeOutcome;
-use crate::recovery::{DetectionContext, Phase};
+use crate::recovery::{DetectionContext, LossView, Phase};
 use crate::send::numbering::Numbering;
 use crate::send::sent::Delivered;
 use crate::trace::{AckReceived, Traced};
@@ -122,8 +121,18 @@ impl Connection {
         let plain_duplicate =
             !advanced && pure && !window_moved && !self.log.is_empty() && ack == prior_una;
         let mut lost = if self.hears_sack() {
-            if delivery.bytes > 0 || duplicate.is_some() || !self.news.lost.is_empty() {
-                self.detector.on_report(&self.news.lost);
+            if delivery.bytes > 0 || duplicate.is_some() || self.news.numbered {
+                let view = LossView {
+                    arrived,
+                    lost: &self.news.lost,
+                    largest: self.news.largest,
+                    complete: ack == self.snd_una
+                        && self
+                            .news
+                            .above
+                            .is_some_and(|above| above <= self.log.sacked_bytes()),
+                };
+                self.detector.on_report(&view, &self.log);
                 // Judged at the time of arrival: what waits behind this acknowledgement to be processed may be the word of
                 // what seems overdue by now.
                 self.detect_losses(arrived)
@@ -233,7 +242,7 @@ impl Connection {
             self.persist_backoff = 0;
             self.timers.stop(Timer::Persist);
         }
-        self.restart_timers(now, advanced, delivery.bytes > 0);
+        self.restart_timers(now, advanced);
         if advanced {
             self.offer_writable();
             if self.queue.is_finished()
@@ -468,7 +477,7 @@ impl Connection {
         None
     }
 
-    fn restart_timers(&mut self, now: Instant, advanced: bool, delivered: bool) {
+    fn restart_timers(&mut self, now: Instant, advanced: bool) {
         if self.log.is_empty() {
             self.timers.stop(Timer::Retransmit);
             self.timers.stop(Timer::Probe);
@@ -476,16 +485,7 @@ impl Connection {
             self.timers.stop(Timer::User);
             return;
         }
-        // A receiver that detects losses is at work as long as its reports come: a hole whose repair got lost too is reported
-        // again, and the timeout stays what it is for, silence. That of what is oldest included: it does not wait for ever.
-        let patience = self.retransmission_timeout() * 4;
-        let reported = delivered
-            && self.peer_contract.loss_detected_by == LossDetectedBy::Receiver
-            && self
-                .log
-                .front_sent_at()
-                .is_some_and(|at| at + patience > now);
-        if advanced || reported {
+        if advanced {
             self.arm_retransmission(now, true);
         }
         if advanced && let Some(limit) = self.config.user_timeout {

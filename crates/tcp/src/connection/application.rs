@@ -6,7 +6,6 @@ use super::state::{State, Transition};
 use super::timers::Timer;
 use super::{CloseReason, Connection, Event};
 use crate::ack::policy::AckReason;
-use crate::recv::window::RoundTrip;
 
 /// Least that may be written ahead of what was sent, bytes, however small the congestion window.
 const MIN_AHEAD: usize = 256 << 10;
@@ -140,13 +139,7 @@ impl Connection {
     }
 
     fn on_read(&mut self, now: Instant) {
-        let round_trip = self.receive_rtt.or(self.rtt.smoothed()).unwrap_or_default();
-        // Echoed timestamps are what measures it when this side sends no data.
-        let round_trip = if self.last_echo == 0 {
-            RoundTrip::Initial(round_trip)
-        } else {
-            RoundTrip::Measured(round_trip)
-        };
+        let round_trip = self.receiver_round_trip.estimate(self.rtt.smoothed());
         let (read, next) = (self.reassembly.read_position(), self.rcv_nxt());
         if self.receive_window.on_read(now, read, next, round_trip) && self.state.may_receive_data()
         {

@@ -231,7 +231,7 @@ impl Connection {
         {
             let rtt = arrived.saturating_since(sent_at);
             self.rtt.sample(now, rtt, rtt, 1, 1);
-            self.receive_rtt = Some(rtt);
+            self.receiver_round_trip.on_handshake(rtt);
             self.policy.on_handshake(rtt);
         } else {
             self.rtt.on_syn_timeout();

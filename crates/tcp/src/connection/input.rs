@@ -1,5 +1,7 @@
 //! SEGMENT ARRIVES (RFC 9293 §3.10.7): ordered checks that call rooms.
 
+use core::time::Duration;
+
 use tack_base::Instant;
 use tack_wire::{Ecn, Flags, Segment, SeqNum, TackOption};
 
@@ -169,6 +171,8 @@ impl Connection {
         }
         self.on_acknowledgement(now, arrived, segment, lists, ack);
         if let Some(TackOption::Sync(sync)) = &segment.header.options.tack {
+            self.receiver_round_trip
+                .on_stated(Duration::from_micros(sync.rtt.into()));
             let decision = self.policy.on_sync(now, sync);
             self.follow(decision);
         }
@@ -381,6 +385,8 @@ impl Connection {
             self.reports.on_duplicate(start..before);
         }
         if self.reassembly.next() > before {
+            self.receiver_round_trip
+                .on_arrival(arrived, self.reassembly.next(), edge);
             self.events.raise(Event::Readable);
         }
         let fin_here = segment.header.flags.fin() && fits as u64 == len;
@@ -531,14 +537,11 @@ impl Connection {
         }
         if let Some(timestamps) = segment.header.options.timestamps
             && self.timestamps.is_agreed()
-            && timestamps.echo != self.last_echo
             && len >= self.peer_mss
+            && self.receiver_round_trip.is_new_echo(timestamps.echo)
+            && let Some(age) = self.timestamps.age(arrived, timestamps.echo)
         {
-            self.last_echo = timestamps.echo;
-            if let Some(age) = self.timestamps.age(arrived, timestamps.echo) {
-                self.receive_rtt =
-                    Some(self.receive_rtt.map_or(age, |known| (known * 7 + age) / 8));
-            }
+            self.receiver_round_trip.on_echo_age(age);
         }
     }
 }

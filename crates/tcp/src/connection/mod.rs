@@ -39,6 +39,7 @@ use crate::recovery::undo::Undo;
 use crate::recovery::{DetectionContext, LossDetector, Phase};
 use crate::recv::duplicates::Reports;
 use crate::recv::reassembly::Reassembly;
+use crate::recv::round_trip::ReceiverRoundTrip;
 use crate::recv::window::ReceiveWindow;
 use crate::rtt::estimator::RttEstimator;
 use crate::rtt::timestamps::TimestampClock;
@@ -136,10 +137,9 @@ pub struct Connection {
     fin_received: bool,
     /// The application still reads.
     reading: bool,
-    receive_rtt: Option<Duration>,
+    receiver_round_trip: ReceiverRoundTrip,
     peer_mss: u64,
     peer_short_run: u8,
-    last_echo: u32,
     last_heard: Instant,
 
     // Acknowledging.
@@ -285,10 +285,9 @@ impl Connection {
             peer_fin: None,
             fin_received: false,
             reading: true,
-            receive_rtt: None,
+            receiver_round_trip: ReceiverRoundTrip::default(),
             peer_mss: u64::from(config.mss).min(536),
             peer_short_run: 0,
-            last_echo: 0,
             last_heard: now,
             policy: config.ack.build(),
             reader: Box::new(SackReader::new(false)),
@@ -403,6 +402,7 @@ impl Connection {
             now,
             min_rtt: self.rtt.min(),
             smoothed_rtt: self.rtt.smoothed(),
+            ack_delay: self.peer_contract.timeout_allowance,
             in_recovery: self.phase != Phase::Open,
             echoed_departure: None,
         }

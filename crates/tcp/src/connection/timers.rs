@@ -5,7 +5,6 @@ use tack_base::{Duration, Instant};
 
 use super::state::State;
 use super::{CloseReason, Connection};
-use crate::ack::policy::LossDetectedBy;
 use crate::cc::{Cause, Congestion};
 use crate::recovery::Phase;
 use crate::recovery::tlp::TailLossProbe;
@@ -90,7 +89,7 @@ impl Connection {
             self.end(CloseReason::TimedOut);
             return;
         }
-        self.rtt.back_off();
+        self.rtt.back_off(self.snd_una);
         self.handshake.pending = true;
         self.timers.set(Timer::Retransmit, now + self.rtt.rto());
     }
@@ -136,7 +135,7 @@ impl Connection {
         self.tlp.cancel();
         self.timers.stop(Timer::Probe);
         self.timers.stop(Timer::Reorder);
-        self.rtt.back_off();
+        self.rtt.back_off(self.snd_una);
         self.force_retransmission = true;
         self.update_pacing();
         self.timers
@@ -145,7 +144,7 @@ impl Connection {
 
     /// RFC 8985 §7.3.
     fn on_probe_timeout(&mut self, now: Instant) {
-        if self.log.is_empty() || self.tlp.is_outstanding() || !self.may_probe() {
+        if self.log.is_empty() || self.tlp.is_outstanding() || self.phase != Phase::Open {
             return;
         }
         self.counters.tlp_count += 1;
@@ -233,33 +232,23 @@ impl Connection {
         self.timers.set(Timer::KeepAlive, now + keep_alive.interval);
     }
 
-    /// RTO (RFC 6298), and what the peer's way of acknowledging needs on top: it must not fire because an
-    /// acknowledgement is merely late.
+    /// RTO (RFC 6298), and what the agreed way of acknowledging needs on top: it must not fire because an
+    /// acknowledgement is merely late. Nothing that the peer reports enters the allowance.
     #[inline]
     pub(super) fn retransmission_timeout(&self) -> core::time::Duration {
         self.rtt.rto() + self.peer_contract.timeout_allowance
     }
 
-    /// A tail loss probe makes sense. Within recovery RACK finds lost tails of its own; a receiver that detects losses cannot miss
-    /// what nothing came after, and learns of it from the probe's number.
-    fn may_probe(&self) -> bool {
-        match self.phase {
-            Phase::Open => true,
-            Phase::Recovery { .. } => {
-                self.peer_contract.loss_detected_by == LossDetectedBy::Receiver
-            }
-            Phase::Timeout { .. } => false,
-        }
-    }
-
-    /// (Re)starts what watches over data in flight: called when data leaves and when some is acknowledged.
+    /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative acknowledgement
+    /// advances. Nothing else restarts the timeout, whoever detects losses (RFC 6298 §5.3), and recovery has no probes
+    /// (RFC 8985 §7.2): a receiver that is wrong about what is missing must not keep the timeout away.
     #[inline]
     pub(super) fn arm_retransmission(&mut self, now: Instant, restart: bool) {
         if restart || !self.timers.is_armed(Timer::Retransmit) {
             self.timers
                 .set(Timer::Retransmit, now + self.retransmission_timeout());
         }
-        if self.may_probe()
+        if self.phase == Phase::Open
             && self.hears_sack()
             && !self.tlp.is_outstanding()
             && self.log.lost_bytes() == 0

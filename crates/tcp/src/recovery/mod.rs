@@ -54,10 +54,25 @@ pub(crate) struct DetectionContext {
     pub(crate) min_rtt: Option<Duration>,
     /// Smoothed RTT.
     pub(crate) smoothed_rtt: Option<Duration>,
+    /// Longest time that the receiver holds an acknowledgement back, by what was agreed and measured here.
+    pub(crate) ack_delay: Duration,
     /// A loss episode is open.
     pub(crate) in_recovery: bool,
     /// Latest departure of what the acknowledgement echoes, where it echoes anything.
     pub(crate) echoed_departure: Option<Instant>,
+}
+
+/// What one acknowledgement says about losses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossView<'a> {
+    /// When it arrived.
+    pub(crate) arrived: Instant,
+    /// Numbers of transmissions that the receiver calls lost.
+    pub(crate) lost: &'a [Range<u64>],
+    /// The largest number received, where the receiver tells.
+    pub(crate) largest: Option<u64>,
+    /// All that was received is known: what is outstanding below `largest` had not arrived.
+    pub(crate) complete: bool,
 }
 
 /// Decides which transmissions are lost: from acknowledgements at the sender (RACK), or because the
@@ -69,9 +84,9 @@ pub(crate) trait LossDetector: fmt::Debug + Send {
     /// A DSACK told that something arrived twice; `round_end` is SND.NXT.
     fn on_duplicate_report(&mut self, snd_una: u64, snd_nxt: u64);
 
-    /// The receiver named transmissions that are lost.
-    fn on_report(&mut self, lost: &[Range<u64>]) {
-        let _ = lost;
+    /// An acknowledgement says what the receiver misses.
+    fn on_report(&mut self, view: &LossView<'_>, log: &SentLog) {
+        let _ = (view, log);
     }
 
     /// Marks what is lost in the log. Returns the bytes marked, and when to look again.

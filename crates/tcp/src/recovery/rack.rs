@@ -176,6 +176,7 @@ mod tests {
             now: Instant::from_millis(130),
             min_rtt: Some(Duration::from_millis(20)),
             smoothed_rtt: Some(Duration::from_millis(20)),
+            ack_delay: Duration::ZERO,
             in_recovery: true,
             echoed_departure,
         };

@@ -2,4 +2,5 @@
 
 pub(crate) mod duplicates;
 pub(crate) mod reassembly;
+pub(crate) mod round_trip;
 pub(crate) mod window;

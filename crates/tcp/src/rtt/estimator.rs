@@ -19,8 +19,10 @@ pub(crate) struct RttEstimator {
     initial_rto: Duration,
     min_rto: Duration,
     max_rto: Duration,
-    /// Timeouts in a row without a new sample: each doubles the timeout.
+    /// Timeouts in a row without a sample of new data: each doubles the timeout.
     backoff: u32,
+    /// SND.UNA when the timeout was last doubled.
+    backed_off_at: u64,
     /// Variation measured over the running round trip, as its maximum (see `sample`).
     round_max_deviation: Duration,
     round_end: u64,
@@ -37,6 +39,7 @@ impl RttEstimator {
             min_rto,
             max_rto,
             backoff: 0,
+            backed_off_at: 0,
             round_max_deviation: Duration::ZERO,
             round_end: 0,
         }
@@ -58,8 +61,11 @@ impl RttEstimator {
         snd_nxt: u64,
     ) {
         self.min.update(now.as_nanos(), nanos(fastest).max(1));
-        // Karn's algorithm: backing off ends with a sample, not with an acknowledgement that could be anyone's.
-        self.backoff = 0;
+        // Karn's algorithm: backing off ends with a sample, not with an acknowledgement that could be anyone's. A peer that only
+        // repeats itself yields samples too, so that the sample must come with progress (RFC 6298 §5.7).
+        if snd_una > self.backed_off_at {
+            self.backoff = 0;
+        }
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(smooth);
             self.variation = smooth / 2;
@@ -89,9 +95,11 @@ impl RttEstimator {
         self.min.set_window(nanos(Duration::from_secs(10)));
     }
 
-    /// The retransmission timer fired: the timeout doubles (RFC 6298 §5.5).
-    pub(crate) fn back_off(&mut self) {
+    /// The retransmission timer fired: the timeout doubles (RFC 6298 §5.5) until a sample comes with data beyond
+    /// `snd_una` acknowledged.
+    pub(crate) fn back_off(&mut self, snd_una: u64) {
         self.backoff = (self.backoff + 1).min(30);
+        self.backed_off_at = snd_una;
     }
 
     /// The handshake is over: backing off ends.

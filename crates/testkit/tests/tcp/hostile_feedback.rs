@@ -186,6 +186,7 @@ fn data_fields_that_are_no_lists() {
             ack_loss_rate: 0,
             number: 1,
             rtt_min: 1,
+            rtt: 1,
         });
         let header = peer.header(1, 1, Flags::ACK, Some(sync));
         peer.send(&header, &[1, 2, 3]);
@@ -458,6 +459,7 @@ fn blind_segments_move_no_numbers() {
         ack_loss_rate: 0,
         number: 9,
         rtt_min: 1,
+        rtt: 1,
     };
     for (seq, ack, option) in [
         (1_000_000_000, 1, stamp(1 << 30)),

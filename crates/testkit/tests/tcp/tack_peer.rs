@@ -171,6 +171,7 @@ impl TackPeer {
             ack_loss_rate,
             number: self.sync,
             rtt_min,
+            rtt: rtt_min,
         };
         self.sync += 1;
         let header = self.header(1, ack, Flags::ACK, Some(TackOption::Sync(sync)));

@@ -40,6 +40,7 @@ impl TackOption {
                 ack_loss_rate: half(body, 2),
                 number: word(body, 4),
                 rtt_min: word(body, 8),
+                rtt: word(body, 12),
             })),
             LOSS_LEN if body[0] == TYPE_LOSS => Some(Self::Loss(LossReport {
                 lists: body[1] & FLAG_LISTS != 0,
@@ -107,6 +108,7 @@ impl TackOption {
                 body[2..4].copy_from_slice(&sync.ack_loss_rate.to_be_bytes());
                 put(body, 4, sync.number);
                 put(body, 8, sync.rtt_min);
+                put(body, 12, sync.rtt);
             }
             Self::Loss(report) => {
                 body[0] = TYPE_LOSS;

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`TackSyn`] | SYN, SYN-ACK | 7 |
 //! | [`DataStamp`] | segments that take sequence space | 12 |
-//! | [`Sync`] | pure ACKs of the data sender | 16 |
+//! | [`Sync`] | pure ACKs of the data sender | 20 |
 //! | [`LossReport`] | pure ACKs, on a loss | 32 |
 //! | [`Report`] | all other pure ACKs | 40 |
 
@@ -25,11 +25,11 @@ pub const OPTION_KIND: u8 = 253;
 /// The experiment identifier (RFC 6994), in the one place that names it. Not registered with IANA.
 pub const EXPERIMENT_ID: u16 = 0x7ac4;
 /// Version of the format, carried on SYNs; another version is another protocol.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 const SYN_LEN: usize = 7;
 const DATA_LEN: usize = 12;
-const SYNC_LEN: usize = 16;
+const SYNC_LEN: usize = 20;
 const LOSS_LEN: usize = 32;
 const REPORT_LEN: usize = 40;
 
@@ -148,6 +148,8 @@ pub struct Sync {
     pub number: u32,
     /// RTTmin, microseconds.
     pub rtt_min: u32,
+    /// The smoothed round trip as it is now, queues included, microseconds.
+    pub rtt: u32,
 }
 
 impl TackOption {

@@ -79,6 +79,12 @@ impl Frontier {
         Some(new)
     }
 
+    /// A skipped number came late, with data up to `end`: what left after it may reach further than the newest arrival did.
+    pub(super) fn on_late(&mut self, end: u64) {
+        self.newest_end = self.newest_end.max(end);
+        self.on_accounted(1);
+    }
+
     /// So many skipped numbers came late, or no longer matter: they do not explain holes any more.
     pub(super) fn on_accounted(&mut self, numbers: u64) {
         self.needed = self.needed.saturating_sub(numbers);

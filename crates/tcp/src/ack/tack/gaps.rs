@@ -174,7 +174,7 @@ impl Gaps {
         self.lateness
             .update(arrived.as_nanos(), nanos(arrived.saturating_since(since)));
         self.lateness_at = arrived;
-        self.frontier.on_accounted(1);
+        self.frontier.on_late(data.end);
         Arrival::Late
     }
 

@@ -90,8 +90,8 @@ pub(crate) struct TackPolicy {
     /// A loss was settled and not told yet.
     loss_due: bool,
     window_closing: bool,
-    /// The window is all that limits the sender.
-    window_scarce: bool,
+    /// The longest period with which the window offered last does not make the sender stand still.
+    window_period: Duration,
     delays: OneWayDelays,
     meter: ArrivalMeter,
     /// Delivery rate, as last measured.
@@ -125,7 +125,7 @@ impl TackPolicy {
             gaps: Gaps::new(params.settle),
             loss_due: false,
             window_closing: false,
-            window_scarce: false,
+            window_period: Duration::MAX,
             delays: OneWayDelays::new(params.timing),
             meter: ArrivalMeter::default(),
             rate: None,
@@ -151,12 +151,17 @@ impl TackPolicy {
         self.rtt_min / u32::from(self.params.beta)
     }
 
-    /// Period in force: the longer of RTTmin/beta and the time that L segments take.
+    /// The shortest time between periodic acknowledgements: RTTmin/beta, or less where the window is scarce.
+    fn shortest_interval(&self) -> Duration {
+        self.time_period().min(self.window_period)
+    }
+
+    /// Period in force: the longer of the shortest interval and the time that L segments take.
     fn period(&self) -> Duration {
         let count = self
             .rate
             .map_or(Duration::ZERO, |rate| rate.time_for(self.threshold()));
-        self.time_period().max(count.min(self.params.timer))
+        self.shortest_interval().max(count.min(self.params.timer))
     }
 
     /// The sender probes for capacity, and finds some. A controller that stays in its startup because the application or
@@ -165,14 +170,17 @@ impl TackPolicy {
         self.startup && self.pending_since < self.growth.1 + self.rtt_min * GROWTH_ROUNDS
     }
 
-    /// The window offered last would be used up before an acknowledgement that waits for a period opens it further: then each
-    /// moment that it is held back is one that the sender stands still.
-    fn is_window_scarce(&self, window_left: u64) -> bool {
+    /// The longest period T' with which the window offered last is not used up before an acknowledgement opens it further:
+    /// what is offered beyond L segments must last for a period and a round trip, `T' = (W - L·MSS)/rate - RTTmin`, that is
+    /// beta' = bdp/(W - bdp). The saving shrinks with the window, down to counting segments where it holds no more than
+    /// a bdp.
+    fn window_period(&self, window_left: u64) -> Duration {
         let offered = window_left + self.pending;
-        let until_opened = self.rtt_min + self.time_period();
-        self.peak_rate
-            .get()
-            .is_some_and(|rate| offered < rate.bytes_in(until_opened) * 9 / 8 + self.threshold())
+        let Some(rate) = self.peak_rate.get().filter(|rate| *rate > Rate::ZERO) else {
+            return Duration::MAX;
+        };
+        rate.time_for(offered.saturating_sub(self.threshold()))
+            .saturating_sub(self.rtt_min)
     }
 
     fn note_growth(&mut self, now: Instant, rate: Option<Rate>) {
@@ -223,11 +231,11 @@ impl TackPolicy {
         let enough = self.pending >= self.threshold();
         let point = match self.last_report_at {
             // One period after the last one, and not sooner.
-            Some(last) => last + self.time_period(),
+            Some(last) => last + self.shortest_interval(),
             None => Instant::ZERO,
         };
         if enough {
-            let at = if self.window_scarce || self.is_probed() {
+            let at = if self.is_probed() {
                 self.pending_since
             } else {
                 point
@@ -396,7 +404,7 @@ impl AckPolicy for TackPolicy {
         if arrival.unacknowledged >= arrival.window / 2 {
             return AckDecision::Now(AckReason::Threshold);
         }
-        self.window_scarce = self.is_window_scarce(arrival.window_left);
+        self.window_period = self.window_period(arrival.window_left);
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled gap.
         if arrival.place == Place::Duplicate || number == Arrival::Seen {
             return AckDecision::Now(AckReason::Event);

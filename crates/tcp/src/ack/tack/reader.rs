@@ -46,6 +46,7 @@ pub(crate) struct TackReader {
 struct Told {
     at: Instant,
     min_rtt: Duration,
+    smoothed_rtt: Duration,
     startup: bool,
     ack_loss_rate: f64,
 }
@@ -294,7 +295,8 @@ impl FeedbackReader for TackReader {
             least_segments: u16::from(self.peer.segments),
             interval: by_time,
             gap: by_time.mul_f64(self.intervals_to_hear()),
-            timeout_allowance: interval.max(REMAINDER),
+            // The peer's figure would let it put the timeout off.
+            timeout_allowance: by_time.max(REMAINDER),
             loss_detected_by: LossDetectedBy::Receiver,
         }
     }
@@ -312,12 +314,15 @@ impl FeedbackReader for TackReader {
             let since = state.now.saturating_since(told.at);
             // So much is within what the period may be off by without harm; loss matters by its order of magnitude.
             let rtt_moved = told.min_rtt.abs_diff(state.min_rtt) > told.min_rtt / 32;
+            // The receiver's window follows the round trip, with room for it to double.
+            let queue_moved = state.smoothed_rtt * 4 > told.smoothed_rtt * 5
+                || state.smoothed_rtt * 2 < told.smoothed_rtt;
             let loss_moved = ack_loss_rate > 2.0 * told.ack_loss_rate + 0.005
                 || told.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
             let phase_moved = told.startup != state.startup;
             let unheard = self.sync_lost && since > state.smoothed_rtt * 3 / 2;
             let urgent = phase_moved || state.min_rtt * 2 <= told.min_rtt;
-            let changed = (rtt_moved || loss_moved) && since >= state.smoothed_rtt;
+            let changed = (rtt_moved || queue_moved || loss_moved) && since >= state.smoothed_rtt;
             if !(urgent || changed || unheard) {
                 return None;
             }
@@ -325,6 +330,7 @@ impl FeedbackReader for TackReader {
         self.told = Some(Told {
             at: state.now,
             min_rtt: state.min_rtt,
+            smoothed_rtt: state.smoothed_rtt,
             startup: state.startup,
             ack_loss_rate,
         });
@@ -336,6 +342,7 @@ impl FeedbackReader for TackReader {
             ack_loss_rate: (ack_loss_rate * 65_535.0) as u16,
             number,
             rtt_min: u32::try_from(state.min_rtt.as_micros()).unwrap_or(u32::MAX),
+            rtt: u32::try_from(state.smoothed_rtt.as_micros()).unwrap_or(u32::MAX),
         })
     }
 }

@@ -43,6 +43,7 @@ impl Receiver {
                 ack_loss_rate: 0,
                 number: 1,
                 rtt_min: RTT.as_micros() as u32,
+                rtt: RTT.as_micros() as u32,
             },
         );
         Self {

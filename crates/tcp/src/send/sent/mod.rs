@@ -322,9 +322,11 @@ impl SentLog {
         Some(found.is_some_and(|transmission| transmission.sent_at.as_micros() == departure))
     }
 
-    /// When the oldest unacknowledged segment last left, as long as its record is kept.
-    pub(crate) fn front_sent_at(&self) -> Option<Instant> {
-        self.sent_at(self.segments.front()?.latest)
+    /// Number and departure of the oldest unacknowledged segment's newest transmission, if that is outstanding.
+    pub(crate) fn front_outstanding(&self) -> Option<(u64, Instant)> {
+        let front = self.segments.front()?;
+        let sent_at = self.sent_at(front.latest)?;
+        (front.fate == Fate::InFlight).then_some((front.latest, sent_at))
     }
 
     /// True when the oldest unacknowledged segment was selectively acknowledged: the peer forgot it.
