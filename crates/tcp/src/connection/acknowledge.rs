@@ -410,16 +410,18 @@ impl Connection {
         let largest = news.largest;
         let mut each = |context: &DetectionContext, delivered: &Delivered| {
             delivery.note(delivered);
-            rate.on_delivered(arrived, delivered);
-            detector.on_delivered(context, delivered);
             // Delivered although its newest transmission has not arrived: an earlier one did.
             if delivered.transmission.retransmission
                 && largest.is_some_and(|largest| delivered.number > largest)
             {
+                rate.on_delivered_earlier(arrived, delivered);
                 delivery.spurious += 1;
                 delivery.needless = Some(delivered.transmission.start);
                 undo.on_duplicate(delivered.transmission.start);
+                return;
             }
+            rate.on_delivered(arrived, delivered);
+            detector.on_delivered(context, delivered);
         };
         let mut bytes = 0;
         if ack > self.snd_una {

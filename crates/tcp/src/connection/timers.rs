@@ -104,6 +104,7 @@ impl Connection {
         self.trace.add(now, || Traced::Timeout("rto"));
         if self.log.is_front_sacked() {
             // The peer forgot what it had reported (RFC 2018 §8).
+            self.rate.on_reneged(self.log.sacked_bytes());
             self.log.forget_sacked(now);
         }
         let prior_in_flight = self.bytes_in_flight();

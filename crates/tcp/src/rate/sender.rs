@@ -16,6 +16,8 @@ use crate::send::sent::{Delivered, FlightStart};
 #[derive(Debug)]
 pub(crate) struct RateEstimator {
     delivered: u64,
+    /// Counted as delivered, but the peer took its report back: counts no second time.
+    reneged: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
     /// Total delivered at which the current application-limited phase ends; zero outside one.
@@ -35,6 +37,7 @@ impl RateEstimator {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             delivered: 0,
+            reneged: 0,
             delivered_at: now,
             first_sent_at: now,
             app_limited_until: 0,
@@ -60,8 +63,7 @@ impl RateEstimator {
     /// A segment was delivered by the acknowledgement being processed, which arrived at `arrived`.
     #[inline]
     pub(crate) fn on_delivered(&mut self, arrived: Instant, delivered: &Delivered) {
-        self.delivered += delivered.transmission.len();
-        self.delivered_at = arrived;
+        self.count(arrived, delivered);
         if self
             .sample
             .is_none_or(|sample| delivered.number > sample.number)
@@ -72,6 +74,26 @@ impl RateEstimator {
                 sent_at: delivered.transmission.sent_at,
             });
         }
+    }
+
+    /// A segment was delivered, but not by its newest transmission: it counts, and yields no sample, for when the one that
+    /// arrived left is not on record any more.
+    pub(crate) fn on_delivered_earlier(&mut self, arrived: Instant, delivered: &Delivered) {
+        self.count(arrived, delivered);
+    }
+
+    /// The peer does not have `bytes` any more that it reported (RFC 2018 §8), or never had them.
+    pub(crate) fn on_reneged(&mut self, bytes: u64) {
+        self.reneged += bytes;
+    }
+
+    #[inline]
+    fn count(&mut self, arrived: Instant, delivered: &Delivered) {
+        let len = delivered.transmission.len();
+        let known = self.reneged.min(len);
+        self.reneged -= known;
+        self.delivered += len - known;
+        self.delivered_at = arrived;
     }
 
     /// All segments of the acknowledgement were seen: the sample, if there is a sound one. Where the receiver measures, its
