@@ -242,10 +242,8 @@ impl CongestionController for Cubic {
                 // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
                 // flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.state.cwnd,
-                _ if self.in_slow_start() => congestion.prior_in_flight,
-                _ => self
-                    .unreported
-                    .narrow(congestion.prior_in_flight, congestion.now),
+                _ if self.in_slow_start() => self.state.cwnd.min(congestion.prior_in_flight),
+                _ => self.unreported.used(congestion, self.state.cwnd),
             };
             reduced = self.reduce(flight);
         }

@@ -148,8 +148,11 @@ pub struct Congestion {
     pub now: Instant,
     /// Why.
     pub cause: Cause,
-    /// Bytes in flight before losses were taken off.
+    /// FlightSize (RFC 5681 §2) before losses were taken off, bytes: all from SND.UNA to SND.NXT. In a long recovery that is
+    /// many windows.
     pub prior_in_flight: u64,
+    /// The congestion window limited sending at some time within the flight that shows the congestion.
+    pub cwnd_limited: bool,
     /// Timeouts in a row without progress, this one included; zero for other causes.
     pub consecutive_timeouts: u32,
     /// Highest stream position sent: the episode ends when it is acknowledged.

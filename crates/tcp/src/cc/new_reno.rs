@@ -184,10 +184,8 @@ impl CongestionController for NewReno {
                 // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
                 // flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.cwnd,
-                _ if self.in_slow_start() => congestion.prior_in_flight,
-                _ => self
-                    .unreported
-                    .narrow(congestion.prior_in_flight, congestion.now),
+                _ if self.in_slow_start() => self.cwnd.min(congestion.prior_in_flight),
+                _ => self.unreported.used(congestion, self.cwnd),
             };
             self.ssthresh = (flight / 2).max(2 * self.mss).min(MAX_WINDOW);
         }

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-use super::{Ack, MAX_WINDOW};
+use super::{Ack, Congestion, MAX_WINDOW};
 
 /// What is known of the peer's reports.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,9 +59,19 @@ impl Unreported {
         ((window as f64 * self.ratio()) as u64).min(MAX_WINDOW)
     }
 
+    /// What a window is reduced from in congestion avoidance: all of it where it was in use (RFC 9438 §4.6 and §5.8), else
+    /// the part that was. FlightSize alone would be many windows after a long recovery, and no reduction at all.
+    pub(super) fn used(&self, congestion: &Congestion, window: u64) -> u64 {
+        if congestion.cwnd_limited {
+            window
+        } else {
+            window.min(self.narrow(congestion.prior_in_flight, congestion.now))
+        }
+    }
+
     /// The part of what counts as in flight at `now` that may be in the network. A loss is told at once, often just after an
     /// acknowledgement that freed a good part of the window, which leaves only by and by: the flight is that before it.
-    pub(super) fn narrow(&self, in_flight: u64, now: Instant) -> u64 {
+    fn narrow(&self, in_flight: u64, now: Instant) -> u64 {
         if self.gap.is_zero() {
             return in_flight;
         }
