@@ -219,6 +219,12 @@ pub trait CongestionController: fmt::Debug + Send {
         let _ = interval;
     }
 
+    /// However long the interval, the peer acknowledges only every so many full-sized segments. Where these take longer than
+    /// the interval, segments are counted: acknowledgements follow the data, as a legacy peer's do.
+    fn on_feedback_threshold(&mut self, segments: u16) {
+        let _ = segments;
+    }
+
     /// As some of the peer's acknowledgements get lost, the sender hears of what arrived only this often. Not shorter than
     /// the feedback interval, and told after it.
     fn on_feedback_gap(&mut self, gap: Duration) {

@@ -344,7 +344,9 @@ impl Connection {
         if contract != self.peer_contract {
             if contract.interval != self.peer_contract.interval
                 || contract.gap != self.peer_contract.gap
+                || contract.least_segments != self.peer_contract.least_segments
             {
+                self.cc.on_feedback_threshold(contract.least_segments);
                 self.cc.on_feedback_interval(contract.interval);
                 self.cc.on_feedback_gap(contract.gap);
             }
