@@ -168,6 +168,10 @@ impl CongestionController for Compound {
         self.reno.on_mss(mss);
     }
 
+    fn on_feedback_threshold(&mut self, segments: u16) {
+        self.reno.on_feedback_threshold(segments);
+    }
+
     fn on_feedback_gap(&mut self, gap: Duration) {
         self.reno.on_feedback_gap(gap);
     }

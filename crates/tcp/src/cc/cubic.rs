@@ -242,10 +242,8 @@ impl CongestionController for Cubic {
                 // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
                 // flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.state.cwnd,
-                _ if self.in_slow_start() => congestion.prior_in_flight,
-                _ => self
-                    .unreported
-                    .narrow(congestion.prior_in_flight, congestion.now),
+                _ if self.in_slow_start() => self.state.cwnd.min(congestion.prior_in_flight),
+                _ => self.unreported.used(congestion, self.state.cwnd, self.mss),
             };
             reduced = self.reduce(flight);
         }
@@ -307,13 +305,16 @@ impl CongestionController for Cubic {
         self.state.stage = None;
     }
 
+    fn on_feedback_threshold(&mut self, segments: u16) {
+        self.unreported.on_feedback_threshold(segments);
+    }
+
     fn on_feedback_gap(&mut self, gap: Duration) {
         self.unreported.on_feedback_gap(gap);
     }
 
     fn on_feedback_interval(&mut self, interval: Duration) {
-        // Until told otherwise.
-        self.unreported.on_feedback_gap(interval);
+        self.unreported.on_feedback_interval(interval);
         if let Some(hystart) = &mut self.hystart {
             hystart.on_feedback_interval(interval);
         }
@@ -323,7 +324,7 @@ impl CongestionController for Cubic {
         if self.in_slow_start() {
             self.state.cwnd
         } else {
-            self.unreported.widen(self.state.cwnd)
+            self.unreported.widen(self.state.cwnd, self.mss)
         }
     }
 
@@ -336,7 +337,7 @@ impl CongestionController for Cubic {
         if self.in_slow_start() {
             2.0
         } else {
-            1.2 / self.unreported.ratio()
+            1.2 / self.unreported.ratio(self.state.cwnd, self.mss)
         }
     }
 

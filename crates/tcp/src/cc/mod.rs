@@ -148,8 +148,11 @@ pub struct Congestion {
     pub now: Instant,
     /// Why.
     pub cause: Cause,
-    /// Bytes in flight before losses were taken off.
+    /// FlightSize (RFC 5681 §2) before losses were taken off, bytes: all from SND.UNA to SND.NXT. In a long recovery that is
+    /// many windows.
     pub prior_in_flight: u64,
+    /// The congestion window limited sending at some time within the flight that shows the congestion.
+    pub cwnd_limited: bool,
     /// Timeouts in a row without progress, this one included; zero for other causes.
     pub consecutive_timeouts: u32,
     /// Highest stream position sent: the episode ends when it is acknowledged.
@@ -214,6 +217,12 @@ pub trait CongestionController: fmt::Debug + Send {
     /// (never told): unknown, as of a legacy peer, whose ACKs follow the data. Told at the start and whenever it changes.
     fn on_feedback_interval(&mut self, interval: Duration) {
         let _ = interval;
+    }
+
+    /// However long the interval, the peer acknowledges only every so many full-sized segments. Where these take longer than
+    /// the interval, segments are counted: acknowledgements follow the data, as a legacy peer's do.
+    fn on_feedback_threshold(&mut self, segments: u16) {
+        let _ = segments;
     }
 
     /// As some of the peer's acknowledgements get lost, the sender hears of what arrived only this often. Not shorter than

@@ -82,7 +82,7 @@ impl NewReno {
         if self.in_slow_start() {
             1.0
         } else {
-            self.unreported.ratio()
+            self.unreported.ratio(self.cwnd, self.mss)
         }
     }
 
@@ -184,10 +184,8 @@ impl CongestionController for NewReno {
                 // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
                 // flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.cwnd,
-                _ if self.in_slow_start() => congestion.prior_in_flight,
-                _ => self
-                    .unreported
-                    .narrow(congestion.prior_in_flight, congestion.now),
+                _ if self.in_slow_start() => self.cwnd.min(congestion.prior_in_flight),
+                _ => self.unreported.used(congestion, self.cwnd, self.mss),
             };
             self.ssthresh = (flight / 2).max(2 * self.mss).min(MAX_WINDOW);
         }
@@ -233,13 +231,16 @@ impl CongestionController for NewReno {
         self.cwnd = self.cwnd.max(self.mss);
     }
 
+    fn on_feedback_threshold(&mut self, segments: u16) {
+        self.unreported.on_feedback_threshold(segments);
+    }
+
     fn on_feedback_gap(&mut self, gap: Duration) {
         self.unreported.on_feedback_gap(gap);
     }
 
     fn on_feedback_interval(&mut self, interval: Duration) {
-        // Until told otherwise.
-        self.unreported.on_feedback_gap(interval);
+        self.unreported.on_feedback_interval(interval);
         if let Some(hystart) = &mut self.hystart {
             hystart.on_feedback_interval(interval);
         }
@@ -249,7 +250,7 @@ impl CongestionController for NewReno {
         if self.in_slow_start() {
             self.cwnd
         } else {
-            self.unreported.widen(self.cwnd)
+            self.unreported.widen(self.cwnd, self.mss)
         }
     }
 

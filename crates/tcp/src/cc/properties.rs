@@ -171,6 +171,7 @@ impl Driver {
                     now,
                     cause,
                     prior_in_flight,
+                    cwnd_limited: prior_in_flight % 2 == 0,
                     consecutive_timeouts,
                     snd_nxt: self.snd_una.saturating_add(prior_in_flight),
                 });

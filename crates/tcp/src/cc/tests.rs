@@ -38,6 +38,7 @@ pub(super) fn congestion(cause: Cause, flight: u64, consecutive_timeouts: u32) -
         now: Instant::ZERO,
         cause,
         prior_in_flight: flight,
+        cwnd_limited: false,
         consecutive_timeouts,
         snd_nxt: flight,
     }

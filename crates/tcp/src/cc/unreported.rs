@@ -9,12 +9,16 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-use super::{Ack, MAX_WINDOW};
+use super::{Ack, Congestion, MAX_WINDOW};
 
 /// What is known of the peer's reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unreported {
-    /// How often the peer's acknowledgements arrive; zero for legacy acknowledgements.
+    /// The regular interval between the peer's acknowledgements; zero for legacy ones.
+    interval: Duration,
+    /// Full-sized segments that one waits for, however long that takes.
+    segments: u16,
+    /// How often they arrive, as some get lost.
     gap: Duration,
     srtt: Duration,
     /// The largest flight of late, and when it was that.
@@ -23,6 +27,16 @@ pub(super) struct Unreported {
 }
 
 impl Unreported {
+    pub(super) fn on_feedback_interval(&mut self, interval: Duration) {
+        self.interval = interval;
+        // Until told otherwise.
+        self.gap = interval;
+    }
+
+    pub(super) fn on_feedback_threshold(&mut self, segments: u16) {
+        self.segments = segments;
+    }
+
     pub(super) fn on_feedback_gap(&mut self, gap: Duration) {
         self.gap = gap;
     }
@@ -43,25 +57,41 @@ impl Unreported {
         now.saturating_since(self.peak_at) <= self.gap
     }
 
-    /// `1 + T/SRTT`; never more than two, as an acknowledgement comes each round trip at least.
-    pub(super) fn ratio(&self) -> f64 {
+    /// `1 + T/SRTT` for a controller's window; never more than two, as an acknowledgement comes each round trip at least. One
+    /// where an interval of the window carries less than the segments that the peer waits for: it counts those instead,
+    /// and its acknowledgements follow the data.
+    pub(super) fn ratio(&self, window: u64, mss: u64) -> f64 {
         if self.gap.is_zero() || self.srtt.is_zero() {
+            return 1.0;
+        }
+        let regular = window as f64 * (self.interval.as_secs_f64() / self.srtt.as_secs_f64());
+        if regular < f64::from(self.segments) * mss as f64 {
             return 1.0;
         }
         1.0 + (self.gap.as_secs_f64() / self.srtt.as_secs_f64()).min(1.0)
     }
 
     /// The window in force for a controller's window.
-    pub(super) fn widen(&self, window: u64) -> u64 {
+    pub(super) fn widen(&self, window: u64, mss: u64) -> u64 {
         if self.gap.is_zero() {
             return window;
         }
-        ((window as f64 * self.ratio()) as u64).min(MAX_WINDOW)
+        ((window as f64 * self.ratio(window, mss)) as u64).min(MAX_WINDOW)
+    }
+
+    /// What a window is reduced from in congestion avoidance: all of it where it was in use (RFC 9438 §4.6 and §5.8), else
+    /// the part that was. FlightSize alone would be many windows after a long recovery, and no reduction at all.
+    pub(super) fn used(&self, congestion: &Congestion, window: u64, mss: u64) -> u64 {
+        if congestion.cwnd_limited {
+            return window;
+        }
+        let ratio = self.ratio(window, mss);
+        window.min(self.narrow(congestion.prior_in_flight, ratio, congestion.now))
     }
 
     /// The part of what counts as in flight at `now` that may be in the network. A loss is told at once, often just after an
     /// acknowledgement that freed a good part of the window, which leaves only by and by: the flight is that before it.
-    pub(super) fn narrow(&self, in_flight: u64, now: Instant) -> u64 {
+    fn narrow(&self, in_flight: u64, ratio: f64, now: Instant) -> u64 {
         if self.gap.is_zero() {
             return in_flight;
         }
@@ -70,7 +100,7 @@ impl Unreported {
         } else {
             in_flight
         };
-        (flight as f64 / self.ratio()) as u64
+        (flight as f64 / ratio) as u64
     }
 }
 

@@ -187,6 +187,7 @@ impl Connection {
                 now,
                 cause: Cause::Ecn,
                 prior_in_flight: prior_flight,
+                cwnd_limited: self.is_cwnd_limited(prior_una),
                 consecutive_timeouts: 0,
                 snd_nxt: self.snd_nxt,
             });
@@ -222,7 +223,7 @@ impl Connection {
                 snd_nxt: self.snd_nxt,
                 in_recovery: in_recovery_before || self.phase != Phase::Open,
                 // A window at least half used in slow start counts as limiting: pacing spreads what it allows.
-                cwnd_limited: prior_una <= self.cwnd_limited_until
+                cwnd_limited: self.is_cwnd_limited(prior_una)
                     || (slow_start && cwnd <= 2 * prior_in_flight),
                 token: delivery.newest.map(|(_, token)| token).unwrap_or_default(),
             });
@@ -352,7 +353,9 @@ impl Connection {
         if contract != self.peer_contract {
             if contract.interval != self.peer_contract.interval
                 || contract.gap != self.peer_contract.gap
+                || contract.least_segments != self.peer_contract.least_segments
             {
+                self.cc.on_feedback_threshold(contract.least_segments);
                 self.cc.on_feedback_interval(contract.interval);
                 self.cc.on_feedback_gap(contract.gap);
             }

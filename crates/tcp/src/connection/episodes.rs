@@ -42,10 +42,16 @@ impl Connection {
         lost
     }
 
-    /// FlightSize of RFC 5681 §2: sent and not cumulatively acknowledged, whatever was reported selectively. What
-    /// windows are reduced from: how much of it reports arrived before the loss was seen must make no difference.
+    /// FlightSize of RFC 5681 §2: sent and not cumulatively acknowledged, whatever was reported selectively. How much
+    /// of it reports arrived before a loss was seen must make no difference to the reduction of a window that was not in
+    /// use.
     pub(super) fn flight_size(&self) -> u64 {
         self.snd_nxt - self.snd_una
+    }
+
+    /// The congestion window limited sending at some time within the flight that begins at `una`.
+    pub(super) fn is_cwnd_limited(&self, una: u64) -> bool {
+        una <= self.cwnd_limited_until
     }
 
     /// Something was lost: fast recovery begins, unless an episode is open already. `flight` is the flight size
@@ -57,6 +63,7 @@ impl Connection {
         self.counters.fast_recoveries += 1;
         self.audit.end();
         self.trace.add(now, || Traced::Recovery("begins"));
+        let window = self.cc.cwnd();
         self.begin_reduction(now, flight);
         self.begin_evidence(false);
         self.phase = Phase::Recovery {
@@ -65,7 +72,8 @@ impl Connection {
         self.tlp.cancel();
         self.timers.stop(Timer::Probe);
         if self.cc.recovery_shaping() == RecoveryShaping::Prr {
-            self.prr = Some(Prr::new(flight, self.cc.cwnd()));
+            // RFC 9937 §6 leaves out what was reported selectively before: after a long recovery that is windows of it.
+            self.prr = Some(Prr::new(flight.min(window), self.cc.cwnd()));
         }
     }
 
@@ -81,6 +89,7 @@ impl Connection {
             now,
             cause: Cause::Loss,
             prior_in_flight: flight,
+            cwnd_limited: self.is_cwnd_limited(self.snd_nxt.saturating_sub(flight)),
             consecutive_timeouts: 0,
             snd_nxt: self.snd_nxt,
         });

@@ -123,6 +123,7 @@ impl Connection {
             now,
             cause: Cause::Timeout,
             prior_in_flight,
+            cwnd_limited: self.is_cwnd_limited(self.snd_una),
             consecutive_timeouts: self.timeouts_in_a_row,
             snd_nxt: self.snd_nxt,
         });

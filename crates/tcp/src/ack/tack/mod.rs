@@ -225,7 +225,7 @@ impl TackPolicy {
     fn due(&self) -> Option<(Instant, AckReason)> {
         if self.pending == 0 {
             let last = self.last_report_at.filter(|_| self.repeats_left > 0)?;
-            let period = self.time_period().max(REPEAT_PERIOD);
+            let period = self.period().max(REPEAT_PERIOD);
             return Some((last + period, AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();

@@ -1,7 +1,9 @@
 //! Sparse feedback: what a peer that acknowledges a few times a round trip asks for.
 //!
 //! What it received since its last acknowledgement still counts as in flight here, up to one interval's
-//! worth; the window, and what is compared with it, has room for that. Zero: acknowledgements follow the data.
+//! worth; the window, and what is compared with it, has room for that. Where an interval carries less than the segments
+//! that the peer waits for, it counts those instead, and its acknowledgements follow the data as a legacy peer's do: then
+//! nothing of this applies.
 
 use core::time::Duration;
 
@@ -10,42 +12,76 @@ use tack_base::{Instant, Rate};
 /// Longer intervals are taken as this: the window's room must not become a licence to flood.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The regular interval between acknowledgements.
-#[derive(Clone, Copy, Debug, Default)]
+/// What the peer promises, and at which bandwidth that is looked at.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Feedback {
+    /// Regular interval between acknowledgements; zero for a legacy peer.
     interval: Duration,
+    /// Segments that an acknowledgement waits for (`L`).
+    segments: u16,
+    bandwidth: Rate,
+    mss: u64,
 }
 
 impl Feedback {
-    pub(super) fn new(interval: Duration) -> Self {
+    /// A legacy peer.
+    pub(super) const fn new(mss: u64) -> Self {
         Self {
-            interval: interval.min(MAX_INTERVAL),
+            interval: Duration::ZERO,
+            segments: 1,
+            bandwidth: Rate::ZERO,
+            mss,
         }
     }
 
-    /// The peer acknowledges by the clock.
-    pub(super) const fn is_sparse(self) -> bool {
+    pub(super) fn set_interval(&mut self, interval: Duration) {
+        self.interval = interval.min(MAX_INTERVAL);
+    }
+
+    pub(super) fn set_segments(&mut self, segments: u16) {
+        self.segments = segments.max(1);
+    }
+
+    /// What the path carries, and in which segments.
+    pub(super) fn on_path(&mut self, bandwidth: Rate, mss: u64) {
+        self.bandwidth = bandwidth;
+        self.mss = mss;
+    }
+
+    /// The peer acknowledges by the clock: `β/RTTmin` is the lower one of its two frequencies.
+    pub(super) fn is_sparse(self) -> bool {
         !self.interval.is_zero()
+            && self.bandwidth.bytes_in(self.interval) >= u64::from(self.segments) * self.mss
     }
 
-    /// What arrives within an interval at `bandwidth`, bytes: the window's `T/RTTmin` bandwidth-delay products.
-    pub(super) fn unreported(self, bandwidth: Rate) -> u64 {
-        bandwidth.bytes_in(self.interval)
-    }
-
-    /// A segment an interval: each acknowledgement is to have something to report.
-    pub(super) fn pacing_floor(self, mss: u64) -> Rate {
+    /// What arrives within an interval, bytes: the window's `T/RTTmin` bandwidth-delay products.
+    pub(super) fn unreported(self) -> u64 {
         if self.is_sparse() {
-            Rate::from_bytes_over(mss, self.interval)
+            self.bandwidth.bytes_in(self.interval)
         } else {
+            0
+        }
+    }
+
+    /// `MSS·f`, a segment for each acknowledgement to report; `f` is the lower one of the peer's two frequencies.
+    pub(super) fn pacing_floor(self) -> Rate {
+        if self.is_sparse() {
+            Rate::from_bytes_over(self.mss, self.interval)
+        } else if self.interval.is_zero() {
             Rate::ZERO
+        } else {
+            self.bandwidth.scale(1.0 / f64::from(self.segments))
         }
     }
 
     /// By how much a time that is to last may be cut short: it ends at the acknowledgement next to its end, not
     /// at the first one after it.
     pub(super) fn rounding(self) -> Duration {
-        self.interval / 2
+        if self.is_sparse() {
+            self.interval / 2
+        } else {
+            Duration::ZERO
+        }
     }
 }
 

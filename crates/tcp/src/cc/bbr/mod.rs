@@ -12,7 +12,8 @@
 //!
 //! With a peer that acknowledges only every interval `T` (TACK), it is the receiver-based form: a window of
 //! `(2 + T/RTTmin)` bandwidth-delay products, never less than a segment an interval, and filters that count in
-//! intervals. With legacy acknowledgements (`T` = 0) nothing of that applies.
+//! intervals. With legacy acknowledgements (`T` = 0), and where so little fits an interval that the peer counts segments
+//! instead, nothing of that applies.
 
 mod extra_acked;
 mod feedback;
@@ -101,7 +102,7 @@ impl Bbr {
             initial_window,
             cwnd: initial_window,
             probe_rtt_kind: options.probe_rtt,
-            feedback: Feedback::default(),
+            feedback: Feedback::new(mss),
             mode: Mode::Startup,
             pacing_gain: HIGH_GAIN,
             cwnd_gain: HIGH_GAIN,
@@ -183,6 +184,8 @@ impl Bbr {
         }
         self.model
             .on_sample(ack.now, sample, &self.round, self.feedback);
+        self.feedback.on_path(self.bandwidth(), self.mss);
+        self.recovery.set_sparse(self.feedback.is_sparse());
     }
 
     fn update_extra_acked(&mut self, ack: &Ack) {
@@ -198,7 +201,7 @@ impl Bbr {
             ack.delivered,
             bandwidth,
             self.cwnd,
-            self.feedback.unreported(bandwidth),
+            self.feedback.unreported(),
             self.mss,
         );
     }
@@ -209,7 +212,7 @@ impl Bbr {
         }
         let bandwidth = self.model.max_bandwidth();
         // Before an acknowledgement, what the peer received since its last one counts as in flight.
-        let unreported = self.feedback.unreported(bandwidth);
+        let unreported = self.feedback.unreported();
         let (in_flight, target) = if self.pacing_gain > 1.0 {
             // The burst about to leave belongs to what the probe puts in flight.
             let leaving = self.pacing.burst(self.mss);
@@ -278,7 +281,7 @@ impl Bbr {
             ProbeRttKind::Mild => {
                 let bandwidth = self.bandwidth();
                 self.inflight(bandwidth, 1.0)
-                    .saturating_add(self.feedback.unreported(bandwidth))
+                    .saturating_add(self.feedback.unreported())
                     .max(self.min_window())
             }
         }
@@ -317,7 +320,7 @@ impl Bbr {
             gain,
             self.full_pipe.reached(),
             self.mss,
-            self.feedback.pacing_floor(self.mss),
+            self.feedback.pacing_floor(),
         );
     }
 
@@ -341,7 +344,7 @@ impl Bbr {
             .model
             .bdp(bandwidth, self.cwnd_gain)
             .unwrap_or(self.initial_window)
-            .saturating_add(self.feedback.unreported(bandwidth));
+            .saturating_add(self.feedback.unreported());
         if self.full_pipe.reached() {
             target = target.saturating_add(self.extra_acked.allowance(bandwidth));
         }
@@ -467,8 +470,11 @@ impl CongestionController for Bbr {
     }
 
     fn on_feedback_interval(&mut self, interval: Duration) {
-        self.feedback = Feedback::new(interval);
-        self.recovery.set_sparse(self.feedback.is_sparse());
+        self.feedback.set_interval(interval);
+    }
+
+    fn on_feedback_threshold(&mut self, segments: u16) {
+        self.feedback.set_segments(segments);
     }
 
     fn cwnd(&self) -> u64 {

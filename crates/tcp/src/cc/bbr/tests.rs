@@ -96,6 +96,7 @@ impl Driver {
             now: self.now,
             cause,
             prior_in_flight: in_flight * MSS,
+            cwnd_limited: true,
             consecutive_timeouts: u32::from(cause == Cause::Timeout),
             snd_nxt: self.delivered + in_flight * MSS,
         });

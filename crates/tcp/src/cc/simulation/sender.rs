@@ -360,6 +360,7 @@ impl Flow {
             now,
             cause,
             prior_in_flight,
+            cwnd_limited: self.una <= self.cwnd_limited_until,
             consecutive_timeouts: self.consecutive_timeouts,
             snd_nxt: self.next_segment * MSS,
         });
