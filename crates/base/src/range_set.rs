@@ -1,62 +1,76 @@
 //! A set of disjoint, non-adjacent half-open ranges of stream positions.
 //!
-//! Few ranges live at a time (holes of a window), most insertions touch the right edge: a sorted
-//! ring with binary search beats a tree here, and gives "the n newest" for free.
+//! Few ranges live at a time (holes of a window), but a peer may make as many as its window holds, and touch any of them: a
+//! tree keeps each step logarithmic, whichever range it is about. The number of positions is a counter.
 
-use alloc::collections::VecDeque;
-use core::ops::Range;
+use alloc::collections::BTreeMap;
+use core::ops::{Bound, Range};
 
 /// Disjoint, non-adjacent half-open ranges in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
-    ranges: VecDeque<Range<u64>>,
+    /// Where each range ends, by where it starts.
+    ranges: BTreeMap<u64, u64>,
+    /// Positions in all of them.
+    positions: u64,
 }
 
 impl RangeSet {
     /// The empty set.
     pub const fn new() -> Self {
         Self {
-            ranges: VecDeque::new(),
+            ranges: BTreeMap::new(),
+            positions: 0,
         }
     }
 
     /// True when nothing is in the set.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// Number of ranges (not of positions).
+    #[inline]
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
     /// Number of positions in all ranges.
+    #[inline]
     pub fn positions(&self) -> u64 {
-        self.ranges.iter().map(|r| r.end - r.start).sum()
+        self.positions
     }
 
     /// The ranges, lowest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + ExactSizeIterator + '_ {
-        self.ranges.iter().cloned()
+        self.ranges.iter().map(|(start, end)| *start..*end)
     }
 
     /// The lowest range.
     pub fn first(&self) -> Option<Range<u64>> {
-        self.ranges.front().cloned()
+        self.ranges
+            .first_key_value()
+            .map(|(start, end)| *start..*end)
     }
 
     /// The highest range.
     pub fn last(&self) -> Option<Range<u64>> {
-        self.ranges.back().cloned()
+        self.ranges
+            .last_key_value()
+            .map(|(start, end)| *start..*end)
+    }
+
+    /// The highest range that starts at or below `position`.
+    fn starting_by(&self, position: u64) -> Option<Range<u64>> {
+        let (start, end) = self.ranges.range(..=position).next_back()?;
+        Some(*start..*end)
     }
 
     /// The range that holds `position`.
     pub fn range_at(&self, position: u64) -> Option<Range<u64>> {
-        let index = self.ranges.partition_point(|r| r.end <= position);
-        self.ranges
-            .get(index)
-            .filter(|r| r.start <= position)
-            .cloned()
+        self.starting_by(position)
+            .filter(|range| range.end > position)
     }
 
     /// True when all of `range` is in the set (true for an empty range).
@@ -67,44 +81,67 @@ impl RangeSet {
                 .is_some_and(|r| r.end >= range.end)
     }
 
+    /// True when some range overlaps `range` or adjoins it: to add it makes no range more. For ranges that are not empty.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
+        self.starting_by(range.end)
+            .is_some_and(|known| known.end >= range.start)
+    }
+
     /// Adds `range`; calls `added` with each part that was not in the set, lowest first.
+    ///
+    /// The work grows with the ranges that become one, each of which had to be added before.
     pub fn insert_with(&mut self, range: Range<u64>, mut added: impl FnMut(Range<u64>)) {
         if range.is_empty() {
             return;
         }
-        // Ranges that overlap or touch the new one: indices first..past.
-        let first = self.ranges.partition_point(|r| r.end < range.start);
-        let mut past = first;
-        let mut merged = range.clone();
-        let mut uncovered = range.start;
-        while let Some(existing) = self.ranges.get(past) {
-            if existing.start > range.end {
-                break;
+        let Range { start, end } = range;
+        let mut new = 0;
+        let mut added = |part: Range<u64>| {
+            new += part.end - part.start;
+            added(part);
+        };
+        match self.ranges.range_mut(..=end).next_back() {
+            Some((&known, known_end)) if *known_end >= start && known <= start => {
+                // No other range overlaps or touches the new one.
+                if *known_end < end {
+                    added(*known_end..end);
+                    *known_end = end;
+                }
             }
-            if uncovered < existing.start {
-                added(uncovered..existing.start.min(range.end));
+            Some((_, known_end)) if *known_end >= start => self.merge(start..end, &mut added),
+            _ => {
+                self.ranges.insert(start, end);
+                added(start..end);
             }
-            uncovered = uncovered.max(existing.end);
-            merged.start = merged.start.min(existing.start);
-            merged.end = merged.end.max(existing.end);
-            past += 1;
         }
-        if uncovered < range.end {
-            added(uncovered..range.end);
+        self.positions += new;
+    }
+
+    /// Makes one range of `range` and of those that overlap or touch it.
+    fn merge(&mut self, range: Range<u64>, added: &mut impl FnMut(Range<u64>)) {
+        let Range { start, end } = range;
+        let below = self.starting_by(start).filter(|below| below.end >= start);
+        let (merged_start, mut uncovered) =
+            below.map_or((start, start), |below| (below.start, below.end));
+        let above = (Bound::Excluded(start), Bound::Included(end));
+        while let Some((&known, &known_end)) = self.ranges.range(above).next() {
+            if uncovered < known {
+                added(uncovered..known);
+            }
+            uncovered = known_end;
+            self.ranges.remove(&known);
         }
-        if past == first {
-            self.ranges.insert(first, merged);
-        } else {
-            self.ranges[first] = merged;
-            self.ranges.drain(first + 1..past);
+        if uncovered < end {
+            added(uncovered..end);
         }
+        self.ranges.insert(merged_start, uncovered.max(end));
     }
 
     /// Adds `range`; returns how many of its positions were new.
     pub fn insert(&mut self, range: Range<u64>) -> u64 {
-        let mut new = 0;
-        self.insert_with(range, |part| new += part.end - part.start);
-        new
+        let before = self.positions;
+        self.insert_with(range, |_| {});
+        self.positions - before
     }
 
     /// Removes every position in `range`.
@@ -112,40 +149,36 @@ impl RangeSet {
         if range.is_empty() {
             return;
         }
-        let mut index = self.ranges.partition_point(|r| r.end <= range.start);
-        while let Some(existing) = self.ranges.get(index).cloned() {
-            if existing.start >= range.end {
+        while let Some((&start, end)) = self.ranges.range_mut(..range.end).next_back() {
+            let known = start..*end;
+            if known.end <= range.start {
                 break;
             }
-            match (existing.start < range.start, existing.end > range.end) {
-                (true, true) => {
-                    self.ranges[index].end = range.start;
-                    self.ranges.insert(index + 1, range.end..existing.end);
-                    return;
-                }
-                (true, false) => {
-                    self.ranges[index].end = range.start;
-                    index += 1;
-                }
-                (false, true) => {
-                    self.ranges[index].start = range.end;
-                    return;
-                }
-                (false, false) => {
-                    self.ranges.remove(index);
-                }
+            if known.start < range.start {
+                *end = range.start;
+            } else {
+                self.ranges.remove(&known.start);
+            }
+            self.positions -= known.end.min(range.end) - known.start.max(range.start);
+            if known.end > range.end {
+                self.ranges.insert(range.end, known.end);
+            }
+            if known.start <= range.start {
+                break;
             }
         }
     }
 
     /// Removes every position below `bound`.
+    #[inline]
     pub fn remove_below(&mut self, bound: u64) {
-        while let Some(front) = self.ranges.front_mut() {
-            if front.end <= bound {
-                self.ranges.pop_front();
-            } else {
-                front.start = front.start.max(bound);
-                break;
+        while let Some(first) = self.ranges.first_entry()
+            && *first.key() < bound
+        {
+            let (start, end) = first.remove_entry();
+            self.positions -= end.min(bound) - start;
+            if end > bound {
+                self.ranges.insert(bound, end);
             }
         }
     }
@@ -153,6 +186,7 @@ impl RangeSet {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.ranges.clear();
+        self.positions = 0;
     }
 }
 

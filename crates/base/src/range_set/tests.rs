@@ -48,6 +48,25 @@ fn the_parts_that_were_new_are_named() {
     assert_eq!(parts, [5..10, 20..30, 40..45]);
 }
 
+/// So many ranges that to walk all of them at each step would take minutes.
+#[test]
+fn ranges_without_number_are_counted_as_they_come() {
+    const RANGES: u64 = 100_000;
+    let mut set = RangeSet::new();
+    for n in 0..RANGES {
+        // From the middle outwards, so that neither end is near.
+        let n = if n % 2 == 0 { RANGES + n } else { RANGES - n };
+        set.insert(2 * n..2 * n + 1);
+        assert!(set.contains(&(2 * n..2 * n + 1)) && !set.touches(&(0..1)));
+    }
+    assert_eq!((set.len() as u64, set.positions()), (RANGES, RANGES));
+    for n in (0..2 * RANGES).rev() {
+        set.remove(2 * n..2 * n + 1);
+        assert!(set.positions() <= RANGES);
+    }
+    assert!(set.is_empty() && set.positions() == 0);
+}
+
 proptest! {
     #[test]
     fn behaves_like_rangemap(operations in proptest::collection::vec(operation(), 0..80), probe in range()) {
@@ -94,6 +113,11 @@ proptest! {
             prop_assert_eq!(set.range_at(probe.start), model.get(&probe.start).cloned());
             let covered = probe.is_empty() || model.gaps(&probe).next().is_none();
             prop_assert_eq!(set.contains(&probe), covered);
+            if !probe.is_empty() {
+                let mut larger = set.clone();
+                larger.insert(probe.clone());
+                prop_assert_eq!(set.touches(&probe), larger.len() <= set.len());
+            }
         }
     }
 }
