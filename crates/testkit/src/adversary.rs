@@ -106,14 +106,25 @@ pub struct Step {
 
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} after {} {:?}", self.bytes(), self.skip, self.action())
+        write!(
+            f,
+            "{:?} after {} {:?}",
+            self.bytes(),
+            self.skip,
+            self.action()
+        )
     }
 }
 
 impl From<[u8; 4]> for Step {
     fn from([skip, what, a, b]: [u8; 4]) -> Self {
         // Short waits are what most findings need.
-        Self { skip: skip % 64, what, a, b }
+        Self {
+            skip: skip % 64,
+            what,
+            a,
+            b,
+        }
     }
 }
 
@@ -145,8 +156,15 @@ impl Step {
             108..116 => Edit::NoTack,
             116..118 => Edit::NoSack,
             118..120 => Edit::NoTimestamps,
-            120..126 => Edit::Sack { block: a >> 6, start: (a << 2) as i8, end: signed_b },
-            126..130 => Edit::Stamp { number: signed_a, departure: signed_b },
+            120..126 => Edit::Sack {
+                block: a >> 6,
+                start: (a << 2) as i8,
+                end: signed_b,
+            },
+            126..130 => Edit::Stamp {
+                number: signed_a,
+                departure: signed_b,
+            },
             130..132 => Edit::SyncEcho(a),
             132..136 => Edit::ReportNumber(signed_a),
             136..140 => Edit::Largest(signed_a),
@@ -168,7 +186,10 @@ impl Step {
             184..188 => Edit::NoLists,
             188..192 => Edit::FewerLists,
             192..200 => Edit::Ack(wide as i16),
-            200..204 => Edit::Timestamps { value: signed_a, echo: signed_b },
+            200..204 => Edit::Timestamps {
+                value: signed_a,
+                echo: signed_b,
+            },
             204..208 => Edit::FarStamp(a),
             208..212 => Edit::SyncNumber(a),
             212..216 => Edit::SynOptions(a, b),
@@ -270,7 +291,9 @@ impl Edit {
             (Self::SyncNumber(exponent), Some(TackOption::Sync(sync))) => {
                 sync.number = sync.number.wrapping_add(micros(exponent));
             }
-            (Self::RttMin(exponent), Some(TackOption::Sync(sync))) => sync.rtt_min = micros(exponent),
+            (Self::RttMin(exponent), Some(TackOption::Sync(sync))) => {
+                sync.rtt_min = micros(exponent)
+            }
             (Self::Startup, Some(TackOption::Sync(sync))) => sync.startup = !sync.startup,
             (Self::LossRate(rate), Some(TackOption::Sync(sync))) => {
                 sync.ack_loss_rate = u16::from(rate) << 8;
@@ -447,7 +470,11 @@ impl Adversary {
                 bytes[at] ^= xor;
                 // Ports are another connection's business, and what is no segment any more does not arrive.
                 let genuine = at >= 4 && Segment::parse(&bytes).is_ok();
-                if genuine { vec![(Duration::ZERO, bytes)] } else { Vec::new() }
+                if genuine {
+                    vec![(Duration::ZERO, bytes)]
+                } else {
+                    Vec::new()
+                }
             }
             Action::Rewrite(edit) => changed(bytes, |header, payload| edit.apply(header, payload)),
         }

@@ -135,9 +135,14 @@ impl Duel {
         if harm >= Harm::State {
             return;
         }
-        let (client, server) = (pair.app(Side::Client).clone(), pair.app(Side::Server).clone());
+        let (client, server) = (
+            pair.app(Side::Client).clone(),
+            pair.app(Side::Server).clone(),
+        );
         for (reader, bytes) in [(&client, self.bytes[1]), (&server, self.bytes[0])] {
-            let well = reader.closed().is_none_or(|reason| reason == CloseReason::Graceful);
+            let well = reader
+                .closed()
+                .is_none_or(|reason| reason == CloseReason::Graceful);
             assert!(
                 well && reader.ended && reader.read == bytes,
                 "{bytes} bytes should have been read\n{states:#?}\n{}",

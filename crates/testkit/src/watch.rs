@@ -74,10 +74,9 @@ impl Watch {
                 others.last().map(|newest| newest.iss)
             };
         }
-        let other = others
-            .iter()
-            .rev()
-            .find(|other| own.peer == Some(other.iss) && other.peer.is_none_or(|iss| iss == own.iss));
+        let other = others.iter().rev().find(|other| {
+            own.peer == Some(other.iss) && other.peer.is_none_or(|iss| iss == own.iss)
+        });
         if header.flags.ack() {
             let scaling = own.scales && other.is_some_and(|other| other.scales);
             own.announce(segment, scaling)?;

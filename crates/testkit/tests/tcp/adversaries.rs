@@ -21,32 +21,43 @@ fn config() -> impl Strategy<Value = Config> {
         1 => Just("tack:settle=0.25"),
         1 => Just("delayed:2"),
     ];
-    (policy, 0..Algorithm::ALL.len(), any::<[bool; 3]>(), 2_usize..200).prop_map(
-        |(policy, congestion, [timestamps, window_scaling, ecn], buffer)| Config {
-            ack: policy.parse().expect("a policy"),
-            congestion: Algorithm::ALL[congestion],
-            timestamps,
-            window_scaling,
-            ecn,
-            receive_buffer: buffer * 1024,
-            initial_receive_buffer: buffer.min(64) * 1024,
-            ..Config::default()
-        },
+    (
+        policy,
+        0..Algorithm::ALL.len(),
+        any::<[bool; 3]>(),
+        2_usize..200,
     )
+        .prop_map(
+            |(policy, congestion, [timestamps, window_scaling, ecn], buffer)| Config {
+                ack: policy.parse().expect("a policy"),
+                congestion: Algorithm::ALL[congestion],
+                timestamps,
+                window_scaling,
+                ecn,
+                receive_buffer: buffer * 1024,
+                initial_receive_buffer: buffer.min(64) * 1024,
+                ..Config::default()
+            },
+        )
 }
 
 fn duel(worst: Harm) -> impl Strategy<Value = Duel> {
     let ends = [config(), config()];
     let scripts = [script(worst), script(worst)];
-    (ends, [0_u64..150_000, 0_u64..150_000], scripts, any::<u64>(), 0_u8..50).prop_map(
-        |(configs, bytes, scripts, seed, loss)| Duel {
+    (
+        ends,
+        [0_u64..150_000, 0_u64..150_000],
+        scripts,
+        any::<u64>(),
+        0_u8..50,
+    )
+        .prop_map(|(configs, bytes, scripts, seed, loss)| Duel {
             configs,
             bytes,
             scripts,
             seed,
             loss: f64::from(loss) / 1000.0,
-        },
-    )
+        })
 }
 
 // PROPTEST_CASES sets how many.

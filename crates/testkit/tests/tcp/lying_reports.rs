@@ -23,11 +23,15 @@ type Lie = Box<dyn FnMut(&mut Header, &mut Vec<u8>)>;
 /// told as `lie` says, for each controller. `made` makes a lie afresh.
 fn outlive(name: &str, made: fn() -> Lie) {
     for congestion in Algorithm::ALL {
-        for (pattern, lost) in [&[7_u64][..], &[30, 31, 32], &[50, 61, 70, 99]].iter().enumerate() {
+        for (pattern, lost) in [&[7_u64][..], &[30, 31, 32], &[50, 61, 70, 99]]
+            .iter()
+            .enumerate()
+        {
             println!("{name}, {congestion}, losses {pattern}");
             let lost = lost.to_vec();
             let forward = Model::default().judged(move |packet| {
-                let is_lost = !packet.segment.payload.is_empty() && lost.contains(&(packet.index % 100));
+                let is_lost =
+                    !packet.segment.payload.is_empty() && lost.contains(&(packet.index % 100));
                 if is_lost { Fate::Drop } else { Fate::Pass }
             });
             let config = Config {
@@ -296,7 +300,9 @@ fn reports_stop_for_a_while() {
         let mut pair = Pair::open(3, &config, forward, Model::default());
         pair.establish(secs(5));
         let now = pair.now();
-        pair.model(Side::Server).blackouts.push(now + ms(60)..now + ms(2060));
+        pair.model(Side::Server)
+            .blackouts
+            .push(now + ms(60)..now + ms(2060));
         pair.send(Side::Client, BYTES);
         pair.finish(Side::Client);
         // The timeout has backed off to at most twice the silence when it is over.
