@@ -1,17 +1,36 @@
 //! A transfer between the two endpoints of the testkit, with an adversary on each direction whose script is the input.
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Unstructured};
 use tack_tcp::{Algorithm, Config};
+use tack_testkit::adversary::Step;
 use tack_testkit::duel::Duel;
 
 /// One run: how the two sides are set up, and what is done to the segments of each.
-#[derive(Arbitrary, Debug, Clone)]
+#[derive(Debug, Clone)]
 pub struct Match {
     seed: u8,
     sides: [Side; 2],
     /// Random loss besides, in 1/1024.
     loss: u8,
-    scripts: [Vec<[u8; 4]>; 2],
+    scripts: [Vec<Step>; 2],
+}
+
+impl<'a> Arbitrary<'a> for Match {
+    /// What follows the settings are steps, all of it: the top bit of each says whose segments it is for.
+    fn arbitrary(input: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        let (seed, sides, loss) = input.arbitrary()?;
+        let mut scripts = [Vec::new(), Vec::new()];
+        let (steps, _) = input.bytes(input.len())?.as_chunks::<4>();
+        for &step in steps.iter().take(STEPS) {
+            scripts[usize::from(step[0] >> 7)].push(step.into());
+        }
+        Ok(Self {
+            seed,
+            sides,
+            loss,
+            scripts,
+        })
+    }
 }
 
 /// Settings of one side.
@@ -61,16 +80,15 @@ impl Side {
     }
 }
 
-/// Steps of a script that are done; what a fuzzer adds beyond is ignored, so that no run takes long.
-const STEPS: usize = 48;
+/// Steps that are done; what a fuzzer adds beyond is ignored, so that no run takes long.
+const STEPS: usize = 96;
 
 /// Runs it; panics on anything that must not happen.
 pub fn duel(run: &Match) {
-    let script = |steps: &Vec<[u8; 4]>| steps.iter().take(STEPS).map(|&step| step.into()).collect();
     Duel {
         configs: run.sides.map(Side::config),
         bytes: run.sides.map(|side| u64::from(side.bytes) * 512),
-        scripts: [script(&run.scripts[0]), script(&run.scripts[1])],
+        scripts: run.scripts.clone(),
         seed: run.seed.into(),
         loss: f64::from(run.loss % 64) / 1024.0,
     }

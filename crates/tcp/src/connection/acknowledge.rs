@@ -341,11 +341,16 @@ impl Connection {
             .reader
             .read(&context, segment, lists, &mut self.news)
             .is_ok();
+        self.follow_reader();
         if !sound {
             self.counters.dropped_segments += 1;
             self.counters.invalid_reports += 1;
-            return false;
         }
+        sound
+    }
+
+    /// What the reader makes of the peer's acknowledgements decides how losses are found, and whether segments are stamped.
+    fn follow_reader(&mut self) {
         let contract = self.reader.contract();
         if contract != self.peer_contract {
             if contract.interval != self.peer_contract.interval
@@ -362,7 +367,6 @@ impl Connection {
             self.peer_contract = contract;
         }
         self.numbering.set(self.reader.stamps());
-        true
     }
 
     /// The peer received something twice that had left twice: one transmission was for nothing.

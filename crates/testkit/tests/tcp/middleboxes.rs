@@ -477,6 +477,41 @@ fn tack_comes_back_when_options_do() {
     }
 }
 
+/// One PKT.SEQ is damaged, so that the receiver names numbers that never left from then on, and each of its reports is refused:
+/// numbers begin again after a spell without any.
+#[test]
+fn a_damaged_packet_number_does_not_silence_the_receiver() {
+    for congestion in Algorithm::ALL {
+        let mut data = 0;
+        let forward = Model::default().rewritten(move |header| {
+            if let Some(TackOption::Data(stamp)) = &mut header.options.tack {
+                data += 1;
+                stamp.number += if data == 50 { 1000 } else { 0 };
+            }
+        });
+        let config = Config {
+            congestion,
+            ack: "tack".parse().expect("a policy"),
+            user_timeout: None,
+            ..Config::default()
+        };
+        let mut pair = Pair::open(1, &config, forward, Model::default());
+        pair.establish(secs(5));
+        pair.send(Side::Client, 400_000);
+        pair.finish(Side::Client);
+        // Three timeouts of 240 ms and more, each twice as long, until the receiver has seen three without a number.
+        let done = pair.run_until(secs(6), |pair| pair.app(Side::Server).ended);
+        let app = pair.app(Side::Server).clone();
+        assert!(
+            done && app.read == 400_000,
+            "{congestion}: {app:?}\n{}",
+            pair.trace()
+        );
+        let stats = pair.connection(Side::Client).stats(pair.now());
+        assert!(stats.invalid_reports > 0, "{congestion}: {stats:?}");
+    }
+}
+
 /// Trials on a path that goes on stripping are rare, and cost the transfer next to nothing.
 #[test]
 fn a_path_that_strips_for_good_is_tried_ever_less() {

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod choice;
+mod fallback;
 mod frontier;
 mod gaps;
 mod path;
@@ -58,8 +59,6 @@ const REPEATED_ROUND_TRIPS: u32 = 4;
 const OUTDATED_BYTES: u64 = 1 << 31;
 /// The same in segments, at least and at most.
 const OUTDATED: Range<u64> = 1 << 14..1 << 20;
-/// Longest time over which segments without stamps are waited for, whatever RTTmin the peer told.
-const LONGEST_SPAN: Duration = Duration::from_secs(1);
 /// Reports are not repeated faster, whatever RTTmin the peer told.
 const REPEAT_PERIOD: Duration = Duration::from_millis(1);
 
@@ -338,77 +337,6 @@ impl TackPolicy {
             gap.reported_at = Some(context.now);
         }
         writer.finish()
-    }
-
-    /// Takes number and departure of a segment.
-    fn take_stamp(&mut self, arrival: &DataArrival, stamp: DataStamp) -> Arrival {
-        self.delays.on_segment(arrival.arrived, stamp.departure);
-        if arrival.place != Place::Duplicate {
-            self.meter
-                .on_data(arrival.arrived, stamp.departure, arrival.len);
-        }
-        self.gaps.on_number(
-            arrival.arrived,
-            stamp.number,
-            arrival.start..arrival.start + arrival.len,
-            arrival.peer_mss,
-        )
-    }
-
-    /// Time over which a run shows what the path does.
-    fn span(&self) -> Duration {
-        self.rtt_min.min(LONGEST_SPAN)
-    }
-
-    /// Stamps do not come any more: plain acknowledgements from here on, with SACK, until they do.
-    fn fall_back(&mut self, arrival: &DataArrival) -> AckDecision {
-        let mut fallback = DelayedAck::new(2, self.params.timer);
-        let _ = fallback.on_data(arrival);
-        self.fallback = Some(fallback);
-        self.run.end();
-        self.loss_due = false;
-        // What waits for a report waits no longer.
-        AckDecision::Now(AckReason::Event)
-    }
-
-    /// Data within a fallback. Stamps that come again are taken down from the first one on, as if the connection began with
-    /// it: what left before may have no numbers, and is the sender's to repair. `highest` ends the data received before.
-    fn on_data_in_fallback(&mut self, arrival: &DataArrival, highest: u64) -> AckDecision {
-        if let Some(stamp) = arrival.stamp {
-            if self.run.is_empty() {
-                self.gaps.restart(stamp.number, highest);
-                self.delays = OneWayDelays::new(self.params.timing);
-                self.meter = ArrivalMeter::default();
-            }
-            self.take_stamp(arrival, stamp);
-            if self.run.add(arrival.arrived, self.span()) {
-                self.resume(arrival);
-                return AckDecision::Now(AckReason::Event);
-            }
-        } else {
-            self.run.end();
-        }
-        match &mut self.fallback {
-            Some(fallback) => fallback.on_data(arrival),
-            None => AckDecision::Nothing,
-        }
-    }
-
-    /// Reports from here on.
-    fn resume(&mut self, arrival: &DataArrival) {
-        self.fallback = None;
-        self.run.end();
-        self.unnumbered_to = 0;
-        self.peer_mss = arrival.peer_mss;
-        self.pending = arrival.len.max(1);
-        self.pending_since = arrival.now;
-        self.unreported = self.pending;
-        self.pushed = false;
-        self.repeats_left = 0;
-        self.last_report_at = None;
-        self.window_closing = false;
-        self.blocks = Blocks::default();
-        self.growth = (Rate::ZERO, arrival.now);
     }
 
     /// An acknowledgement of all that is pending leaves, as a report or without one.

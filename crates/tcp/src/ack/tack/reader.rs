@@ -289,17 +289,15 @@ impl TackReader {
         let left = context.log.left_at(context.arrived, echo.departure);
         (left != Some(false)).then_some(measured)
     }
-}
 
-impl FeedbackReader for TackReader {
-    fn read(
+    /// Reads the option, or what comes without it.
+    fn read_option(
         &mut self,
         context: &ReadContext<'_>,
         segment: &Segment<'_>,
         lists: &[u8],
         news: &mut News,
     ) -> Result<(), Impossible> {
-        self.look_at_clock(context);
         // Reports say how long they were held back, and plain acknowledgements among them do not.
         if self.mode == Mode::Reports {
             news.rate = Measured::ByReceiver(None);
@@ -389,6 +387,24 @@ impl FeedbackReader for TackReader {
                     .is_some_and(|told| context.arrived >= told.at + told.min_rtt);
         }
         Ok(())
+    }
+}
+
+impl FeedbackReader for TackReader {
+    fn read(
+        &mut self,
+        context: &ReadContext<'_>,
+        segment: &Segment<'_>,
+        lists: &[u8],
+        news: &mut News,
+    ) -> Result<(), Impossible> {
+        self.look_at_clock(context);
+        let result = self.read_option(context, segment, lists, news);
+        if result.is_err() {
+            // A receiver whose numbers are not ours (one was damaged on the way) says so with each report: none is of use.
+            self.on_no_report(context, true);
+        }
+        result
     }
 
     fn contract(&self) -> AckContract {
