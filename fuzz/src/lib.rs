@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod duel;
 mod wire;
 
 pub use connection::{Run, connection_ops};
+pub use duel::{Match, duel};
 pub use wire::{encapsulation, ip, options, segment, tack_lists};
 
 #[cfg(test)]

@@ -56,6 +56,15 @@ fn connection_ops_seeds() {
 }
 
 #[test]
+fn duel_seeds() {
+    replay("duel", |bytes| {
+        if let Ok(run) = super::Match::arbitrary_take_rest(Unstructured::new(bytes)) {
+            super::duel(&run);
+        }
+    });
+}
+
+#[test]
 fn tack_lists_seeds() {
     replay("tack_lists", super::tack_lists);
 }

@@ -7,6 +7,8 @@
 //! Both print the segments that led to a failure.
 #![forbid(unsafe_code)]
 
+pub mod adversary;
+pub mod duel;
 pub mod model;
 pub mod pair;
 pub mod pattern;

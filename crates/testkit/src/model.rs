@@ -8,6 +8,8 @@ use tack_base::random::RandomStream;
 use tack_base::{Instant, Rate};
 use tack_wire::{Ecn, Header, Segment};
 
+use crate::adversary::Adversary;
+
 /// What happens to one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
@@ -41,8 +43,8 @@ pub struct Packet<'a> {
 /// Decides over packets one by one.
 pub type Judge = Box<dyn FnMut(&Packet<'_>) -> Fate>;
 
-/// Changes headers on the way, as boxes in the middle do.
-pub type Rewriter = Box<dyn FnMut(&mut Header)>;
+/// Changes segments on the way, header and payload, as boxes in the middle do.
+pub type Rewriter = Box<dyn FnMut(&mut Header, &mut Vec<u8>)>;
 
 /// Properties of one direction. The default is a wire of 10 ms without faults.
 pub struct Model {
@@ -70,8 +72,10 @@ pub struct Model {
     pub late: Duration,
     /// Has the last word on packets that would pass.
     pub judge: Option<Judge>,
-    /// Changes the headers of those that pass.
+    /// Changes those that pass.
     pub rewriter: Option<Rewriter>,
+    /// Has the path before anything else of it: what it lets through meets the rest.
+    pub adversary: Option<Adversary>,
 }
 
 impl Default for Model {
@@ -90,6 +94,7 @@ impl Default for Model {
             late: Duration::ZERO,
             judge: None,
             rewriter: None,
+            adversary: None,
         }
     }
 }
@@ -125,9 +130,20 @@ impl Model {
 
     /// The same, with a box in the middle that changes headers.
     #[must_use]
-    pub fn rewritten(mut self, rewriter: impl FnMut(&mut Header) + 'static) -> Self {
+    pub fn rewritten(self, mut rewriter: impl FnMut(&mut Header) + 'static) -> Self {
+        self.edited(move |header, _| rewriter(header))
+    }
+
+    /// The same, with a box that changes headers and payload.
+    #[must_use]
+    pub fn edited(mut self, rewriter: impl FnMut(&mut Header, &mut Vec<u8>) + 'static) -> Self {
         self.rewriter = Some(Box::new(rewriter));
         self
+    }
+
+    /// Segments may arrive otherwise than they left: the two ends need not speak of the same numbers.
+    pub(crate) fn rewrites(&self) -> bool {
+        self.rewriter.is_some() || self.adversary.as_ref().is_some_and(Adversary::rewrites)
     }
 
     /// The same, with a judge.
@@ -138,14 +154,20 @@ impl Model {
     }
 }
 
-/// The segment with its header changed.
-fn rewrite(segment: &Segment<'_>, rewriter: &mut Rewriter) -> Vec<u8> {
-    let mut header = segment.header.clone();
-    rewriter(&mut header);
+/// The segment as bytes.
+pub(crate) fn encode(header: &Header, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; header.encoded_len()];
     header.emit(&mut bytes);
-    bytes.extend_from_slice(segment.payload);
+    bytes.extend_from_slice(payload);
     bytes
+}
+
+/// The segment changed.
+fn rewrite(segment: &Segment<'_>, rewriter: &mut Rewriter) -> Vec<u8> {
+    let mut header = segment.header.clone();
+    let mut payload = segment.payload.to_vec();
+    rewriter(&mut header, &mut payload);
+    encode(&header, &payload)
 }
 
 /// A packet that will arrive.
@@ -178,6 +200,22 @@ impl Link {
 
     /// A packet enters. What comes out arrives as said; nothing when it is lost.
     pub(crate) fn send(&mut self, now: Instant, bytes: &[u8], ecn: Ecn) -> Vec<Delivery> {
+        let Some(mut adversary) = self.model.adversary.take() else {
+            return self.carry(now, bytes, ecn);
+        };
+        let mut deliveries = Vec::new();
+        for (later, bytes) in adversary.meet(now, bytes) {
+            let carried = self.carry(now, &bytes, ecn);
+            deliveries.extend(carried.into_iter().map(|delivery| Delivery {
+                at: delivery.at + later,
+                ..delivery
+            }));
+        }
+        self.model.adversary = Some(adversary);
+        deliveries
+    }
+
+    fn carry(&mut self, now: Instant, bytes: &[u8], ecn: Ecn) -> Vec<Delivery> {
         // Drawn for each packet, whatever becomes of it: a fault more or less shifts no other.
         let [loss, duplicate, reorder, by, mark] = std::array::from_fn(|_| self.random.unit());
         let model = &mut self.model;

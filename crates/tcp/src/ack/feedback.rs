@@ -87,6 +87,10 @@ pub(crate) struct ReadContext<'a> {
     pub(crate) iss: SeqNum,
     /// Largest window that the peer ever announced.
     pub(crate) largest_window: u64,
+    /// Payload of a full segment.
+    pub(crate) mss: u64,
+    /// SRTT; zero before the first sample.
+    pub(crate) smoothed_rtt: Duration,
     /// What is in flight.
     pub(crate) log: &'a SentLog,
 }
@@ -128,6 +132,11 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
     /// False once what the peer reports beyond its cumulative acknowledgement has turned out to make no sense.
     fn is_intelligible(&self) -> bool {
         true
+    }
+
+    /// True as long as it is of use to stamp segments.
+    fn stamps(&self) -> bool {
+        false
     }
 
     /// True when payload that comes with a feedback option is outside the sequence space.

@@ -18,10 +18,11 @@ use tack_wire::TackOption;
 use tack_wire::tack::TackSyn;
 
 use crate::recovery::LossDetector;
+use crate::recovery::rack::Rack;
 use crate::recovery::reported::Reported;
 use crate::send::numbering::Numbering;
 use feedback::FeedbackReader;
-use policy::AckPolicy;
+use policy::{AckPolicy, LossDetectedBy};
 
 /// The parts of a connection that an acknowledgement mechanism provides, as one.
 #[derive(Debug)]
@@ -34,6 +35,16 @@ pub(crate) struct Mechanism {
     pub(crate) detector: Box<dyn LossDetector>,
     /// What data segments are stamped with.
     pub(crate) numbering: Numbering,
+}
+
+impl LossDetectedBy {
+    /// The sender's detector, where losses are found like this.
+    pub(crate) fn detector(self) -> Box<dyn LossDetector> {
+        match self {
+            Self::Sender => Box::new(Rack::new()),
+            Self::Receiver => Box::<Reported>::default(),
+        }
+    }
 }
 
 impl AckKind {
@@ -64,7 +75,7 @@ impl AckKind {
         Some(Mechanism {
             policy: Box::new(tack::TackPolicy::new(params)),
             reader: Box::new(tack::TackReader::new(peer, sack)),
-            detector: Box::<Reported>::default(),
+            detector: LossDetectedBy::Receiver.detector(),
             numbering: Numbering::on(),
         })
     }

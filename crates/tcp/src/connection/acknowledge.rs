@@ -1,8 +1,6 @@
 //! An acknowledgement, in the one order: validate → mark acknowledged → RTT → rate sample → loss detection → undo →
 //! congestion control → window → timers.
 
-use alloc::boxed::Box;
-
 use tack_base::Instant;
 use tack_wire::{Segment, SeqNum};
 
@@ -12,10 +10,8 @@ use super::{CloseReason, Connection};
 use crate::ack::feedback::{Measured, ReadContext, RoundTrip, SenderState};
 use crate::cc::{Ack, Cause, Congestion, RateSample, SendToken};
 use crate::recovery::frto::Verdict;
-use crate::recovery::rack::Rack;
 use crate::recovery::tlp::ProbeOutcome;
 use crate::recovery::{DetectionContext, LossView, Phase};
-use crate::send::numbering::Numbering;
 use crate::send::sent::Delivered;
 use crate::trace::{AckReceived, Traced};
 
@@ -338,17 +334,24 @@ impl Connection {
             snd_nxt: self.snd_nxt,
             iss: self.iss,
             largest_window: self.window.largest(),
+            mss: self.max_payload(),
+            smoothed_rtt: self.rtt.smoothed().unwrap_or_default(),
             log: &self.log,
         };
         let sound = self
             .reader
             .read(&context, segment, lists, &mut self.news)
             .is_ok();
+        self.follow_reader();
         if !sound {
             self.counters.dropped_segments += 1;
             self.counters.invalid_reports += 1;
-            return false;
         }
+        sound
+    }
+
+    /// What the reader makes of the peer's acknowledgements decides how losses are found, and whether segments are stamped.
+    fn follow_reader(&mut self) {
         let contract = self.reader.contract();
         if contract != self.peer_contract {
             if contract.interval != self.peer_contract.interval
@@ -360,16 +363,13 @@ impl Connection {
                 self.cc.on_feedback_gap(contract.gap);
             }
             if contract.loss_detected_by != self.peer_contract.loss_detected_by {
-                // The peer's reports do not get through: from here on as with every other TCP.
-                self.detector = Box::new(Rack::new());
-                self.numbering = Numbering::default();
+                // The peer's reports do not get through, or do again.
+                self.detector = contract.loss_detected_by.detector();
                 self.audit.end();
-                // Without the option there is more room in each segment.
-                self.on_segment_size_changed();
             }
             self.peer_contract = contract;
         }
-        true
+        self.numbering.set(self.reader.stamps());
     }
 
     /// The peer received something twice that had left twice: one transmission was for nothing.

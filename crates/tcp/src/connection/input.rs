@@ -115,9 +115,20 @@ impl Connection {
             return;
         }
         let Some(start) = self.acceptable_position(segment) else {
-            if let Some(bare) = self.bare_acknowledgement(segment) {
-                self.on_plain_segment(now, arrived, &bare, lists, ecn);
-            } else if !flags.rst() {
+            let bare = self.bare_acknowledgement(segment);
+            if let Some(bare) = &bare {
+                self.on_plain_segment(now, arrived, bare, lists, ecn);
+            }
+            // It may be data that came before all the same, whose acknowledgement was lost.
+            let is_data = segment
+                .header
+                .seq
+                .position(self.irs, self.rcv_nxt())
+                .is_some();
+            if bare.is_some() && !is_data {
+                return;
+            }
+            if !flags.rst() {
                 self.reject(now, segment);
             } else {
                 self.counters.dropped_segments += 1;
@@ -213,19 +224,24 @@ impl Connection {
         (end >= oldest && start <= edge).then_some(start)
     }
 
-    /// What is left of payload that ends where ours is expected and starts before the stream does: its acknowledgement. A report
-    /// whose option was taken off on the way looks so as long as the peer has sent next to nothing, and its lists are no
-    /// data; the peer's acknowledgements must be heard all the same.
+    /// The acknowledgement of a segment whose payload came before. A report whose option was taken off on the way looks so: its
+    /// lists are no data, and the peer's acknowledgements must be heard all the same. It is judged from where the peer stands,
+    /// like the report that it was.
     fn bare_acknowledgement<'a>(&self, segment: &Segment<'a>) -> Option<Segment<'a>> {
         let (header, rcv_nxt) = (&segment.header, self.rcv_nxt());
-        let before = header.seq.position(self.irs, rcv_nxt).is_none();
-        let end = header.seq + segment.payload.len() as u32;
         let special = header.flags.syn() || header.flags.fin() || header.flags.rst();
-        let plain = !segment.payload.is_empty() && !special;
-        let at_edge = end.position(self.irs, rcv_nxt) == Some(rcv_nxt);
-        (before && plain && at_edge).then(|| {
+        let numbered = matches!(header.options.tack, Some(TackOption::Data(_)));
+        if segment.payload.is_empty() || special || numbered {
+            return None;
+        }
+        let end = header.seq + segment.payload.len() as u32;
+        let end = end.position(self.irs, rcv_nxt)?;
+        let before = header.seq.position(self.irs, rcv_nxt).is_none() && end == rcv_nxt;
+        let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
+        let recent = self.reader.separates_lists() && (oldest..=rcv_nxt).contains(&end);
+        (before || recent).then(|| {
             let mut header = header.clone();
-            header.seq = end;
+            header.seq = SeqNum::at(self.irs, rcv_nxt);
             Segment {
                 header,
                 payload: &[],

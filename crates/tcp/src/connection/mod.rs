@@ -408,11 +408,11 @@ impl Connection {
         }
     }
 
-    /// Options on every data segment, bytes.
+    /// Options on every data segment, bytes: those that may be there included.
     #[inline]
     fn data_options_len(&self) -> u64 {
         let timestamps = if self.timestamps.is_agreed() { 12 } else { 0 };
-        timestamps + self.numbering.len()
+        timestamps + self.numbering.room()
     }
 
     /// Largest payload of a data segment now.

@@ -409,7 +409,8 @@ impl Connection {
             .end
             .min(self.queue.end())
             .saturating_sub(plan.range.start);
-        tack_wire::segment::HEADER_LEN + self.data_options_len() as usize + payload as usize
+        let options = self.data_options_len() - self.numbering.room() + self.numbering.len();
+        tack_wire::segment::HEADER_LEN + options as usize + payload as usize
     }
 
     fn encode(&mut self, now: Instant, plan: &Plan, batch: &mut Batch<'_>) {

@@ -4,16 +4,34 @@ use tack_base::Instant;
 use tack_wire::TackOption;
 use tack_wire::tack::DataStamp;
 
+/// Length of the option, bytes.
+const LEN: u64 = 12;
+
 /// Stamps transmissions, or does not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Numbering {
+    agreed: bool,
     on: bool,
 }
 
 impl Numbering {
     /// Stamps from now on.
     pub(crate) fn on() -> Self {
-        Self { on: true }
+        Self {
+            agreed: true,
+            on: true,
+        }
+    }
+
+    /// Stamps or does not, from now on, where the peer agreed to it.
+    pub(crate) fn set(&mut self, on: bool) {
+        self.on = self.agreed && on;
+    }
+
+    /// Bytes of each segment that stay free for the option, in use or not: what left without it may have to leave again with it.
+    #[inline]
+    pub(crate) fn room(self) -> u64 {
+        if self.agreed { LEN } else { 0 }
     }
 
     /// The option for transmission `number` that leaves now.
@@ -30,6 +48,6 @@ impl Numbering {
     /// Bytes that the option takes.
     #[inline]
     pub(crate) fn len(self) -> u64 {
-        if self.on { 12 } else { 0 }
+        if self.on { LEN } else { 0 }
     }
 }

@@ -1,6 +1,7 @@
 //! What `tack-tcp` does on the wire, behaviour by behaviour, in virtual time. Each test names the RFC section it checks.
 
 mod acknowledgements;
+mod adversaries;
 mod application;
 mod close;
 mod ecn;
@@ -11,6 +12,7 @@ mod hostile_feedback;
 mod hostile_peers;
 mod keep_alive;
 mod loss_recovery;
+mod lying_reports;
 mod middleboxes;
 mod mtu;
 mod optimistic_receivers;

@@ -64,6 +64,7 @@ fn model(random: &mut RandomStream) -> Model {
         },
         judge: None,
         rewriter: None,
+        adversary: None,
     }
 }
 

@@ -38,6 +38,16 @@ impl Frontier {
         }
     }
 
+    /// Data up to `end` left before `number`.
+    pub(super) const fn resuming(number: u64, end: u64) -> Self {
+        Self {
+            next: number,
+            end,
+            newest_end: end,
+            ..Self::new()
+        }
+    }
+
     /// The first number after the anchor.
     pub(super) const fn next(&self) -> u64 {
         self.next

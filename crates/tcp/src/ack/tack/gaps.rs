@@ -96,6 +96,17 @@ impl Gaps {
         }
     }
 
+    /// Numbers begin again with `number`; `highest` ends the data received so far. What is known of numbers before is void.
+    pub(super) fn restart(&mut self, number: u32, highest: u64) {
+        *self = Self {
+            next: number.into(),
+            frontier: Frontier::resuming(number.into(), highest),
+            received_packets: self.received_packets,
+            lost_packets: self.lost_packets,
+            ..Self::new(self.settle)
+        };
+    }
+
     /// Largest number received.
     pub(super) fn largest(&self) -> Option<u64> {
         self.next.checked_sub(1)

@@ -7,8 +7,10 @@
 
 mod blocks;
 mod choice;
+mod fallback;
 mod frontier;
 mod gaps;
+mod path;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ use crate::rtt::one_way::OneWayDelays;
 use blocks::{Blocks, MAX_BLOCKS};
 use choice::Choice;
 use gaps::{Arrival, Gaps};
+use path::Run;
 pub(super) use reader::TackReader;
 
 /// RTTmin before anything measured it.
@@ -99,8 +102,14 @@ pub(crate) struct TackPolicy {
     /// The largest of the last seconds: what the sender could use if only the window let it.
     peak_rate: WindowedMax<Rate>,
     announced_period: Duration,
-    /// Data came without a stamp: something on the path strips them, or the peer changed its mind.
+    /// Data comes without stamps: something on the path strips them, or the peer sees no reports.
     fallback: Option<DelayedAck>,
+    /// Segments without a stamp in a row; within a fallback, segments with one.
+    run: Run,
+    /// What ends here arrived without a number, and none arrived since that shows that it had left.
+    unnumbered_to: u64,
+    /// End of the data received.
+    highest: u64,
     blocks: Blocks,
     choice: Choice,
 }
@@ -132,6 +141,9 @@ impl TackPolicy {
             peak_rate: WindowedMax::new(nanos(PEAK_RATE_WINDOW)),
             announced_period: Duration::ZERO,
             fallback: None,
+            run: Run::default(),
+            unnumbered_to: 0,
+            highest: 1,
             blocks: Blocks::default(),
             choice: Choice::default(),
             params,
@@ -327,6 +339,19 @@ impl TackPolicy {
         writer.finish()
     }
 
+    /// An acknowledgement of all that is pending leaves, as a report or without one.
+    fn note_report(&mut self, now: Instant) {
+        self.loss_due = false;
+        self.repeats_left = match self.pending {
+            0 => self.repeats_left.saturating_sub(1),
+            _ => self.repeats(),
+        };
+        self.pending = 0;
+        self.unreported = 0;
+        self.pushed = false;
+        self.last_report_at = Some(now);
+    }
+
     /// The frequency changed by a factor of two since it was last told.
     fn frequency_news(&mut self) -> bool {
         let (period, told) = (self.period(), self.announced_period);
@@ -352,31 +377,33 @@ impl AckPolicy for TackPolicy {
     }
 
     fn on_data(&mut self, arrival: &DataArrival) -> AckDecision {
-        if let Some(fallback) = &mut self.fallback {
-            return fallback.on_data(arrival);
+        let end = arrival.start + arrival.len;
+        let highest = self.highest.max(end);
+        let before = core::mem::replace(&mut self.highest, highest);
+        if self.fallback.is_some() {
+            return self.on_data_in_fallback(arrival, before);
         }
-        let Some(stamp) = arrival.stamp else {
-            let mut fallback = DelayedAck::new(2, self.params.timer);
-            let decision = fallback.on_data(arrival);
-            self.fallback = Some(fallback);
-            return decision;
-        };
         let now = arrival.now;
         self.peer_mss = arrival.peer_mss;
-        let number = self.gaps.on_number(
-            arrival.arrived,
-            stamp.number,
-            arrival.start..arrival.start + arrival.len,
-            arrival.peer_mss,
-        );
-        self.delays.on_segment(arrival.arrived, stamp.departure);
+        let number = match arrival.stamp {
+            Some(stamp) => {
+                self.run.end();
+                if arrival.start >= self.unnumbered_to {
+                    self.unnumbered_to = 0;
+                }
+                self.take_stamp(arrival, stamp)
+            }
+            None => {
+                if self.run.add(arrival.arrived, self.span()) {
+                    return self.fall_back(arrival);
+                }
+                let fin = arrival.fin || arrival.len == 0;
+                self.unnumbered_to = self.unnumbered_to.max(end + u64::from(fin));
+                Arrival::Ahead
+            }
+        };
         if arrival.start > arrival.received_to {
-            self.blocks
-                .on_data(arrival.start..arrival.start + arrival.len);
-        }
-        if arrival.place != Place::Duplicate {
-            self.meter
-                .on_data(arrival.arrived, stamp.departure, arrival.len);
+            self.blocks.on_data(arrival.start..end);
         }
         if self.pending == 0 {
             self.pending_since = now;
@@ -407,6 +434,10 @@ impl AckPolicy for TackPolicy {
         self.window_period = self.window_period(arrival.window_left);
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled gap.
         if arrival.place == Place::Duplicate || number == Arrival::Seen {
+            return AckDecision::Now(AckReason::Event);
+        }
+        // No number tells of the hole below it.
+        if arrival.place == Place::OutOfOrder && arrival.stamp.is_none() {
             return AckDecision::Now(AckReason::Event);
         }
         self.pushed |= arrival.push || arrival.place == Place::FilledGap;
@@ -453,6 +484,11 @@ impl AckPolicy for TackPolicy {
             return None;
         }
         let now = context.now;
+        if self.unnumbered_to > 0 {
+            // A report says under which numbers arrived what it acknowledges. Of this it is not known.
+            self.note_report(now);
+            return None;
+        }
         let len = self.write_lists(context, lists);
         let number = self.next_report;
         self.next_report = number.wrapping_add(1);
@@ -481,15 +517,7 @@ impl AckPolicy for TackPolicy {
                 len,
             ));
         }
-        self.loss_due = false;
-        self.repeats_left = match self.pending {
-            0 => self.repeats_left.saturating_sub(1),
-            _ => self.repeats(),
-        };
-        self.pending = 0;
-        self.unreported = 0;
-        self.pushed = false;
-        self.last_report_at = Some(now);
+        self.note_report(now);
         let measured = self.meter.on_report(self.rtt_min);
         let sustained = measured.map(|rate| rate.sustained);
         let measured = measured.map(|rate| rate.arrived);
@@ -524,7 +552,7 @@ impl AckPolicy for TackPolicy {
         let newer = self
             .sync_number
             .is_none_or(|known| (sync.number.wrapping_sub(known) as i32) > 0);
-        if self.fallback.is_some() || !newer {
+        if !newer {
             return AckDecision::Nothing;
         }
         self.sync_number = Some(sync.number);
@@ -535,6 +563,9 @@ impl AckPolicy for TackPolicy {
         self.ack_loss_rate = f64::from(sync.ack_loss_rate) / 65_536.0;
         if sync.rtt_min > 0 {
             self.rtt_min = Duration::from_micros(sync.rtt_min.into());
+        }
+        if self.fallback.is_some() {
+            return AckDecision::Nothing;
         }
         if self.frequency_news() {
             return AckDecision::Now(AckReason::Frequency);

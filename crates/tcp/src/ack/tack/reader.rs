@@ -11,6 +11,7 @@ use super::super::feedback::{
     FeedbackReader, Impossible, Measured, News, ReadContext, RoundTrip, SackReader, SenderState,
 };
 use super::super::policy::{AckContract, LossDetectedBy};
+use super::path::Run;
 use crate::rtt::one_way::round_trip;
 
 /// Reports over which the loss rate of the ACK path is averaged: counts are halved beyond.
@@ -21,6 +22,18 @@ const MAX_PERIOD: Duration = Duration::from_secs(1);
 const REMAINDER: Duration = Duration::from_millis(40);
 /// Share of intervals that may pass without a report before more than one is reckoned with.
 const SILENT_INTERVALS: f64 = 0.1;
+
+/// Reports that should have come along with data before their absence counts.
+const MISSING_REPORTS: u64 = 4;
+/// First time without stamps after reports stopped to come; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// Longest time without them: a path that changed is found out within it.
+const LONGEST_WAIT: Duration = Duration::from_secs(64);
+/// A trial lasts so many round trips at least: one until the receiver believes in stamps, one until its reports are believed in,
+/// and as much again for what gets lost.
+const TRIAL_ROUND_TRIPS: u32 = 6;
+/// And so many acknowledgements.
+const TRIAL_ACKS: u32 = 12;
 
 /// The sender's reader.
 #[derive(Debug)]
@@ -37,9 +50,36 @@ pub(crate) struct TackReader {
     /// A report that left after it should have arrived does not know it.
     sync_lost: bool,
     next_sync: u32,
-    /// Acknowledgements come without reports: something on the path strips them.
-    fallback: Option<SackReader>,
-    sack: bool,
+    /// Whether reports get through.
+    mode: Mode,
+    /// Acknowledgements without a report in a row; within a trial, reports.
+    run: Run,
+    /// Bytes acknowledged since the last report.
+    unreported: u64,
+    /// How long the next fallback lasts until stamps are tried again.
+    wait: Duration,
+    /// Reads what comes without a report.
+    sack: SackReader,
+}
+
+/// Whether reports get through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// They do.
+    Reports,
+    /// Acknowledgements come without: something on the path strips them, or strips our stamps. Segments carry no stamps, so that
+    /// the receiver acknowledges as to every other TCP.
+    Plain {
+        /// When stamps are tried again.
+        until: Instant,
+    },
+    /// Stamps again, to see whether reports come.
+    Trial {
+        /// Since when.
+        since: Instant,
+        /// Acknowledgements since then, as far as they count.
+        heard: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +103,81 @@ impl TackReader {
             told: None,
             sync_lost: false,
             next_sync: 1,
-            fallback: None,
-            sack,
+            mode: Mode::Reports,
+            run: Run::default(),
+            unreported: 0,
+            wait: FIRST_WAIT,
+            sack: SackReader::new(sack),
+        }
+    }
+
+    /// Leaves off, or takes up, a trial whose time it is.
+    fn look_at_clock(&mut self, context: &ReadContext<'_>) {
+        let now = context.arrived;
+        match self.mode {
+            Mode::Plain { until } if now >= until => {
+                self.mode = Mode::Trial {
+                    since: now,
+                    heard: 0,
+                };
+                self.run.end();
+            }
+            Mode::Trial { since, heard }
+                if heard >= TRIAL_ACKS
+                    && now >= since + context.smoothed_rtt * TRIAL_ROUND_TRIPS =>
+            {
+                self.fall_back(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn fall_back(&mut self, now: Instant) {
+        self.mode = Mode::Plain {
+            until: now + self.wait,
+        };
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.run.end();
+        self.unreported = 0;
+        self.told = None;
+        self.sync_lost = false;
+    }
+
+    /// A report came through.
+    fn on_report(&mut self, context: &ReadContext<'_>) {
+        self.unreported = 0;
+        match &mut self.mode {
+            Mode::Reports => self.run.end(),
+            Mode::Plain { .. } => {}
+            Mode::Trial { heard, .. } => {
+                *heard += 1;
+                if self.run.add(context.arrived, context.smoothed_rtt) {
+                    self.mode = Mode::Reports;
+                    self.run.end();
+                }
+            }
+        }
+    }
+
+    /// An acknowledgement came without a report: alone, where there should have been one, or with data.
+    fn on_no_report(&mut self, context: &ReadContext<'_>, alone: bool) {
+        if context.snd_una == context.snd_nxt {
+            return;
+        }
+        match &mut self.mode {
+            Mode::Reports => {
+                self.unreported += context.ack.saturating_sub(context.snd_una);
+                let due = u64::from(self.peer.segments) * u64::from(self.peer.beta) * context.mss;
+                let missing = alone || self.unreported > MISSING_REPORTS * due;
+                if missing && self.run.add(context.arrived, context.smoothed_rtt) {
+                    self.fall_back(context.arrived);
+                }
+            }
+            Mode::Trial { heard, .. } if alone => {
+                *heard += 1;
+                self.run.end();
+            }
+            Mode::Plain { .. } | Mode::Trial { .. } => {}
         }
     }
 
@@ -176,54 +289,48 @@ impl TackReader {
         let left = context.log.left_at(context.arrived, echo.departure);
         (left != Some(false)).then_some(measured)
     }
-}
 
-impl FeedbackReader for TackReader {
-    fn read(
+    /// Reads the option, or what comes without it.
+    fn read_option(
         &mut self,
         context: &ReadContext<'_>,
         segment: &Segment<'_>,
         lists: &[u8],
         news: &mut News,
     ) -> Result<(), Impossible> {
-        if let Some(fallback) = &mut self.fallback {
-            return fallback.read(context, segment, lists, news);
+        // Reports say how long they were held back, and plain acknowledgements among them do not.
+        if self.mode == Mode::Reports {
+            news.rate = Measured::ByReceiver(None);
         }
-        news.rate = Measured::ByReceiver(None);
-        let (number, largest, largest_delay, above, has_lists, gap) = match segment
-            .header
-            .options
-            .tack
-        {
-            Some(TackOption::Report(report)) => (
-                report.number,
-                report.largest,
-                report.largest_delay,
-                report.above,
-                report.lists,
-                None,
-            ),
-            Some(TackOption::Loss(loss)) => (
-                loss.number,
-                loss.largest,
-                loss.largest_delay,
-                loss.above,
-                loss.lists,
-                Some((loss.before_gap, loss.after_gap)),
-            ),
-            // Data carries the cumulative acknowledgement alone, and a sync no report.
-            Some(TackOption::Data(_) | TackOption::Sync(_) | TackOption::Syn(_)) => return Ok(()),
-            None => {
-                if segment.payload.is_empty() && context.ack > context.snd_una && context.ack > 1 {
-                    let mut fallback = SackReader::new(self.sack);
-                    let result = fallback.read(context, segment, lists, news);
-                    news.rate = Measured::BySender;
-                    self.fallback = Some(fallback);
-                    return result;
+        let (number, largest, largest_delay, above, has_lists, gap) =
+            match segment.header.options.tack {
+                Some(TackOption::Report(report)) => (
+                    report.number,
+                    report.largest,
+                    report.largest_delay,
+                    report.above,
+                    report.lists,
+                    None,
+                ),
+                Some(TackOption::Loss(loss)) => (
+                    loss.number,
+                    loss.largest,
+                    loss.largest_delay,
+                    loss.above,
+                    loss.lists,
+                    Some((loss.before_gap, loss.after_gap)),
+                ),
+                // A sync is no report, and the peer's last segment of the handshake may be a copy.
+                Some(TackOption::Sync(_) | TackOption::Syn(_)) => return Ok(()),
+                Some(TackOption::Data(_)) | None => {
+                    let alone = segment.sequence_len() == 0;
+                    if alone {
+                        self.sack.read(context, segment, lists, news)?;
+                    }
+                    self.on_no_report(context, alone);
+                    return Ok(());
                 }
-                return Ok(());
-            }
-        };
+            };
         let largest = Self::number(context, largest)?;
         if has_lists {
             Self::read_lists(context, largest, lists, news)?;
@@ -246,6 +353,7 @@ impl FeedbackReader for TackReader {
             return Err(Impossible);
         }
         // Everything is sound. From here on state moves; an old or repeated report moves none.
+        self.on_report(context);
         if self.count(number).is_none() {
             news.lost.clear();
             news.old = true;
@@ -280,9 +388,27 @@ impl FeedbackReader for TackReader {
         }
         Ok(())
     }
+}
+
+impl FeedbackReader for TackReader {
+    fn read(
+        &mut self,
+        context: &ReadContext<'_>,
+        segment: &Segment<'_>,
+        lists: &[u8],
+        news: &mut News,
+    ) -> Result<(), Impossible> {
+        self.look_at_clock(context);
+        let result = self.read_option(context, segment, lists, news);
+        if result.is_err() {
+            // A receiver whose numbers are not ours (one was damaged on the way) says so with each report: none is of use.
+            self.on_no_report(context, true);
+        }
+        result
+    }
 
     fn contract(&self) -> AckContract {
-        if self.fallback.is_some() {
+        if self.mode != Mode::Reports {
             return AckContract::LEGACY;
         }
         let by_time = self.told.map_or(Duration::ZERO, |told| {
@@ -301,12 +427,20 @@ impl FeedbackReader for TackReader {
         }
     }
 
+    fn is_intelligible(&self) -> bool {
+        self.mode == Mode::Reports || self.sack.is_intelligible()
+    }
+
+    fn stamps(&self) -> bool {
+        !matches!(self.mode, Mode::Plain { .. })
+    }
+
     fn separates_lists(&self) -> bool {
-        self.fallback.is_none()
+        true
     }
 
     fn poll_sync(&mut self, state: &SenderState) -> Option<Sync> {
-        if self.fallback.is_some() {
+        if matches!(self.mode, Mode::Plain { .. }) {
             return None;
         }
         let ack_loss_rate = self.ack_loss_rate();

@@ -274,6 +274,8 @@ impl Sender {
             snd_nxt: 1 + 10 * MSS,
             iss: SeqNum(0),
             largest_window: 1 << 20,
+            mss: MSS,
+            smoothed_rtt: Duration::from_millis(10),
             log: &self.log,
         };
         let mut news = News::default();

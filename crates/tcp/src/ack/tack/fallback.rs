@@ -1,0 +1,94 @@
+//! The receiver on a path that takes stamps off: plain acknowledgements while they do not come, reports when they do again.
+
+use core::time::Duration;
+
+use tack_base::Rate;
+use tack_wire::tack::DataStamp;
+
+use super::TackPolicy;
+use super::blocks::Blocks;
+use super::gaps::Arrival;
+use crate::ack::delayed::DelayedAck;
+use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, Place};
+use crate::rate::receiver::ArrivalMeter;
+use crate::rtt::one_way::OneWayDelays;
+
+/// Longest time over which segments without stamps are waited for, whatever RTTmin the peer told.
+const LONGEST_SPAN: Duration = Duration::from_secs(1);
+
+impl TackPolicy {
+    /// Takes number and departure of a segment.
+    pub(super) fn take_stamp(&mut self, arrival: &DataArrival, stamp: DataStamp) -> Arrival {
+        self.delays.on_segment(arrival.arrived, stamp.departure);
+        if arrival.place != Place::Duplicate {
+            self.meter
+                .on_data(arrival.arrived, stamp.departure, arrival.len);
+        }
+        self.gaps.on_number(
+            arrival.arrived,
+            stamp.number,
+            arrival.start..arrival.start + arrival.len,
+            arrival.peer_mss,
+        )
+    }
+
+    /// Time over which a run shows what the path does.
+    pub(super) fn span(&self) -> Duration {
+        self.rtt_min.min(LONGEST_SPAN)
+    }
+
+    /// Stamps do not come any more: plain acknowledgements from here on, with SACK, until they do.
+    pub(super) fn fall_back(&mut self, arrival: &DataArrival) -> AckDecision {
+        let mut fallback = DelayedAck::new(2, self.params.timer);
+        let _ = fallback.on_data(arrival);
+        self.fallback = Some(fallback);
+        self.run.end();
+        self.loss_due = false;
+        // What waits for a report waits no longer.
+        AckDecision::Now(AckReason::Event)
+    }
+
+    /// Data within a fallback. Stamps that come again are taken down from the first one on, as if the connection began with
+    /// it: what left before may have no numbers, and is the sender's to repair. `highest` ends the data received before.
+    pub(super) fn on_data_in_fallback(
+        &mut self,
+        arrival: &DataArrival,
+        highest: u64,
+    ) -> AckDecision {
+        if let Some(stamp) = arrival.stamp {
+            if self.run.is_empty() {
+                self.gaps.restart(stamp.number, highest);
+                self.delays = OneWayDelays::new(self.params.timing);
+                self.meter = ArrivalMeter::default();
+            }
+            self.take_stamp(arrival, stamp);
+            if self.run.add(arrival.arrived, self.span()) {
+                self.resume(arrival);
+                return AckDecision::Now(AckReason::Event);
+            }
+        } else {
+            self.run.end();
+        }
+        match &mut self.fallback {
+            Some(fallback) => fallback.on_data(arrival),
+            None => AckDecision::Nothing,
+        }
+    }
+
+    /// Reports from here on.
+    pub(super) fn resume(&mut self, arrival: &DataArrival) {
+        self.fallback = None;
+        self.run.end();
+        self.unnumbered_to = 0;
+        self.peer_mss = arrival.peer_mss;
+        self.pending = arrival.len.max(1);
+        self.pending_since = arrival.now;
+        self.unreported = self.pending;
+        self.pushed = false;
+        self.repeats_left = 0;
+        self.last_report_at = None;
+        self.window_closing = false;
+        self.blocks = Blocks::default();
+        self.growth = (Rate::ZERO, arrival.now);
+    }
+}

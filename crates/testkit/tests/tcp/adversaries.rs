@@ -1,0 +1,84 @@
+//! Somebody on the path who drops, copies, delays, cuts and rewrites segments on both directions: the connection outlives it. The
+//! same as the fuzz target `duel`, with random scripts that shrink.
+
+use proptest::prelude::*;
+use tack_tcp::{Algorithm, Config};
+use tack_testkit::adversary::{Harm, Step};
+use tack_testkit::duel::Duel;
+
+/// A script that does nothing worse than `worst`.
+fn script(worst: Harm) -> impl Strategy<Value = Vec<Step>> {
+    let step = any::<[u8; 4]>()
+        .prop_map(Step::from)
+        .prop_filter("worse than wanted", move |step| step.harm() <= worst);
+    proptest::collection::vec(step, 0..24)
+}
+
+fn config() -> impl Strategy<Value = Config> {
+    let policy = prop_oneof![
+        4 => Just("tack"),
+        1 => Just("tack:rich=off"),
+        1 => Just("tack:settle=0.25"),
+        1 => Just("delayed:2"),
+    ];
+    (
+        policy,
+        0..Algorithm::ALL.len(),
+        any::<[bool; 3]>(),
+        2_usize..200,
+    )
+        .prop_map(
+            |(policy, congestion, [timestamps, window_scaling, ecn], buffer)| Config {
+                ack: policy.parse().expect("a policy"),
+                congestion: Algorithm::ALL[congestion],
+                timestamps,
+                window_scaling,
+                ecn,
+                receive_buffer: buffer * 1024,
+                initial_receive_buffer: buffer.min(64) * 1024,
+                ..Config::default()
+            },
+        )
+}
+
+fn duel(worst: Harm) -> impl Strategy<Value = Duel> {
+    let ends = [config(), config()];
+    let scripts = [script(worst), script(worst)];
+    (
+        ends,
+        [0_u64..150_000, 0_u64..150_000],
+        scripts,
+        any::<u64>(),
+        0_u8..50,
+    )
+        .prop_map(|(configs, bytes, scripts, seed, loss)| Duel {
+            configs,
+            bytes,
+            scripts,
+            seed,
+            loss: f64::from(loss) / 1000.0,
+        })
+}
+
+// PROPTEST_CASES sets how many.
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 5000, failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    /// Lost, late, doubled and shortened segments: everything arrives, soon after the last of it.
+    #[test]
+    fn a_bad_path_is_outlived(duel in duel(Harm::Path)) {
+        duel.run();
+    }
+
+    /// Besides, reports, windows and stamps say what nobody said: everything arrives all the same.
+    #[test]
+    fn false_words_are_outlived(duel in duel(Harm::Words)) {
+        duel.run();
+    }
+
+    /// Sequence numbers, acknowledgement numbers and flags are forged: it ends, one way or the other.
+    #[test]
+    fn anything_is_survived(duel in duel(Harm::Content)) {
+        duel.run();
+    }
+}

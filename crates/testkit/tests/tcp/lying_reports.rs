@@ -1,0 +1,323 @@
+//! Receivers that lie by omission: their reports say less than they know. The receiver is whatever sits at the other end; whatever
+//! it leaves out, the sender gets its data through by itself, within a few retransmission timeouts of each loss.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tack_tcp::{Algorithm, Config};
+use tack_testkit::adversary::relist;
+use tack_testkit::{Fate, Model, Pair, Side};
+use tack_wire::tack::{Lists, ListsWriter};
+use tack_wire::{Header, TackOption};
+
+use crate::settings::{ms, secs};
+
+/// RTO of a path of 20 ms, as it is with TACK at most: its floor of 200 ms and the 40 ms that a remainder may wait.
+const RTO: Duration = ms(240);
+/// What a transfer waits for at most: a timeout that backed off twice.
+const FEW_TIMEOUTS: Duration = ms(7 * 240);
+/// Bytes sent.
+const BYTES: u64 = 400_000;
+
+type Lie = Box<dyn FnMut(&mut Header, &mut Vec<u8>)>;
+
+/// A transfer over a path that drops each segment of `lost` in every hundred, once each, towards a receiver whose reports are
+/// told as `lie` says, for each controller. `made` makes a lie afresh.
+fn outlive(name: &str, made: fn() -> Lie) {
+    for congestion in Algorithm::ALL {
+        for (pattern, lost) in [&[7_u64][..], &[30, 31, 32], &[50, 61, 70, 99]]
+            .iter()
+            .enumerate()
+        {
+            println!("{name}, {congestion}, losses {pattern}");
+            let lost = lost.to_vec();
+            let forward = Model::default().judged(move |packet| {
+                let is_lost =
+                    !packet.segment.payload.is_empty() && lost.contains(&(packet.index % 100));
+                if is_lost { Fate::Drop } else { Fate::Pass }
+            });
+            let config = Config {
+                congestion,
+                ack: "tack".parse().expect("a policy"),
+                user_timeout: None,
+                time_wait: secs(600),
+                ..Config::default()
+            };
+            let backward = Model::default().edited(made());
+            let mut pair = Pair::open(1, &config, forward, backward);
+            pair.establish(secs(5));
+            pair.send(Side::Client, BYTES);
+            pair.finish(Side::Client);
+            pair.finish(Side::Server);
+            let mut longest = Duration::ZERO;
+            // Each hole is filled within a few timeouts: progress never rests longer.
+            loop {
+                let before = acknowledged(&pair);
+                let moved = pair.run_until(FEW_TIMEOUTS, |pair| {
+                    acknowledged(pair) != before || pair.app(Side::Server).ended
+                });
+                let app = pair.app(Side::Server).clone();
+                assert!(
+                    moved,
+                    "{} of {BYTES} bytes arrived, and no more for {FEW_TIMEOUTS:?}\n{:?}\n{}",
+                    app.read,
+                    pair.connection(Side::Client).stats(pair.now()),
+                    pair.trace()
+                );
+                if app.ended {
+                    assert_eq!(app.read, BYTES);
+                    break;
+                }
+                longest = longest.max(pair.elapsed());
+                // Some 15 losses; 300 segments. Even one timeout for each loss is less.
+                assert!(longest < RTO * 60, "after {longest:?}\n{}", pair.trace());
+            }
+        }
+    }
+}
+
+fn acknowledged(pair: &Pair) -> u64 {
+    pair.connection(Side::Client).stats(pair.now()).bytes_acked
+}
+
+/// The option of a report or of a loss.
+fn is_report(header: &Header) -> bool {
+    matches!(
+        header.options.tack,
+        Some(TackOption::Report(_) | TackOption::Loss(_))
+    )
+}
+
+fn is_loss(header: &Header) -> bool {
+    matches!(header.options.tack, Some(TackOption::Loss(_)))
+}
+
+/// A report that names a loss becomes one that names none, and says as much else as before.
+fn conceal(header: &mut Header) {
+    if let Some(TackOption::Loss(loss)) = &mut header.options.tack {
+        loss.before_gap = loss.after_gap.wrapping_sub(1);
+    }
+}
+
+fn no_gaps(header: &mut Header, payload: &mut Vec<u8>) {
+    conceal(header);
+    relist(header, payload, |_, is_block| is_block);
+}
+
+/// The honest one, to see that the bounds are those of the lies.
+#[test]
+fn honest_reports() {
+    outlive("honest", || Box::new(|_, _| {}));
+}
+
+#[test]
+fn the_oldest_gap_is_forgotten() {
+    outlive("forgotten", || {
+        Box::new(|header, payload| {
+            conceal(header);
+            relist(header, payload, |index, is_block| is_block || index > 0);
+        })
+    });
+}
+
+#[test]
+fn losses_are_never_reported() {
+    outlive("no losses", || Box::new(no_gaps));
+}
+
+#[test]
+fn what_arrived_above_a_hole_is_never_reported() {
+    outlive("no blocks", || {
+        Box::new(|header, payload| relist(header, payload, |_, is_block| !is_block))
+    });
+}
+
+/// Neither losses nor blocks, nor how much waits: the cumulative acknowledgement, and figures.
+#[test]
+fn only_the_cumulative_acknowledgement_is_reported() {
+    outlive("cumulative", || {
+        Box::new(|header, payload| {
+            conceal(header);
+            relist(header, payload, |_, _| false);
+            match &mut header.options.tack {
+                Some(TackOption::Report(report)) => {
+                    report.above = 0;
+                    report.timing = None;
+                    report.rate = None;
+                }
+                Some(TackOption::Loss(loss)) => loss.above = 0,
+                _ => {}
+            }
+        })
+    });
+}
+
+/// Numbers that a report calls lost.
+type Gaps = Vec<(u32, u32)>;
+
+/// What a report lists as lost, as the first number and how many.
+fn gaps(header: &Header, payload: &[u8]) -> Gaps {
+    let (Some(TackOption::Report(report)), Ok(lists)) =
+        (header.options.tack, Lists::parse(payload))
+    else {
+        return Vec::new();
+    };
+    let number = |distance: u64| report.largest.wrapping_sub(distance as u32);
+    let listed = lists.gaps();
+    listed
+        .map(|(distance, count)| (number(distance), count as u32))
+        .collect()
+}
+
+/// The report lists these, and nothing else.
+fn say(header: &mut Header, payload: &mut Vec<u8>, gaps: &Gaps) {
+    relist(header, payload, |_, _| false);
+    let Some(TackOption::Report(report)) = &mut header.options.tack else {
+        return;
+    };
+    let mut out = [0; 1400];
+    let mut writer = ListsWriter::new(&mut out);
+    for (number, count) in gaps {
+        writer.gap(report.largest.wrapping_sub(*number).into(), (*count).into());
+    }
+    let len = writer.finish();
+    report.lists = len > 0;
+    header.seq = header.seq - len as u32;
+    payload.extend_from_slice(&out[..len]);
+}
+
+/// From the first losses on the receiver names those, and no others, in each report.
+#[test]
+fn the_list_of_losses_freezes() {
+    outlive("frozen", || {
+        let mut frozen = Gaps::new();
+        Box::new(move |header, payload| {
+            conceal(header);
+            if frozen.is_empty() {
+                frozen = gaps(header, payload);
+            }
+            say(header, payload, &frozen);
+        })
+    });
+}
+
+/// Each report lists the losses that one long before it did.
+#[test]
+fn old_lists_are_repeated() {
+    outlive("old", || {
+        let mut old = VecDeque::new();
+        Box::new(move |header, payload| {
+            conceal(header);
+            old.push_back(gaps(header, payload));
+            let listed = if old.len() > 16 {
+                old.pop_front()
+            } else {
+                None
+            };
+            say(header, payload, &listed.unwrap_or_default());
+        })
+    });
+}
+
+/// From the tenth report on there is none: acknowledgements come without.
+#[test]
+fn reports_stop() {
+    outlive("stopped", || {
+        let mut reports = 0;
+        Box::new(move |header, payload| {
+            reports += u32::from(is_report(header));
+            if is_report(header) && reports >= 10 {
+                relist(header, payload, |_, _| false);
+                header.options.tack = None;
+            }
+        })
+    });
+}
+
+/// One report in eight is what it was, the others name nothing.
+#[test]
+fn losses_are_reported_now_and_then() {
+    outlive("now and then", || {
+        let mut reports = 0_u64;
+        Box::new(move |header, payload| {
+            reports += u64::from(is_report(header));
+            if !reports.is_multiple_of(8) {
+                conceal(header);
+                relist(header, payload, |_, _| false);
+            }
+        })
+    });
+}
+
+/// The same gap in each report, whatever happens to it.
+#[test]
+fn one_gap_is_claimed_for_ever() {
+    outlive("one gap", || {
+        Box::new(|header, payload| {
+            no_gaps(header, payload);
+            if let Some(TackOption::Loss(loss)) = &mut header.options.tack
+                && loss.largest != u32::MAX
+                && loss.largest > 8
+            {
+                (loss.before_gap, loss.after_gap) = (5, 7);
+            }
+        })
+    });
+}
+
+/// One acknowledgement in five has lost its option on the way; one with lists then looks like bytes that came before.
+#[test]
+fn options_are_missing_now_and_then() {
+    outlive("now and then without", || {
+        let mut count = 0_u64;
+        Box::new(move |header, _| {
+            count += u64::from(is_report(header));
+            if count % 5 == 2 && is_report(header) {
+                header.options.tack = None;
+            }
+        })
+    });
+}
+
+/// Loss reports alone get lost, and what periodic ones list of losses.
+#[test]
+fn loss_reports_are_lost() {
+    outlive("loss reports", || {
+        Box::new(|header, payload| {
+            if is_loss(header) {
+                no_gaps(header, payload);
+            } else {
+                relist(header, payload, |_, is_block| is_block);
+            }
+        })
+    });
+}
+
+/// The receiver falls silent for two seconds in the middle: what was sent before, and what got lost, comes through after it.
+#[test]
+fn reports_stop_for_a_while() {
+    for congestion in Algorithm::ALL {
+        let config = Config {
+            congestion,
+            ack: "tack".parse().expect("a policy"),
+            user_timeout: None,
+            ..Config::default()
+        };
+        let forward = Model {
+            loss: 0.02,
+            ..Model::default()
+        };
+        let mut pair = Pair::open(3, &config, forward, Model::default());
+        pair.establish(secs(5));
+        let now = pair.now();
+        pair.model(Side::Server)
+            .blackouts
+            .push(now + ms(60)..now + ms(2060));
+        pair.send(Side::Client, BYTES);
+        pair.finish(Side::Client);
+        // The timeout has backed off to at most twice the silence when it is over.
+        let done = pair.run_until(ms(2060) * 2 + RTO * 20, |pair| pair.app(Side::Server).ended);
+        let app = pair.app(Side::Server).clone();
+        assert!(done, "{congestion}: {app:?}\n{}", pair.trace());
+    }
+}
