@@ -162,10 +162,11 @@ impl Fault {
             Self::TinyQueue => {
                 wired.text(format!("queue{side}"), format!("{}p", 2 + random.below(12)))
             }
-            Self::HugeQueue => wired.text(
-                format!("queue{side}"),
-                format!("{}.0bdp", 3 + random.below(12)),
-            ),
+            Self::HugeQueue => {
+                let fits = shape.rate * shape.rtt / 8.0 / 1_500.0;
+                let packets = (fits * scaled(random, 3.0, 2)).max(50.0) as u64;
+                wired.text(format!("queue{side}"), format!("{packets}p"));
+            }
             Self::SmallReceiveBuffer => buffer(draft, "receive_buffer", random, shape),
             Self::SmallSendBuffer => buffer(draft, "send_buffer", random, shape),
             Self::Skew => wired.set("clock_skew_ppm", random.below(2_001) as i64 - 1_000),

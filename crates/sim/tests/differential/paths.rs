@@ -89,13 +89,24 @@ pub(crate) fn path(number: u64) -> Path {
     }
 }
 
-/// From 1 Mbit/s to 256 Mbit/s and from 1 ms to 128 ms. Returns Mbit/s and the round trip in seconds.
+/// From 1 Mbit/s to 256 Mbit/s and from 1 ms to 160 ms. Returns Mbit/s and the round trip in seconds.
 fn wired(random: &mut RandomStream, draft: &mut Draft) -> (f64, f64) {
     let kbps = scaled(random, 1_000.0, 8) as u64;
-    let delay = scaled(random, 0.0005, 7);
+    let packets = |delay: f64| kbps as f64 * 125.0 * 2.0 * delay / 1_500.0;
+    let mut delay = scaled(random, 0.0005, 7);
+    // Otherwise a third of the paths would hold less than a few packets.
+    if packets(delay) < 4.0 && random.chance(0.7) {
+        delay = scaled(random, 0.005, 4);
+    }
     draft.wired.text("rate", format!("{kbps}kbps"));
     draft.wired.text("delay", micros(delay));
-    let queue = pick(random, &["0.5bdp", "1.0bdp", "1.0bdp", "2.0bdp", "1000p"]);
+    let share = pick(random, &[0.5, 1.0, 1.0, 2.0]);
+    let queue = match (random.chance(0.2), share * packets(delay)) {
+        (true, _) => "1000p".into(),
+        // A queue of no more than a packet or two is a fault of its own.
+        (false, fits) if fits < 5.0 => "5p".into(),
+        (false, _) => format!("{share:.1}bdp"),
+    };
     draft.wired.text("queue", queue);
     (kbps as f64 / 1e3, 2.0 * delay)
 }
