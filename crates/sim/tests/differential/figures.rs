@@ -29,7 +29,10 @@ pub(crate) struct Figures {
     pub(crate) processor: f64,
     /// Something that had an end did not reach it.
     pub(crate) unfinished: bool,
-    /// The run was ended by an invariant that does not hold.
+    /// Times that a sender did not get on, and the longest time without progress, seconds.
+    pub(crate) stalls: u64,
+    pub(crate) no_progress: f64,
+    /// An invariant does not hold: a stall is one.
     pub(crate) broken: Option<String>,
 }
 
@@ -63,11 +66,15 @@ impl Figures {
                 processor,
                 ..Self::new(&report, path)
             },
-            Err(error) => Self {
-                broken: Some(error.to_string()),
-                processor,
-                ..Self::default()
-            },
+            Err(broken) => {
+                // The figures of the whole run all the same, as far as it comes without the check that failed.
+                let report = run(&scenario, seed, &mut Observers::default());
+                Self {
+                    broken: Some(broken.to_string()),
+                    processor,
+                    ..report.map_or_else(|_| Self::default(), |report| Self::new(&report, path))
+                }
+            }
         }
     }
 
@@ -94,6 +101,11 @@ impl Figures {
                     .unwrap_or(0.0)
             }),
             processor: 0.0,
+            stalls: flows.iter().map(|flow| flow.stalls).sum(),
+            no_progress: flows
+                .iter()
+                .map(|flow| flow.no_progress_max_s)
+                .fold(0.0, f64::max),
             unfinished: path.work == Work::Transfer && flows.iter().any(is_unfinished),
             broken: None,
         }
@@ -117,6 +129,8 @@ impl Figures {
             answers: median(|run| run.answers),
             still: median(|run| run.still),
             processor: median(|run| run.processor),
+            stalls: runs.iter().map(|run| run.stalls).max().unwrap_or(0),
+            no_progress: median(|run| run.no_progress),
             unfinished: runs.iter().any(|run| run.unfinished),
             broken: runs.iter().find_map(|run| run.broken.clone()),
         }

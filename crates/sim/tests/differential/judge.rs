@@ -10,6 +10,8 @@ use crate::paths::{Path, Work};
 pub(crate) enum Flag {
     /// An invariant does not hold, with either policy.
     Broken,
+    /// A sender did not get on though the path delivered, with either policy.
+    Stall,
     /// The transfer never ended though the plain policy's did, or next to nothing came through.
     Hang,
     /// Under 70 % of the plain policy's speed.
@@ -24,8 +26,9 @@ pub(crate) enum Flag {
     Cpu,
 }
 
-pub(crate) const FLAGS: [Flag; 7] = [
+pub(crate) const FLAGS: [Flag; 8] = [
     Flag::Broken,
+    Flag::Stall,
     Flag::Hang,
     Flag::Slow,
     Flag::Retx,
@@ -38,6 +41,7 @@ impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
             Self::Broken => "BROKEN",
+            Self::Stall => "STALL",
             Self::Hang => "HANG",
             Self::Slow => "SLOW",
             Self::Retx => "RETX",
@@ -52,7 +56,7 @@ impl fmt::Display for Flag {
 impl Flag {
     /// One run is enough: chance does not excuse it.
     pub(crate) fn is_certain(self) -> bool {
-        matches!(self, Self::Broken | Self::Hang)
+        matches!(self, Self::Broken | Self::Stall | Self::Hang)
     }
 }
 
@@ -66,6 +70,9 @@ const PROCESSOR: f64 = 3.0;
 /// The flags of a path: `tack` against `plain`, single runs of one seed or medians of the same seeds. Each threshold has an
 /// allowance in absolute terms besides, so that short transfers are not judged by a segment or two.
 pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
+    if tack.stalls + plain.stalls > 0 {
+        return vec![Flag::Stall];
+    }
     if tack.broken.is_some() || plain.broken.is_some() {
         return vec![Flag::Broken];
     }

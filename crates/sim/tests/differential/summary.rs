@@ -33,12 +33,11 @@ pub(crate) fn print(verdict: &Verdict) {
 }
 
 fn line(name: &str, figures: &Figures) -> String {
-    if let Some(what) = &figures.broken {
-        return format!("# {name:>9}: {what}\n");
-    }
+    let broken = figures.broken.as_ref();
+    let broken = broken.map_or_else(String::new, |what| format!("# {name:>9}: {what}\n"));
     format!(
-        "# {name:>9}: {:.3} Mbit/s, {:.0} bytes in {:.3} s{}, {:.0} segments ({:.1} % again), {:.0} ACKs, {:.0} RTOs, \
-         {:.0} answers, {:.2} still, {:.2} s of processor\n",
+        "{broken}# {name:>9}: {:.3} Mbit/s, {:.0} bytes in {:.3} s{}, {:.0} segments ({:.1} % again), {:.0} ACKs, {:.0} RTOs, \
+         {:.0} answers, {:.2} still, {:.1} s without progress, {:.2} s of processor\n",
         figures.goodput / 1e6,
         figures.bytes,
         figures.completion,
@@ -53,6 +52,7 @@ fn line(name: &str, figures: &Figures) -> String {
         figures.timeouts,
         figures.answers,
         figures.still,
+        figures.no_progress,
         figures.processor,
     )
 }
