@@ -105,6 +105,14 @@ pub struct FlowReport {
     pub completion_s: Option<f64>,
     /// Shares of the measured time that something kept the sender from sending.
     pub limited_by: LimitedBy,
+    /// The same of the whole connection, warm-up included: a window that was scarce while the flow began shows here.
+    pub limited_by_overall: LimitedBy,
+    /// How often a sender of the connection, at either end, did not get on although the path delivered, or did not send
+    /// its oldest unacknowledged byte again in time. Of the whole run: none is ever right.
+    pub stalls: u64,
+    /// Longest time that the oldest unacknowledged byte of either end stayed the same while the receiver read, whatever the
+    /// reason, seconds of the whole run.
+    pub no_progress_max_s: f64,
     /// How the connection ended at `from` and at `to`: `graceful`, `reset`, `refused`, `timed_out`, `aborted`; `None` while
     /// it lasts, and for UDP.
     pub closed: [Option<&'static str>; 2],

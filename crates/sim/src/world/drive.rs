@@ -61,7 +61,7 @@ impl World<'_, '_> {
 
     /// The receiver of a flow reads again.
     pub(super) fn resume(&mut self, now: Instant, flow: usize) -> Result<(), Broken> {
-        self.flows.set_paused(flow, false);
+        self.flows.set_paused(flow, now, false);
         self.drive(now, flow, 1)
     }
 

@@ -2,10 +2,11 @@
 
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant};
-use tack_tcp::CloseReason;
+use tack_tcp::{CloseReason, Stats};
 
 use super::flows::{FlowState, Kind, Stream};
 use super::host::Host;
+use super::progress::Progress;
 use crate::report::{AcksByKind, FlowReport, LimitedBy, RequestReport};
 use crate::scenario::Flow;
 
@@ -68,28 +69,6 @@ impl FlowState {
         let [sender, receiver] = [0, 1].map(|side| self.stats(side, hosts, end));
         let [sender_before, receiver_before] = &self.meter.at_warmup;
         let micros = |duration: Option<Duration>| duration.map(|duration| nanos(duration) / 1_000);
-        let limits = [
-            sender
-                .limited_by_cwnd
-                .saturating_sub(sender_before.limited_by_cwnd),
-            sender
-                .limited_by_rwnd
-                .saturating_sub(sender_before.limited_by_rwnd),
-            sender
-                .limited_by_pacing
-                .saturating_sub(sender_before.limited_by_pacing),
-            sender
-                .limited_by_app
-                .saturating_sub(sender_before.limited_by_app),
-        ];
-        let total: Duration = limits.iter().sum();
-        let share = |part: Duration| {
-            if total.is_zero() {
-                0.0
-            } else {
-                part.as_secs_f64() / total.as_secs_f64()
-            }
-        };
         let latency = &self.meter.latency;
         FlowReport {
             transport: "tcp",
@@ -117,12 +96,16 @@ impl FlowState {
             rto_count: sender.rto_count - sender_before.rto_count,
             min_rtt_us: micros(sender.min_rtt),
             srtt_us: micros(sender.srtt),
-            limited_by: LimitedBy {
-                cwnd: share(limits[0]),
-                rwnd: share(limits[1]),
-                pacing: share(limits[2]),
-                app: share(limits[3]),
-            },
+            limited_by: limits(&sender, sender_before),
+            limited_by_overall: limits(&sender, &Stats::default()),
+            stalls: stream.progress.iter().map(Progress::stalls).sum(),
+            no_progress_max_s: stream
+                .progress
+                .iter()
+                .map(Progress::longest)
+                .max()
+                .unwrap_or_default()
+                .as_secs_f64(),
             requests: stream.exchanges.as_ref().map(|_| RequestReport {
                 completed: latency.count(),
                 latency_p50_us: latency.quantile(0.5).unwrap_or(0),
@@ -141,6 +124,25 @@ impl FlowState {
             }),
             ..common
         }
+    }
+}
+
+/// Shares of the time from `before` to `after`.
+fn limits(after: &Stats, before: &Stats) -> LimitedBy {
+    let spent = [
+        (after.limited_by_cwnd, before.limited_by_cwnd),
+        (after.limited_by_rwnd, before.limited_by_rwnd),
+        (after.limited_by_pacing, before.limited_by_pacing),
+        (after.limited_by_app, before.limited_by_app),
+    ]
+    .map(|(after, before)| after.saturating_sub(before).as_secs_f64());
+    let total: f64 = spent.iter().sum();
+    let [cwnd, rwnd, pacing, app] = spent.map(|part| if total > 0.0 { part / total } else { 0.0 });
+    LimitedBy {
+        cwnd,
+        rwnd,
+        pacing,
+        app,
     }
 }
 

@@ -13,6 +13,7 @@ use super::check::Onlooker;
 use super::datagram::Datagrams;
 use super::host::Host;
 use super::meter::Meter;
+use super::progress::{Progress, Timer};
 use super::stream::Pattern;
 use super::video::{Player, Source};
 use super::{Broken, Event};
@@ -71,6 +72,15 @@ pub(super) struct Stream {
     /// How each side's connection ended, and its counters then.
     pub(super) closed: [Option<(CloseReason, Stats)>; 2],
     pub(super) onlookers: [Onlooker; 2],
+    /// How each side gets on as a sender.
+    pub(super) progress: [Progress; 2],
+}
+
+impl Stream {
+    /// The application of one side reads what comes.
+    pub(super) fn is_reading(&self, side: usize) -> bool {
+        !self.ends[side].paused
+    }
 }
 
 impl Flows {
@@ -354,9 +364,11 @@ impl Flows {
         }
     }
 
-    pub(super) fn set_paused(&mut self, flow: usize, is_paused: bool) {
+    /// The receiver of a flow stops reading at `now`, or reads again.
+    pub(super) fn set_paused(&mut self, flow: usize, now: Instant, is_paused: bool) {
         if let Kind::Tcp(stream) = &mut self.list[flow].kind {
             stream.ends[1].paused = is_paused;
+            stream.progress[0].excuse(now);
         }
     }
 
@@ -464,6 +476,10 @@ impl FlowState {
                         video = Some((Source::new(*given, seed, id), Player::new(*given)));
                     }
                 }
+                let timer = Timer {
+                    initial: tcp.config.initial_rto,
+                    least: tcp.config.min_rto,
+                };
                 Kind::Tcp(Box::new(Stream {
                     flow: (**tcp).clone(),
                     ends,
@@ -472,6 +488,7 @@ impl FlowState {
                     ids: [None; 2],
                     closed: [None, None],
                     onlookers: Default::default(),
+                    progress: [(); 2].map(|()| Progress::new(timer)),
                 }))
             }
         };

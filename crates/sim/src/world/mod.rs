@@ -11,6 +11,7 @@ mod hash;
 mod host;
 mod meter;
 mod network;
+mod progress;
 mod stream;
 mod video;
 mod watch;
@@ -257,6 +258,10 @@ impl<'a, 'o> World<'a, 'o> {
                 break;
             }
         }
+        let stall = self.flows.end_progress(self.end);
+        if self.observers.checks == Checks::EveryEvent {
+            stall?;
+        }
         Ok(())
     }
 
@@ -286,7 +291,7 @@ impl<'a, 'o> World<'a, 'o> {
             Event::Start(flow) => self.start(now, flow)?,
             Event::Stop(flow) => self.stop(now, flow)?,
             Event::App(flow) => self.act(now, flow)?,
-            Event::Pause(flow) => self.flows.set_paused(flow, true),
+            Event::Pause(flow) => self.flows.set_paused(flow, now, true),
             Event::Resume(flow) => self.resume(now, flow)?,
             Event::Warm => {
                 self.flows.end_warmup(&self.hosts, now);
@@ -375,7 +380,11 @@ impl<'a, 'o> World<'a, 'o> {
             header: header.header,
             payload: &packet.payload,
         };
+        let stall =
+            self.flows
+                .note_progress(host, now, &segment, now.saturating_since(packet.sent));
         if self.observers.checks == Checks::EveryEvent {
+            stall?;
             self.flows.note_received(host, &segment.header);
         }
         let peer = host::carrier(packet.src());
@@ -455,8 +464,13 @@ impl<'a, 'o> World<'a, 'o> {
         hosts[host].transmit(now, |mut packet| {
             flows.mark(&mut packet);
             observe(now, (host, party), Passing::Out, &packet, hash, observers);
-            if observers.checks == Checks::EveryEvent && outcome.is_ok() {
-                outcome = flows.check_sent(host, local, &packet);
+            if let Ok(segment) = Segment::parse(packet.transport()) {
+                let payload = packet.payload.len();
+                let stall = flows.note_sent(host, now, &segment.header, payload);
+                if observers.checks == Checks::EveryEvent && outcome.is_ok() {
+                    outcome = stall
+                        .and_then(|()| flows.check_sent(host, local, &segment.header, payload));
+                }
             }
             network.send(now, host, packet);
         });

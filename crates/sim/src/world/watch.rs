@@ -1,14 +1,14 @@
 //! Brings what happens to the checks of the connection that it concerns.
 
-use tack_base::Instant;
+use tack_base::{Duration, Instant};
 use tack_tcp::trace::TraceEvent;
 use tack_wire::{Header, Segment};
 
-use super::Broken;
 use super::check::{self, Onlooker};
 use super::flows::{Flows, Kind};
 use super::host::Host;
-use crate::packet::Packet;
+use super::progress::Progress;
+use super::{Broken, is_feedback};
 use crate::scenario::Party;
 
 impl Flows {
@@ -32,21 +32,20 @@ impl Flows {
         &mut self,
         host: usize,
         local: Instant,
-        packet: &Packet,
+        header: &Header,
+        payload: usize,
     ) -> Result<(), Broken> {
-        let Ok(segment) = Segment::parse(packet.transport()) else {
-            return Ok(());
-        };
-        let header = segment.header;
         match self.onlooker(host, (header.src_port, header.dst_port)) {
             None => Ok(()),
-            Some((flow, party, onlooker)) => onlooker
-                .on_sent(local, &header, packet.payload.len())
-                .map_err(|what| Broken {
-                    flow,
-                    host: party,
-                    what,
-                }),
+            Some((flow, party, onlooker)) => {
+                onlooker
+                    .on_sent(local, header, payload)
+                    .map_err(|what| Broken {
+                        flow,
+                        host: party,
+                        what,
+                    })
+            }
         }
     }
 
@@ -54,6 +53,92 @@ impl Flows {
     pub(super) fn note_received(&mut self, host: usize, header: &Header) {
         if let Some((_, _, onlooker)) = self.onlooker(host, (header.src_port, header.dst_port)) {
             onlooker.on_received(header);
+        }
+    }
+
+    /// A segment leaves `host`. Says when the sender has stalled.
+    pub(super) fn note_sent(
+        &mut self,
+        host: usize,
+        now: Instant,
+        header: &Header,
+        payload: usize,
+    ) -> Result<(), Broken> {
+        let len = numbers(header, payload);
+        if len == 0 || header.flags.rst() {
+            return Ok(());
+        }
+        let Some(flow) = self.by_ports((header.src_port, header.dst_port)) else {
+            return Ok(());
+        };
+        let side = self.list[flow].side_of(host);
+        self.progress(flow, side, now, |progress| {
+            progress.on_sent(now, header.seq, len);
+        })
+    }
+
+    /// A segment arrived at `host` after `delay`. Says when its sender or its receiver has stalled.
+    pub(super) fn note_progress(
+        &mut self,
+        host: usize,
+        now: Instant,
+        segment: &Segment<'_>,
+        delay: Duration,
+    ) -> Result<(), Broken> {
+        let header = &segment.header;
+        let Some(flow) = self.by_ports((header.src_port, header.dst_port)) else {
+            return Ok(());
+        };
+        let side = self.list[flow].side_of(host);
+        if numbers(header, segment.payload.len()) > 0 {
+            self.progress(flow, 1 - side, now, |progress| progress.on_delivered(delay))?;
+        }
+        if header.flags.ack() && !header.flags.rst() {
+            self.progress(flow, side, now, |progress| {
+                progress.on_acknowledged(now, header.ack, delay);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The run ends.
+    pub(super) fn end_progress(&mut self, now: Instant) -> Result<(), Broken> {
+        (0..self.list.len())
+            .flat_map(|flow| [(flow, 0), (flow, 1)])
+            .map(|(flow, side)| self.progress(flow, side, now, |_| ()))
+            .fold(Ok(()), Result::and)
+    }
+
+    /// Checks one side's progress up to `now` and then takes note of what happened.
+    fn progress(
+        &mut self,
+        flow: usize,
+        side: usize,
+        now: Instant,
+        note: impl FnOnce(&mut Progress),
+    ) -> Result<(), Broken> {
+        let state = &mut self.list[flow];
+        let Kind::Tcp(stream) = &mut state.kind else {
+            return Ok(());
+        };
+        // A connection that was given up has nothing to get on with.
+        if stream.closed.iter().any(Option::is_some) {
+            return Ok(());
+        }
+        let excused = !stream.is_reading(1 - side);
+        let progress = &mut stream.progress[side];
+        if excused {
+            progress.excuse(now);
+        }
+        let stall = progress.check(now);
+        note(progress);
+        match stall {
+            None => Ok(()),
+            Some(what) => Err(Broken {
+                flow,
+                host: state.parties[side],
+                what,
+            }),
         }
     }
 
@@ -120,4 +205,10 @@ impl Flows {
         }
         Ok(())
     }
+}
+
+/// Sequence numbers that a segment takes: the lists of a TACK report take none.
+fn numbers(header: &Header, payload: usize) -> u32 {
+    let payload = if is_feedback(header) { 0 } else { payload };
+    payload as u32 + u32::from(header.flags.syn()) + u32::from(header.flags.fin())
 }

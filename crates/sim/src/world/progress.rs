@@ -1,0 +1,265 @@
+//! Whether a sender gets on, as the wire shows it: its oldest unacknowledged byte is sent again in time, and does not wait
+//! for long while the path carries other segments of the connection.
+//!
+//! Nothing here comes from the connection. Its retransmission timeout may be wrong, and its scoreboard too: what counts is
+//! which segments the two hosts sent and got, and how long they took.
+
+use tack_base::{Duration, Instant};
+use tack_wire::SeqNum;
+
+/// Shortest time without progress that counts as a stall.
+const LEAST: Duration = Duration::from_secs(5);
+/// So many retransmission timeouts add up when five in a row back off: 1, 2, 4, 8 and 16 times the first one (RFC 6298 §5.5).
+const TIMEOUTS: u32 = 32;
+/// So many segments in each direction show that the path delivers.
+const DELIVERED: u64 = 10;
+/// Shortest time without a transmission of the oldest byte that counts as a stall.
+const LEAST_SILENCE: Duration = Duration::from_secs(3);
+/// How often a sender may wait longer than the backed-off timeout: what its timer measures and what is seen here differ.
+const MARGIN: u32 = 4;
+/// Longest silence that any number of timeouts excuses: twice the longest timeout that is usual (RFC 6298 §2.5).
+const MOST_SILENCE: Duration = Duration::from_secs(120);
+
+/// Limits of a connection's timer, from its configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timer {
+    /// Before the first measured round trip.
+    pub(super) initial: Duration,
+    /// Shortest.
+    pub(super) least: Duration,
+}
+
+/// One direction of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Progress {
+    timer: Timer,
+    /// The oldest number that no acknowledgement has reached the sender for, and the one after the highest sent.
+    numbers: Option<(SeqNum, SeqNum)>,
+    /// When the oldest number changed, or began to be outstanding, or the receiver began to read.
+    since: Instant,
+    /// When the oldest number was sent last, and how often; some of it is kept when it changes, as a timer stays backed off
+    /// until a round trip is measured.
+    sent_at: Instant,
+    attempts: u32,
+    /// Segments that arrived since: at the peer, and acknowledgements of it back at the sender.
+    arrived: [u64; 2],
+    /// Longest delay from host to host, of both directions.
+    delays: [Option<Duration>; 2],
+    /// Longest time that the oldest number waited.
+    longest: Duration,
+    stalls: u64,
+    /// The present wait was counted as a stall.
+    is_counted: bool,
+}
+
+impl Progress {
+    pub(super) fn new(timer: Timer) -> Self {
+        Self {
+            timer,
+            numbers: None,
+            since: Instant::ZERO,
+            sent_at: Instant::ZERO,
+            attempts: 0,
+            arrived: [0; 2],
+            delays: [None; 2],
+            longest: Duration::ZERO,
+            stalls: 0,
+            is_counted: false,
+        }
+    }
+
+    /// How often the sender stalled.
+    pub(super) fn stalls(&self) -> u64 {
+        self.stalls
+    }
+
+    /// Longest time that the oldest unacknowledged number stayed the same, whatever the reason.
+    pub(super) fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// The sender sends `len` numbers from `seq`.
+    pub(super) fn on_sent(&mut self, now: Instant, seq: SeqNum, len: u32) {
+        if len == 0 {
+            return;
+        }
+        let end = seq + len;
+        let (una, highest) = *self.numbers.get_or_insert((seq, seq));
+        if una == highest {
+            self.restart(now);
+            self.attempts = 0;
+        }
+        if !seq.after(una) && end.after(una) {
+            self.attempts = self.attempts.saturating_add(1);
+            self.sent_at = now;
+        }
+        if end.after(highest) {
+            self.numbers = Some((una, end));
+        }
+    }
+
+    /// A segment of the sender with numbers of its own arrived after `delay`.
+    pub(super) fn on_delivered(&mut self, delay: Duration) {
+        self.arrived[0] += 1;
+        self.delays[0] = self.delays[0].max(Some(delay));
+    }
+
+    /// An acknowledgement of everything before `ack` arrived at the sender after `delay`.
+    pub(super) fn on_acknowledged(&mut self, now: Instant, ack: SeqNum, delay: Duration) {
+        self.arrived[1] += 1;
+        self.delays[1] = self.delays[1].max(Some(delay));
+        if let Some((una, highest)) = self.numbers
+            && ack.after(una)
+            && !ack.after(highest)
+        {
+            self.numbers = Some((ack, highest));
+            self.restart(now);
+            // What is oldest now may have been sent long ago.
+            self.attempts = self.attempts.saturating_sub(1).max(1);
+        }
+    }
+
+    /// The receiving application does not read: a sender that stands still is excused until it reads again.
+    pub(super) fn excuse(&mut self, now: Instant) {
+        self.restart(now);
+    }
+
+    fn restart(&mut self, now: Instant) {
+        self.since = now;
+        self.sent_at = now;
+        self.arrived = [0; 2];
+        self.is_counted = false;
+    }
+
+    /// What the sender's first timeout for a segment can come to on this path, at most: a smoothed round trip and four times
+    /// its variation (RFC 6298 §2.3), taken as twice the longest round trip.
+    fn timeout(&self) -> Duration {
+        match self.delays {
+            [Some(there), Some(back)] => (2 * (there + back)).max(self.timer.least),
+            _ => self.timer.initial,
+        }
+    }
+
+    /// Takes note of the time. Says in words what is wrong, once for each stall.
+    pub(super) fn check(&mut self, now: Instant) -> Option<String> {
+        let (una, highest) = self.numbers?;
+        if una == highest {
+            return None;
+        }
+        let waited = now.saturating_since(self.since);
+        self.longest = self.longest.max(waited);
+        if self.is_counted || waited < LEAST_SILENCE {
+            return None;
+        }
+        let timeout = self.timeout();
+        let delivers = self.arrived.iter().all(|count| *count >= DELIVERED);
+        let backed_off = 1_u32 << self.attempts.saturating_sub(1).min(12);
+        let silent = now.saturating_since(self.sent_at);
+        let most_silent = (timeout * MARGIN).saturating_mul(backed_off);
+        let what = if delivers && waited >= LEAST.max(timeout * TIMEOUTS) {
+            format!(
+                "the oldest byte has been unacknowledged for {waited:.1?}, although {} segments of this side and {} of the \
+                 other arrived meanwhile (a timeout is {timeout:.1?} at most)",
+                self.arrived[0], self.arrived[1],
+            )
+        } else if silent >= most_silent.clamp(LEAST_SILENCE, MOST_SILENCE) {
+            format!(
+                "the oldest unacknowledged byte was sent {} times and not again for {silent:.1?} (a timeout is {timeout:.1?} \
+                 at most)",
+                self.attempts,
+            )
+        } else {
+            return None;
+        };
+        self.is_counted = true;
+        self.stalls += 1;
+        Some(what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    const DELAY: Duration = Duration::from_millis(20);
+
+    /// A sender with numbers 0 to 99 acknowledged and 100 to 199 under way since second 1.
+    fn sender() -> Progress {
+        let mut progress = Progress::new(Timer {
+            initial: Duration::from_secs(1),
+            least: Duration::from_millis(200),
+        });
+        progress.on_sent(at(0), SeqNum(0), 100);
+        progress.on_delivered(DELAY);
+        progress.on_acknowledged(at(40), SeqNum(100), DELAY);
+        progress.on_sent(at(1_000), SeqNum(100), 100);
+        progress
+    }
+
+    #[test]
+    fn a_hole_that_nobody_fills_is_a_stall() {
+        let mut progress = sender();
+        progress.on_sent(at(1_001), SeqNum(200), 100);
+        assert_eq!(progress.check(at(3_900)), None);
+        // Others go on to be sent: the hole is not.
+        progress.on_sent(at(3_950), SeqNum(300), 100);
+        assert!(progress.check(at(4_100)).is_some());
+        assert_eq!(progress.check(at(5_000)), None, "told once");
+        assert_eq!(progress.stalls(), 1);
+        progress.on_acknowledged(at(6_000), SeqNum(400), DELAY);
+        assert_eq!(progress.check(at(90_000)), None, "nothing is outstanding");
+        assert_eq!(progress.longest(), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn timeouts_that_back_off_on_a_dead_path_are_none() {
+        let mut progress = sender();
+        let mut now = 1_000;
+        for doubling in 0..8 {
+            now += 200 << doubling;
+            assert_eq!(progress.check(at(now)), None, "at {now} ms");
+            progress.on_sent(at(now), SeqNum(100), 100);
+        }
+    }
+
+    #[test]
+    fn retransmissions_in_vain_are_a_stall_where_the_path_delivers() {
+        for delivers in [false, true] {
+            let mut progress = sender();
+            let mut found = None;
+            for tenth in 11..100 {
+                progress.on_sent(at(100 * tenth), SeqNum(100), 100);
+                if delivers {
+                    progress.on_delivered(DELAY);
+                    progress.on_acknowledged(at(100 * tenth), SeqNum(100), DELAY);
+                }
+                found = found.or(progress.check(at(100 * tenth)));
+            }
+            assert_eq!(found.is_some(), delivers, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_receiver_that_does_not_read_excuses_the_sender() {
+        let mut progress = sender();
+        for second in 2..60 {
+            progress.excuse(at(1_000 * second));
+            assert_eq!(progress.check(at(1_000 * second + 999)), None);
+        }
+    }
+
+    #[test]
+    fn a_timer_that_stays_backed_off_after_progress_is_excused() {
+        let mut progress = sender();
+        for second in [2, 4, 8, 16, 32] {
+            progress.on_sent(at(1_000 * second), SeqNum(100), 50);
+        }
+        progress.on_acknowledged(at(32_040), SeqNum(150), DELAY);
+        // The timeout in force is 6.4 s.
+        assert_eq!(progress.check(at(38_400)), None);
+    }
+}

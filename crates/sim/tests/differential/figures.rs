@@ -1,0 +1,148 @@
+//! Runs of a path, and the figures that are compared.
+
+use tack_sim::{Checks, FlowReport, Observers, Report, Scenario, run};
+
+use crate::paths::{Path, Work};
+
+/// The policy that every path is also run with.
+pub(crate) const PLAIN: &str = "delayed:2";
+
+/// What came of a path with one policy: one run, or the median of several.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    /// Bits per second of all judged flows.
+    pub(crate) goodput: f64,
+    /// Bytes of them.
+    pub(crate) bytes: f64,
+    /// Until the last byte of the last flow, seconds; the whole run where it never came.
+    pub(crate) completion: f64,
+    /// Segments with payload, and those that repeated bytes.
+    pub(crate) data: f64,
+    pub(crate) repeated: f64,
+    pub(crate) acks: f64,
+    pub(crate) timeouts: f64,
+    /// Requests answered.
+    pub(crate) answers: f64,
+    /// Share of the time that the player of a video stood still.
+    pub(crate) still: f64,
+    /// Processor seconds, where the system tells; zero elsewhere.
+    pub(crate) processor: f64,
+    /// Something that had an end did not reach it.
+    pub(crate) unfinished: bool,
+    /// Times that a sender did not get on, and the longest time without progress, seconds.
+    pub(crate) stalls: u64,
+    pub(crate) no_progress: f64,
+    /// An invariant does not hold: a stall is one.
+    pub(crate) broken: Option<String>,
+}
+
+impl Figures {
+    /// Share of the segments that repeated bytes, 0 to 1.
+    pub(crate) fn repeated_share(&self) -> f64 {
+        if self.data > 0.0 {
+            self.repeated / self.data
+        } else {
+            0.0
+        }
+    }
+
+    /// Runs `path` with `seed`: with TACK, or with [`PLAIN`].
+    pub(crate) fn measure(path: &Path, is_tack: bool, seed: u64) -> Self {
+        let overrides: Vec<_> = (0..path.judged)
+            .filter(|_| !is_tack)
+            .map(|flow| format!("flow.{flow}.ack={PLAIN}"))
+            .collect();
+        let name = format!("path-{}.toml", path.number);
+        let scenario = match Scenario::from_toml(&name, &path.toml, &overrides) {
+            Ok(scenario) => scenario,
+            Err(error) => panic!("{error}\n{}", path.toml),
+        };
+        let begin = processor_seconds();
+        let mut observers = Observers::default().checking(Checks::EveryEvent);
+        let outcome = run(&scenario, seed, &mut observers);
+        let processor = processor_seconds() - begin;
+        match outcome {
+            Ok(report) => Self {
+                processor,
+                ..Self::new(&report, path)
+            },
+            Err(broken) => {
+                // The figures of the whole run all the same, as far as it comes without the check that failed.
+                let report = run(&scenario, seed, &mut Observers::default());
+                Self {
+                    broken: Some(broken.to_string()),
+                    processor,
+                    ..report.map_or_else(|_| Self::default(), |report| Self::new(&report, path))
+                }
+            }
+        }
+    }
+
+    fn new(report: &Report, path: &Path) -> Self {
+        let flows = &report.flows[..path.judged];
+        let sum = |figure: fn(&FlowReport) -> f64| flows.iter().map(figure).sum();
+        let is_unfinished = |flow: &FlowReport| flow.closed != [Some("graceful"); 2];
+        Self {
+            goodput: sum(|flow| flow.goodput_bps),
+            bytes: sum(|flow| flow.bytes_delivered as f64),
+            completion: flows
+                .iter()
+                .map(|flow| flow.completion_s.unwrap_or(report.virtual_seconds))
+                .fold(0.0, f64::max),
+            data: sum(|flow| flow.data_segments as f64),
+            repeated: sum(|flow| flow.retransmitted_segments as f64),
+            acks: sum(|flow| flow.acks as f64),
+            timeouts: sum(|flow| flow.rto_count as f64),
+            answers: sum(|flow| flow.requests.map_or(0.0, |done| done.completed as f64)),
+            still: sum(|flow| {
+                let video = flow.video.as_ref();
+                video
+                    .and_then(|video| video.rebuffering_share)
+                    .unwrap_or(0.0)
+            }),
+            processor: 0.0,
+            stalls: flows.iter().map(|flow| flow.stalls).sum(),
+            no_progress: flows
+                .iter()
+                .map(|flow| flow.no_progress_max_s)
+                .fold(0.0, f64::max),
+            unfinished: path.work == Work::Transfer && flows.iter().any(is_unfinished),
+            broken: None,
+        }
+    }
+
+    /// Each figure's median; unfinished or broken when any run was.
+    pub(crate) fn median(runs: &[Self]) -> Self {
+        let median = |figure: fn(&Self) -> f64| {
+            let mut values: Vec<f64> = runs.iter().map(figure).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        Self {
+            goodput: median(|run| run.goodput),
+            bytes: median(|run| run.bytes),
+            completion: median(|run| run.completion),
+            data: median(|run| run.data),
+            repeated: median(|run| run.repeated),
+            acks: median(|run| run.acks),
+            timeouts: median(|run| run.timeouts),
+            answers: median(|run| run.answers),
+            still: median(|run| run.still),
+            processor: median(|run| run.processor),
+            stalls: runs.iter().map(|run| run.stalls).max().unwrap_or(0),
+            no_progress: median(|run| run.no_progress),
+            unfinished: runs.iter().any(|run| run.unfinished),
+            broken: runs.iter().find_map(|run| run.broken.clone()),
+        }
+    }
+}
+
+/// Processor time of this thread, where Linux tells: it is printed and judged in the long form only.
+fn processor_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text
+        .split_whitespace()
+        .next()
+        .and_then(|field| field.parse::<f64>().ok());
+    nanos.unwrap_or(0.0) / 1e9
+}
