@@ -39,15 +39,17 @@ fn option() -> impl Strategy<Value = TackOption> {
         (1_u8.., 2_u8..).prop_map(|(segments, beta)| TackOption::Syn(TackSyn { segments, beta })),
         any::<(u32, u32)>()
             .prop_map(|(number, departure)| TackOption::Data(DataStamp { number, departure })),
-        any::<(bool, u16, [u32; 3])>().prop_map(|(startup, ack_loss_rate, [number, rtt_min, rtt])| {
-            TackOption::Sync(Sync {
-                startup,
-                ack_loss_rate,
-                number,
-                rtt_min,
-                rtt,
-            })
-        }),
+        any::<(bool, u16, [u32; 3])>().prop_map(
+            |(startup, ack_loss_rate, [number, rtt_min, rtt])| {
+                TackOption::Sync(Sync {
+                    startup,
+                    ack_loss_rate,
+                    number,
+                    rtt_min,
+                    rtt,
+                })
+            }
+        ),
         any::<(bool, u16, [u32; 6])>().prop_map(|(lists, loss_rate, w)| TackOption::Loss(
             LossReport {
                 lists,

@@ -8,6 +8,7 @@ use tack_wire::tack::DataStamp;
 use super::TackPolicy;
 use super::blocks::Blocks;
 use super::gaps::Arrival;
+use super::repeats::Repeats;
 use crate::ack::delayed::DelayedAck;
 use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, Place};
 use crate::rate::receiver::ArrivalMeter;
@@ -85,7 +86,7 @@ impl TackPolicy {
         self.pending_since = arrival.now;
         self.unreported = self.pending;
         self.pushed = false;
-        self.repeats_left = 0;
+        self.repeats = Repeats::default();
         self.last_report_at = None;
         self.window_closing = false;
         self.blocks = Blocks::default();

@@ -12,6 +12,7 @@ mod frontier;
 mod gaps;
 mod path;
 mod reader;
+mod repeats;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,7 @@ use choice::Choice;
 use gaps::{Arrival, Gaps};
 use path::Run;
 pub(super) use reader::TackReader;
+use repeats::Repeats;
 
 /// RTTmin before anything measured it.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
@@ -48,20 +50,11 @@ const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
 const GROWTH: f64 = 1.25;
 /// Round trips without such growth after which it is not believed any more.
 const GROWTH_ROUNDS: u32 = 8;
-/// Probability with which the report that ends a flight may get lost in all its copies.
-const TOLERATED_SILENCE: f64 = 0.01;
-/// Most copies of it.
-const MAX_REPEATS: u32 = 8;
-/// For how long a receiver with unrepaired losses goes on to report when nothing arrives.
-const REPEATED_ROUND_TRIPS: u32 = 4;
 /// Bytes in full segments after which a segment is a copy from another time: half of the sequence space, twice the largest
 /// window.
 const OUTDATED_BYTES: u64 = 1 << 31;
 /// The same in segments, at least and at most.
 const OUTDATED: Range<u64> = 1 << 14..1 << 20;
-/// Reports are not repeated faster, whatever RTTmin the peer told.
-const REPEAT_PERIOD: Duration = Duration::from_millis(1);
-
 /// The receiver's policy.
 #[derive(Debug)]
 pub(crate) struct TackPolicy {
@@ -84,8 +77,7 @@ pub(crate) struct TackPolicy {
     pending_since: Instant,
     /// Bytes since the last report, those included that data going the other way acknowledged.
     unreported: u64,
-    /// How often the last report will be repeated, should nothing more arrive.
-    repeats_left: u32,
+    repeats: Repeats,
     /// Among them is something that should not wait for L segments.
     pushed: bool,
     peer_mss: u64,
@@ -128,7 +120,7 @@ impl TackPolicy {
             pending: 0,
             pending_since: Instant::ZERO,
             unreported: 0,
-            repeats_left: 0,
+            repeats: Repeats::default(),
             pushed: false,
             peer_mss: 1,
             gaps: Gaps::new(params.settle),
@@ -236,9 +228,8 @@ impl TackPolicy {
     /// When the next periodic acknowledgement is due, and as what.
     fn due(&self) -> Option<(Instant, AckReason)> {
         if self.pending == 0 {
-            let last = self.last_report_at.filter(|_| self.repeats_left > 0)?;
-            let period = self.period().max(REPEAT_PERIOD);
-            return Some((last + period, AckReason::Timer));
+            let wait = self.repeats.next(self.period())?;
+            return Some((self.last_report_at? + wait, AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();
         let point = match self.last_report_at {
@@ -261,24 +252,6 @@ impl TackPolicy {
             return Some((at.min(latest), AckReason::Timer));
         }
         Some((latest, AckReason::Timer))
-    }
-
-    /// How often a report is repeated when nothing more arrives after it: the sender may have used up its window and wait
-    /// for just this one. Until all of them getting lost has become unlikely; not at all where ACKs do not get lost.
-    ///
-    /// With a loss that was not repaired, for as many round trips: what was to bring the repair about may have got lost, or
-    /// have had no room in the lists so far.
-    fn repeats(&self) -> u32 {
-        if self.gaps.is_any_lost() && self.params.losses != LossesTold::Never {
-            return REPEATED_ROUND_TRIPS * u32::from(self.params.beta);
-        }
-        let mut all_lost = self.ack_loss_rate;
-        let mut repeats = 0;
-        while all_lost > TOLERATED_SILENCE && repeats < MAX_REPEATS {
-            all_lost *= self.ack_loss_rate;
-            repeats += 1;
-        }
-        repeats
     }
 
     /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where that pays.
@@ -342,10 +315,13 @@ impl TackPolicy {
     /// An acknowledgement of all that is pending leaves, as a report or without one.
     fn note_report(&mut self, now: Instant) {
         self.loss_due = false;
-        self.repeats_left = match self.pending {
-            0 => self.repeats_left.saturating_sub(1),
-            _ => self.repeats(),
-        };
+        if self.pending == 0 {
+            self.repeats.on_repeated();
+        } else {
+            let open = self.gaps.is_any_lost() && self.params.losses != LossesTold::Never;
+            self.repeats
+                .on_report(self.ack_loss_rate, open, self.params.beta);
+        }
         self.pending = 0;
         self.unreported = 0;
         self.pushed = false;
@@ -433,6 +409,8 @@ impl AckPolicy for TackPolicy {
         }
         self.window_period = self.window_period(arrival.window_left);
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled gap.
+        self.repeats
+            .on_data(arrival.place == Place::Duplicate && number == Arrival::Ahead);
         if arrival.place == Place::Duplicate || number == Arrival::Seen {
             return AckDecision::Now(AckReason::Event);
         }

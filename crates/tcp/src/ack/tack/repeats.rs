@@ -1,0 +1,127 @@
+//! Reports that are repeated when nothing more arrives: the sender may have used up its window and wait for just this one.
+
+use core::time::Duration;
+
+/// Probability with which the report that ends a flight may get lost in all its copies.
+const TOLERATED_SILENCE: f64 = 0.01;
+/// Most copies of it on that account.
+const MOST: u32 = 8;
+/// For how many round trips a receiver goes on to report an unrepaired loss when nothing arrives.
+const ROUND_TRIPS: u32 = 4;
+/// Reports are not repeated faster, whatever RTTmin the peer told.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// How often the last report will be repeated, and when.
+///
+/// A period apart at first, until all copies getting lost has become unlikely; not at all where ACKs do not get lost. Then,
+/// with a loss that is not repaired or a sender that repeats itself, after twice the time each: what was to bring the
+/// repair about may have got lost, or had no room in the lists so far. The sender does not depend on them.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    done: u32,
+    /// So many a period apart.
+    close: u32,
+    /// So many more, each after twice the time.
+    spread: u32,
+    /// Bytes came again under a new number: the reports of them got lost.
+    unheard: bool,
+}
+
+impl Repeats {
+    /// A segment arrived; `again` if its bytes had come before and its number had not.
+    pub(super) fn on_data(&mut self, again: bool) {
+        self.unheard = again;
+    }
+
+    /// A report of new arrivals leaves. `ack_loss_rate` is that of the path it takes, 0 to 1; `open` tells of an unrepaired
+    /// loss; there are `beta` periods to a round trip.
+    pub(super) fn on_report(&mut self, ack_loss_rate: f64, open: bool, beta: u8) {
+        let mut all_lost = ack_loss_rate;
+        let mut close = 0;
+        while all_lost > TOLERATED_SILENCE && close < MOST {
+            all_lost *= ack_loss_rate;
+            close += 1;
+        }
+        let periods = ROUND_TRIPS * u32::from(beta);
+        *self = Self {
+            done: 0,
+            close,
+            // 1 + 2 + 4 + … periods are so many.
+            spread: if open || self.unheard {
+                periods.ilog2()
+            } else {
+                0
+            },
+            unheard: self.unheard,
+        };
+    }
+
+    /// A repeat left.
+    pub(super) fn on_repeated(&mut self) {
+        self.done += 1;
+    }
+
+    /// How long after the last report the next repeat is due; `None` when there is none to come.
+    pub(super) fn next(&self, period: Duration) -> Option<Duration> {
+        if self.done >= self.close + self.spread {
+            return None;
+        }
+        let doublings = self.done.saturating_sub(self.close);
+        Some(period.max(SHORTEST) * (1 << doublings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_millis(10);
+
+    /// Waits before each repeat, in periods.
+    fn waits(repeats: &mut Repeats) -> Vec<u128> {
+        core::iter::from_fn(|| {
+            let wait = repeats.next(PERIOD)?;
+            repeats.on_repeated();
+            Some(wait.as_millis() / 10)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn nothing_is_repeated_on_a_clean_path() {
+        let mut repeats = Repeats::default();
+        repeats.on_report(0.0, false, 4);
+        assert!(waits(&mut repeats).is_empty());
+    }
+
+    #[test]
+    fn copies_follow_the_loss_of_the_ack_path() {
+        let mut repeats = Repeats::default();
+        repeats.on_report(0.3, false, 4);
+        assert_eq!(waits(&mut repeats), [1, 1, 1]);
+        repeats.on_report(1.0, false, 4);
+        assert_eq!(waits(&mut repeats).len(), MOST as usize);
+    }
+
+    #[test]
+    fn reports_of_an_open_loss_back_off() {
+        let mut repeats = Repeats::default();
+        repeats.on_report(0.05, true, 4);
+        assert_eq!(waits(&mut repeats), [1, 1, 2, 4, 8]);
+        repeats.on_report(0.0, true, 255);
+        assert_eq!(waits(&mut repeats).len(), 9);
+    }
+
+    #[test]
+    fn a_sender_that_repeats_itself_heard_nothing() {
+        let mut repeats = Repeats::default();
+        repeats.on_data(true);
+        repeats.on_report(0.0, false, 4);
+        assert_eq!(waits(&mut repeats), [1, 2, 4, 8]);
+        repeats.on_data(false);
+        repeats.on_report(0.0, false, 4);
+        assert!(waits(&mut repeats).is_empty());
+    }
+}
