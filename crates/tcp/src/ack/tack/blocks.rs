@@ -54,7 +54,10 @@ impl Blocks {
             if self.chosen.len() == most {
                 break;
             }
-            if !self.chosen[..changed].contains(&block) {
+            // Those that changed are in order, the highest first.
+            let known = self.chosen[..changed]
+                .binary_search_by_key(&Reverse(block.start), |known| Reverse(known.start));
+            if known.is_err() {
                 self.chosen.push(block);
             }
         }

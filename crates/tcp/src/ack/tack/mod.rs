@@ -6,12 +6,13 @@
 //! make it, and while the sender still probes for capacity L segments are enough.
 
 mod blocks;
-mod choice;
+mod carried;
 mod fallback;
 mod frontier;
 mod gaps;
 mod path;
 mod reader;
+mod telling;
 #[cfg(test)]
 mod tests;
 
@@ -33,10 +34,10 @@ use super::policy::{
 use crate::rate::receiver::ArrivalMeter;
 use crate::rtt::one_way::OneWayDelays;
 use blocks::{Blocks, MAX_BLOCKS};
-use choice::Choice;
 use gaps::{Arrival, Gaps};
 use path::Run;
 pub(super) use reader::TackReader;
+use telling::LONGEST_SILENCE;
 
 /// RTTmin before anything measured it.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
@@ -86,6 +87,8 @@ pub(crate) struct TackPolicy {
     unreported: u64,
     /// How often the last report will be repeated, should nothing more arrive.
     repeats_left: u32,
+    /// How often it was.
+    repeated: u32,
     /// Among them is something that should not wait for L segments.
     pushed: bool,
     peer_mss: u64,
@@ -111,7 +114,6 @@ pub(crate) struct TackPolicy {
     /// End of the data received.
     highest: u64,
     blocks: Blocks,
-    choice: Choice,
 }
 
 impl TackPolicy {
@@ -129,6 +131,7 @@ impl TackPolicy {
             pending_since: Instant::ZERO,
             unreported: 0,
             repeats_left: 0,
+            repeated: 0,
             pushed: false,
             peer_mss: 1,
             gaps: Gaps::new(params.settle),
@@ -145,7 +148,6 @@ impl TackPolicy {
             unnumbered_to: 0,
             highest: 1,
             blocks: Blocks::default(),
-            choice: Choice::default(),
             params,
         }
     }
@@ -237,8 +239,7 @@ impl TackPolicy {
     fn due(&self) -> Option<(Instant, AckReason)> {
         if self.pending == 0 {
             let last = self.last_report_at.filter(|_| self.repeats_left > 0)?;
-            let period = self.period().max(REPEAT_PERIOD);
-            return Some((last + period, AckReason::Timer));
+            return Some((last + self.repeat_interval(), AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();
         let point = match self.last_report_at {
@@ -281,6 +282,20 @@ impl TackPolicy {
         repeats
     }
 
+    /// How long after a report that told nothing new the next one leaves. A period within the first round trip, and as long as
+    /// there are losses that no report had room for; then reports have become unlikely to help, and come at growing intervals.
+    fn repeat_interval(&self) -> Duration {
+        let beta = u32::from(self.params.beta);
+        let period = self.period().max(REPEAT_PERIOD);
+        if self.repeated < beta || self.gaps.is_any_untold() {
+            return period;
+        }
+        let round_trips = 1_u32 << (self.repeated - beta).min(16);
+        let longest = LONGEST_SILENCE.max(period);
+        let round_trip = self.rtt_min.max(period);
+        round_trip.saturating_mul(round_trips).min(longest)
+    }
+
     /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where that pays.
     fn wanted_gaps(&self) -> u64 {
         if self.params.losses == LossesTold::Never {
@@ -311,11 +326,7 @@ impl TackPolicy {
             LossesTold::AtOnce if silent && self.params.rich => u64::MAX,
             _ => self.wanted_gaps(),
         };
-        if context.reason != AckReason::Loss {
-            self.gaps.resolve_ahead(context.received_to, context.ahead);
-        }
-        // The repair of what was told can be here no sooner.
-        let told = context.now - self.rtt_min - self.time_period();
+        self.gaps.resolve_ahead(context.received_to, context.ahead);
         let max_blocks = if self.params.rich { MAX_BLOCKS } else { 1 };
         let mut writer = ListsWriter::new(out);
         for block in self.blocks.choose(context.ahead, max_blocks) {
@@ -323,28 +334,23 @@ impl TackPolicy {
                 break;
             }
         }
-        let lost = self.gaps.lost_mut();
-        // In the list they ascend.
-        for &index in self.choice.choose(lost, wanted, told) {
-            let gap = &mut lost[usize::from(index)];
-            if !writer.gap(
-                largest - gap.numbers.start,
-                gap.numbers.end - gap.numbers.start,
-            ) {
-                break;
-            }
-            gap.reports += 1;
-            gap.reported_at = Some(context.now);
-        }
+        // The repair of what is told now can be here no sooner.
+        let round = self.rtt_min + self.time_period();
+        self.gaps.tell(wanted, context.now, round, |numbers| {
+            writer.gap(largest - numbers.start, numbers.end - numbers.start)
+        });
         writer.finish()
     }
 
     /// An acknowledgement of all that is pending leaves, as a report or without one.
     fn note_report(&mut self, now: Instant) {
         self.loss_due = false;
-        self.repeats_left = match self.pending {
-            0 => self.repeats_left.saturating_sub(1),
-            _ => self.repeats(),
+        (self.repeats_left, self.repeated) = match self.pending {
+            0 => (
+                self.repeats_left.saturating_sub(1),
+                self.repeated.saturating_add(1),
+            ),
+            _ => (self.repeats(), 0),
         };
         self.pending = 0;
         self.unreported = 0;
@@ -380,6 +386,9 @@ impl AckPolicy for TackPolicy {
         let end = arrival.start + arrival.len;
         let highest = self.highest.max(end);
         let before = core::mem::replace(&mut self.highest, highest);
+        if arrival.place != Place::Duplicate {
+            self.gaps.on_data(&(arrival.start..end));
+        }
         if self.fallback.is_some() {
             return self.on_data_in_fallback(arrival, before);
         }
