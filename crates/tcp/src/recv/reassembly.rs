@@ -6,10 +6,12 @@ use tack_base::range_set::RangeSet;
 
 use crate::ring::Ring;
 
-/// Most holes kept at a time. A startup that overshoots a path of 1 Gbit/s and 200 ms leaves some 17,000. More means a hostile
-/// peer (alternate single bytes would otherwise make a range record each); data that would open another hole is dropped
-/// and comes again.
-const MAX_RANGES: usize = 1 << 16;
+/// A hole costs more to remember than the byte behind it. As many are kept as there are segments of this size (RFC 9293
+/// §3.7.1, the least that every path takes) between RCV.NXT and the newest byte: honest senders leave fewer. Data that
+/// would open another one is dropped and comes again.
+const BYTES_PER_HOLE: u64 = 536;
+/// So many holes are kept however short the distance is: some applications send small messages.
+const FEW_HOLES: u64 = 128;
 
 /// What became of a segment's payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,7 +75,9 @@ impl Reassembly {
             if self.ahead.contains(&(new_start..end)) {
                 return Arrival::Duplicate(start..end);
             }
-            if self.ahead.len() >= MAX_RANGES {
+            if self.ahead.len() as u64 >= self.most_holes(end)
+                && !self.ahead.touches(&(new_start..end))
+            {
                 return Arrival::Dropped;
             }
         }
@@ -93,6 +97,12 @@ impl Reassembly {
             self.ahead.remove_below(self.next);
         }
         Arrival::FilledGap
+    }
+
+    /// How many holes may be open when data arrives that ends at `end`.
+    fn most_holes(&self, end: u64) -> u64 {
+        let newest = self.ahead.last().map_or(end, |range| range.end.max(end));
+        ((newest - self.next) / BYTES_PER_HOLE).max(FEW_HOLES)
     }
 
     /// Bytes ready for the application, in at most two pieces; there may be more behind them.
@@ -158,6 +168,35 @@ mod tests {
         assert_eq!(buffer.insert(1, b"a"), Arrival::Duplicate(1..2));
         assert_eq!(buffer.insert(2, b"bcdef"), Arrival::FilledGap);
         assert_eq!(drain(&mut buffer), b"abcdef");
+    }
+
+    #[test]
+    fn holes_are_bounded_by_what_a_window_holds_and_can_all_be_filled() {
+        const WINDOW: u64 = 64 << 10;
+        let mut buffer = Reassembly::new();
+        let dropped = (1..WINDOW / 2)
+            .filter(|n| buffer.insert(1 + 2 * n, b"x") == Arrival::Dropped)
+            .count();
+        assert_eq!(buffer.ahead().len() as u64, FEW_HOLES);
+        assert_eq!(dropped as u64, WINDOW / 2 - 1 - FEW_HOLES);
+        // What makes a known block longer opens no hole, nor does what fills one.
+        assert_eq!(buffer.insert(4, b"y"), Arrival::OutOfOrder);
+        assert_eq!(buffer.insert(1, b"ab"), Arrival::FilledGap);
+        // And the stream goes on: everything else comes again.
+        for at in 3..WINDOW {
+            buffer.insert(at, b"z");
+        }
+        assert_eq!((buffer.next(), buffer.blocked()), (WINDOW, 0));
+    }
+
+    #[test]
+    fn a_large_window_may_have_as_many_holes_as_segments() {
+        let mut buffer = Reassembly::new();
+        let data = [0; 1448];
+        for n in 1..20_000 {
+            assert_eq!(buffer.insert(1 + 2 * n * 1448, &data), Arrival::OutOfOrder);
+        }
+        assert_eq!(buffer.ahead().len(), 19_999);
     }
 
     proptest! {

@@ -22,6 +22,7 @@ pub(super) struct Blocks {
     end: u64,
     /// Kept so that reporting allocates nothing.
     chosen: Vec<Range<u64>>,
+    highest: Vec<Range<u64>>,
 }
 
 impl Blocks {
@@ -41,20 +42,34 @@ impl Blocks {
     /// always the highest.
     pub(super) fn choose(&mut self, ahead: &RangeSet, most: usize) -> &[Range<u64>] {
         self.chosen.clear();
+        self.highest.clear();
+        self.highest.extend(ahead.iter().rev().take(most));
         if ahead.len() > most && most > 1 {
-            // What the cumulative acknowledgement covers by now is in no block any more.
-            let changed = self.recent.iter().rev();
-            self.chosen
-                .extend(changed.filter_map(|position| ahead.range_at(*position)));
+            let lowest = self.highest.last().map_or(0, |block| block.start);
+            for &position in self.recent.iter().rev() {
+                // What changed lately is among the highest, unless it is a repair.
+                let block = if position < lowest {
+                    ahead.range_at(position)
+                } else {
+                    let index = self.highest.partition_point(|block| block.start > position);
+                    self.highest.get(index).cloned()
+                };
+                // What the cumulative acknowledgement covers by now is in no block any more.
+                self.chosen
+                    .extend(block.filter(|block| block.contains(&position)));
+            }
             self.sort();
             self.chosen.truncate(most);
         }
         let changed = self.chosen.len();
-        for block in ahead.iter().rev().take(most) {
+        for block in self.highest.drain(..) {
             if self.chosen.len() == most {
                 break;
             }
-            if !self.chosen[..changed].contains(&block) {
+            // Those that changed are in order, the highest first.
+            let known = self.chosen[..changed]
+                .binary_search_by_key(&Reverse(block.start), |known| Reverse(known.start));
+            if known.is_err() {
                 self.chosen.push(block);
             }
         }

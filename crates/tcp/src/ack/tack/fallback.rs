@@ -30,6 +30,7 @@ impl TackPolicy {
             stamp.number,
             arrival.start..arrival.start + arrival.len,
             arrival.peer_mss,
+            arrival.window,
         )
     }
 

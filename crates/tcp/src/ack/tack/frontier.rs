@@ -69,6 +69,12 @@ impl Frontier {
         bound
     }
 
+    /// `data` arrived under a skipped number, or again. If it is newer than what came so far, numbers skipped from here on can
+    /// have got as much further.
+    pub(super) fn on_late(&mut self, data: &Range<u64>) {
+        self.newest_end = self.newest_end.max(data.end);
+    }
+
     /// `data` arrived under `number`, the largest so far; `missing` of the numbers since the anchor are not accounted for.
     /// `None`: it may have left before.
     pub(super) fn on_data(&mut self, number: u64, data: &Range<u64>, missing: u64) -> Option<New> {
@@ -87,12 +93,6 @@ impl Frontier {
         self.needed = 0;
         self.reach = 0;
         Some(new)
-    }
-
-    /// A skipped number came late, with data up to `end`: what left after it may reach further than the newest arrival did.
-    pub(super) fn on_late(&mut self, end: u64) {
-        self.newest_end = self.newest_end.max(end);
-        self.on_accounted(1);
     }
 
     /// So many skipped numbers came late, or no longer matter: they do not explain holes any more.

@@ -2,11 +2,14 @@
 //!
 //! A skipped number opens a gap. A gap that outlives the settling time is lost: that is told at once, and
 //! again in periodic acknowledgements until every byte that it can have carried is here.
+//!
+//! A peer can make as many gaps as the window allows, so no step looks at all of them: each one is reached by its number, by
+//! its turn in reports, or by the data that came for it.
 
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::VecDeque;
+use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
@@ -15,12 +18,17 @@ use tack_base::filter::WindowedMax;
 use tack_base::range_set::RangeSet;
 use tack_base::time::nanos;
 
+use super::carried::Carried;
 use super::frontier::{Frontier, New};
+use super::telling::{Told, Turns};
 use crate::ack::Settle;
 
-/// Most gaps remembered. A startup that overshoots a path of 1 Gbit/s and 200 ms leaves some 17,000; more than this come only
-/// from a hostile sender, and open none: the oldest hold the stream up, and are never forgotten.
-const MAX_GAPS: usize = 1 << 16;
+/// Gaps remembered however small the window is: some applications send small messages.
+const FEW_GAPS: u64 = 128;
+/// Least bytes of window for each gap beyond those (RFC 9293 §3.7.1, the segment that every path takes): an honest sender with
+/// segments of the size it shows leaves fewer. Further ones come from a hostile sender, and open none: the oldest
+/// hold the stream up, and are never forgotten.
+const BYTES_PER_GAP: u64 = 536;
 /// A single gap of more numbers than this is a lie: nobody has so much in flight.
 const MAX_JUMP: u64 = 1 << 24;
 /// How long seen reordering keeps the settling time up, at least.
@@ -30,19 +38,15 @@ const LOSS_WINDOW: u64 = 4096;
 
 /// A run of missing numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Gap {
-    /// The numbers.
-    pub(super) numbers: Range<u64>,
+struct Gap {
+    /// The number after its last one.
+    end: u64,
     /// When it was noticed.
     since: Instant,
     /// Once everything below this stream position is here, the gap no longer matters.
     limit: u64,
-    /// All that it can have carried, alone or with the gaps just beside it, is in here, where that is known.
-    carried: Option<Range<u64>>,
-    /// How often it was reported.
-    pub(super) reports: u32,
-    /// When it was reported last.
-    pub(super) reported_at: Option<Instant>,
+    /// What was told of it.
+    told: Told,
 }
 
 /// Where an arriving number fell.
@@ -64,18 +68,24 @@ pub(super) struct Gaps {
     /// When the largest one arrived.
     largest_at: Instant,
     frontier: Frontier,
-    /// No gap has a limit below this.
-    lowest_limit: u64,
-    /// Not settled yet, ascending.
-    waiting: VecDeque<Gap>,
-    /// Lost, ascending.
-    lost: VecDeque<Gap>,
+    /// How many numbers skipped since the frontier's anchor are not accounted for.
+    missing: u64,
+    /// By their first numbers. Their limits ascend with them.
+    gaps: BTreeMap<u64, Gap>,
+    /// Gaps below this number are lost, the others not settled yet.
+    settled: u64,
+    /// When which of the lost ones is told.
+    turns: Turns,
+    carried: Carried,
     settle: Settle,
     /// Lateness of skipped numbers that came after all, nanoseconds.
     lateness: WindowedMax<u64>,
     lateness_at: Instant,
     received_packets: u64,
     lost_packets: u64,
+    /// Gaps looked at one after the other, for tests of what a step costs.
+    #[cfg(test)]
+    visits: u64,
 }
 
 impl Gaps {
@@ -85,14 +95,18 @@ impl Gaps {
             next: 0,
             largest_at: Instant::ZERO,
             frontier: Frontier::new(),
-            lowest_limit: u64::MAX,
-            waiting: VecDeque::new(),
-            lost: VecDeque::new(),
+            missing: 0,
+            gaps: BTreeMap::new(),
+            settled: 0,
+            turns: Turns::default(),
+            carried: Carried::default(),
             settle,
             lateness: WindowedMax::new(nanos(REORDERING_MEMORY)),
             lateness_at: Instant::ZERO,
             received_packets: 0,
             lost_packets: 0,
+            #[cfg(test)]
+            visits: 0,
         }
     }
 
@@ -117,11 +131,6 @@ impl Gaps {
         self.largest_at
     }
 
-    /// Lost and not resolved, ascending.
-    pub(super) fn lost_mut(&mut self) -> &mut VecDeque<Gap> {
-        &mut self.lost
-    }
-
     /// Share of packets lost, 0 to 1.
     pub(super) fn loss_rate(&self) -> f64 {
         let total = self.received_packets + self.lost_packets;
@@ -132,13 +141,15 @@ impl Gaps {
         }
     }
 
-    /// A segment with this `number` arrived; it carries the stream positions `data`. Full segments carry `mss`.
+    /// A segment with this `number` arrived; it carries the stream positions `data`. Full segments carry `mss`, and `window`
+    /// bytes may be in flight.
     pub(super) fn on_number(
         &mut self,
         arrived: Instant,
         number: u32,
         data: Range<u64>,
         mss: u64,
+        window: u64,
     ) -> Arrival {
         let delta = i64::from(number.wrapping_sub(self.next as u32) as i32);
         let Some(number) = self.next.checked_add_signed(delta) else {
@@ -154,100 +165,103 @@ impl Gaps {
             self.lost_packets /= 2;
         }
         self.frontier.on_segment(mss);
+        let most = (window / mss.max(BYTES_PER_GAP)).max(FEW_GAPS) as usize;
+        let full = self.gaps.len() >= most;
         if number >= self.next {
-            if number > self.next && self.waiting.len() + self.lost.len() < MAX_GAPS {
-                let missing = self.missing() + number - self.next;
-                let limit = self.frontier.on_skip(missing);
-                self.lowest_limit = self.lowest_limit.min(limit);
-                self.waiting.push_back(Gap {
-                    numbers: self.next..number,
-                    since: arrived,
-                    limit,
-                    carried: None,
-                    reports: 0,
-                    reported_at: None,
-                });
+            if number > self.next {
+                self.missing += number - self.next;
+                let limit = self.frontier.on_skip(self.missing);
+                if !full {
+                    self.open(self.next..number, arrived, limit);
+                }
             }
             self.next = number + 1;
             self.largest_at = arrived;
-            self.note_data(number, &data);
+            self.note_data(number, &data, most);
             return Arrival::Ahead;
         }
-        let full = self.waiting.len() + self.lost.len() >= MAX_GAPS;
-        let late = Self::remove(&mut self.waiting, number, full).or_else(|| {
-            let since = Self::remove(&mut self.lost, number, full);
-            self.lost_packets = self.lost_packets.saturating_sub(u64::from(since.is_some()));
-            since
-        });
-        let Some(since) = late else {
+        self.frontier.on_late(&data);
+        let Some(since) = self.remove(number, full) else {
             return Arrival::Seen;
         };
         self.lateness
             .update(arrived.as_nanos(), nanos(arrived.saturating_since(since)));
         self.lateness_at = arrived;
-        self.frontier.on_late(data.end);
+        self.frontier.on_accounted(1);
         Arrival::Late
     }
 
-    /// How many numbers since the frontier's anchor are missing.
-    fn missing(&self) -> u64 {
-        let after = self.frontier.next();
-        let count = |gaps: &VecDeque<Gap>| -> u64 {
-            gaps.iter()
-                .rev()
-                .take_while(|gap| gap.numbers.start >= after)
-                .map(|gap| gap.numbers.end - gap.numbers.start)
-                .sum()
+    /// Data for a hole, or above one, is here.
+    pub(super) fn on_data(&mut self, data: &Range<u64>) {
+        self.carried.on_data(data);
+    }
+
+    fn open(&mut self, numbers: Range<u64>, since: Instant, limit: u64) {
+        // An older gap may matter longer than its numbers alone would have it. That keeps limits in the order of numbers.
+        let before = self.gaps.last_key_value().map_or(0, |(_, gap)| gap.limit);
+        let gap = Gap {
+            end: numbers.end,
+            since,
+            limit: limit.max(before),
+            told: Told::NEVER,
         };
-        count(&self.waiting) + count(&self.lost)
+        self.gaps.insert(numbers.start, gap);
     }
 
     /// Data arrived under `number`, the largest so far.
-    fn note_data(&mut self, number: u64, data: &Range<u64>) {
+    fn note_data(&mut self, number: u64, data: &Range<u64>, most: usize) {
         let after = self.frontier.next();
-        let missing = self.missing();
-        let Some(new) = self.frontier.on_data(number, data, missing) else {
+        let Some(new) = self.frontier.on_data(number, data, self.missing) else {
             return;
         };
-        if missing == 0 {
+        if core::mem::take(&mut self.missing) == 0 {
             return;
         }
-        self.lowest_limit = self.lowest_limit.min(data.start);
-        for gaps in [&mut self.waiting, &mut self.lost] {
-            let newer = gaps.iter_mut().rev();
-            for gap in newer.take_while(|gap| gap.numbers.start >= after) {
-                gap.limit = gap.limit.min(data.start);
-                if let New::AllElse(carried) = &new {
-                    gap.carried = Some(carried.clone());
-                }
+        // Each gap is below the anchor from here on, and not looked at again.
+        for gap in self.gaps.range_mut(after..).map(|(_, gap)| gap) {
+            gap.limit = gap.limit.min(data.start);
+            #[cfg(test)]
+            {
+                self.visits += 1;
             }
+        }
+        if let New::AllElse(span) = new
+            && self.carried.len() < most
+        {
+            self.carried.add(span, after..number);
         }
     }
 
     /// Takes `number` out of the gap that holds it; returns when that gap was noticed. What is left of it stays one gap, its
     /// older part forgotten, when there are too many.
-    fn remove(gaps: &mut VecDeque<Gap>, number: u64, full: bool) -> Option<Instant> {
-        let index = gaps.partition_point(|gap| gap.numbers.end <= number);
-        let gap = gaps
-            .get_mut(index)
-            .filter(|gap| gap.numbers.start <= number)?;
-        let since = gap.since;
-        let (before, after) = (gap.numbers.start..number, number + 1..gap.numbers.end);
-        match (before.is_empty(), after.is_empty()) {
-            (true, true) => {
-                gaps.remove(index);
+    fn remove(&mut self, number: u64, full: bool) -> Option<Instant> {
+        let (&start, gap) = self.gaps.range_mut(..=number).next_back()?;
+        if gap.end <= number {
+            return None;
+        }
+        let rest = gap.clone();
+        let is_lost = start < self.settled;
+        let keeps_after = number + 1 < rest.end;
+        if start < number && !(full && keeps_after) {
+            gap.end = number;
+        } else {
+            self.gaps.remove(&start);
+            if is_lost {
+                self.turns.remove(start, rest.told);
             }
-            (true, false) => gap.numbers = after,
-            (false, false) if full => gap.numbers = after,
-            (false, true) => gap.numbers = before,
-            (false, false) => {
-                let rest = Gap {
-                    numbers: after,
-                    ..gap.clone()
-                };
-                gap.numbers = before;
-                gaps.insert(index + 1, rest);
+        }
+        if number >= self.frontier.next() {
+            self.missing -= 1;
+        }
+        if is_lost {
+            self.lost_packets = self.lost_packets.saturating_sub(1);
+        }
+        let since = rest.since;
+        if keeps_after {
+            if is_lost {
+                self.turns.add(number + 1, rest.told);
             }
+            self.gaps.insert(number + 1, rest);
         }
         Some(since)
     }
@@ -274,73 +288,108 @@ impl Gaps {
         }
     }
 
-    /// Moves gaps that outlived the settling time to the lost ones. Returns whether there were any.
+    /// Gaps that outlived the settling time count as lost from now on. Returns whether there were any.
     pub(super) fn settle(&mut self, now: Instant, rtt_min: Duration) -> bool {
         let time = self.settling_time(now, rtt_min);
         let mut any = false;
-        while self
-            .waiting
-            .front()
-            .is_some_and(|gap| gap.since + time <= now)
-            && let Some(gap) = self.waiting.pop_front()
+        while let Some((&start, gap)) = self.first_waiting()
+            && gap.since + time <= now
         {
-            self.lost_packets += gap.numbers.end - gap.numbers.start;
-            // Late arrivals may have shortened later ones first; order by number holds all the same.
-            let index = self
-                .lost
-                .partition_point(|lost| lost.numbers.start < gap.numbers.start);
-            self.lost.insert(index, gap);
+            let (end, told) = (gap.end, gap.told);
+            self.lost_packets += end - start;
+            self.settled = end;
+            self.turns.add(start, told);
             any = true;
         }
         any
     }
 
+    #[inline]
+    fn first_waiting(&self) -> Option<(&u64, &Gap)> {
+        self.gaps.range(self.settled..).next()
+    }
+
     /// When the oldest open gap will have settled.
     pub(super) fn deadline(&self, now: Instant, rtt_min: Duration) -> Option<Instant> {
-        let oldest = self.waiting.front()?;
+        let (_, oldest) = self.first_waiting()?;
         Some(oldest.since + self.settling_time(now, rtt_min))
     }
 
     /// Everything below stream position `position` is here.
     pub(super) fn resolve(&mut self, position: u64) {
-        if position < self.lowest_limit {
-            return;
-        }
-        let after = self.frontier.next();
         let mut accounted = 0;
-        let mut lowest = u64::MAX;
-        let mut open = |gap: &Gap| {
-            let open = gap.limit > position;
-            if open {
-                lowest = lowest.min(gap.limit);
-            } else if gap.numbers.start >= after {
-                accounted += gap.numbers.end - gap.numbers.start;
+        while let Some(first) = self.gaps.first_entry()
+            && first.get().limit <= position
+        {
+            let (start, gap) = first.remove_entry();
+            if start < self.settled {
+                self.turns.remove(start, gap.told);
             }
-            open
-        };
-        self.waiting.retain(&mut open);
-        self.lost.retain(&mut open);
-        self.lowest_limit = lowest;
+            if start >= self.frontier.next() {
+                accounted += gap.end - start;
+            }
+        }
+        self.missing -= accounted;
         self.frontier.on_accounted(accounted);
+        self.carried.forget_below(position);
     }
 
     /// Everything below `position` is here, and what is `ahead` of it: that resolves the gaps that can have carried nothing else.
     pub(super) fn resolve_ahead(&mut self, position: u64, ahead: &RangeSet) {
-        self.lost.retain(|gap| {
-            gap.carried
-                .as_ref()
-                .is_none_or(|carried| !ahead.contains(&(carried.start.max(position)..carried.end)))
+        let Self {
+            carried,
+            gaps,
+            turns,
+            settled,
+            ..
+        } = self;
+        carried.complete(position, ahead, |numbers| {
+            while let Some((&start, _)) = gaps.range(numbers.clone()).next()
+                && let Some(gap) = gaps.remove(&start)
+            {
+                if start < *settled {
+                    turns.remove(start, gap.told);
+                }
+            }
         });
+    }
+
+    /// Lets `write` name at most `wanted` of the lost gaps, ascending, as long as it has room for them. What is told now can be
+    /// repaired `round` later, and no sooner.
+    pub(super) fn tell(
+        &mut self,
+        wanted: u64,
+        now: Instant,
+        round: Duration,
+        mut write: impl FnMut(Range<u64>) -> bool,
+    ) {
+        let due = self.turns.take_due(wanted, now);
+        for &start in &due {
+            let Some(gap) = self.gaps.get_mut(&start) else {
+                debug_assert!(false, "a lost gap is in the map");
+                continue;
+            };
+            if !write(start..gap.end) {
+                break;
+            }
+            gap.told = self.turns.tell(start, gap.told, now, round);
+        }
+        self.turns.give_back(due);
     }
 
     /// Something is lost and has not come.
     pub(super) fn is_any_lost(&self) -> bool {
-        !self.lost.is_empty()
+        !self.turns.is_empty()
+    }
+
+    /// Something is lost that no report has named yet.
+    pub(super) fn is_any_untold(&self) -> bool {
+        self.turns.is_any_untold()
     }
 
     /// The newest lost gap, as the numbers received before and after it.
     pub(super) fn newest_lost(&self) -> Option<(u64, u64)> {
-        let gap = self.lost.back()?;
-        Some((gap.numbers.start.checked_sub(1)?, gap.numbers.end))
+        let (start, gap) = self.gaps.range(..self.settled).next_back()?;
+        Some((start.checked_sub(1)?, gap.end))
     }
 }

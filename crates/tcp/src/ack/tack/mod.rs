@@ -6,13 +6,14 @@
 //! make it, and while the sender still probes for capacity L segments are enough.
 
 mod blocks;
-mod choice;
+mod carried;
 mod fallback;
 mod frontier;
 mod gaps;
 mod path;
 mod reader;
 mod repeats;
+mod telling;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +35,6 @@ use super::policy::{
 use crate::rate::receiver::ArrivalMeter;
 use crate::rtt::one_way::OneWayDelays;
 use blocks::{Blocks, MAX_BLOCKS};
-use choice::Choice;
 use gaps::{Arrival, Gaps};
 use path::Run;
 pub(super) use reader::TackReader;
@@ -103,7 +103,6 @@ pub(crate) struct TackPolicy {
     /// End of the data received.
     highest: u64,
     blocks: Blocks,
-    choice: Choice,
 }
 
 impl TackPolicy {
@@ -137,7 +136,6 @@ impl TackPolicy {
             unnumbered_to: 0,
             highest: 1,
             blocks: Blocks::default(),
-            choice: Choice::default(),
             params,
         }
     }
@@ -228,7 +226,7 @@ impl TackPolicy {
     /// When the next periodic acknowledgement is due, and as what.
     fn due(&self) -> Option<(Instant, AckReason)> {
         if self.pending == 0 {
-            let wait = self.repeats.next(self.period())?;
+            let wait = self.repeats.next(self.period(), self.gaps.is_any_untold())?;
             return Some((self.last_report_at? + wait, AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();
@@ -284,11 +282,7 @@ impl TackPolicy {
             LossesTold::AtOnce if silent && self.params.rich => u64::MAX,
             _ => self.wanted_gaps(),
         };
-        if context.reason != AckReason::Loss {
-            self.gaps.resolve_ahead(context.received_to, context.ahead);
-        }
-        // The repair of what was told can be here no sooner.
-        let told = context.now - self.rtt_min - self.time_period();
+        self.gaps.resolve_ahead(context.received_to, context.ahead);
         let max_blocks = if self.params.rich { MAX_BLOCKS } else { 1 };
         let mut writer = ListsWriter::new(out);
         for block in self.blocks.choose(context.ahead, max_blocks) {
@@ -296,19 +290,11 @@ impl TackPolicy {
                 break;
             }
         }
-        let lost = self.gaps.lost_mut();
-        // In the list they ascend.
-        for &index in self.choice.choose(lost, wanted, told) {
-            let gap = &mut lost[usize::from(index)];
-            if !writer.gap(
-                largest - gap.numbers.start,
-                gap.numbers.end - gap.numbers.start,
-            ) {
-                break;
-            }
-            gap.reports += 1;
-            gap.reported_at = Some(context.now);
-        }
+        // The repair of what is told now can be here no sooner.
+        let round = self.rtt_min + self.time_period();
+        self.gaps.tell(wanted, context.now, round, |numbers| {
+            writer.gap(largest - numbers.start, numbers.end - numbers.start)
+        });
         writer.finish()
     }
 
@@ -356,6 +342,9 @@ impl AckPolicy for TackPolicy {
         let end = arrival.start + arrival.len;
         let highest = self.highest.max(end);
         let before = core::mem::replace(&mut self.highest, highest);
+        if arrival.place != Place::Duplicate {
+            self.gaps.on_data(&(arrival.start..end));
+        }
         if self.fallback.is_some() {
             return self.on_data_in_fallback(arrival, before);
         }

@@ -255,7 +255,10 @@ impl TackReader {
             if block.end > context.snd_nxt {
                 return Err(Impossible);
             }
-            news.acked.push(block);
+            // Most of them repeat what earlier reports told.
+            if !context.log.is_delivered(&block) {
+                news.acked.push(block);
+            }
         }
         for (distance, count) in lists.gaps() {
             let largest = largest.ok_or(Impossible)?;

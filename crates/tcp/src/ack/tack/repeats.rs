@@ -23,6 +23,8 @@ pub(super) struct Repeats {
     close: u32,
     /// So many more, each after twice the time.
     spread: u32,
+    /// Periods in which an unrepaired loss is reported.
+    periods: u32,
     /// Bytes came again under a new number: the reports of them got lost.
     unheard: bool,
 }
@@ -52,6 +54,7 @@ impl Repeats {
             } else {
                 0
             },
+            periods: if open { periods } else { 0 },
             unheard: self.unheard,
         };
     }
@@ -61,8 +64,12 @@ impl Repeats {
         self.done += 1;
     }
 
-    /// How long after the last report the next repeat is due; `None` when there is none to come.
-    pub(super) fn next(&self, period: Duration) -> Option<Duration> {
+    /// How long after the last report the next repeat is due; `None` when there is none to come. A period, as long as there
+    /// are losses that no report had room for (`untold`).
+    pub(super) fn next(&self, period: Duration, untold: bool) -> Option<Duration> {
+        if untold && self.done < self.periods {
+            return Some(period.max(SHORTEST));
+        }
         if self.done >= self.close + self.spread {
             return None;
         }
@@ -82,7 +89,7 @@ mod tests {
     /// Waits before each repeat, in periods.
     fn waits(repeats: &mut Repeats) -> Vec<u128> {
         core::iter::from_fn(|| {
-            let wait = repeats.next(PERIOD)?;
+            let wait = repeats.next(PERIOD, false)?;
             repeats.on_repeated();
             Some(wait.as_millis() / 10)
         })
@@ -112,6 +119,17 @@ mod tests {
         assert_eq!(waits(&mut repeats), [1, 1, 2, 4, 8]);
         repeats.on_report(0.0, true, 255);
         assert_eq!(waits(&mut repeats).len(), 9);
+    }
+
+    #[test]
+    fn what_had_no_room_follows_at_once() {
+        let mut repeats = Repeats::default();
+        repeats.on_report(0.0, true, 4);
+        for _ in 0..16 {
+            assert_eq!(repeats.next(PERIOD, true), Some(PERIOD));
+            repeats.on_repeated();
+        }
+        assert_eq!(repeats.next(PERIOD, true), None, "not without end");
     }
 
     #[test]

@@ -3,29 +3,34 @@
 //! Transmissions are numbered from zero, one number each time a segment leaves, retransmissions
 //! included. Two ordered views: by number (time order, which RACK walks) and by sequence position
 //! (which acknowledgements walk). Both only pop at the front and push at the back, so the steady
-//! state allocates nothing.
+//! state allocates nothing. What is selectively acknowledged and what is lost is known by ranges of whole segments, so that
+//! neither a report nor a retransmission walks past segments that it does not change.
 
 mod lost;
+mod outstanding;
 mod records;
+#[cfg(test)]
+mod tests;
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use tack_base::Instant;
 use tack_base::range_set::RangeSet;
 
 use crate::cc::SendToken;
+use outstanding::Outstanding;
 pub(crate) use records::{Delivered, FlightStart, Transmission};
 use records::{Fate, SentSegment};
-
-/// Blocks beside those of whole segments: what a window cut, what a probe delivered.
-const SPARE_BLOCKS: usize = 8;
 
 /// The log of everything sent and not cumulatively acknowledged.
 #[derive(Debug)]
 pub(crate) struct SentLog {
     transmissions: VecDeque<Transmission>,
     first_number: u64,
+    /// The newest transmissions of the segments that are neither delivered nor lost.
+    outstanding: Outstanding,
     /// No transmission below this number is outstanding.
     first_outstanding: u64,
     segments: VecDeque<SentSegment>,
@@ -37,6 +42,11 @@ pub(crate) struct SentLog {
     lost_bytes: u64,
     /// Segments in the log that were retransmitted.
     retransmitted_segments: usize,
+    /// Kept so that reading blocks allocates nothing.
+    added: Vec<Range<u64>>,
+    /// Segments looked at one after the other, for tests of what a report costs.
+    #[cfg(test)]
+    visits: u64,
 }
 
 impl SentLog {
@@ -45,6 +55,7 @@ impl SentLog {
         Self {
             transmissions: VecDeque::new(),
             first_number: 0,
+            outstanding: Outstanding::default(),
             first_outstanding: 0,
             segments: VecDeque::new(),
             sacked: RangeSet::new(),
@@ -54,6 +65,9 @@ impl SentLog {
             sacked_segments: 0,
             lost_bytes: 0,
             retransmitted_segments: 0,
+            added: Vec::new(),
+            #[cfg(test)]
+            visits: 0,
         }
     }
 
@@ -171,6 +185,7 @@ impl SentLog {
         flight: FlightStart,
         token: SendToken,
     ) {
+        self.outstanding.insert(self.next_number());
         self.transmissions.push_back(Transmission {
             start: range.start,
             end: range.end,
@@ -178,7 +193,6 @@ impl SentLog {
             retransmission,
             flight,
             token,
-            outstanding: true,
         });
     }
 
@@ -229,64 +243,81 @@ impl SentLog {
         range: Range<u64>,
         mut each: impl FnMut(&Delivered),
     ) -> u64 {
-        // A block holds one segment at least. More of them than segments come from a peer that wants memory.
-        if self.sacked.len() > self.segments.len() + SPARE_BLOCKS {
+        // Most blocks repeat what earlier acknowledgements told.
+        if self.is_delivered(&range) {
             return 0;
         }
+        // Whole segments alone count: what a block holds of others, a later block will hold with the rest.
+        let Some(range) = self.whole_segments(&range) else {
+            return 0;
+        };
         // Only what this block adds needs a look: a block grows with each acknowledgement, and walking
         // all of it every time would be quadratic.
-        let mut added: Option<Range<u64>> = None;
-        self.sacked.insert_with(range, |part| {
-            added = Some(
-                added
-                    .take()
-                    .map_or(part.clone(), |sofar| sofar.start..part.end),
-            );
-        });
-        let Some(added) = added else { return 0 };
+        let mut added = core::mem::take(&mut self.added);
+        self.sacked.insert_with(range, |part| added.push(part));
         let mut newly = 0;
-        let mut index = self
-            .segments
-            .partition_point(|segment| segment.end <= added.start);
-        while let Some(&segment) = self.segments.get(index) {
-            if segment.start >= added.end {
-                break;
-            }
-            if segment.fate != Fate::Sacked && self.sacked.contains(&(segment.start..segment.end)) {
-                self.account_leave(segment.fate, segment.len());
-                self.sacked_bytes += segment.len();
-                self.sacked_segments += 1;
-                newly += segment.len();
-                if let Some(delivered) = self.delivered(&segment) {
-                    each(&delivered);
-                }
-                self.retire(segment.latest);
-                self.segments[index].fate = Fate::Sacked;
-                self.lost.remove(segment.start..segment.end);
-            }
-            index += 1;
+        for part in added.drain(..) {
+            newly += self.mark_sacked(&part, &mut each);
         }
+        self.added = added;
         self.trim();
         newly
     }
 
-    /// Outstanding transmissions in time order, with their numbers.
+    /// True when all of `range` is known to have arrived above the cumulative acknowledgement.
     #[inline]
-    pub(crate) fn outstanding(&self) -> impl Iterator<Item = (u64, &Transmission)> {
-        let skip = (self.first_outstanding - self.first_number) as usize;
-        self.transmissions
-            .range(skip..)
-            .zip(self.first_outstanding..)
-            .filter(|(transmission, _)| transmission.outstanding)
-            .map(|(transmission, number)| (number, transmission))
+    pub(crate) fn is_delivered(&self, range: &Range<u64>) -> bool {
+        self.sacked.contains(range)
+    }
+
+    /// The segments that lie in `range` from beginning to end.
+    fn whole_segments(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let first = self
+            .segments
+            .partition_point(|segment| segment.start < range.start);
+        let past = self
+            .segments
+            .partition_point(|segment| segment.end <= range.end);
+        let last = past.checked_sub(1).filter(|last| first <= *last)?;
+        Some(self.segments[first].start..self.segments[last].end)
+    }
+
+    /// The segments of `part` are delivered: none of them was known to be.
+    fn mark_sacked(&mut self, part: &Range<u64>, each: &mut impl FnMut(&Delivered)) -> u64 {
+        let mut newly = 0;
+        let mut index = self
+            .segments
+            .partition_point(|segment| segment.end <= part.start);
+        while let Some(&segment) = self.segments.get(index)
+            && segment.start < part.end
+        {
+            debug_assert_ne!(segment.fate, Fate::Sacked, "its range was not in the set");
+            self.account_leave(segment.fate, segment.len());
+            self.sacked_bytes += segment.len();
+            self.sacked_segments += 1;
+            newly += segment.len();
+            if let Some(delivered) = self.delivered(&segment) {
+                each(&delivered);
+            }
+            self.retire(segment.latest);
+            self.segments[index].fate = Fate::Sacked;
+            if segment.fate == Fate::Lost {
+                self.lost.remove(segment.start..segment.end);
+            }
+            index += 1;
+            #[cfg(test)]
+            {
+                self.visits += 1;
+            }
+        }
+        newly
     }
 
     /// Number and departure of the oldest outstanding transmission.
     #[inline]
     pub(crate) fn oldest_outstanding(&self) -> Option<(u64, Instant)> {
-        self.outstanding()
-            .next()
-            .map(|(number, transmission)| (number, transmission.sent_at))
+        let number = self.first_outstanding;
+        Some((number, self.sent_at(number)?))
     }
 
     /// When transmission `number` left, as long as its record is kept.
@@ -378,10 +409,21 @@ impl SentLog {
         if sum(Fate::Lost) != self.lost_bytes || self.lost.positions() != self.lost_bytes {
             return Err("lost bytes differ from the log's sum");
         }
-        let outstanding: u64 = self
-            .outstanding()
-            .map(|(_, transmission)| transmission.len())
-            .sum();
+        if self.sacked.positions() != self.sacked_bytes {
+            return Err("ranges selectively acknowledged are not those of whole segments");
+        }
+        let mut outstanding = 0;
+        let mut next = self.outstanding.next_from(0);
+        if next.is_some_and(|first| first != self.first_outstanding) {
+            return Err("the oldest outstanding transmission is another one");
+        }
+        while let Some(number) = next {
+            let transmission = number
+                .checked_sub(self.first_number)
+                .and_then(|index| self.transmissions.get(index as usize));
+            outstanding += transmission.map_or(0, Transmission::len);
+            next = self.outstanding.next_from(number + 1);
+        }
         if outstanding != self.in_flight {
             return Err("outstanding transmissions differ from bytes in flight");
         }
@@ -413,21 +455,16 @@ impl SentLog {
     }
 
     fn retire(&mut self, number: u64) {
-        if let Some(transmission) = self.transmission_mut(number) {
-            transmission.outstanding = false;
-        }
+        self.outstanding.remove(number);
     }
 
     /// Drops settled transmissions from the front of the time view, except those that a lost segment
     /// still names: it may yet be delivered.
     fn trim(&mut self) {
-        while let Some(transmission) = self
-            .transmissions
-            .get((self.first_outstanding - self.first_number) as usize)
-            && !transmission.outstanding
-        {
-            self.first_outstanding += 1;
-        }
+        self.first_outstanding = self
+            .outstanding
+            .next_from(self.first_outstanding)
+            .unwrap_or_else(|| self.next_number());
         while self.first_number < self.first_outstanding {
             let front = self.transmissions[0];
             if !self.lost.is_empty()
@@ -440,6 +477,7 @@ impl SentLog {
             self.transmissions.pop_front();
             self.first_number += 1;
         }
+        self.outstanding.drop_below(self.first_number);
     }
 
     fn index_at(&self, position: u64) -> Option<usize> {

@@ -19,8 +19,6 @@ pub(crate) struct Transmission {
     pub(crate) flight: FlightStart,
     /// The controller's token.
     pub(crate) token: SendToken,
-    /// Still the newest transmission of a segment that is neither delivered nor lost.
-    pub(super) outstanding: bool,
 }
 
 impl Transmission {
@@ -38,7 +36,6 @@ impl Transmission {
             retransmission,
             flight: FlightStart::default(),
             token: SendToken::default(),
-            outstanding: false,
         }
     }
 

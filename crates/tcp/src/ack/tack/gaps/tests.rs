@@ -1,10 +1,20 @@
 //! Gaps that settle, come late, and are resolved.
 
 use super::*;
+use alloc::vec;
 use alloc::vec::Vec;
 use tack_base::random::RandomStream;
 
 const RTT: Duration = Duration::from_millis(40);
+
+/// What may be in flight where nothing depends on it, bytes.
+const WINDOW: u64 = 1 << 30;
+
+/// The lost gaps.
+fn lost(gaps: &Gaps) -> Vec<Range<u64>> {
+    let below = gaps.gaps.range(..gaps.settled);
+    below.map(|(start, gap)| *start..gap.end).collect()
+}
 
 fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
@@ -13,26 +23,26 @@ fn at(millis: u64) -> Instant {
 #[test]
 fn without_reordering_a_gap_is_lost_at_once() {
     let mut gaps = Gaps::new(Settle::Adaptive);
-    gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
-    gaps.on_number(at(1), 3, 4001..4001 + 1000, 1000);
+    gaps.on_number(at(0), 0, 1..1 + 1000, 1000, WINDOW);
+    gaps.on_number(at(1), 3, 4001..4001 + 1000, 1000, WINDOW);
     assert!(gaps.settle(at(1), RTT));
-    assert_eq!(gaps.lost_mut()[0].numbers, 1..3);
+    assert_eq!(lost(&gaps), [1..3]);
     assert_eq!(gaps.newest_lost(), Some((0, 3)));
 }
 
 #[test]
 fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
     let mut gaps = Gaps::new(Settle::Adaptive);
-    gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
-    gaps.on_number(at(1), 2, 2001..2001 + 1000, 1000);
+    gaps.on_number(at(0), 0, 1..1 + 1000, 1000, WINDOW);
+    gaps.on_number(at(1), 2, 2001..2001 + 1000, 1000, WINDOW);
     gaps.settle(at(1), RTT);
     assert_eq!(
-        gaps.on_number(at(21), 1, 1001..1001 + 1000, 1000),
+        gaps.on_number(at(21), 1, 1001..1001 + 1000, 1000, WINDOW),
         Arrival::Late
     );
-    assert!(gaps.lost_mut().is_empty());
+    assert!(lost(&gaps).is_empty());
     assert_eq!(gaps.settling_time(at(21), RTT), Duration::from_millis(25));
-    gaps.on_number(at(22), 4, 4001..4001 + 1000, 1000);
+    gaps.on_number(at(22), 4, 4001..4001 + 1000, 1000, WINDOW);
     assert!(!gaps.settle(at(46), RTT));
     assert_eq!(gaps.deadline(at(46), RTT), Some(at(47)));
     assert!(gaps.settle(at(47), RTT));
@@ -42,61 +52,56 @@ fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
 #[test]
 fn a_gap_matters_until_its_bytes_are_here() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
-    gaps.on_number(at(0), 0, 1..1 + 1000, 1000);
+    gaps.on_number(at(0), 0, 1..1 + 1000, 1000, WINDOW);
     // Number 1 was new data; number 2 is a retransmission, and says nothing about where 1 ended.
-    gaps.on_number(at(1), 2, 1..1 + 1000, 1000);
+    gaps.on_number(at(1), 2, 1..1 + 1000, 1000, WINDOW);
     gaps.settle(at(1), RTT);
     gaps.resolve(1001);
-    assert_eq!(gaps.lost_mut().len(), 1);
-    gaps.on_number(at(2), 3, 2001..2001 + 1000, 1000);
+    assert_eq!(lost(&gaps).len(), 1);
+    gaps.on_number(at(2), 3, 2001..2001 + 1000, 1000, WINDOW);
     gaps.resolve(1001);
-    assert_eq!(gaps.lost_mut().len(), 1);
+    assert_eq!(lost(&gaps).len(), 1);
     gaps.resolve(2001);
-    assert!(gaps.lost_mut().is_empty());
+    assert!(lost(&gaps).is_empty());
 }
 
 #[test]
 fn new_data_is_known_to_have_come_above_a_hole() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
-    gaps.on_number(at(0), 0, 1..1001, 1000);
+    gaps.on_number(at(0), 0, 1..1001, 1000, WINDOW);
     // 1 carried 1001..2001; 3 the next thousand; 5 was a retransmission, as no new data is missing around it.
-    gaps.on_number(at(1), 2, 2001..3001, 1000);
-    gaps.on_number(at(2), 4, 4001..5001, 1000);
-    gaps.on_number(at(3), 6, 5001..6001, 1000);
+    gaps.on_number(at(1), 2, 2001..3001, 1000, WINDOW);
+    gaps.on_number(at(2), 4, 4001..5001, 1000, WINDOW);
+    gaps.on_number(at(3), 6, 5001..6001, 1000, WINDOW);
     gaps.settle(at(3), RTT);
     let mut ahead = RangeSet::new();
     ahead.insert(2001..6001);
     gaps.resolve_ahead(1001, &ahead);
-    let open: Vec<_> = gaps
-        .lost_mut()
-        .iter()
-        .map(|gap| gap.numbers.start)
-        .collect();
-    assert_eq!(open, [1, 5]);
+    assert_eq!(lost(&gaps), [1..2, 5..6]);
 }
 
 #[test]
 fn the_newest_data_received_may_have_left_before() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
-    gaps.on_number(at(0), 0, 1..1001, 1000);
+    gaps.on_number(at(0), 0, 1..1001, 1000, WINDOW);
     // 1 carried 1001..2001, 2 the next thousand. Both got lost; 3 repairs 1.
-    gaps.on_number(at(1), 3, 1001..2001, 1000);
+    gaps.on_number(at(1), 3, 1001..2001, 1000, WINDOW);
     assert!(gaps.settle(at(1), RTT));
     gaps.resolve(2001);
-    assert_eq!(gaps.lost_mut().len(), 1, "2 is not repaired");
-    gaps.on_number(at(2), 4, 3001..4001, 1000);
+    assert_eq!(lost(&gaps).len(), 1, "2 is not repaired");
+    gaps.on_number(at(2), 4, 3001..4001, 1000, WINDOW);
     gaps.resolve(2001);
-    assert_eq!(gaps.lost_mut().len(), 1);
-    gaps.on_number(at(3), 5, 2001..3001, 1000);
+    assert_eq!(lost(&gaps).len(), 1);
+    gaps.on_number(at(3), 5, 2001..3001, 1000, WINDOW);
     gaps.resolve(4001);
-    assert!(gaps.lost_mut().is_empty());
+    assert!(lost(&gaps).is_empty());
     // Nothing is left that could make new data doubtful.
-    gaps.on_number(at(4), 6, 4001..5001, 1000);
-    gaps.on_number(at(4), 8, 6001..7001, 1000);
-    assert_eq!(gaps.waiting[0].carried, Some(5001..6001));
+    gaps.on_number(at(4), 6, 4001..5001, 1000, WINDOW);
+    gaps.on_number(at(4), 8, 6001..7001, 1000, WINDOW);
+    assert_eq!(gaps.carried.of(7), Some(5001..6001));
 }
 
-/// A sender of segments of random sizes that repairs, in random order, what a path drops in bursts.
+/// A sender of segments of random sizes that repairs, in random order, what a path drops in bursts, delays or reorders.
 #[test]
 fn a_gap_is_not_taken_for_less_than_it_carried() {
     let (mut known, mut resolved) = (0, 0);
@@ -105,6 +110,7 @@ fn a_gap_is_not_taken_for_less_than_it_carried() {
         let mut gaps = Gaps::new(Settle::Fixed(0));
         let mut carried: Vec<Range<u64>> = Vec::new();
         let mut dropped: Vec<Range<u64>> = Vec::new();
+        let mut late: Vec<(u32, Range<u64>)> = Vec::new();
         let mut received = RangeSet::new();
         let (mut sent_to, mut received_to, mut burst) = (1, 1, 0);
         for number in 0..1_000_u32 {
@@ -129,25 +135,36 @@ fn a_gap_is_not_taken_for_less_than_it_carried() {
                 dropped.push(data);
                 continue;
             }
-            received.insert(data.clone());
-            received_to = received
-                .range_at(received_to)
-                .map_or(received_to, |run| run.end);
-            gaps.on_number(at(u64::from(number)), number, data, 1_000);
+            // Some come late, after others that left later.
+            if random.below(20) == 0 {
+                late.push((number, data));
+                continue;
+            }
+            let mut arrivals = vec![(number, data)];
+            if random.below(4) == 0 && !late.is_empty() {
+                arrivals.push(late.swap_remove(random.below(late.len() as u64) as usize));
+            }
+            for (arriving, data) in arrivals {
+                received.insert(data.clone());
+                received_to = received
+                    .range_at(received_to)
+                    .map_or(received_to, |run| run.end);
+                gaps.on_number(at(u64::from(number)), arriving, data, 1_000, WINDOW);
+            }
             gaps.settle(at(u64::from(number)), RTT);
-            for gap in gaps.lost_mut() {
-                for number in gap.numbers.clone() {
+            for (start, gap) in gaps.gaps.range(..gaps.settled) {
+                for number in *start..gap.end {
                     let truth = &carried[number as usize];
                     assert!(truth.end <= gap.limit, "seed {seed}, {gap:?}, {truth:?}");
-                    if let Some(carried) = &gap.carried {
+                    if let Some(carried) = gaps.carried.of(number) {
                         known += 1;
                         assert!(carried.start <= truth.start && truth.end <= carried.end);
                     }
                 }
             }
-            let before = gaps.lost_mut().len();
+            let before = lost(&gaps).len();
             gaps.resolve(received_to);
-            resolved += before - gaps.lost_mut().len();
+            resolved += before - lost(&gaps).len();
         }
     }
     assert!(known > 100_000 && resolved > 3_000, "{known} {resolved}");
@@ -156,22 +173,159 @@ fn a_gap_is_not_taken_for_less_than_it_carried() {
 #[test]
 fn numbers_wrap_and_floods_are_bounded() {
     let mut gaps = Gaps::new(Settle::Fixed(1000));
+    let window = 64 << 10;
     for number in (0..10_000_u32).map(|n| n * 2) {
-        gaps.on_number(
-            at(1),
-            number,
-            u64::from(number)..u64::from(number) + 1000,
-            1000,
-        );
+        let data = u64::from(number)..u64::from(number) + 1000;
+        gaps.on_number(at(1), number, data, 1000, window);
     }
-    assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
+    assert_eq!(gaps.gaps.len() as u64, FEW_GAPS);
+    // A larger window has room for more, of segments of the usual size.
+    for number in (20_000..60_000_u32).step_by(2) {
+        let data = u64::from(number)..u64::from(number) + 1000;
+        gaps.on_number(at(1), number, data, 1, 1 << 20);
+    }
+    assert_eq!(gaps.gaps.len() as u64, (1 << 20) / BYTES_PER_GAP);
     // Nor do numbers that come late cut one long gap into as many as they like.
-    gaps.on_number(at(1), 1_000_000, 1 << 30..(1 << 30) + 1000, 1000);
-    for number in (30_000..900_000_u32).step_by(2) {
-        gaps.on_number(at(2), number, 5..5 + 1000, 1000);
+    gaps.on_number(at(1), 1_000_000, 1 << 30..(1 << 30) + 1000, 1000, WINDOW);
+    for number in (100_000..900_000_u32).step_by(2) {
+        gaps.on_number(at(2), number, 5..5 + 1000, 1000, 1 << 20);
     }
-    assert!(gaps.waiting.len() + gaps.lost.len() <= MAX_GAPS);
+    assert_eq!(gaps.gaps.len() as u64, (1 << 20) / BYTES_PER_GAP + 1);
     gaps.next = u64::from(u32::MAX) + 1;
-    assert_eq!(gaps.on_number(at(2), 0, 5..5 + 1000, 1000), Arrival::Ahead);
-    assert_eq!(gaps.largest(), Some(1 << 32));
+    let next = gaps.on_number(at(2), 0, 5..5 + 1000, 1000, window);
+    assert_eq!((next, gaps.largest()), (Arrival::Ahead, Some(1 << 32)));
+}
+
+/// A number that comes late may be the newest data so far.
+#[test]
+fn late_data_moves_what_later_gaps_can_have_carried() {
+    let mut gaps = Gaps::new(Settle::Fixed(0));
+    gaps.on_number(at(0), 0, 1..1001, 1000, WINDOW);
+    // 2 is a retransmission; 1 carried the next thousand, and comes late.
+    gaps.on_number(at(1), 2, 1..1001, 1000, WINDOW);
+    gaps.on_number(at(2), 1, 1001..2001, 1000, WINDOW);
+    // 3 carried the thousand after that, and is lost. So are the next ones but for one retransmission.
+    gaps.on_number(at(3), 4, 1..1001, 1000, WINDOW);
+    gaps.settle(at(3), RTT);
+    gaps.resolve(2001);
+    assert_eq!(lost(&gaps), [3..4], "its data is not here");
+    gaps.resolve(3001);
+    assert!(lost(&gaps).is_empty());
+}
+
+/// Tens of thousands of gaps, each from its beginning to its end: what is done for a segment and for a report does not grow
+/// with how many there are.
+#[test]
+fn no_step_walks_all_gaps() {
+    const GAPS: u64 = 50_000;
+    let mut gaps = Gaps::new(Settle::Fixed(0));
+    let mut received = RangeSet::new();
+    let (mut told, mut reports) = (0, 0_u64);
+    // Every second segment is lost, and told with the next one.
+    let data = |segment: u64| 1 + 1000 * segment..1001 + 1000 * segment;
+    for number in (0..2 * GAPS).step_by(2) {
+        received.insert(data(number));
+        gaps.on_number(at(number), number as u32, data(number), 1000, WINDOW);
+        gaps.on_data(&data(number));
+        gaps.settle(at(number), RTT);
+        gaps.resolve(1001);
+        gaps.resolve_ahead(1001, &received);
+        gaps.tell(4, at(number), RTT, |_| {
+            told += 1;
+            true
+        });
+        reports += 1;
+    }
+    assert_eq!(lost(&gaps).len() as u64, GAPS - 1);
+    // They are repaired from the top, which shows in what is received above the first hole alone.
+    for (number, segment) in (2 * GAPS - 1..).zip((0..GAPS - 1).rev().map(|n| 2 * n + 1)) {
+        received.insert(data(segment));
+        gaps.on_number(at(number), number as u32, data(segment), 1000, WINDOW);
+        gaps.on_data(&data(segment));
+        gaps.resolve(1001);
+        gaps.resolve_ahead(1001, &received);
+    }
+    assert!(lost(&gaps).is_empty() && gaps.gaps.is_empty());
+    assert!(told <= 4 * reports, "{told} told in {reports} reports");
+    assert!(gaps.visits <= 2 * GAPS, "{} visits", gaps.visits);
+}
+
+/// What the gaps are, with a list of missing numbers as the model: every number that was skipped and has not come is in a gap
+/// until its limit is here, and every lost one has its turn.
+#[test]
+fn behaves_like_a_list_of_missing_numbers() {
+    for seed in 0..300 {
+        let mut random = RandomStream::new(seed, "gaps", 1);
+        let mut gaps = Gaps::new(Settle::Fixed(500));
+        let mut missing: Vec<u64> = Vec::new();
+        let (mut next, mut now, mut position) = (0_u64, 1_000, 1_u64);
+        for _ in 0..300 {
+            now += random.below(8);
+            match random.below(10) {
+                0..5 => {
+                    let skip = if random.below(3) == 0 {
+                        random.below(6)
+                    } else {
+                        0
+                    };
+                    missing.extend(next..next + skip);
+                    next += skip + 1;
+                    let number = next - 1;
+                    let data = 1 + 1000 * number..1001 + 1000 * number;
+                    let arrival = gaps.on_number(at(now), number as u32, data, 1000, WINDOW);
+                    assert_eq!(arrival, Arrival::Ahead);
+                }
+                5..8 if !missing.is_empty() => {
+                    let index = random.below(missing.len() as u64) as usize;
+                    let number = missing.swap_remove(index);
+                    let data = 1 + 1000 * number..1001 + 1000 * number;
+                    gaps.on_number(at(now), number as u32, data.clone(), 1000, WINDOW);
+                    let again = gaps.on_number(at(now), number as u32, data, 1000, WINDOW);
+                    assert_eq!(again, Arrival::Seen);
+                }
+                8 => {
+                    // All that was sent up to some number is here.
+                    position = position.max(1 + 1000 * random.below(next + 1));
+                    gaps.resolve(position);
+                }
+                _ => {
+                    let mut last = 0;
+                    gaps.tell(3, at(now), RTT, |numbers| {
+                        assert!(numbers.start >= last && numbers.end <= next);
+                        last = numbers.end;
+                        true
+                    });
+                }
+            }
+            gaps.settle(at(now), RTT);
+            missing.retain(|number| 1 + 1000 * number >= position);
+            let mut open: Vec<u64> = gaps
+                .gaps
+                .iter()
+                .flat_map(|(start, gap)| *start..gap.end)
+                .collect();
+            // A gap that lies on both sides of the position is still whole.
+            open.retain(|number| 1 + 1000 * number >= position);
+            missing.sort_unstable();
+            assert_eq!(open, missing, "seed {seed}");
+            let limits: Vec<_> = gaps.gaps.values().map(|gap| gap.limit).collect();
+            assert!(limits.is_sorted(), "seed {seed}: {limits:?}");
+            let mut turns = Vec::new();
+            for (start, gap) in gaps.gaps.range(..gaps.settled) {
+                turns.push(*start);
+                gaps.turns.remove(*start, gap.told);
+            }
+            assert!(gaps.turns.is_empty(), "seed {seed}");
+            for start in turns {
+                gaps.turns.add(start, gaps.gaps[&start].told);
+            }
+            let since = gaps.frontier.next();
+            let counted: u64 = gaps
+                .gaps
+                .range(since..)
+                .map(|(start, gap)| gap.end - start)
+                .sum();
+            assert_eq!(gaps.missing, counted, "seed {seed}");
+        }
+    }
 }
