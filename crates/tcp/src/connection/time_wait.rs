@@ -58,7 +58,7 @@ impl Connection {
 
     /// Round trip as far as known: how soon the peer will have asked again for our last acknowledgement, if it did not come.
     pub(crate) fn round_trip(&self) -> Duration {
-        self.rtt.smoothed().or(self.receive_rtt).unwrap_or_default()
+        self.rtt.smoothed().unwrap_or_default()
     }
 
     /// May this SYN open a new incarnation of the connection, which is in TIME-WAIT (RFC 9293 §3.10.7.4, RFC
