@@ -31,6 +31,7 @@ pub struct Builder {
     pub(crate) segmentation: Segmentation,
     pub(crate) socket_buffer: usize,
     pub(crate) max_connections: usize,
+    pub(crate) memory: usize,
 }
 
 impl Default for Builder {
@@ -46,6 +47,7 @@ impl Default for Builder {
             segmentation: socket.segmentation,
             socket_buffer: socket.socket_buffer,
             max_connections: 65_536,
+            memory: 1 << 30,
         }
     }
 }
@@ -122,6 +124,17 @@ impl Builder {
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
+        self
+    }
+
+    /// Memory that all connections of the endpoint may hold together, bytes. Default 1 GiB.
+    ///
+    /// An idle connection takes some 5 KiB, a busy one its buffers besides: up to `receive_buffer` and `send_buffer` of its
+    /// [`Config`]. From three quarters of the limit on buffers do not grow any more. At the limit they shrink as far as they are
+    /// empty, data that waits for a lost segment is thrown away, to be sent again, and new connections are refused.
+    #[must_use]
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
         self
     }
 

@@ -105,8 +105,9 @@ impl Endpoint {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret)?;
         let core = Core::new(EndpointConfig {
-            secret,
             max_connections: builder.max_connections,
+            memory: builder.memory,
+            ..EndpointConfig::new(secret)
         });
         let shared = Arc::new(Shared::new(
             builder,
@@ -174,8 +175,10 @@ impl Endpoint {
         self.listen_with(port, &self.handle.config, 1024)
     }
 
-    /// Accepts connections to TCP port `port` with settings of their own. At most `backlog` may be half-open or wait
-    /// for [`Listener::accept`]; more are ignored until there is room, and their peers try again.
+    /// Accepts connections to TCP port `port` with settings of their own. At most `backlog` may wait for
+    /// [`Listener::accept`]; more are ignored until there is room, and their peers try again. Half-open connections take
+    /// none of that room: they are records of some 300 bytes, and beyond `backlog` of them SYN cookies, so that a flood of
+    /// forged SYNs neither takes memory nor keeps others out.
     ///
     /// # Errors
     /// As [`Endpoint::listen`].
@@ -197,6 +200,11 @@ impl Endpoint {
                 Ok(())
             })
             .map(|()| Listener::new(self.handle.clone(), port))
+    }
+
+    /// Bytes of heap that the connections of this endpoint hold, as far as they count against [`Builder::memory`].
+    pub fn memory(&self) -> usize {
+        self.handle.look(|state, _| state.core.memory())
     }
 
     /// What passed through the socket so far.

@@ -8,13 +8,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use tack_base::Instant;
 use tack_io::{Clock, PacingTimer};
 use tack_tcp::config::Carrier;
-use tack_tcp::{CloseReason, Config, ConnectionId, Endpoint as Core, Event, State as TcpState};
+use tack_tcp::{CloseReason, Config, ConnectionId, Endpoint as Core, Event};
 
 use crate::builder::Coalesce;
 use crate::outgoing::{Flushed, Outgoing};
@@ -53,8 +52,8 @@ pub(crate) struct State {
     pub(crate) blocked: bool,
     /// When the timer fires.
     pub(crate) armed: Instant,
-    /// Since when all that is left is in TIME-WAIT, and for how long that is kept.
-    lingers: Option<(Instant, Duration)>,
+    /// All that is left is in TIME-WAIT, and a peer may still ask for our last acknowledgement.
+    lingers: bool,
     pub(crate) received: u64,
     pub(crate) receives: u64,
     pub(crate) malformed: u64,
@@ -156,7 +155,7 @@ impl Shared {
             driver: None,
             blocked: false,
             armed: Instant::FAR_FUTURE,
-            lingers: None,
+            lingers: false,
             received: 0,
             receives: 0,
             malformed: 0,
@@ -370,41 +369,17 @@ impl State {
 
     /// True when no connection needs this endpoint any more, apart from the TIME-WAITs it keeps for good manners.
     pub(crate) fn is_wound_up(&self) -> bool {
-        self.slots.is_empty() && self.released.is_empty()
+        self.slots.is_empty() && self.released.is_empty() && !self.lingers
     }
 
     /// While closing: forgets what is through; says when to look again.
     fn wind_up(&mut self, now: Instant) -> Option<Instant> {
         let core = &self.core;
         self.released.retain(|id| core.get(*id).is_some());
-        let mut again = None;
-        if self.slots.is_empty()
-            && self.released.iter().all(|id| is_waiting(core, *id))
-            && !self.released.is_empty()
-        {
-            // The peer may not have our last acknowledgement. Stay long enough to answer one more FIN, which comes after
-            // two or three round trips, rather than a whole TIME-WAIT.
-            let (since, linger) = *self.lingers.get_or_insert_with(|| {
-                let longest = self
-                    .released
-                    .iter()
-                    .filter_map(|id| core.get(*id)?.stats(now).srtt)
-                    .max();
-                (
-                    now,
-                    (longest.unwrap_or_default() * 4)
-                        .clamp(Duration::from_millis(5), Duration::from_secs(1)),
-                )
-            });
-            let end = since + linger;
-            if now >= end {
-                self.released.clear();
-            } else {
-                again = Some(end);
-            }
-        } else {
-            self.lingers = None;
-        }
+        // The peer may not have our last acknowledgement. Stay long enough to answer one more FIN, which comes after
+        // two or three round trips, rather than a whole TIME-WAIT.
+        let again = self.core.lingers_until().filter(|end| now < *end);
+        self.lingers = again.is_some();
         if self.is_wound_up() {
             for closer in std::mem::take(&mut self.closers) {
                 self.wakers.push(closer);
@@ -440,12 +415,6 @@ impl State {
             wakers.push(closer);
         }
     }
-}
-
-fn is_waiting(core: &Core, id: ConnectionId) -> bool {
-    core.get(id).is_none_or(|connection| {
-        matches!(connection.state(), TcpState::TimeWait | TcpState::Closed)
-    })
 }
 
 impl Slot {

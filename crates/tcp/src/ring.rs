@@ -15,15 +15,30 @@ const SMALLEST: usize = 4 << 10;
 /// Most unused pages kept for later.
 const SPARES: usize = 32;
 
+/// A part of the stream that begins at a multiple of [`PAGE`].
+#[derive(Debug, Default)]
+struct Page {
+    /// Where in the page `bytes` begins: above zero where memory came only after the stream had passed its beginning.
+    base: usize,
+    /// As long as it was written.
+    bytes: Vec<u8>,
+}
+
 /// A window over a stream of bytes. Only ranges that were written, and not released since, have a meaning.
+///
+/// It holds memory for what is alive, in whole pages once that is more than one, and some unused pages for what comes next;
+/// [`Ring::trim`] gives back what an idle stream does not need.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    /// From the page that holds the first live byte on, each as long as it was written. The first page of a stream has as much
-    /// memory as it needs, a page that nothing was written to yet has none.
-    pages: VecDeque<Vec<u8>>,
+    /// From the page that holds the first live byte on. A page that nothing was written to yet has no memory.
+    pages: VecDeque<Page>,
     /// Number of the first page.
     first: u64,
+    /// Everything below this position is released.
+    released: u64,
     spares: Vec<Vec<u8>>,
+    /// Bytes of heap in `pages` and `spares`.
+    held: usize,
 }
 
 /// Number of the page that `position` lies in, and where in it.
@@ -35,48 +50,56 @@ const fn place(position: u64) -> (u64, usize) {
 impl Ring {
     /// Stores `data` at position `at`, which is not below what was released.
     pub(crate) fn write(&mut self, mut at: u64, mut data: &[u8]) {
-        debug_assert!(
-            place(at).0 >= self.first,
-            "written where bytes were released"
-        );
+        debug_assert!(at >= self.released, "written where bytes were released");
         while !data.is_empty() {
             let (number, offset) = place(at);
             let (now, later) = data.split_at(data.len().min(PAGE - offset));
             let page = self.page(number, offset + now.len());
+            let offset = offset - page.base;
+            let bytes = &mut page.bytes;
             // A stream that comes in order only ever extends the page.
-            if page.len() < offset {
-                page.resize(offset, 0);
+            if bytes.len() < offset {
+                bytes.resize(offset, 0);
             }
-            let (over, beyond) = now.split_at(now.len().min(page.len() - offset));
-            page[offset..offset + over.len()].copy_from_slice(over);
-            page.extend_from_slice(beyond);
+            let (over, beyond) = now.split_at(now.len().min(bytes.len() - offset));
+            bytes[offset..offset + over.len()].copy_from_slice(over);
+            bytes.extend_from_slice(beyond);
             data = later;
             at += now.len() as u64;
         }
     }
 
-    /// Page `number`, with room for `len` bytes.
+    /// Page `number`, with room up to `end` in it.
     #[inline]
-    fn page(&mut self, number: u64, len: usize) -> &mut Vec<u8> {
+    fn page(&mut self, number: u64, end: usize) -> &mut Page {
         let index = (number - self.first) as usize;
         if index >= self.pages.len() {
-            self.pages.resize_with(index + 1, Vec::new);
+            self.pages.resize_with(index + 1, Page::default);
         }
+        // A stream that is alive in more than one page is not small.
+        let small = self.pages.len() == 1;
         let page = &mut self.pages[index];
-        if page.capacity() < len {
-            // A stream that has filled a page is not small.
-            let wanted = if number == 0 {
-                len.next_power_of_two().max(SMALLEST)
+        if page.bytes.capacity() == 0 {
+            // Nothing below what was released will ever be written.
+            page.base = if index == 0 {
+                place(self.released).1
+            } else {
+                0
+            };
+            if let Some(spare) = self.spares.pop() {
+                page.bytes = spare;
+            }
+        }
+        let len = end - page.base;
+        if page.bytes.capacity() < len {
+            let wanted = if small {
+                len.next_power_of_two().clamp(SMALLEST, PAGE)
             } else {
                 PAGE
             };
-            if page.is_empty()
-                && let Some(spare) = self.spares.pop()
-            {
-                *page = spare;
-            } else {
-                page.reserve_exact(wanted - page.len());
-            }
+            self.held -= page.bytes.capacity();
+            page.bytes.reserve_exact(wanted - page.bytes.len());
+            self.held += page.bytes.capacity();
         }
         page
     }
@@ -93,23 +116,27 @@ impl Ring {
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let in_first = len.min(PAGE - offset);
         let in_second = (len - in_first).min(PAGE);
-        let first = &self.pages[index][offset..offset + in_first];
+        let page = &self.pages[index];
+        let first = &page.bytes[offset - page.base..offset - page.base + in_first];
         if in_second == 0 {
             return (first, &[]);
         }
-        (first, &self.pages[index + 1][..in_second])
+        (first, &self.pages[index + 1].bytes[..in_second])
     }
 
     /// Forgets everything below `position`.
     pub(crate) fn release_to(&mut self, position: u64) {
+        self.released = self.released.max(position);
         let (number, _) = place(position);
         while self.first < number {
             self.first = match self.pages.pop_front() {
-                Some(mut page) => {
+                Some(Page { mut bytes, .. }) => {
                     // Only whole pages are worth keeping: what comes next fills them.
-                    if page.capacity() == PAGE && self.spares.len() < SPARES {
-                        page.clear();
-                        self.spares.push(page);
+                    if bytes.capacity() == PAGE && self.spares.len() < SPARES {
+                        bytes.clear();
+                        self.spares.push(bytes);
+                    } else {
+                        self.held -= bytes.capacity();
                     }
                     self.first + 1
                 }
@@ -118,19 +145,43 @@ impl Ring {
         }
     }
 
-    /// Bytes of heap held.
+    /// Forgets everything from `position` on, which is not below what was released.
+    pub(crate) fn cut(&mut self, position: u64) {
+        let (number, offset) = place(position);
+        let keep = number.saturating_sub(self.first) as usize;
+        while self.pages.len() > keep + 1 {
+            self.held -= self
+                .pages
+                .pop_back()
+                .map_or(0, |page| page.bytes.capacity());
+        }
+        if let Some(page) = self.pages.get_mut(keep) {
+            page.bytes.truncate(offset.saturating_sub(page.base));
+        }
+    }
+
+    /// Bytes of heap held, less the few that manage them.
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
-        self.pages
-            .iter()
-            .chain(&self.spares)
-            .map(Vec::capacity)
-            .sum()
+        self.held
+    }
+
+    /// Gives back the heap that holds nothing alive. Everything below `end` that is not released stays.
+    pub(crate) fn trim(&mut self, end: u64) {
+        self.held -= self.spares.iter().map(Vec::capacity).sum::<usize>();
+        self.spares = Vec::new();
+        if self.released >= end {
+            self.clear();
+        }
     }
 
     /// Gives the heap back; nothing may be live.
     pub(crate) fn clear(&mut self) {
         self.pages = VecDeque::new();
         self.spares = Vec::new();
+        self.held = 0;
+        // The next page begins where the stream is.
+        self.first = place(self.released).0;
     }
 }
 
@@ -183,15 +234,45 @@ mod tests {
         assert_eq!(ring.capacity(), SMALLEST + PAGE);
     }
 
+    #[test]
+    fn an_idle_stream_takes_no_memory_and_goes_on_with_little() {
+        let mut ring = Ring::default();
+        ring.write(1, &alloc::vec![3; 5 * PAGE]);
+        let end = 1 + 5 * PAGE as u64;
+        ring.release_to(end - 10);
+        ring.trim(end);
+        assert_eq!(ring.capacity(), 2 * PAGE, "what is alive stays");
+        ring.release_to(end);
+        ring.trim(end);
+        assert_eq!(ring.capacity(), 0);
+        // Out of order, in the middle of a page: only what lies above the stream's position takes memory.
+        ring.write(end + 5, b"world");
+        ring.write(end, b"hello");
+        assert_eq!(ring.slices(end..end + 10).0, b"helloworld");
+        assert_eq!(ring.capacity(), SMALLEST);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_written_anew() {
+        let mut ring = Ring::default();
+        ring.write(1, b"abc");
+        ring.write(2 * PAGE as u64, b"far");
+        ring.cut(4);
+        assert_eq!(ring.capacity(), SMALLEST);
+        assert_eq!(ring.slices(1..4).0, b"abc");
+        ring.write(4, b"def");
+        assert_eq!(ring.slices(1..7).0, b"abcdef");
+    }
+
     proptest! {
         #[test]
         fn what_was_written_is_read_back(
-            steps in proptest::collection::vec((0_u64..300_000, 1_usize..70_000, 0_u64..200_000), 1..40),
+            steps in proptest::collection::vec((0_u64..300_000, 1_usize..70_000, 0_u64..200_000, proptest::bool::weighted(0.3)), 1..40),
         ) {
             let byte = |position: u64| (position ^ (position >> 8) ^ (position >> 16)) as u8;
             let mut ring = Ring::default();
             let mut released = 0;
-            for (ahead, len, release) in steps {
+            for (ahead, len, release, trim) in steps {
                 let at = released + ahead;
                 let data: Vec<u8> = (at..at + len as u64).map(byte).collect();
                 ring.write(at, &data);
@@ -200,6 +281,12 @@ mod tests {
                 prop_assert!(a.iter().chain(b).zip(&data).all(|(got, put)| got == put));
                 released += release;
                 ring.release_to(released);
+                if trim {
+                    ring.trim(at + len as u64);
+                }
+                let held: usize = ring.pages.iter().map(|page| page.bytes.capacity()).sum();
+                let spare: usize = ring.spares.iter().map(Vec::capacity).sum();
+                prop_assert_eq!(ring.capacity(), held + spare);
             }
         }
     }

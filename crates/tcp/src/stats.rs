@@ -61,6 +61,8 @@ pub struct Stats {
     pub invalid_reports: u64,
     /// Segments kept back to see whether the peer acknowledges what it did not get.
     pub audits: u64,
+    /// How often data that waited above a hole was thrown away because the endpoint's memory was exhausted.
+    pub pruned: u64,
     /// Smallest RTT seen.
     pub min_rtt: Option<Duration>,
     /// Smoothed RTT.

@@ -54,10 +54,7 @@ impl Host {
         secret[..8].copy_from_slice(&secrets.next_u64().to_le_bytes());
         secret[8..].copy_from_slice(&secrets.next_u64().to_le_bytes());
         Self {
-            endpoint: Endpoint::new(EndpointConfig {
-                secret,
-                max_connections: 65_536,
-            }),
+            endpoint: Endpoint::new(EndpointConfig::new(secret)),
             clock: Clock::new(config.clock_skew_ppm),
             party,
             address: address(party),

@@ -58,6 +58,12 @@ pub(crate) struct News {
 }
 
 impl News {
+    /// Gives back the heap that it holds for the next acknowledgement.
+    pub(crate) fn trim(&mut self) {
+        self.acked = Vec::new();
+        self.lost = Vec::new();
+    }
+
     /// Empties it for the next acknowledgement.
     pub(crate) fn clear(&mut self) {
         self.acked.clear();

@@ -77,7 +77,7 @@ impl Connection {
     fn send_limit(&self) -> usize {
         let unsent = self.queue.end().saturating_sub(self.snd_nxt) as usize;
         let sent = self.queue.len().saturating_sub(unsent);
-        (sent + self.send_ahead()).min(self.config.send_buffer)
+        (sent + self.send_ahead()).min(self.send_buffer())
     }
 
     /// How much may wait to be sent: a congestion window, for when all of it opens at once.
@@ -89,9 +89,7 @@ impl Connection {
 
     /// Tells a blocked writer that there is room, once there is a worthwhile amount of it.
     pub(super) fn offer_writable(&mut self) {
-        if self.write_blocked
-            && self.writable() > self.send_ahead().min(self.config.send_buffer) / 4
-        {
+        if self.write_blocked && self.writable() > self.send_ahead().min(self.send_buffer()) / 4 {
             self.write_blocked = false;
             self.events.raise(Event::Writable);
         }

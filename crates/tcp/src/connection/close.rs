@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use tack_base::Instant;
-use tack_wire::{Segment, SeqNum};
+use tack_wire::SeqNum;
 
 use super::state::{State, Transition};
 use super::timers::Timer;
@@ -47,13 +47,13 @@ const REPLY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Counts such replies.
 #[derive(Debug, Default)]
-pub(super) struct ReplyLimit {
+pub(crate) struct ReplyLimit {
     since: Instant,
     sent: u32,
 }
 
 impl ReplyLimit {
-    fn allow(&mut self, now: Instant) -> bool {
+    pub(crate) fn allow(&mut self, now: Instant) -> bool {
         if now.saturating_since(self.since) >= REPLY_INTERVAL {
             self.since = now;
             self.sent = 0;
@@ -79,6 +79,7 @@ impl Connection {
         self.timers.stop_all();
         self.queue.clear();
         self.log = crate::send::sent::SentLog::new();
+        self.reassembly.end();
         self.ack_pending = None;
         self.handshake.pending = false;
         self.probe_due = false;
@@ -110,6 +111,7 @@ impl Connection {
     /// The peer's FIN was reached, with everything before it.
     pub(super) fn on_peer_fin(&mut self, now: Instant) {
         self.fin_received = true;
+        self.reassembly.end();
         let before = self.state;
         self.state = before.after(Transition::FinArrived);
         self.events.raise(Event::Readable);
@@ -121,6 +123,7 @@ impl Connection {
     /// Our FIN was acknowledged.
     pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
         self.events.raise(Event::Finished);
+        self.free_sender();
         self.state = self.state.after(Transition::FinAcknowledged);
         match self.state {
             State::TimeWait => self.enter_time_wait(now),
@@ -149,25 +152,5 @@ impl Connection {
         self.timers
             .set(Timer::Lifetime, now + self.config.time_wait);
         self.acknowledge_now(AckReason::Event);
-    }
-
-    /// May this SYN open a new incarnation of the connection, which is in TIME-WAIT (RFC 9293 §3.10.7.4, RFC
-    /// 6191)? If so, the initial sequence number of the new incarnation must come after the one returned.
-    pub fn reopen(&self, syn: &Segment<'_>) -> Option<SeqNum> {
-        let header = &syn.header;
-        if self.state != State::TimeWait
-            || !header.flags.syn()
-            || header.flags.rst()
-            || header.flags.ack()
-        {
-            return None;
-        }
-        let newer_sequence = header.seq.after(SeqNum::at(self.irs, self.rcv_nxt()));
-        let newer_timestamp = self.timestamps.is_agreed()
-            && header
-                .options
-                .timestamps
-                .is_some_and(|timestamps| self.timestamps.is_newer(timestamps));
-        (newer_sequence || newer_timestamp).then(|| SeqNum::at(self.iss, self.snd_nxt + (1 << 16)))
     }
 }

@@ -207,7 +207,7 @@ impl Connection {
         if acceptable == Some(true) {
             self.window
                 .update(segment.header.seq, 1, segment.header.window, true);
-            self.on_handshake_complete(now, arrived);
+            self.on_handshake_complete(now, arrived, segment);
             self.acknowledge_now(AckReason::Event);
         } else {
             // Simultaneous open: answer with SYN-ACK.
@@ -219,25 +219,43 @@ impl Connection {
     }
 
     /// Our SYN is acknowledged: the connection is open.
-    pub(super) fn on_handshake_complete(&mut self, now: Instant, arrived: Instant) {
+    pub(super) fn on_handshake_complete(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+    ) {
+        let echo = segment
+            .header
+            .options
+            .timestamps
+            .filter(|_| self.timestamps.is_agreed())
+            .map(|timestamps| timestamps.echo);
         self.state = self.state.after(Transition::HandshakeComplete);
         self.snd_una = 1;
         self.timers.stop(Timer::Retransmit);
         self.handshake.pending = false;
         self.rtt.end_back_off();
-        // Karn: a SYN sent twice gives no sample, and a lost one makes the start cautious.
-        if self.handshake.transmissions == 1
-            && let Some(sent_at) = self.handshake.sent_at
-        {
-            let rtt = arrived.saturating_since(sent_at);
+        // Karn: a SYN sent twice gives no sample, unless the echo says which of them was answered (RFC 7323 §4).
+        let round_trip = match self.handshake.sent_at {
+            Some(sent_at) if self.handshake.transmissions == 1 => {
+                Some(arrived.saturating_since(sent_at))
+            }
+            _ => echo.and_then(|echo| self.timestamps.age(arrived, echo)),
+        };
+        if let Some(rtt) = round_trip {
             self.rtt.sample(now, rtt, rtt, 1, 1);
             self.receiver_round_trip.on_handshake(rtt);
             self.policy.on_handshake(rtt);
-        } else {
+        }
+        // A SYN of ours that timed out makes the start cautious; one that left again because the peer repeated its own does not
+        // (RFC 6298 §5.7, RFC 5681 §3.1).
+        let lost = self.handshake.timeouts > 0;
+        if lost {
             self.rtt.on_syn_timeout();
         }
         let mss = u64::from(self.mtu.mss()) - self.data_options_len();
-        let segments = if self.handshake.transmissions > 1 {
+        let segments = if lost {
             1
         } else {
             u64::from(self.config.initial_window_segments)

@@ -300,7 +300,8 @@ impl Connection {
     fn on_reset(&mut self) {
         let reason = match self.state {
             State::SynReceived if !self.handshake.passive => CloseReason::Refused,
-            State::TimeWait => CloseReason::Graceful,
+            // Deviation: TIME-WAIT goes on (RFC 1337 §3, F1); `time_wait.rs` has the reason.
+            State::TimeWait => return,
             _ => CloseReason::Reset,
         };
         self.end(reason);
@@ -327,7 +328,7 @@ impl Connection {
         self.window
             .update(segment.header.seq, 1, segment.header.window, syn);
         self.last_heard = now;
-        self.on_handshake_complete(now, arrived);
+        self.on_handshake_complete(now, arrived, segment);
         if syn {
             self.acknowledge_now(AckReason::Event);
         }

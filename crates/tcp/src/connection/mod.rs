@@ -8,9 +8,12 @@ mod events;
 mod handshake;
 mod input;
 mod limits;
+pub(crate) mod memory;
+pub(crate) mod offer;
 mod output;
 mod pure_acks;
 mod state;
+pub(crate) mod time_wait;
 mod timers;
 
 use core::time::Duration;
@@ -56,10 +59,11 @@ pub use close::CloseReason;
 pub use events::Event;
 pub use state::State;
 
-use close::ReplyLimit;
+pub(crate) use close::ReplyLimit;
 use events::Events;
 use handshake::Handshake;
 use limits::Limits;
+use memory::Pressure;
 use timers::{TIMERS, Timer};
 
 /// One TCP connection: a state machine without clock or socket.
@@ -166,6 +170,10 @@ pub struct Connection {
     reset_due: Option<SeqNum>,
     reset_acks: bool,
     close_reason: Option<CloseReason>,
+    /// How scarce memory is.
+    pressure: Pressure,
+    /// What the connection held after it was trimmed last, bytes.
+    trimmed_to: usize,
     counters: Stats,
     limits: Limits,
     trace: Trace,
@@ -306,6 +314,8 @@ impl Connection {
             reset_due: None,
             reset_acks: false,
             close_reason: None,
+            pressure: Pressure::None,
+            trimmed_to: size_of::<Self>(),
             counters: Stats::default(),
             trace: Trace::default(),
             limits: Limits::new(now),

@@ -31,10 +31,12 @@ pub(crate) enum Timer {
     Lifetime,
     /// Pacing lets the next segment out.
     Pacing,
+    /// What an idle connection does not need may be given back.
+    Idle,
 }
 
 /// Number of timers.
-pub(crate) const TIMERS: usize = 9;
+pub(crate) const TIMERS: usize = 10;
 
 impl TimerName for Timer {
     const ALL: &'static [Self] = &[
@@ -47,6 +49,7 @@ impl TimerName for Timer {
         Self::DelayedAck,
         Self::KeepAlive,
         Self::Pacing,
+        Self::Idle,
     ];
 
     #[inline]
@@ -78,6 +81,7 @@ impl Connection {
                 Timer::User => self.end(CloseReason::TimedOut),
                 Timer::Lifetime => self.end(CloseReason::Graceful),
                 Timer::Pacing => {}
+                Timer::Idle => self.on_idle_timeout(now),
             }
         }
     }

@@ -23,6 +23,9 @@ enum Purpose {
     PortOffset,
     PortCounter,
     Seed,
+    TimestampOffset,
+    Cookie,
+    CookieDisguise,
 }
 
 /// Keyed hashes over connection names.
@@ -48,9 +51,26 @@ impl Secrets {
         SeqNum((offset as u32).wrapping_add((now.as_micros() / 4) as u32))
     }
 
-    /// Seed for what a connection draws; `serial` tells apart connections of the same name.
+    /// Seed for what a connection draws; `serial` tells apart connections of the same name. The upper half, where its timestamps
+    /// start, is the same for all of them: to a peer that has the last one in TIME-WAIT, the timestamps of the next are
+    /// later ones, and let it in (RFC 6191 §2) where sequence numbers do not, as after fast transfers.
     pub(super) fn seed(&self, tuple: &Tuple, serial: u64) -> u64 {
-        self.hash(Purpose::Seed, tuple, serial)
+        let start = self.hash(Purpose::TimestampOffset, tuple, 0) as u32;
+        let drawn = self.hash(Purpose::Seed, tuple, serial) as u32;
+        u64::from(start) << 32 | u64::from(drawn)
+    }
+
+    /// The hash that a SYN cookie is made of, over the connection's name, the peer's initial sequence number, and time and
+    /// contents of the cookie; without these the one that disguises the contents.
+    pub(super) fn cookie(&self, tuple: &Tuple, irs: SeqNum, sealed: Option<(u32, u16)>) -> u64 {
+        let irs = u64::from(irs.0);
+        match sealed {
+            Some((period, data)) => {
+                let sealed = u64::from(period as u16) << 16 | u64::from(data);
+                self.hash(Purpose::Cookie, tuple, sealed << 32 | irs)
+            }
+            None => self.hash(Purpose::CookieDisguise, tuple, irs),
+        }
     }
 
     /// A local port towards (`peer`, `remote_port`) that `is_free`, by the double-hash algorithm of RFC 6056 §3.3.4: a peer
@@ -122,7 +142,9 @@ mod tests {
         };
         assert_ne!(secrets.isn(Instant::ZERO, &other), at(0));
         assert_ne!(Secrets::new([8; 16]).isn(Instant::ZERO, &tuple), at(0));
-        assert_ne!(secrets.seed(&tuple, 1), secrets.seed(&tuple, 2));
+        let (one, two) = (secrets.seed(&tuple, 1), secrets.seed(&tuple, 2));
+        assert_ne!(one as u32, two as u32);
+        assert_eq!(one >> 32, two >> 32, "timestamps go on where they were");
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! A listening port: which connections are half-open, which wait to be accepted.
+//! A listening port: what it accepts, and which connections wait to be accepted.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
+
+use tack_base::Instant;
 
 use super::ConnectionId;
 use crate::config::Config;
@@ -10,19 +12,21 @@ use crate::config::Config;
 pub(super) struct Listener {
     pub(super) config: Config,
     backlog: usize,
-    /// In SYN-RECEIVED. Identifiers grow with time: the first is the oldest.
-    half_open: BTreeSet<ConnectionId>,
+    /// How many records of half-open connections there are.
+    half_open: usize,
     /// Established and not accepted yet, oldest first.
     waiting: VecDeque<ConnectionId>,
+    /// When the last cookie loses its validity; an acknowledgement out of nowhere is not looked at after that.
+    cookies_until: Option<Instant>,
 }
 
 /// What to do with a SYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Admission {
-    /// There is room.
-    Open,
-    /// There is room once this half-open connection is forgotten.
-    Recycle(ConnectionId),
+    /// There is room for a record.
+    Record,
+    /// There is none: it is answered with a cookie.
+    Cookie,
     /// Ignore it; the peer will ask again.
     Drop,
 }
@@ -32,47 +36,57 @@ impl Listener {
         Self {
             config,
             backlog: backlog.max(1),
-            half_open: BTreeSet::new(),
+            half_open: 0,
             waiting: VecDeque::new(),
+            cookies_until: None,
         }
     }
 
-    /// Decides on a SYN when the backlog may be full.
-    ///
-    /// Of the defences of RFC 4987 this is §3.4, recycling the oldest half-open connection: a flood then has to refill the
-    /// whole backlog within one round trip of an honest peer to lock it out, whereas dropping new SYNs would let one
-    /// backlog of forged SYNs lock out everybody until the SYN-ACK retries end. Connections that completed the handshake are
-    /// never thrown away: when they alone fill the backlog, the application is slow and new peers wait.
+    /// Decides on a SYN. Connections that completed the handshake are never thrown away: when they alone fill the backlog,
+    /// the application is slow and new peers wait.
     pub(super) fn admit(&self) -> Admission {
-        if self.half_open.len() + self.waiting.len() < self.backlog {
-            Admission::Open
+        if !self.has_room() {
+            Admission::Drop
+        } else if self.half_open + self.waiting.len() < self.backlog {
+            Admission::Record
         } else {
-            self.oldest_half_open()
-                .map_or(Admission::Drop, Admission::Recycle)
+            Admission::Cookie
         }
     }
 
-    /// The half-open connection that has waited longest.
-    pub(super) fn oldest_half_open(&self) -> Option<ConnectionId> {
-        self.half_open.first().copied()
+    /// One more connection may wait to be accepted.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() < self.backlog
     }
 
-    /// A connection was born from a SYN.
-    pub(super) fn opened(&mut self, id: ConnectionId) {
-        self.half_open.insert(id);
+    /// A record was made.
+    pub(super) fn opened(&mut self) {
+        self.half_open += 1;
     }
 
-    /// Its handshake is complete.
+    /// A record is gone.
+    pub(super) fn forgot_half_open(&mut self) {
+        self.half_open -= 1;
+    }
+
+    /// A cookie left which is valid until `until`.
+    pub(super) fn baked(&mut self, until: Instant) {
+        self.cookies_until = Some(until);
+    }
+
+    /// A cookie may come back.
+    pub(super) fn expects_cookies(&self, now: Instant) -> bool {
+        self.cookies_until.is_some_and(|until| now < until)
+    }
+
+    /// A handshake is complete.
     pub(super) fn established(&mut self, id: ConnectionId) {
-        self.half_open.remove(&id);
         self.waiting.push_back(id);
     }
 
-    /// It ended before it was accepted.
+    /// A connection ended before it was accepted.
     pub(super) fn forget(&mut self, id: ConnectionId) {
-        if !self.half_open.remove(&id) {
-            self.waiting.retain(|waiting| *waiting != id);
-        }
+        self.waiting.retain(|waiting| *waiting != id);
     }
 
     /// Hands out the oldest connection that waits.
@@ -87,7 +101,7 @@ impl Listener {
 
     /// Every connection that was not accepted.
     pub(super) fn into_connections(self) -> impl Iterator<Item = ConnectionId> {
-        self.half_open.into_iter().chain(self.waiting)
+        self.waiting.into_iter()
     }
 }
 
@@ -98,17 +112,28 @@ mod tests {
     #[test]
     fn the_backlog_counts_half_open_and_waiting_connections() {
         let mut listener = Listener::new(Config::default(), 2);
-        assert_eq!(listener.admit(), Admission::Open);
-        listener.opened(ConnectionId(1));
-        listener.opened(ConnectionId(2));
-        assert_eq!(listener.admit(), Admission::Recycle(ConnectionId(1)));
+        assert_eq!(listener.admit(), Admission::Record);
+        listener.opened();
+        listener.opened();
+        assert_eq!(listener.admit(), Admission::Cookie);
+        listener.forgot_half_open();
         listener.established(ConnectionId(1));
-        assert_eq!(listener.admit(), Admission::Recycle(ConnectionId(2)));
+        assert_eq!(listener.admit(), Admission::Cookie);
+        listener.forgot_half_open();
         listener.established(ConnectionId(2));
         assert_eq!(listener.admit(), Admission::Drop);
         assert_eq!(listener.accept(), Some(ConnectionId(1)));
-        assert_eq!(listener.admit(), Admission::Open);
+        assert_eq!(listener.admit(), Admission::Record);
         listener.forget(ConnectionId(2));
         assert_eq!(listener.accept(), None);
+    }
+
+    #[test]
+    fn cookies_are_expected_as_long_as_they_are_valid() {
+        let mut listener = Listener::new(Config::default(), 2);
+        let at = Instant::from_millis;
+        assert!(!listener.expects_cookies(at(1)));
+        listener.baked(at(10));
+        assert!(listener.expects_cookies(at(9)) && !listener.expects_cookies(at(10)));
     }
 }

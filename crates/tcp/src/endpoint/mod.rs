@@ -1,21 +1,33 @@
 //! Many connections behind one carrier: demultiplexing, listeners, initial sequence numbers, strays.
 
+mod cookies;
+mod half_open;
 mod isn;
 mod listener;
+mod memory;
+mod passive;
+mod records;
 mod strays;
 mod table;
 
 use alloc::collections::BTreeMap;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use tack_base::Instant;
-use tack_wire::{Ecn, Segment, SeqNum};
+use tack_wire::{Ecn, Segment};
 
+use self::half_open::HalfOpens;
 use self::isn::Secrets;
-use self::listener::{Admission, Listener};
+use self::listener::Listener;
+use self::memory::{LOOKED_AT, Memory};
+use self::passive::Outcome;
+use self::records::Records;
 use self::strays::Strays;
 use self::table::{MAX_CONNECTIONS, Owner, Table, Tuple};
 use crate::config::Config;
+use crate::connection::memory::Pressure;
+use crate::connection::time_wait::TimeWait;
 use crate::connection::{Connection, State};
 use crate::transmit::{Batch, Transmit};
 
@@ -28,8 +40,16 @@ pub struct ConnectionId(pub(crate) u64);
 pub struct EndpointConfig {
     /// Secret for initial sequence numbers (RFC 6528) and for choosing ports; must be random in real use.
     pub secret: [u8; 16],
-    /// Most connections at a time, all kinds together: half-open, open, and in TIME-WAIT. Default 65,536, at most 2^24.
+    /// Most connections at a time, from the end of the handshake until they are released and in TIME-WAIT. Default 65,536, at
+    /// most 2^24.
     pub max_connections: usize,
+    /// Most records of released connections in TIME-WAIT, some 300 bytes each. Beyond that the oldest gives way: then only
+    /// sequence numbers and timestamps keep its late segments out of a new connection with the same ports. Default 65,536.
+    pub max_time_wait: usize,
+    /// Memory that all connections may hold together, bytes. From three quarters of it on buffers do not grow any more. At the
+    /// limit they shrink as far as they are empty, what waits above a hole is thrown away, to be sent again, and new
+    /// connections are refused. Default 1 GiB.
+    pub memory: usize,
 }
 
 impl EndpointConfig {
@@ -38,6 +58,8 @@ impl EndpointConfig {
         Self {
             secret,
             max_connections: 65_536,
+            max_time_wait: 65_536,
+            memory: 1 << 30,
         }
     }
 }
@@ -49,10 +71,14 @@ pub struct EndpointStats {
     pub strays: u64,
     /// Resets sent in answer to those.
     pub resets: u64,
-    /// SYNs ignored because a backlog was full of established connections, or the endpoint full of connections.
+    /// SYNs ignored because a backlog was full of established connections, or the endpoint of connections or memory.
     pub syns_dropped: u64,
-    /// Half-open connections forgotten because a newer SYN needed their place (RFC 4987 §3.4).
-    pub half_open_recycled: u64,
+    /// SYNs answered with a cookie, because a backlog was full of half-open connections (RFC 4987 §3.6).
+    pub cookies_sent: u64,
+    /// Connections that came of those.
+    pub cookies_accepted: u64,
+    /// Records of TIME-WAIT forgotten before their time, because there were too many.
+    pub time_wait_evicted: u64,
 }
 
 /// Why a connection cannot be opened.
@@ -61,7 +87,7 @@ pub enum ConnectError {
     /// The four-tuple is in use.
     #[error("a connection with these ports exists")]
     InUse,
-    /// All local ports towards this peer are in use, or the endpoint holds its maximum of connections.
+    /// All local ports towards this peer are in use, or the endpoint holds its maximum of connections or memory.
     #[error("no local port is free")]
     Exhausted,
 }
@@ -86,8 +112,16 @@ pub enum ListenError {
 #[derive(Debug)]
 pub struct Endpoint {
     max_connections: usize,
+    max_time_wait: usize,
+    memory: Memory,
     secrets: Secrets,
     table: Table,
+    /// Connections whose handshake is not complete.
+    half_open: HalfOpens,
+    /// Released connections in TIME-WAIT.
+    time_wait: Records<TimeWait>,
+    /// Until when a peer may ask again for the last acknowledgement of one of those, going by round trips.
+    lingers_until: Option<Instant>,
     listeners: BTreeMap<u16, Listener>,
     strays: Strays,
     stats: EndpointStats,
@@ -98,17 +132,25 @@ impl Endpoint {
     pub fn new(config: EndpointConfig) -> Self {
         Self {
             max_connections: config.max_connections.min(MAX_CONNECTIONS),
+            max_time_wait: config.max_time_wait,
+            memory: Memory::new(config.memory),
             secrets: Secrets::new(config.secret),
             table: Table::default(),
+            half_open: HalfOpens::new(),
+            time_wait: Records::new(),
+            lingers_until: None,
             listeners: BTreeMap::new(),
             strays: Strays::new(),
             stats: EndpointStats::default(),
         }
     }
 
-    /// Accepts connections to `port` with `config`; at most `backlog` (at least one) are half-open or waiting for
-    /// [`Endpoint::accept`]. When a SYN finds the backlog full, the oldest half-open connection gives way (RFC 4987 §3.4); if
-    /// there is none, the SYN is ignored.
+    /// Accepts connections to `port` with `config`; at most `backlog` (at least one) wait for [`Endpoint::accept`].
+    ///
+    /// A SYN makes no connection, but a record of some 300 bytes; the connection is made once the peer has acknowledged our
+    /// SYN. When records and waiting connections fill the backlog, SYNs are answered with cookies (RFC 4987 §3.6): such a
+    /// connection has everything that was agreed, but the segment size may be rounded down, and parameters of TACK other
+    /// than the default ones mean that it does without. SYNs are ignored while waiting connections alone fill the backlog.
     ///
     /// # Errors
     /// [`ListenError::InUse`] when somebody listens on `port`.
@@ -125,6 +167,9 @@ impl Endpoint {
         let Some(listener) = self.listeners.remove(&port) else {
             return;
         };
+        for (name, record) in self.half_open.records.remove_port(port) {
+            self.strays.send(name.peer, record.reset(&name));
+        }
         for id in listener.into_connections() {
             if let Some(entry) = self.table.get_mut(id) {
                 entry.owner = Owner::Released;
@@ -147,16 +192,18 @@ impl Endpoint {
         local_port: u16,
         config: &Config,
     ) -> Result<ConnectionId, ConnectError> {
-        if self.table.len() >= self.max_connections {
+        if self.is_full() {
             return Err(ConnectError::Exhausted);
         }
         let (table, listeners) = (&self.table, &self.listeners);
+        let (half_open, time_wait) = (&self.half_open.records, &self.time_wait);
         let is_free = |local_port| {
-            !table.is_routed(&Tuple {
+            let name = Tuple {
                 local_port,
                 remote_port,
                 peer,
-            })
+            };
+            !table.is_routed(&name) && !half_open.contains(&name) && !time_wait.contains(&name)
         };
         let local_port = if local_port == 0 {
             self.secrets
@@ -223,6 +270,7 @@ impl Endpoint {
         let opens =
             header.flags.syn() && !header.flags.ack() && !header.flags.rst() && !header.flags.fin();
         let mut iss_floor = None;
+        let pressure = self.pressure();
         if let Some(id) = self.table.route(&tuple)
             && let Some(entry) = self.table.get_mut(id)
         {
@@ -235,18 +283,25 @@ impl Endpoint {
                     iss_floor = entry.connection.reopen(segment);
                 }
                 if iss_floor.is_none() {
+                    entry.connection.set_pressure(pressure);
                     entry.connection.handle_segment(now, arrived, segment, ecn);
                     self.table.activate(id);
-                    self.promote(id);
                     return Some(id);
                 }
             }
             // Its name is free for the segment's sake; what the application has not read yet stays readable.
             self.table.unroute(id);
             self.table.activate(id);
+        } else {
+            match self.without_connection(now, arrived, &tuple, segment, ecn) {
+                Outcome::Taken(id) => return id,
+                Outcome::Reopen(floor) => iss_floor = Some(floor),
+                Outcome::Stray => {}
+            }
         }
         if opens && self.listeners.contains_key(&header.dst_port) {
-            return self.open_passively(now, tuple, segment, ecn, iss_floor);
+            self.open_passively(now, tuple, segment, iss_floor);
+            return None;
         }
         self.stats.strays += 1;
         // RFC 9293 §3.10.7.2: a listener answers what acknowledges something, and ignores the rest.
@@ -256,58 +311,6 @@ impl Endpoint {
             self.stats.resets += 1;
         }
         None
-    }
-
-    fn open_passively(
-        &mut self,
-        now: Instant,
-        tuple: Tuple,
-        syn: &Segment<'_>,
-        ecn: Ecn,
-        iss_floor: Option<SeqNum>,
-    ) -> Option<ConnectionId> {
-        let listener = self.listeners.get_mut(&tuple.local_port)?;
-        let full = self.table.len() >= self.max_connections;
-        let admission = match listener.admit() {
-            // Half-open connections that fill the endpoint must not lock out everybody either.
-            Admission::Open if full => listener
-                .oldest_half_open()
-                .map_or(Admission::Drop, Admission::Recycle),
-            admission => admission,
-        };
-        match admission {
-            Admission::Open => {}
-            Admission::Recycle(oldest) => {
-                listener.forget(oldest);
-                self.table.remove(oldest);
-                self.stats.half_open_recycled += 1;
-            }
-            Admission::Drop => {
-                self.stats.syns_dropped += 1;
-                return None;
-            }
-        }
-        let iss = self.secrets.isn(now, &tuple);
-        let iss = iss_floor.filter(|floor| iss.before(*floor)).unwrap_or(iss);
-        let seed = self.secrets.seed(&tuple, self.table.serial());
-        let connection = Connection::accept(&listener.config, syn, ecn, iss, seed, now);
-        let id = self.table.insert(tuple, connection, Owner::HalfOpen);
-        listener.opened(id);
-        Some(id)
-    }
-
-    /// Moves a connection whose handshake is complete to those that wait to be accepted.
-    fn promote(&mut self, id: ConnectionId) {
-        let Some(entry) = self.table.get_mut(id) else {
-            return;
-        };
-        if entry.owner == Owner::HalfOpen
-            && !matches!(entry.connection.state(), State::SynReceived | State::Closed)
-            && let Some(listener) = self.listeners.get_mut(&entry.tuple.local_port)
-        {
-            entry.owner = Owner::Waiting;
-            listener.established(id);
-        }
     }
 
     /// The carrier address and TCP ports of a connection: (peer, local port, remote port).
@@ -328,8 +331,11 @@ impl Endpoint {
 
     /// A connection to use its verbs; it is polled again afterwards.
     pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let pressure = self.pressure();
         self.table.activate(id);
-        self.table.get_mut(id).map(|entry| &mut *entry.connection)
+        let entry = self.table.get_mut(id)?;
+        entry.connection.set_pressure(pressure);
+        Some(&mut entry.connection)
     }
 
     /// The application lets go: the connection closes gracefully on its own and is then forgotten.
@@ -349,8 +355,16 @@ impl Endpoint {
         now: Instant,
         batch: &mut Batch<'_>,
     ) -> Option<(SocketAddr, Transmit)> {
-        if let Some(reset) = self.strays.poll_transmit(now, batch) {
-            return Some(reset);
+        if let Some(answer) = self.strays.poll_transmit(now, batch) {
+            return Some(answer);
+        }
+        let config = |port| {
+            self.listeners
+                .get(&port)
+                .map(|listener: &Listener| &listener.config)
+        };
+        if let Some(syn_ack) = self.half_open.poll_transmit(now, batch, config) {
+            return Some(syn_ack);
         }
         while let Some(id) = self.table.next_active() {
             let Some(entry) = self.table.get_mut(id) else {
@@ -361,29 +375,40 @@ impl Endpoint {
                 self.table.activate(id);
                 return Some((peer, transmit));
             }
-            self.settle(id);
+            self.settle(now, id);
         }
         None
     }
 
     /// A connection has nothing more to send: look at what became of it.
-    fn settle(&mut self, id: ConnectionId) {
-        self.promote(id);
+    fn settle(&mut self, now: Instant, id: ConnectionId) {
         let Some(entry) = self.table.get_mut(id) else {
             return;
         };
+        if entry.owner == Owner::Released
+            && let Some(record) = entry.connection.time_wait()
+        {
+            self.keep_in_time_wait(now, id, record);
+            return;
+        }
         if !entry.is_closed() {
+            entry.connection.watch_idleness(now);
+            self.table.charge(id);
             self.table.announce(id);
             self.table.arm(id);
+            if self.pressure() == Pressure::Exhausted {
+                self.relieve();
+            }
             return;
         }
         match entry.owner {
             Owner::Application => {
+                self.table.charge(id);
                 self.table.unroute(id);
                 self.table.announce(id);
                 return;
             }
-            Owner::HalfOpen | Owner::Waiting => {
+            Owner::Waiting => {
                 if let Some(listener) = self.listeners.get_mut(&entry.tuple.local_port) {
                     listener.forget(id);
                 }
@@ -400,7 +425,13 @@ impl Endpoint {
 
     /// When to call `handle_timeout` and then `poll_transmit`.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        self.table.next_deadline()
+        let half_open = self.half_open.records.first().map(|(at, _)| at);
+        let time_wait = self.time_wait.first().map(|(at, _)| at);
+        let connections = self.table.next_deadline();
+        [connections, half_open, time_wait]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Runs the timers of every connection whose deadline is not after `now`.
@@ -411,11 +442,26 @@ impl Endpoint {
                 self.table.activate(id);
             }
         }
+        self.expire_half_open(now);
+        while let Some((_, name)) = self.time_wait.first().filter(|(at, _)| *at <= now) {
+            self.time_wait.remove(&name);
+        }
     }
 
     /// How many connections there are, TIME-WAIT and half-open ones included.
     pub fn len(&self) -> usize {
-        self.table.len()
+        self.table.len() + self.half_open.records.len() + self.time_wait.len()
+    }
+
+    /// Bytes of heap that all connections hold, and the records of half-open and finished ones.
+    pub fn memory(&self) -> usize {
+        self.table.memory() + self.records_memory()
+    }
+
+    /// Until when a peer may ask again for the last acknowledgement of a released connection in TIME-WAIT, going by round
+    /// trips: how long a driver that ends should go on for good manners. `None` when no connection is in TIME-WAIT.
+    pub fn lingers_until(&self) -> Option<Instant> {
+        self.lingers_until.filter(|_| self.time_wait.len() > 0)
     }
 
     /// True when there is no connection.

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use tack_base::Instant;
-use tack_wire::{Ecn, Flags, Header, Segment, SeqNum};
+use tack_wire::{Flags, Header, Segment, SeqNum};
 
 use crate::transmit::{Batch, Transmit};
 
@@ -14,8 +14,10 @@ use crate::transmit::{Batch, Transmit};
 const PER_SECOND: u32 = 200;
 /// Resets that wait to leave.
 const QUEUE: usize = 64;
+/// The same, with answers that have a limit of their own.
+const LONGEST_QUEUE: usize = 256;
 
-/// Resets that are due, and the budget for more.
+/// Segments that are due without a connection to send them: resets with a budget for more, and answers of records.
 #[derive(Debug)]
 pub(super) struct Strays {
     queue: VecDeque<(SocketAddr, Header)>,
@@ -48,7 +50,7 @@ impl Strays {
                 self.refilled + interval() * earned
             };
         }
-        if self.tokens == 0 || self.queue.len() == QUEUE {
+        if self.tokens == 0 || self.queue.len() >= QUEUE {
             return false;
         }
         self.tokens -= 1;
@@ -56,27 +58,21 @@ impl Strays {
         true
     }
 
-    /// The next reset to leave.
+    /// A segment without payload is to leave. Whoever asks sees to it that they are not too many.
+    pub(super) fn send(&mut self, peer: SocketAddr, header: Header) {
+        if self.queue.len() < LONGEST_QUEUE {
+            self.queue.push_back((peer, header));
+        }
+    }
+
+    /// The next segment to leave.
     pub(super) fn poll_transmit(
         &mut self,
         now: Instant,
         batch: &mut Batch<'_>,
     ) -> Option<(SocketAddr, Transmit)> {
         let (peer, header) = self.queue.pop_front()?;
-        let start = batch.buf.len();
-        let len = batch.prefix + header.encoded_len();
-        batch.buf.resize(start + len, 0);
-        header.emit(&mut batch.buf[start + batch.prefix..]);
-        Some((
-            peer,
-            Transmit {
-                len,
-                segment_size: len,
-                segments: 1,
-                ecn: Ecn::NotEct,
-                departure: now,
-            },
-        ))
+        Some((peer, batch.single(now, &header)))
     }
 }
 

@@ -21,8 +21,6 @@ pub(super) struct Tuple {
 /// Who a connection belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {
-    /// A listener, before the handshake is complete.
-    HalfOpen,
     /// A listener, until the application accepts it.
     Waiting,
     /// The application.
@@ -51,6 +49,8 @@ pub(super) struct Entry {
     ready: bool,
     /// Its key in `deadlines`: not after its real deadline.
     armed: Option<Instant>,
+    /// What it was found to hold when it was last looked at, bytes.
+    charged: usize,
 }
 
 /// All connections, with an index for each way to find one.
@@ -69,7 +69,14 @@ pub(super) struct Table {
     active: VecDeque<ConnectionId>,
     /// Connections that have events.
     ready: VecDeque<ConnectionId>,
+    /// What all connections hold, bytes.
+    memory: usize,
 }
+
+/// What an entry takes besides its connection: its place in the slab, with those that are free, and in the trees.
+const OVERHEAD: usize = 2 * size_of::<Entry>()
+    + 2 * size_of::<(Tuple, ConnectionId)>()
+    + 2 * size_of::<(Instant, ConnectionId)>();
 
 impl Table {
     pub(super) fn len(&self) -> usize {
@@ -115,18 +122,44 @@ impl Table {
             active: false,
             ready: false,
             armed: None,
+            charged: 0,
         });
         let previous = self.routes.insert(tuple, id);
         debug_assert_eq!(previous, None, "the caller checks that the name is free");
+        self.charge(id);
         self.activate(id);
         id
+    }
+
+    /// Takes account of what a connection holds now.
+    #[inline]
+    pub(super) fn charge(&mut self, id: ConnectionId) {
+        let Some(entry) = self.get_mut(id) else {
+            return;
+        };
+        let (before, now) = (entry.charged, entry.connection.memory() + OVERHEAD);
+        entry.charged = now;
+        self.memory = self.memory - before + now;
+    }
+
+    /// What all connections hold, bytes.
+    #[inline]
+    pub(super) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// The connection in the first place from `place` on that is taken, and that place.
+    pub(super) fn from_place(&self, place: usize) -> Option<(usize, ConnectionId)> {
+        (place..self.entries.capacity())
+            .find_map(|place| Some((place, self.entries.get(place)?.id)))
     }
 
     /// Forgets a connection. A place in `active` is skipped when it comes up.
     pub(super) fn remove(&mut self, id: ConnectionId) {
         self.unroute(id);
         let Some(entry) = self.get(id) else { return };
-        let (armed, ready) = (entry.armed, entry.ready);
+        let (armed, ready, charged) = (entry.armed, entry.ready, entry.charged);
+        self.memory -= charged;
         if let Some(armed) = armed {
             self.deadlines.remove(&(armed, id));
         }
@@ -280,6 +313,10 @@ impl Table {
 }
 
 impl Entry {
+    pub(super) fn is_routed(&self) -> bool {
+        self.routed
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.connection.state() == State::Closed
     }

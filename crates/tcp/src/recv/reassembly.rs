@@ -38,6 +38,8 @@ pub(crate) struct Reassembly {
     next: u64,
     /// What lies above the first hole.
     ahead: RangeSet,
+    /// Nothing more will come: what is read need not leave room for anything.
+    ended: bool,
 }
 
 impl Reassembly {
@@ -48,6 +50,7 @@ impl Reassembly {
             read: 1,
             next: 1,
             ahead: RangeSet::new(),
+            ended: false,
         }
     }
 
@@ -120,6 +123,36 @@ impl Reassembly {
     pub(crate) fn consume(&mut self, len: usize) {
         self.read = (self.read + len as u64).min(self.next);
         self.ring.release_to(self.read);
+        if self.ended && self.read == self.next {
+            self.ring.clear();
+        }
+    }
+
+    /// Nothing more will come: the stream has ended, or the connection. What is in order stays readable.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+        self.prune();
+        self.trim();
+    }
+
+    /// Throws away what lies above the first hole, to free memory. A receiver may do so even with what it reported (RFC 2018
+    /// §8): what is not cumulatively acknowledged is the sender's to keep. Returns whether there was anything.
+    pub(crate) fn prune(&mut self) -> bool {
+        if self.ahead.is_empty() {
+            return false;
+        }
+        self.ahead = RangeSet::new();
+        self.ring.cut(self.next);
+        true
+    }
+
+    /// Gives back the heap that holds none of the bytes kept.
+    pub(crate) fn trim(&mut self) {
+        self.ring
+            .trim(self.ahead.last().map_or(self.next, |range| range.end));
+        if self.ahead.is_empty() {
+            self.ahead = RangeSet::new();
+        }
     }
 
     /// Bytes above the first hole.
@@ -132,15 +165,23 @@ impl Reassembly {
         &self.ahead
     }
 
-    /// Bytes of heap held.
+    /// Bytes of heap held by the buffer.
+    #[inline]
     pub(crate) fn memory(&self) -> usize {
         self.ring.capacity()
+    }
+
+    /// Bytes of heap held by what is known of holes.
+    #[inline]
+    pub(crate) fn records_memory(&self) -> usize {
+        self.ahead.len() * size_of::<Range<u64>>()
     }
 
     /// Throws away everything not delivered: nobody reads any more.
     pub(crate) fn discard(&mut self) {
         self.read = self.next;
         self.ahead.clear();
+        self.ring.release_to(self.read);
         self.ring.clear();
     }
 }
@@ -197,6 +238,29 @@ mod tests {
             assert_eq!(buffer.insert(1 + 2 * n * 1448, &data), Arrival::OutOfOrder);
         }
         assert_eq!(buffer.ahead().len(), 19_999);
+    }
+
+    /// RFC 2018 §8: what was reported may be thrown away, as long as it is asked for again.
+    #[test]
+    fn what_was_pruned_is_taken_again() {
+        let mut buffer = Reassembly::new();
+        buffer.insert(1, b"ab");
+        buffer.insert(5, b"ef");
+        assert!(buffer.prune());
+        assert_eq!((buffer.blocked(), buffer.next()), (0, 3));
+        assert!(!buffer.prune());
+        assert_eq!(buffer.insert(3, b"cd"), Arrival::InOrder);
+        assert_eq!(buffer.insert(5, b"ef"), Arrival::InOrder);
+        assert_eq!(drain(&mut buffer), b"abcdef");
+    }
+
+    #[test]
+    fn a_stream_that_ended_holds_what_can_be_read_and_no_more() {
+        let mut buffer = Reassembly::new();
+        buffer.insert(1, b"ab");
+        buffer.end();
+        assert_eq!(drain(&mut buffer), b"ab");
+        assert_eq!(buffer.memory(), 0);
     }
 
     proptest! {

@@ -61,6 +61,12 @@ impl ReceiveWindow {
         (0..14).find(|shift| cap >> shift <= 0xffff).unwrap_or(14)
     }
 
+    /// From now on the buffer does not outgrow `cap`, bytes. What was promised stays promised.
+    pub(crate) fn set_cap(&mut self, cap: usize) {
+        self.cap = cap.max(1);
+        self.buffer = self.buffer.min(self.cap);
+    }
+
     /// By how much window fields are shifted.
     pub(crate) fn shift(&self) -> u8 {
         self.scale

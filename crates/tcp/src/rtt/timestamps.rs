@@ -9,7 +9,7 @@ const TICK: u64 = 1_000_000;
 const STALE_AFTER: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// State of the timestamps option of one connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TimestampClock {
     /// Random start per connection (RFC 7323 §7.1).
     offset: u32,
@@ -46,6 +46,11 @@ impl TimestampClock {
     #[inline]
     pub(crate) fn value(&self, now: Instant) -> u32 {
         ((now.as_nanos() / TICK) as u32).wrapping_add(self.offset)
+    }
+
+    /// The newest TSval accepted from the peer (TS.Recent).
+    pub(crate) fn recent(&self) -> u32 {
+        self.recent
     }
 
     /// The option for a segment that leaves now.

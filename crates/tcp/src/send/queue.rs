@@ -79,8 +79,14 @@ impl SendQueue {
     }
 
     /// Bytes of heap held.
+    #[inline]
     pub(crate) fn memory(&self) -> usize {
         self.ring.capacity()
+    }
+
+    /// Gives back the heap that holds none of the bytes kept.
+    pub(crate) fn trim(&mut self) {
+        self.ring.trim(self.end);
     }
 
     /// Drops everything: the connection is over.

@@ -109,6 +109,24 @@ impl SentLog {
         self.segments.len()
     }
 
+    /// Bytes of heap held, less those of the few ranges.
+    #[inline]
+    pub(crate) fn memory(&self) -> usize {
+        self.transmissions.capacity() * size_of::<Transmission>()
+            + self.segments.capacity() * size_of::<SentSegment>()
+            + (self.sacked.len() + self.lost.len()) * size_of::<Range<u64>>()
+    }
+
+    /// Gives back the heap of records that are gone. Numbers go on where they were.
+    pub(crate) fn free(&mut self) {
+        self.transmissions.shrink_to_fit();
+        self.segments.shrink_to_fit();
+        if self.is_empty() {
+            self.sacked = RangeSet::new();
+            self.lost = RangeSet::new();
+        }
+    }
+
     /// Number that the next transmission gets.
     #[inline]
     pub(crate) fn next_number(&self) -> u64 {

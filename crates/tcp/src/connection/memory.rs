@@ -1,0 +1,106 @@
+//! What a connection holds of the heap, how it gives back what it does not need, and what it forgoes when memory is scarce.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+
+use super::Connection;
+use super::timers::Timer;
+
+/// How scarce the memory of an endpoint is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) enum Pressure {
+    /// There is enough: buffers grow as their settings allow.
+    #[default]
+    None,
+    /// Buffers do not grow any more.
+    Scarce,
+    /// The limit is reached: buffers shrink to [`LEAST_BUFFER`], and data that waits above a hole is thrown away.
+    Exhausted,
+}
+
+/// A buffer, each way, that a connection keeps whatever the pressure: with less it would hardly move.
+const LEAST_BUFFER: usize = 16 << 10;
+/// Send buffer while memory is scarce: the least that may be written ahead of what was sent.
+const SCARCE_SEND_BUFFER: usize = 256 << 10;
+/// A connection that neither sent nor received for so long gives back what it does not need.
+const IDLE: Duration = Duration::from_secs(1);
+/// Less than that is not worth a timer, bytes.
+const WORTHWHILE: usize = 8 << 10;
+
+impl Connection {
+    /// Bytes of heap that this connection holds, itself included.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>()
+            + size_of_val(&*self.cc)
+            + size_of_val(&*self.detector)
+            + size_of_val(&*self.policy)
+            + size_of_val(&*self.reader)
+            + self.buffer_memory()
+            + self.reassembly.records_memory()
+            + self.log.memory()
+    }
+
+    /// Takes notice of how scarce memory is.
+    #[inline]
+    pub(crate) fn set_pressure(&mut self, pressure: Pressure) {
+        if pressure == self.pressure {
+            return;
+        }
+        self.pressure = pressure;
+        let cap = match pressure {
+            Pressure::None => self.config.receive_buffer,
+            Pressure::Scarce => self.receive_window.buffer(),
+            Pressure::Exhausted => LEAST_BUFFER.min(self.config.receive_buffer),
+        };
+        self.receive_window.set_cap(cap);
+    }
+
+    /// Most bytes that may be queued.
+    #[inline]
+    pub(super) fn send_buffer(&self) -> usize {
+        let most = match self.pressure {
+            Pressure::None => usize::MAX,
+            Pressure::Scarce => SCARCE_SEND_BUFFER,
+            Pressure::Exhausted => LEAST_BUFFER,
+        };
+        self.config.send_buffer.min(most)
+    }
+
+    /// Frees what can be freed at once, at the cost of having it sent again (RFC 2018 §8).
+    pub(crate) fn prune(&mut self) {
+        if self.reassembly.prune() {
+            self.counters.pruned += 1;
+        }
+        self.trim();
+    }
+
+    /// Gives back the heap that holds nothing: buffers and logs that grew and drained.
+    fn trim(&mut self) {
+        self.queue.trim();
+        self.reassembly.trim();
+        self.log.free();
+        self.news.trim();
+        self.trimmed_to = self.memory();
+    }
+
+    /// Sees to it that memory goes back once the connection is idle.
+    pub(crate) fn watch_idleness(&mut self, now: Instant) {
+        if self.memory() > self.trimmed_to + WORTHWHILE && !self.timers.is_armed(Timer::Idle) {
+            self.timers.set(Timer::Idle, now + IDLE);
+        }
+    }
+
+    pub(super) fn on_idle_timeout(&mut self, now: Instant) {
+        if now.saturating_since(self.last_heard.max(self.last_sent_at)) >= IDLE {
+            self.trim();
+        }
+    }
+
+    /// Everything was acknowledged, and nothing will be sent any more.
+    pub(super) fn free_sender(&mut self) {
+        self.queue.clear();
+        // The peer's reports go on naming the numbers of what it got.
+        self.log.free();
+    }
+}

@@ -1,0 +1,243 @@
+//! What a SYN says, in little room: enough to answer it, and to make the connection of it once the peer has proven that it
+//! hears us (RFC 4987 §3.6).
+
+use tack_base::Instant;
+use tack_wire::options::TcpOptions;
+use tack_wire::tack::TackSyn;
+use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption, Timestamps};
+
+use super::Connection;
+use crate::config::Config;
+use crate::recv::window::ReceiveWindow;
+use crate::rtt::timestamps::TimestampClock;
+
+/// What a peer's SYN says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Offer {
+    /// The peer's initial sequence number.
+    pub(crate) irs: SeqNum,
+    pub(crate) window: u16,
+    pub(crate) mss: Option<u16>,
+    pub(crate) scale: Option<u8>,
+    pub(crate) sack: bool,
+    /// ECE and CWR (RFC 3168 §6.1.1).
+    pub(crate) ecn: bool,
+    /// TSval.
+    pub(crate) timestamp: Option<u32>,
+    pub(crate) tack: Option<TackSyn>,
+}
+
+/// What this side brings to a handshake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    pub(crate) local_port: u16,
+    pub(crate) remote_port: u16,
+    /// Our initial sequence number (RFC 6528).
+    pub(crate) iss: SeqNum,
+    /// Feeds the connection's random choices; its upper half is where the timestamps start.
+    pub(crate) seed: u64,
+}
+
+/// How far the handshake has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Progress {
+    /// When the first SYN-ACK left; `None` where nobody remembers.
+    pub(crate) sent_at: Option<Instant>,
+    /// SYN-ACKs that left.
+    pub(crate) transmissions: u32,
+    /// How often the timer ran out: a repeated SYN draws a SYN-ACK too, and is no sign of loss.
+    pub(crate) timeouts: u32,
+}
+
+impl Offer {
+    /// What `syn` says.
+    pub(crate) fn of(syn: &Segment<'_>) -> Self {
+        let Header {
+            seq,
+            window,
+            flags,
+            options,
+            ..
+        } = &syn.header;
+        Self {
+            irs: *seq,
+            window: *window,
+            mss: options.mss,
+            scale: options.window_scale,
+            sack: options.sack_permitted,
+            ecn: flags.contains(Flags::ECE) && flags.contains(Flags::CWR),
+            timestamp: options.timestamps.map(|timestamps| timestamps.value),
+            tack: match options.tack {
+                Some(TackOption::Syn(syn)) => Some(syn),
+                _ => None,
+            },
+        }
+    }
+
+    /// The SYN again.
+    fn syn(&self, identity: &Identity) -> Header {
+        let mut flags = Flags::SYN;
+        if self.ecn {
+            flags = flags.with(Flags::ECE).with(Flags::CWR);
+        }
+        Header {
+            src_port: identity.remote_port,
+            dst_port: identity.local_port,
+            seq: self.irs,
+            flags,
+            window: self.window,
+            options: TcpOptions {
+                mss: self.mss,
+                window_scale: self.scale,
+                sack_permitted: self.sack,
+                timestamps: self.timestamp.map(|value| Timestamps { value, echo: 0 }),
+                tack: self.tack.map(TackOption::Syn),
+                ..TcpOptions::default()
+            },
+            ..Header::default()
+        }
+    }
+
+    /// The SYN-ACK that a connection with `config` would answer with.
+    pub(crate) fn syn_ack(&self, config: &Config, identity: &Identity, now: Instant) -> Header {
+        let sack = config.sack && self.sack;
+        let tack = config.ack.offer().filter(|_| sack && self.tack.is_some());
+        let scaling = config.window_scaling && self.scale.is_some();
+        let mut flags = Flags::SYN.with(Flags::ACK);
+        if config.ecn && self.ecn {
+            flags = flags.with(Flags::ECE);
+        }
+        Header {
+            src_port: identity.local_port,
+            dst_port: identity.remote_port,
+            seq: identity.iss,
+            ack: self.irs + 1,
+            flags,
+            window: ReceiveWindow::new(config.initial_receive_buffer, config.receive_buffer, now)
+                .announce(1, 1, true),
+            urgent: 0,
+            options: TcpOptions {
+                mss: Some(config.mss),
+                window_scale: scaling.then(|| ReceiveWindow::scale_for(config.receive_buffer)),
+                sack_permitted: sack,
+                timestamps: self
+                    .timestamp
+                    .filter(|_| config.timestamps && tack.is_none())
+                    .map(|echo| Timestamps {
+                        value: timestamps(identity).value(now),
+                        echo,
+                    }),
+                tack,
+                ..TcpOptions::default()
+            },
+        }
+    }
+
+    /// An acknowledgement that says where a half-open connection stands, in answer to what does not belong there (RFC 5961).
+    pub(crate) fn challenge(&self, config: &Config, identity: &Identity, now: Instant) -> Header {
+        let answer = self.syn_ack(config, identity, now);
+        Header {
+            seq: identity.iss + 1,
+            flags: Flags::ACK,
+            window: answer.window >> answer.options.window_scale.unwrap_or_default(),
+            options: TcpOptions {
+                timestamps: answer.options.timestamps,
+                ..TcpOptions::default()
+            },
+            ..answer
+        }
+    }
+}
+
+/// The clock of the timestamps option.
+fn timestamps(identity: &Identity) -> TimestampClock {
+    TimestampClock::new((identity.seed >> 32) as u32)
+}
+
+impl Connection {
+    /// The connection that `offer` asked for, in SYN-RECEIVED: its SYN-ACKs have left already.
+    pub(crate) fn resume(
+        config: &Config,
+        offer: &Offer,
+        identity: &Identity,
+        progress: &Progress,
+        now: Instant,
+    ) -> Self {
+        let syn = Segment {
+            header: offer.syn(identity),
+            payload: &[],
+        };
+        let (iss, seed) = (identity.iss, identity.seed);
+        let mut connection = Self::accept(config, &syn, Ecn::NotEct, iss, seed, now);
+        // What the SYN-ACK promised.
+        let _ = connection.receive_window.announce(1, 1, true);
+        connection.last_ack_sent = 1;
+        let handshake = &mut connection.handshake;
+        handshake.pending = false;
+        handshake.transmissions = progress.transmissions;
+        handshake.timeouts = progress.timeouts;
+        handshake.sent_at = progress.sent_at;
+        connection
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ack::AckKind;
+    use crate::transmit::Batch;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    const NOW: Instant = Instant::from_millis(1_000_000);
+
+    fn config(switches: u8) -> Config {
+        Config {
+            sack: switches & 1 > 0,
+            timestamps: switches & 2 > 0,
+            window_scaling: switches & 4 > 0,
+            ecn: switches & 8 > 0,
+            ack: if switches & 16 > 0 {
+                AckKind::default()
+            } else {
+                AckKind::Every
+            },
+            initial_receive_buffer: if switches & 32 > 0 { 4000 } else { 64 << 10 },
+            ..Config::default()
+        }
+    }
+
+    proptest! {
+        /// The record answers as the connection would, whatever either side wants.
+        #[test]
+        fn the_answer_is_that_of_a_connection(
+            switches in any::<u8>(),
+            mss in proptest::option::of(any::<u16>()),
+            scale in proptest::option::of(0_u8..15),
+            sack in any::<bool>(),
+            ecn in any::<bool>(),
+            timestamp in proptest::option::of(any::<u32>()),
+            tack in any::<bool>(),
+            seed in any::<u64>(),
+        ) {
+            let tack = tack.then_some(TackSyn { segments: 2, beta: 4 });
+            let offer = Offer {
+                irs: SeqNum(5000), window: 1000, mss, scale, sack, ecn, timestamp, tack,
+            };
+            let identity = Identity {
+                local_port: 80, remote_port: 9, iss: SeqNum(7000), seed,
+            };
+            let config = config(switches);
+            let syn = Segment { header: offer.syn(&identity), payload: &[] };
+            prop_assert_eq!(Offer::of(&syn), offer);
+            let mut connection =
+                Connection::accept(&config, &syn, Ecn::NotEct, identity.iss, seed, NOW);
+            let mut bytes = Vec::new();
+            connection
+                .poll_transmit(NOW, &mut Batch::new(&mut bytes, 0, 1))
+                .expect("a SYN-ACK");
+            let answer = Segment::parse(&bytes).expect("a segment").header;
+            prop_assert_eq!(offer.syn_ack(&config, &identity, NOW), answer);
+        }
+    }
+}
