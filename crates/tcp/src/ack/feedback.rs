@@ -114,6 +114,9 @@ pub(crate) struct SenderState {
     pub(crate) min_rtt: Duration,
     /// Smoothed RTT.
     pub(crate) smoothed_rtt: Duration,
+    /// Round trip of the newest segment acknowledged, or the smoothed one if that is longer: with a few samples in each
+    /// round trip the smoothed one is late.
+    pub(crate) round_trip: Duration,
     /// The congestion controller probes for capacity.
     pub(crate) startup: bool,
 }

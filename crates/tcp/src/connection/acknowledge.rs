@@ -311,6 +311,10 @@ impl Connection {
             now,
             min_rtt,
             smoothed_rtt,
+            round_trip: self
+                .news
+                .round_trip
+                .map_or(smoothed_rtt, |sample| sample.newest.max(smoothed_rtt)),
             startup: self.cc.in_slow_start(),
         };
         if let Some(sync) = self.reader.poll_sync(&state) {

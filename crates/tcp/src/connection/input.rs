@@ -184,6 +184,7 @@ impl Connection {
         if let Some(TackOption::Sync(sync)) = &segment.header.options.tack {
             self.receiver_round_trip
                 .on_stated(Duration::from_micros(sync.rtt.into()));
+            self.receive_window.on_slow_start(sync.startup);
             let decision = self.policy.on_sync(now, sync);
             self.follow(decision);
         }

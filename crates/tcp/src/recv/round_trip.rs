@@ -24,8 +24,8 @@ pub(crate) struct ReceiverRoundTrip {
     /// Echo that was measured last: each is measured once.
     last_echo: u32,
     handshake: Option<Duration>,
-    /// Shortest time in which a window's worth arrived.
-    by_window: Option<Duration>,
+    /// Shortest and newest time in which a window's worth arrived.
+    by_window: Option<(Duration, Duration)>,
     /// The measurement at work: when it began, and the position that ends it.
     window: Option<(Instant, u64)>,
 }
@@ -60,7 +60,8 @@ impl ReceiverRoundTrip {
             Some((_, end)) if next < end => return,
             Some((since, _)) => {
                 let took = arrived.saturating_since(since);
-                self.by_window = Some(self.by_window.map_or(took, |known| known.min(took)));
+                let shortest = self.by_window.map_or(took, |(known, _)| known.min(took));
+                self.by_window = Some((shortest, took));
             }
             None => {}
         }
@@ -69,13 +70,18 @@ impl ReceiverRoundTrip {
 
     /// The best estimate. `sending` is the smoothed round trip of what this side sends, where it sends.
     pub(crate) fn estimate(&self, sending: Option<Duration>) -> RoundTrip {
-        let measured = self.stated.or(self.echoed);
         let initial = self.handshake.or(sending);
-        match (measured, initial, self.by_window) {
-            (Some(measured), ..) => RoundTrip::Measured(measured),
-            (None, Some(initial), _) => RoundTrip::Initial(initial),
-            (None, None, Some(by_window)) => RoundTrip::Measured(by_window),
-            (None, None, None) => RoundTrip::Initial(Duration::ZERO),
+        match (self.stated, self.echoed, initial, self.by_window) {
+            // What the sender stated is a round trip old. A sender that the window limits fills it each round trip; another
+            // takes more than two, as the window has room for twice what it sends.
+            (Some(stated), _, _, Some((_, newest))) if newest < stated * 7 / 4 => {
+                RoundTrip::Measured(newest.max(stated))
+            }
+            (Some(stated), ..) => RoundTrip::Measured(stated),
+            (None, Some(echoed), ..) => RoundTrip::Measured(echoed),
+            (None, None, Some(initial), _) => RoundTrip::Initial(initial),
+            (None, None, None, Some((shortest, _))) => RoundTrip::Measured(shortest),
+            (None, None, None, None) => RoundTrip::Initial(Duration::ZERO),
         }
     }
 }
@@ -105,6 +111,21 @@ mod tests {
         assert_eq!(round_trip.estimate(None), RoundTrip::Measured(ms(300)));
         round_trip.on_stated(Duration::from_secs(3600));
         assert_eq!(round_trip.estimate(None), RoundTrip::Measured(LONGEST));
+    }
+
+    #[test]
+    fn a_window_that_takes_longer_to_fill_tells_sooner_than_the_sender() {
+        let filled_in = |millis| {
+            let mut round_trip = ReceiverRoundTrip::default();
+            round_trip.on_stated(ms(100));
+            round_trip.on_arrival(Instant::from_millis(0), 1, 65_537);
+            round_trip.on_arrival(Instant::from_millis(millis), 65_537, 131_073);
+            round_trip.estimate(None)
+        };
+        assert_eq!(filled_in(160), RoundTrip::Measured(ms(160)));
+        assert_eq!(filled_in(60), RoundTrip::Measured(ms(100)));
+        let unlimited = filled_in(200);
+        assert_eq!(unlimited, RoundTrip::Measured(ms(100)));
     }
 
     /// A sender limited by a window of 64 KiB: a window's worth takes a round trip. Larger windows later take longer.

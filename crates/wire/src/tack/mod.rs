@@ -148,7 +148,7 @@ pub struct Sync {
     pub number: u32,
     /// RTTmin, microseconds.
     pub rtt_min: u32,
-    /// The smoothed round trip as it is now, queues included, microseconds.
+    /// The round trip as it is now, queues included, microseconds.
     pub rtt: u32,
 }
 

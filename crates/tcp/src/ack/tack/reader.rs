@@ -86,7 +86,7 @@ enum Mode {
 struct Told {
     at: Instant,
     min_rtt: Duration,
-    smoothed_rtt: Duration,
+    round_trip: Duration,
     startup: bool,
     ack_loss_rate: f64,
 }
@@ -452,22 +452,22 @@ impl FeedbackReader for TackReader {
             // So much is within what the period may be off by without harm; loss matters by its order of magnitude.
             let rtt_moved = told.min_rtt.abs_diff(state.min_rtt) > told.min_rtt / 32;
             // The receiver's window follows the round trip, with room for it to double.
-            let queue_moved = state.smoothed_rtt * 4 > told.smoothed_rtt * 5
-                || state.smoothed_rtt * 2 < told.smoothed_rtt;
+            let queue_grew = state.round_trip * 4 > told.round_trip * 5 && since >= state.min_rtt;
+            let queue_shrank = state.round_trip * 2 < told.round_trip;
             let loss_moved = ack_loss_rate > 2.0 * told.ack_loss_rate + 0.005
                 || told.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
             let phase_moved = told.startup != state.startup;
             let unheard = self.sync_lost && since > state.smoothed_rtt * 3 / 2;
             let urgent = phase_moved || state.min_rtt * 2 <= told.min_rtt;
-            let changed = (rtt_moved || queue_moved || loss_moved) && since >= state.smoothed_rtt;
-            if !(urgent || changed || unheard) {
+            let changed = (rtt_moved || queue_shrank || loss_moved) && since >= state.smoothed_rtt;
+            if !(urgent || queue_grew || changed || unheard) {
                 return None;
             }
         }
         self.told = Some(Told {
             at: state.now,
             min_rtt: state.min_rtt,
-            smoothed_rtt: state.smoothed_rtt,
+            round_trip: state.round_trip,
             startup: state.startup,
             ack_loss_rate,
         });
@@ -479,7 +479,7 @@ impl FeedbackReader for TackReader {
             ack_loss_rate: (ack_loss_rate * 65_535.0) as u16,
             number,
             rtt_min: u32::try_from(state.min_rtt.as_micros()).unwrap_or(u32::MAX),
-            rtt: u32::try_from(state.smoothed_rtt.as_micros()).unwrap_or(u32::MAX),
+            rtt: u32::try_from(state.round_trip.as_micros()).unwrap_or(u32::MAX),
         })
     }
 }

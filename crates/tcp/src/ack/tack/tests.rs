@@ -244,6 +244,7 @@ impl Sender {
             now: at(0),
             min_rtt: RTT,
             smoothed_rtt: RTT,
+            round_trip: RTT,
             startup: false,
         });
         Self { log, reader }
