@@ -276,9 +276,11 @@ impl Connection {
         {
             let arrival = self.arrival(now, now, segment, start, Place::Duplicate);
             let decision = self.policy.on_data(&arrival);
-            self.follow(decision);
+            if !matches!(decision, AckDecision::Now(_)) {
+                self.follow(decision);
+            }
         }
-        self.acknowledge_now(AckReason::Loss);
+        self.answer_repetition(now, AckReason::Loss);
     }
 
     /// Where a segment with a packet number starts that repeats what was received lately.
@@ -350,7 +352,7 @@ impl Connection {
             if start + len > self.rcv_nxt() {
                 self.counters.dropped_segments += 1;
             }
-            self.acknowledge_now(AckReason::Loss);
+            self.answer_repetition(now, AckReason::Loss);
             if self.state == State::TimeWait && segment.header.flags.fin() {
                 self.restart_time_wait(now);
             }
@@ -372,7 +374,7 @@ impl Connection {
         let data = &segment.payload[..fits];
         if data.is_empty() {
             self.counters.dropped_segments += 1;
-            self.acknowledge_now(AckReason::Window);
+            self.answer_repetition(now, AckReason::Window);
             return;
         }
         let before = self.reassembly.next();
@@ -393,7 +395,7 @@ impl Connection {
             Arrival::Dropped => {
                 // As if it had never come: above all its packet number must not count as received.
                 self.counters.dropped_segments += 1;
-                self.acknowledge_now(AckReason::Loss);
+                self.answer_repetition(now, AckReason::Loss);
                 return;
             }
         };
@@ -414,8 +416,12 @@ impl Connection {
         let mut arrival = self.arrival(now, arrived, segment, start, place);
         arrival.fin = fin;
         arrival.ce_changed = ce_begins;
-        let decision = self.policy.on_data(&arrival);
-        self.follow(decision);
+        match self.policy.on_data(&arrival) {
+            AckDecision::Now(reason) if place == Place::Duplicate => {
+                self.answer_repetition(now, reason);
+            }
+            decision => self.follow(decision),
+        }
         if fits < segment.payload.len() {
             self.acknowledge_now(AckReason::Window);
         }
@@ -493,7 +499,7 @@ impl Connection {
             return;
         }
         if !self.state.may_receive_data() {
-            self.acknowledge_now(AckReason::Event);
+            self.answer_repetition(now, AckReason::Event);
             return;
         }
         self.note_peer_fin(start);
@@ -506,12 +512,14 @@ impl Connection {
         let mut arrival = self.arrival(now, arrived, segment, start, place);
         arrival.fin = reached;
         let decision = self.policy.on_data(&arrival);
-        self.follow(decision);
-        self.acknowledge_now(if reached {
-            AckReason::Event
-        } else {
-            AckReason::Loss
-        });
+        if reached {
+            self.acknowledge_now(AckReason::Event);
+            return;
+        }
+        if !matches!(decision, AckDecision::Now(_)) {
+            self.follow(decision);
+        }
+        self.answer_repetition(now, AckReason::Loss);
     }
 
     /// The stream ends at `position`. A second, different end is a lie and is ignored.
