@@ -277,9 +277,11 @@ impl Connection {
         {
             let arrival = self.arrival(now, now, segment, start, Place::Duplicate);
             let decision = self.policy.on_data(&arrival);
-            self.follow(decision);
+            if !matches!(decision, AckDecision::Now(_)) {
+                self.follow(decision);
+            }
         }
-        self.acknowledge_now(AckReason::Loss);
+        self.answer_repetition(now, AckReason::Loss);
     }
 
     /// Where a segment with a packet number starts that repeats what was received lately.
@@ -351,7 +353,7 @@ impl Connection {
             if start + len > self.rcv_nxt() {
                 self.counters.dropped_segments += 1;
             }
-            self.acknowledge_now(AckReason::Loss);
+            self.answer_repetition(now, AckReason::Loss);
             if self.state == State::TimeWait && segment.header.flags.fin() {
                 self.restart_time_wait(now);
             }
@@ -373,7 +375,7 @@ impl Connection {
         let data = &segment.payload[..fits];
         if data.is_empty() {
             self.counters.dropped_segments += 1;
-            self.acknowledge_now(AckReason::Window);
+            self.answer_repetition(now, AckReason::Window);
             return;
         }
         let before = self.reassembly.next();
@@ -394,7 +396,7 @@ impl Connection {
             Arrival::Dropped => {
                 // As if it had never come: above all its packet number must not count as received.
                 self.counters.dropped_segments += 1;
-                self.acknowledge_now(AckReason::Loss);
+                self.answer_repetition(now, AckReason::Loss);
                 return;
             }
         };
@@ -415,8 +417,12 @@ impl Connection {
         let mut arrival = self.arrival(now, arrived, segment, start, place);
         arrival.fin = fin;
         arrival.ce_changed = ce_begins;
-        let decision = self.policy.on_data(&arrival);
-        self.follow(decision);
+        match self.policy.on_data(&arrival) {
+            AckDecision::Now(reason) if place == Place::Duplicate => {
+                self.answer_repetition(now, reason);
+            }
+            decision => self.follow(decision),
+        }
         if fits < segment.payload.len() {
             self.acknowledge_now(AckReason::Window);
         }
@@ -494,7 +500,7 @@ impl Connection {
             return;
         }
         if !self.state.may_receive_data() {
-            self.acknowledge_now(AckReason::Event);
+            self.answer_repetition(now, AckReason::Event);
             return;
         }
         self.note_peer_fin(start);
@@ -507,12 +513,14 @@ impl Connection {
         let mut arrival = self.arrival(now, arrived, segment, start, place);
         arrival.fin = reached;
         let decision = self.policy.on_data(&arrival);
-        self.follow(decision);
-        self.acknowledge_now(if reached {
-            AckReason::Event
-        } else {
-            AckReason::Loss
-        });
+        if reached {
+            self.acknowledge_now(AckReason::Event);
+            return;
+        }
+        if !matches!(decision, AckDecision::Now(_)) {
+            self.follow(decision);
+        }
+        self.answer_repetition(now, AckReason::Loss);
     }
 
     /// The stream ends at `position`. A second, different end is a lie and is ignored.

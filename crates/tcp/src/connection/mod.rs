@@ -1,6 +1,7 @@
 //! One TCP connection: owns the rooms, exposes the verbs. The algorithms live in the rooms.
 
 mod acknowledge;
+mod answers;
 mod application;
 mod close;
 mod episodes;
@@ -59,6 +60,7 @@ pub use close::CloseReason;
 pub use events::Event;
 pub use state::State;
 
+use answers::AnswerLimit;
 pub(crate) use close::ReplyLimit;
 use events::Events;
 use handshake::Handshake;
@@ -166,6 +168,7 @@ pub struct Connection {
     events: Events,
     write_blocked: bool,
     reply_limit: ReplyLimit,
+    answer_limit: AnswerLimit,
     /// A reset has to leave, with this sequence number.
     reset_due: Option<SeqNum>,
     reset_acks: bool,
@@ -311,6 +314,7 @@ impl Connection {
             events: Events::default(),
             write_blocked: false,
             reply_limit: ReplyLimit::default(),
+            answer_limit: AnswerLimit::new(),
             reset_due: None,
             reset_acks: false,
             close_reason: None,

@@ -8,6 +8,7 @@ mod ecn;
 mod endpoint_memory;
 mod endpoint_reuse;
 mod endpoints;
+mod floods;
 mod half_open;
 mod handshake;
 mod hostile_feedback;

@@ -39,7 +39,8 @@ impl SentLog {
     /// Marks every segment in flight with more than `len` positions lost. Returns the positions marked.
     pub(crate) fn mark_lost_longer_than(&mut self, len: u64) -> u64 {
         let mut lost = 0;
-        let mut next = self.outstanding.next_from(self.first_outstanding);
+        let to = self.next_number();
+        let mut next = self.outstanding.first_in(self.first_outstanding..to);
         while let Some(number) = next {
             if self
                 .transmission_mut(number)
@@ -47,7 +48,7 @@ impl SentLog {
             {
                 lost += self.mark_lost(number);
             }
-            next = self.outstanding.next_from(number + 1);
+            next = self.outstanding.first_in(number + 1..to);
         }
         lost
     }
@@ -57,8 +58,8 @@ impl SentLog {
     /// Numbers that are settled cost next to nothing: a receiver names a gap until its bytes are there.
     pub(crate) fn mark_numbers_lost(&mut self, numbers: Range<u64>, youngest: Instant) -> u64 {
         let mut lost = 0;
-        let mut next = self.outstanding.next_from(numbers.start);
-        while let Some(number) = next.filter(|number| *number < numbers.end)
+        let mut next = self.outstanding.first_in(numbers.clone());
+        while let Some(number) = next
             // They left in their order.
             && self.sent_at(number).is_some_and(|at| at <= youngest)
         {
@@ -67,7 +68,7 @@ impl SentLog {
                 self.visits += 1;
             }
             lost += self.mark_lost(number);
-            next = self.outstanding.next_from(number + 1);
+            next = self.outstanding.first_in(number + 1..numbers.end);
         }
         lost
     }

@@ -431,7 +431,8 @@ impl SentLog {
             return Err("ranges selectively acknowledged are not those of whole segments");
         }
         let mut outstanding = 0;
-        let mut next = self.outstanding.next_from(0);
+        let to = self.next_number();
+        let mut next = self.outstanding.first_in(0..to);
         if next.is_some_and(|first| first != self.first_outstanding) {
             return Err("the oldest outstanding transmission is another one");
         }
@@ -440,7 +441,7 @@ impl SentLog {
                 .checked_sub(self.first_number)
                 .and_then(|index| self.transmissions.get(index as usize));
             outstanding += transmission.map_or(0, Transmission::len);
-            next = self.outstanding.next_from(number + 1);
+            next = self.outstanding.first_in(number + 1..to);
         }
         if outstanding != self.in_flight {
             return Err("outstanding transmissions differ from bytes in flight");
@@ -479,10 +480,11 @@ impl SentLog {
     /// Drops settled transmissions from the front of the time view, except those that a lost segment
     /// still names: it may yet be delivered.
     fn trim(&mut self) {
+        let to = self.next_number();
         self.first_outstanding = self
             .outstanding
-            .next_from(self.first_outstanding)
-            .unwrap_or_else(|| self.next_number());
+            .first_in(self.first_outstanding..to)
+            .unwrap_or(to);
         while self.first_number < self.first_outstanding {
             let front = self.transmissions[0];
             if !self.lost.is_empty()

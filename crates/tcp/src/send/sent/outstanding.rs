@@ -2,6 +2,7 @@
 //! takes a few steps. A receiver names gaps of any length, and names them again and again.
 
 use alloc::collections::VecDeque;
+use core::ops::Range;
 
 /// Bits of a word.
 const BITS: u64 = u64::BITS as u64;
@@ -55,23 +56,25 @@ impl Outstanding {
         })
     }
 
-    /// The lowest outstanding number from `number` on.
+    /// The lowest outstanding number in `numbers`.
     #[inline]
-    pub(super) fn next_from(&self, number: u64) -> Option<u64> {
-        let number = number.max(self.first * BITS);
-        let mut index = self.index(number)?;
-        let mut mask = u64::MAX << (number % BITS);
-        loop {
-            let found = *self.words.get(index)? & mask;
+    pub(super) fn first_in(&self, numbers: Range<u64>) -> Option<u64> {
+        let from = numbers.start.max(self.first * BITS);
+        let mut word = from / BITS;
+        let mut mask = u64::MAX << (from % BITS);
+        // Looks no further than asked: a report may name hundreds of gaps.
+        while word * BITS < numbers.end {
+            let found = *self.words.get((word - self.first) as usize)? & mask;
             #[cfg(test)]
             self.looked_at.set(self.looked_at.get() + 1);
             if found != 0 {
-                let word = self.first + index as u64;
-                return Some(word * BITS + u64::from(found.trailing_zeros()));
+                let number = word * BITS + u64::from(found.trailing_zeros());
+                return Some(number).filter(|number| *number < numbers.end);
             }
             mask = u64::MAX;
-            index += 1;
+            word += 1;
         }
+        None
     }
 
     /// Nothing below `number` is asked for any more.
@@ -117,8 +120,9 @@ mod tests {
                         model = model.split_off(&number);
                     }
                 }
-                let expected = model.range(number..).next().copied();
-                prop_assert_eq!(outstanding.next_from(number), expected);
+                let numbers = number..number + back / 2;
+                let expected = model.range(numbers.clone()).next().copied();
+                prop_assert_eq!(outstanding.first_in(numbers), expected);
                 prop_assert!(outstanding.words.len() as u64 <= (next - lowest) / BITS + 2);
             }
         }
