@@ -21,8 +21,8 @@ use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WIN
 const BETA: f64 = 0.7;
 /// Aggressiveness `C`, segments per cubic second (RFC 9438 §5.1).
 const C: f64 = 0.4;
-/// Growth of the Reno estimate that is fair to Reno with this β (RFC 9438 §4.3).
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// The same where it responds to nothing but congestion marks (RFC 8511 §3): they come from short queues.
+const BETA_OF_MARKS: f64 = 0.85;
 
 /// A stage of congestion avoidance: begins after a reduction or slow start.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,8 @@ struct State {
 pub struct Cubic {
     mss: u64,
     initial_window: u64,
+    /// Multiplicative decrease factor.
+    beta: f64,
     state: State,
     /// Present while it watches the first slow start.
     hystart: Option<HyStart>,
@@ -76,6 +78,7 @@ impl Cubic {
         Self {
             mss,
             initial_window,
+            beta: BETA,
             state: State {
                 cwnd: initial_window,
                 ssthresh: u64::MAX,
@@ -90,6 +93,16 @@ impl Cubic {
             undo: Undo::new(),
             unreported: Unreported::default(),
         }
+    }
+
+    /// A controller in congestion avoidance that responds to congestion marks alone: the part that a model-based
+    /// controller lacks.
+    pub(super) fn of_marks(init: &Init) -> Self {
+        let mut cubic = Self::new(init);
+        cubic.beta = BETA_OF_MARKS;
+        cubic.state.ssthresh = cubic.state.cwnd;
+        cubic.hystart = None;
+        cubic
     }
 
     /// RFC 9438 §4.10. Returns the bytes that lie beyond `ssthresh`.
@@ -169,7 +182,8 @@ impl Cubic {
         let alpha = if stage.w_est >= state.cwnd_prior {
             1.0
         } else {
-            ALPHA
+            // Fair to Reno with this β.
+            3.0 * (1.0 - self.beta) / (1.0 + self.beta)
         };
         stage.w_est += alpha * share * mss;
         let new = if w_cubic(stage.t) < stage.w_est {
@@ -190,12 +204,12 @@ impl Cubic {
         let state = &mut self.state;
         let cwnd = state.cwnd as f64;
         state.w_max = if cwnd < state.w_max {
-            cwnd * (1.0 + BETA) / 2.0
+            cwnd * (1.0 + self.beta) / 2.0
         } else {
             cwnd
         };
         state.cwnd_prior = cwnd;
-        let reduced = libm::round(flight.min(MAX_WINDOW) as f64 * BETA) as u64;
+        let reduced = libm::round(flight.min(MAX_WINDOW) as f64 * self.beta) as u64;
         state.ssthresh = reduced.max(2 * self.mss);
         reduced
     }

@@ -8,7 +8,7 @@ use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
 use crate::ack::feedback::{Measured, ReadContext, RoundTrip, SenderState};
-use crate::cc::{Ack, Cause, Congestion, RateSample, SendToken};
+use crate::cc::{Ack, Cause, Congestion, RateSample, RecoveryShaping, SendToken};
 use crate::recovery::frto::Verdict;
 use crate::recovery::tlp::ProbeOutcome;
 use crate::recovery::{DetectionContext, LossView, Phase};
@@ -178,7 +178,9 @@ impl Connection {
         }
 
         // Congestion control.
-        if self.ecn.on_ack(header.flags, self.snd_una, self.snd_nxt) && self.phase == Phase::Open {
+        if self.ecn.on_ack(header.flags, self.snd_una, self.snd_nxt)
+            && (self.phase == Phase::Open || self.cc.recovery_shaping() == RecoveryShaping::Own)
+        {
             self.cc.on_congestion(&Congestion {
                 now,
                 cause: Cause::Ecn,

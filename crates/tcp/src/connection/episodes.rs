@@ -93,7 +93,10 @@ impl Connection {
             consecutive_timeouts: 0,
             snd_nxt: self.snd_nxt,
         });
-        self.ecn.on_reduction(self.snd_nxt);
+        // A controller with recovery of its own answers losses and marks apart.
+        if self.cc.recovery_shaping() == RecoveryShaping::Prr {
+            self.ecn.on_reduction(self.snd_nxt);
+        }
     }
 
     /// Evidence about an episode that begins is collected from here on.

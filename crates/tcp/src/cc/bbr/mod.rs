@@ -8,7 +8,7 @@
 //! * ProbeBW cruises, probing for more bandwidth one RTT in eight;
 //! * ProbeRTT shrinks to four segments for 200 ms when the RTT floor is ten seconds old.
 //!
-//! Congestion marks (ECN) are ignored, as version 1 does.
+//! Congestion marks (ECN), which version 1 ignores, bound the window as CUBIC's ([`marks`]).
 //!
 //! With a peer that acknowledges only every interval `T` (TACK), it is the receiver-based form: a window of
 //! `(2 + T/RTTmin)` bandwidth-delay products, never less than a segment an interval, and filters that count in
@@ -17,6 +17,7 @@
 
 mod extra_acked;
 mod feedback;
+mod marks;
 mod model;
 mod options;
 mod pacing;
@@ -42,6 +43,7 @@ pub use options::{BbrOptions, BbrProfile, ProbeRttKind};
 
 use extra_acked::ExtraAcked;
 use feedback::Feedback;
+use marks::Marks;
 use model::{ExpiredFloor, Freshness, Model};
 use pacing::Pacing;
 use policer::{Policer, Verdict};
@@ -83,8 +85,10 @@ pub struct Bbr {
     pacing: Pacing,
     extra_acked: ExtraAcked,
     policer: Policer,
+    marks: Marks,
     /// Sending resumed from idle and nothing was delivered since: the old RTT floor is no reason to probe.
     idle_restart: bool,
+    srtt: Duration,
     /// When data was last delivered.
     delivered_at: Instant,
     total_delivered: u64,
@@ -115,7 +119,9 @@ impl Bbr {
             pacing: Pacing::new(initial_window, init.rtt, mss),
             extra_acked: ExtraAcked::new(init.now),
             policer: Policer::new(init.now),
+            marks: Marks::default(),
             idle_restart: false,
+            srtt: Duration::ZERO,
             delivered_at: init.now,
             total_delivered: 0,
             total_lost: 0,
@@ -313,6 +319,16 @@ impl Bbr {
         };
     }
 
+    /// A segment a round trip: no TCP whose window is open sends less. Without it a flow among many whose samples have
+    /// all been small would not get another one.
+    fn least_rate(&self) -> Rate {
+        if self.srtt.is_zero() {
+            Rate::ZERO
+        } else {
+            Rate::from_bytes_over(self.mss, self.srtt)
+        }
+    }
+
     fn update_pacing(&mut self, gain: f64) {
         let bandwidth = self.bandwidth();
         self.pacing.update(
@@ -320,7 +336,7 @@ impl Bbr {
             gain,
             self.full_pipe.reached(),
             self.mss,
-            self.feedback.pacing_floor(),
+            self.feedback.pacing_floor().max(self.least_rate()),
         );
     }
 
@@ -337,8 +353,8 @@ impl Bbr {
         self.cap_window();
     }
 
-    /// `cwnd` on its way to the target; cut to it only once the pipe was full.
-    fn grown(&self, ack: &Ack, cwnd: u64) -> u64 {
+    /// The window that the model asks for.
+    fn target(&self) -> u64 {
         let bandwidth = self.bandwidth();
         let mut target = self
             .model
@@ -348,7 +364,12 @@ impl Bbr {
         if self.full_pipe.reached() {
             target = target.saturating_add(self.extra_acked.allowance(bandwidth));
         }
-        let target = self.with_bursts(target);
+        self.with_bursts(target)
+    }
+
+    /// `cwnd` on its way to the target; cut to it only once the pipe was full.
+    fn grown(&self, ack: &Ack, cwnd: u64) -> u64 {
+        let target = self.target();
         let grown = cwnd.saturating_add(ack.delivered);
         if self.full_pipe.reached() {
             grown.min(target)
@@ -361,6 +382,9 @@ impl Bbr {
 
     fn cap_window(&mut self) {
         self.cwnd = self.cwnd.clamp(self.mss, MAX_WINDOW);
+        if let Some(bound) = self.marks.bound() {
+            self.cwnd = self.cwnd.min(bound.max(self.min_window()));
+        }
         if self.mode == Mode::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_window());
         }
@@ -419,14 +443,21 @@ impl CongestionController for Bbr {
         self.check_drain(ack);
         self.update_min_rtt(ack);
         self.update_gains();
+        self.srtt = ack.srtt;
         self.pacing.on_srtt(self.cwnd, ack.srtt, self.mss);
         self.update_pacing(self.pacing_gain);
+        let target = self.target();
+        self.marks
+            .on_ack(ack, self.round.started(), self.cwnd, target);
         self.update_window(ack);
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         match congestion.cause {
-            Cause::Ecn => {}
+            Cause::Ecn => {
+                self.marks.on_mark(congestion, self.cwnd, self.mss);
+                self.cap_window();
+            }
             Cause::Loss => {
                 self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
                 self.recovery.enter_fast_recovery();
@@ -466,6 +497,7 @@ impl CongestionController for Bbr {
     fn on_mss(&mut self, mss: u64) {
         self.mss = mss.clamp(1, MAX_MSS);
         self.initial_window = self.initial_window.max(self.mss);
+        self.marks.on_mss(self.mss);
         self.cap_window();
     }
 
