@@ -17,6 +17,8 @@ const DELIVERED: u64 = 10;
 const LEAST_SILENCE: Duration = Duration::from_secs(3);
 /// How often a sender may wait longer than the backed-off timeout: what its timer measures and what is seen here differ.
 const MARGIN: u32 = 4;
+/// First timeout for data after a SYN or its answer was sent again, until a round trip is measured (RFC 6298 §5.7).
+const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 /// Longest silence that any number of timeouts excuses: twice the longest timeout that is usual (RFC 6298 §2.5).
 const MOST_SILENCE: Duration = Duration::from_secs(120);
 
@@ -37,10 +39,18 @@ pub(super) struct Progress {
     numbers: Option<(SeqNum, SeqNum)>,
     /// When the oldest number changed, or began to be outstanding, or the receiver began to read.
     since: Instant,
-    /// When the oldest number was sent last, and how often; some of it is kept when it changes, as a timer stays backed off
-    /// until a round trip is measured.
+    /// When the oldest number was sent last, and how often.
     sent_at: Instant,
     attempts: u32,
+    /// Most doublings of the sender's timer: an acknowledgement of what was sent again does not end its backing off, as
+    /// nobody knows which transmission it answers (Karn's algorithm, RFC 6298 §3).
+    doublings: u32,
+    /// The doublings when the oldest number changed.
+    doublings_before: u32,
+    /// What lies beyond was sent after the last doubling: its acknowledgement is of one transmission and ends the backing off.
+    ambiguous_until: Option<SeqNum>,
+    /// Something that was sent once was acknowledged: the sender has measured a round trip.
+    is_measured: bool,
     /// Segments that arrived since: at the peer, and acknowledgements of it back at the sender.
     arrived: [u64; 2],
     /// Longest delay from host to host, of both directions.
@@ -60,6 +70,10 @@ impl Progress {
             since: Instant::ZERO,
             sent_at: Instant::ZERO,
             attempts: 0,
+            doublings: 0,
+            doublings_before: 0,
+            ambiguous_until: None,
+            is_measured: false,
             arrived: [0; 2],
             delays: [None; 2],
             longest: Duration::ZERO,
@@ -86,12 +100,15 @@ impl Progress {
         let end = seq + len;
         let (una, highest) = *self.numbers.get_or_insert((seq, seq));
         if una == highest {
-            self.restart(now);
-            self.attempts = 0;
+            self.restart(now, 0);
         }
         if !seq.after(una) && end.after(una) {
-            self.attempts = self.attempts.saturating_add(1);
+            self.attempts += 1;
             self.sent_at = now;
+            if self.attempts > 1 {
+                self.doublings += 1;
+                self.ambiguous_until = Some(if end.after(highest) { end } else { highest });
+            }
         }
         if end.after(highest) {
             self.numbers = Some((una, end));
@@ -113,20 +130,26 @@ impl Progress {
             && !ack.after(highest)
         {
             self.numbers = Some((ack, highest));
-            self.restart(now);
-            // What is oldest now may have been sent long ago.
-            self.attempts = self.attempts.saturating_sub(1).max(1);
+            if self.ambiguous_until.is_none_or(|end| ack.after(end)) {
+                self.doublings = 0;
+                self.ambiguous_until = None;
+                self.is_measured = true;
+            }
+            // What is oldest now was sent before.
+            self.restart(now, 1);
         }
     }
 
     /// The receiving application does not read: a sender that stands still is excused until it reads again.
     pub(super) fn excuse(&mut self, now: Instant) {
-        self.restart(now);
+        self.restart(now, self.attempts);
     }
 
-    fn restart(&mut self, now: Instant) {
+    fn restart(&mut self, now: Instant, attempts: u32) {
         self.since = now;
         self.sent_at = now;
+        self.attempts = attempts;
+        self.doublings_before = self.doublings;
         self.arrived = [0; 2];
         self.is_counted = false;
     }
@@ -135,7 +158,10 @@ impl Progress {
     /// its variation (RFC 6298 §2.3), taken as twice the longest round trip.
     fn timeout(&self) -> Duration {
         match self.delays {
-            [Some(there), Some(back)] => (2 * (there + back)).max(self.timer.least),
+            [Some(there), Some(back)] if self.is_measured => {
+                (2 * (there + back)).max(self.timer.least)
+            }
+            _ if self.doublings > 0 => self.timer.initial.max(AFTER_LOST_SYN),
             _ => self.timer.initial,
         }
     }
@@ -153,10 +179,11 @@ impl Progress {
         }
         let timeout = self.timeout();
         let delivers = self.arrived.iter().all(|count| *count >= DELIVERED);
-        let backed_off = 1_u32 << self.attempts.saturating_sub(1).min(12);
+        let doubled = |doublings: u32| 1_u32 << doublings.min(12);
         let silent = now.saturating_since(self.sent_at);
-        let most_silent = (timeout * MARGIN).saturating_mul(backed_off);
-        let what = if delivers && waited >= LEAST.max(timeout * TIMEOUTS) {
+        let most_silent = (timeout * MARGIN).saturating_mul(doubled(self.doublings));
+        let most_waited = (timeout * TIMEOUTS).saturating_mul(doubled(self.doublings_before));
+        let what = if delivers && waited >= LEAST.max(most_waited) {
             format!(
                 "the oldest byte has been unacknowledged for {waited:.1?}, although {} segments of this side and {} of the \
                  other arrived meanwhile (a timeout is {timeout:.1?} at most)",
@@ -260,6 +287,29 @@ mod tests {
         }
         progress.on_acknowledged(at(32_040), SeqNum(150), DELAY);
         // The timeout in force is 6.4 s.
-        assert_eq!(progress.check(at(38_400)), None);
+        progress.on_sent(at(32_050), SeqNum(200), 100);
+        progress.on_acknowledged(at(32_100), SeqNum(200), DELAY);
+        assert_eq!(progress.check(at(38_500)), None);
+        // Number 200 was sent after all that.
+        progress.on_acknowledged(at(38_600), SeqNum(201), DELAY);
+        assert_eq!(progress.check(at(41_500)), None);
+        assert!(progress.check(at(41_700)).is_some());
+    }
+
+    #[test]
+    fn three_seconds_after_a_lost_syn_are_excused() {
+        let mut progress = Progress::new(Timer {
+            initial: Duration::from_secs(1),
+            least: Duration::from_millis(200),
+        });
+        progress.on_sent(at(0), SeqNum(0), 1);
+        progress.on_sent(at(1_000), SeqNum(0), 1);
+        progress.on_delivered(DELAY);
+        progress.on_acknowledged(at(1_040), SeqNum(1), DELAY);
+        progress.on_sent(at(1_040), SeqNum(1), 100);
+        for second in [4, 10, 22] {
+            assert_eq!(progress.check(at(1_000 * second)), None);
+            progress.on_sent(at(1_000 * second + 40), SeqNum(1), 100);
+        }
     }
 }
