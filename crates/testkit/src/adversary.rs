@@ -66,7 +66,7 @@ pub enum Edit {
     Sack { block: u8, start: i8, end: i8 },
     Stamp { number: i8, departure: i8 },
     SyncEcho(u8),
-    ReportNumber(i8),
+    ReportNumber(u8),
     Largest(i8),
     LargestDelay(u8),
     NoLoss,
@@ -166,7 +166,7 @@ impl Step {
                 departure: signed_b,
             },
             130..132 => Edit::SyncEcho(a),
-            132..136 => Edit::ReportNumber(signed_a),
+            132..136 => Edit::ReportNumber(a),
             136..140 => Edit::Largest(signed_a),
             140..142 => Edit::LargestDelay(a),
             142..146 => Edit::NoLoss,
@@ -212,11 +212,9 @@ impl Step {
 impl Edit {
     fn harm(self) -> Harm {
         match self {
-            Self::Ack(_)
-            | Self::Timestamps { .. }
-            | Self::FarStamp(_)
-            | Self::SyncNumber(_)
-            | Self::SynOptions(..) => Harm::State,
+            Self::Ack(_) | Self::Timestamps { .. } | Self::SyncNumber(_) | Self::SynOptions(..) => {
+                Harm::State
+            }
             Self::Seq(_) | Self::Flags(_) | Self::Byte { .. } => Harm::Content,
             _ => Harm::Words,
         }
@@ -225,8 +223,8 @@ impl Edit {
     fn apply(self, header: &mut Header, payload: &mut Vec<u8>) {
         let syn = header.flags.syn();
         let shift = |number: &mut u32, by: i8| *number = number.wrapping_add_signed(by.into());
-        // From a microsecond to more than an hour.
-        let micros = |exponent: u8| 1_u32.wrapping_shl(u32::from(exponent) % 32).wrapping_sub(1);
+        // Microseconds up to more than an hour; numbers up to half around.
+        let far = |exponent: u8| 1_u32.wrapping_shl(u32::from(exponent) % 32).wrapping_sub(1);
         match self {
             Self::Window(window) if !syn => header.window = window,
             Self::Ecn(bits) if !syn => {
@@ -270,7 +268,7 @@ impl Edit {
                     _ => options.tack = None,
                 }
             }
-            _ => self.apply_to_tack(header.options.tack.as_mut(), shift, micros),
+            _ => self.apply_to_tack(header.options.tack.as_mut(), shift, far),
         }
     }
 
@@ -278,7 +276,7 @@ impl Edit {
         self,
         option: Option<&mut TackOption>,
         shift: impl Fn(&mut u32, i8),
-        micros: impl Fn(u8) -> u32,
+        far: impl Fn(u8) -> u32,
     ) {
         match (self, option) {
             (Self::Stamp { number, departure }, Some(TackOption::Data(stamp))) => {
@@ -286,23 +284,23 @@ impl Edit {
                 shift(&mut stamp.departure, departure);
             }
             (Self::FarStamp(exponent), Some(TackOption::Data(stamp))) => {
-                stamp.number = stamp.number.wrapping_add(micros(exponent));
+                stamp.number = stamp.number.wrapping_add(far(exponent));
             }
             (Self::SyncNumber(exponent), Some(TackOption::Sync(sync))) => {
-                sync.number = sync.number.wrapping_add(micros(exponent));
+                sync.number = sync.number.wrapping_add(far(exponent));
             }
-            (Self::RttMin(exponent), Some(TackOption::Sync(sync))) => {
-                sync.rtt_min = micros(exponent)
-            }
+            (Self::RttMin(exponent), Some(TackOption::Sync(sync))) => sync.rtt_min = far(exponent),
             (Self::Startup, Some(TackOption::Sync(sync))) => sync.startup = !sync.startup,
             (Self::LossRate(rate), Some(TackOption::Sync(sync))) => {
                 sync.ack_loss_rate = u16::from(rate) << 8;
             }
             (edit, Some(TackOption::Report(report))) => match edit {
                 Self::SyncEcho(echo) => report.sync_echo = echo & 0xf,
-                Self::ReportNumber(by) => shift(&mut report.number, by),
+                Self::ReportNumber(exponent) => {
+                    report.number = report.number.wrapping_add(far(exponent));
+                }
                 Self::Largest(by) => shift(&mut report.largest, by),
-                Self::LargestDelay(exponent) => report.largest_delay = micros(exponent),
+                Self::LargestDelay(exponent) => report.largest_delay = far(exponent),
                 Self::EchoedDeparture(by) => {
                     if let Some(TimingEcho { departure, .. }) = &mut report.timing {
                         shift(departure, by);
@@ -310,23 +308,25 @@ impl Edit {
                 }
                 Self::EchoedDelay(exponent) => {
                     if let Some(TimingEcho { delay, .. }) = &mut report.timing {
-                        *delay = micros(exponent);
+                        *delay = far(exponent);
                     }
                 }
                 Self::NoEcho => report.timing = None,
                 Self::Rate(exponent) => {
                     report.rate = (exponent < 128).then(|| 16_u64 << (exponent % 32));
                 }
-                Self::Above(exponent) => report.above = micros(exponent),
-                Self::Period(exponent) => report.period = micros(exponent),
+                Self::Above(exponent) => report.above = far(exponent),
+                Self::Period(exponent) => report.period = far(exponent),
                 Self::LossRate(rate) => report.loss_rate = u16::from(rate) << 8,
                 _ => {}
             },
             (edit, Some(TackOption::Loss(loss))) => match edit {
-                Self::ReportNumber(by) => shift(&mut loss.number, by),
+                Self::ReportNumber(exponent) => {
+                    loss.number = loss.number.wrapping_add(far(exponent));
+                }
                 Self::Largest(by) => shift(&mut loss.largest, by),
-                Self::LargestDelay(exponent) => loss.largest_delay = micros(exponent),
-                Self::Above(exponent) => loss.above = micros(exponent),
+                Self::LargestDelay(exponent) => loss.largest_delay = far(exponent),
+                Self::Above(exponent) => loss.above = far(exponent),
                 Self::LossRate(rate) => loss.loss_rate = u16::from(rate) << 8,
                 Self::BeforeGap(by) => shift(&mut loss.before_gap, by),
                 Self::AfterGap(by) => shift(&mut loss.after_gap, by),
