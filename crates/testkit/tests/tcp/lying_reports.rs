@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tack_base::Rate;
 use tack_tcp::{Algorithm, Config};
-use tack_testkit::adversary::relist;
+use tack_testkit::adversary::{list, relist};
 use tack_testkit::{Fate, Model, Pair, Side};
-use tack_wire::tack::{Lists, ListsWriter};
+use tack_wire::tack::Lists;
 use tack_wire::{Header, TackOption};
 
 use crate::settings::{ms, secs};
@@ -263,19 +263,14 @@ fn gaps(header: &Header, payload: &[u8]) -> Gaps {
 
 /// The report lists these, and nothing else.
 fn say(header: &mut Header, payload: &mut Vec<u8>, gaps: &Gaps) {
-    relist(header, payload, |_, _| false);
-    let Some(TackOption::Report(report)) = &mut header.options.tack else {
+    let Some(TackOption::Report(report)) = header.options.tack else {
         return;
     };
-    let mut out = [0; 1400];
-    let mut writer = ListsWriter::new(&mut out);
-    for (number, count) in gaps {
-        writer.gap(report.largest.wrapping_sub(*number).into(), (*count).into());
-    }
-    let len = writer.finish();
-    report.lists = len > 0;
-    header.seq = header.seq - len as u32;
-    payload.extend_from_slice(&out[..len]);
+    let listed = gaps.iter().map(|(number, count)| {
+        let distance = report.largest.wrapping_sub(*number);
+        (distance.into(), (*count).into())
+    });
+    list(header, payload, &[], &listed.collect::<Vec<_>>());
 }
 
 /// From the first losses on the receiver names those, and no others, in each report.
