@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use tack_base::Instant;
-use tack_wire::{Ecn, Header, SeqNum};
+use tack_wire::{Ecn, Header, SeqNum, TackOption};
 
 /// Sequence numbers from which a direction of a connection counts: its initial ones.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +54,21 @@ pub fn describe(header: &Header, len: usize, ecn: Ecn, origins: Origins) -> Stri
             "TS val {} ecr {}",
             timestamps.value, timestamps.echo
         ));
+    }
+    if let Some(tack) = header.options.tack {
+        let lists = if tack.has_lists() { " lists" } else { "" };
+        options.push(match tack {
+            TackOption::Syn(_) => "tack".to_string(),
+            TackOption::Data(stamp) => format!("pkt {}", stamp.number),
+            TackOption::Sync(sync) => format!("sync {}", sync.number),
+            TackOption::Report(report) => {
+                format!("report {} largest {}{lists}", report.number, report.largest)
+            }
+            TackOption::Loss(loss) => format!(
+                "loss {} largest {} between {} {}{lists}",
+                loss.number, loss.largest, loss.before_gap, loss.after_gap
+            ),
+        });
     }
     if !options.is_empty() {
         text += &format!(" <{}>", options.join(","));

@@ -74,13 +74,16 @@ impl Watch {
                 others.last().map(|newest| newest.iss)
             };
         }
-        let other = others.iter().rev().find(|other| {
-            own.peer == Some(other.iss) && other.peer.is_none_or(|iss| iss == own.iss)
-        });
+        // Whose SYN it had, and whether that one speaks to it: a replayed SYN comes from who speaks to another.
+        let other = others
+            .iter()
+            .rev()
+            .find(|other| own.peer == Some(other.iss));
         if header.flags.ack() {
             let scaling = own.scales && other.is_some_and(|other| other.scales);
             own.announce(segment, scaling)?;
         }
+        let other = other.filter(|other| other.peer.is_none_or(|iss| iss == own.iss));
         let end = header.seq + segment.sequence_len();
         if let (false, Some(offered)) = (header.flags.syn(), other.and_then(|other| other.edge))
             // A zero-window probe may carry one byte more, and a FIN takes no buffer.
@@ -179,6 +182,31 @@ mod tests {
         for _ in 0..2 {
             observe(&mut watch, Server, SYN_ACK, 70_000, 101, 0).expect("a new connection");
             observe(&mut watch, Client, Flags::ACK, 5101, 901, 0).expect("a challenge");
+        }
+    }
+
+    /// What a SYN says of window scaling holds when it is replayed, too.
+    #[test]
+    fn a_replayed_syn_agrees_on_scaling() {
+        use Side::{Client, Server};
+        let mut watch = Watch::default();
+        let mut observe = |side, flags, seq, ack, window| {
+            let mut header = Header {
+                seq: SeqNum(seq),
+                ack: SeqNum(ack),
+                flags,
+                window,
+                ..Header::default()
+            };
+            header.options.window_scale = flags.syn().then_some(1);
+            let payload = &[];
+            watch.observe(side, &Segment { header, payload })
+        };
+        observe(Client, Flags::SYN, 100, 0, 65_535).expect("a SYN");
+        for iss in [900, 70_000] {
+            observe(Server, SYN_ACK, iss, 101, 65_535).expect("its answer");
+            observe(Client, Flags::ACK, 101, 901, 32_768).expect("half as much, twice");
+            observe(Server, Flags::ACK, iss + 1, 101, 32_768).expect("half as much, twice");
         }
     }
 

@@ -202,9 +202,10 @@ pub(crate) trait AckPolicy: fmt::Debug + Send {
         AckDecision::Nothing
     }
 
-    /// A segment with this stamp left so long ago that its sequence number may mean something else by now.
-    fn is_outdated(&self, stamp: &DataStamp) -> bool {
-        let _ = stamp;
+    /// A segment with this stamp, which arrived at `arrived`, left so long ago that its sequence number may mean something else
+    /// by now.
+    fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {
+        let _ = (arrived, stamp);
         false
     }
 

@@ -109,7 +109,7 @@ impl Connection {
         // Where segments are numbered instead, their numbers protect.
         if let Some(TackOption::Data(stamp)) = &segment.header.options.tack
             && !flags.rst()
-            && self.policy.is_outdated(stamp)
+            && self.policy.is_outdated(arrived, stamp)
         {
             self.reject(now, segment);
             return;
@@ -270,8 +270,8 @@ impl Connection {
             self.counters.duplicate_segments += 1;
             self.reports.on_duplicate(start..end);
         }
-        // Its packet number counts, where it is one of the connection: of bytes received within a window, acknowledging what
-        // may be acknowledged (RFC 5961 §5.2). Numbers made up elsewhere would make copies of all genuine ones.
+        // Its packet number counts, or that it has none, where it is one of the connection: of bytes received within a window,
+        // acknowledging what may be acknowledged (RFC 5961 §5.2). Numbers made up elsewhere would make copies of all genuine ones.
         if let Some(start) = self.recent_copy(segment)
             && self.state.may_receive_data()
         {
@@ -284,12 +284,12 @@ impl Connection {
         self.answer_repetition(now, AckReason::Loss);
     }
 
-    /// Where a segment with a packet number starts that repeats what was received lately.
+    /// Where a segment starts that repeats what was received lately, where segments have packet numbers.
     fn recent_copy(&self, segment: &Segment<'_>) -> Option<u64> {
         let header = &segment.header;
-        let Some(TackOption::Data(_)) = header.options.tack else {
+        if !self.reader.separates_lists() {
             return None;
-        };
+        }
         let rcv_nxt = self.rcv_nxt();
         let start = header.seq.position(self.irs, rcv_nxt)?;
         let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);

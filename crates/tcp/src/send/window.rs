@@ -38,9 +38,12 @@ impl SendWindow {
 
     /// Takes the window of an acceptable segment, unless an older segment carries it. `syn` windows are
     /// never scaled (RFC 7323 §2.2). Returns true when more may be sent than before, or the window changed.
+    ///
+    /// Deviation: what acknowledges more is newer, wherever it starts (RFC 9293 §3.10.7.4 asks for its sequence number first). A
+    /// retransmission carries a window of today too, and one damaged sequence number does not keep all later windows out.
     pub(crate) fn update(&mut self, seq: SeqNum, ack: u64, field: u16, syn: bool) -> bool {
         if let Some((wl1, wl2)) = self.updated_by
-            && !(seq.after(wl1) || (seq == wl1 && ack >= wl2))
+            && !(seq.after(wl1) || ack > wl2 || (seq == wl1 && ack == wl2))
         {
             return false;
         }
@@ -215,5 +218,16 @@ mod tests {
         assert_eq!(window.edge(), 5001);
         assert!(window.update(SeqNum(100), 2001, 5000, false));
         assert_eq!(window.edge(), 7001);
+    }
+
+    #[test]
+    fn what_acknowledges_more_is_newer_wherever_it_starts() {
+        let mut window = SendWindow::new();
+        assert!(window.update(SeqNum(100), 1, 5000, false));
+        assert!(window.update(SeqNum(40_000), 1, 0, false), "damaged");
+        assert!(!window.update(SeqNum(100), 1, 5000, false));
+        assert!(window.update(SeqNum(100), 2, 5000, false));
+        assert!(window.update(SeqNum(100), 2, 6000, false));
+        assert_eq!(window.edge(), 6002);
     }
 }

@@ -67,7 +67,7 @@ fn config() -> impl Strategy<Value = Config> {
             ),
             Just("tack:settle=0.25,iack=off".parse().expect("a policy")),
         ],
-        0_usize..3,
+        0..Algorithm::ALL.len(),
         any::<[bool; 5]>(),
         (2_000_usize..300_000, 2_000_usize..300_000),
         prop_oneof![Just(None), (0_u64..2000, 1_usize..64).prop_map(Some)],

@@ -98,6 +98,8 @@ pub(crate) struct TackPolicy {
     fallback: Option<DelayedAck>,
     /// Segments without a stamp in a row; within a fallback, segments with one.
     run: Run,
+    /// Segments in a row whose numbers seem to be from another time.
+    outdated: Run,
     /// What ends here arrived without a number, and none arrived since that shows that it had left.
     unnumbered_to: u64,
     /// End of the data received.
@@ -133,6 +135,7 @@ impl TackPolicy {
             announced_period: Duration::ZERO,
             fallback: None,
             run: Run::default(),
+            outdated: Run::default(),
             unnumbered_to: 0,
             highest: 1,
             blocks: Blocks::default(),
@@ -542,13 +545,22 @@ impl AckPolicy for TackPolicy {
         self.decide(now)
     }
 
-    fn is_outdated(&self, stamp: &DataStamp) -> bool {
+    fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {
         let largest = self.gaps.largest().filter(|_| self.fallback.is_none());
-        largest.is_some_and(|largest| {
+        let outdated = largest.is_some_and(|largest| {
             let behind = (largest as u32).wrapping_sub(stamp.number);
             let outdated = (OUTDATED_BYTES / self.peer_mss).clamp(OUTDATED.start, OUTDATED.end);
             behind < 1 << 31 && u64::from(behind) >= outdated
-        })
+        });
+        if !outdated {
+            self.outdated.end();
+        } else if self.outdated.add(arrived, self.span()) {
+            // Copies do not come in a row with nothing genuine between them: it is the largest number that was damaged.
+            self.outdated.end();
+            self.gaps.restart(stamp.number, self.highest);
+            return false;
+        }
+        outdated
     }
 
     fn on_handshake(&mut self, round_trip: Duration) {

@@ -54,6 +54,8 @@ pub(crate) struct TackReader {
     mode: Mode,
     /// Acknowledgements without a report in a row; within a trial, reports.
     run: Run,
+    /// Reports in a row that seem to be older than the newest one.
+    stale: Run,
     /// Bytes acknowledged since the last report.
     unreported: u64,
     /// How long the next fallback lasts until stamps are tried again.
@@ -105,6 +107,7 @@ impl TackReader {
             next_sync: 1,
             mode: Mode::Reports,
             run: Run::default(),
+            stale: Run::default(),
             unreported: 0,
             wait: FIRST_WAIT,
             sack: SackReader::new(sack),
@@ -358,10 +361,15 @@ impl TackReader {
         // Everything is sound. From here on state moves; an old or repeated report moves none.
         self.on_report(context);
         if self.count(number).is_none() {
-            news.lost.clear();
-            news.old = true;
-            return Ok(());
+            if !self.stale.add(context.arrived, context.smoothed_rtt) {
+                news.lost.clear();
+                news.old = true;
+                return Ok(());
+            }
+            // Nothing is overtaken for so long: it is the newest number that was damaged.
+            self.newest = Some(number);
         }
+        self.stale.end();
         news.numbered = true;
         news.above = Some(above.into());
         news.largest = largest;

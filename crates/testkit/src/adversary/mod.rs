@@ -3,14 +3,15 @@
 //!
 //! Checksums are not in use here (the tests carry segments without), so whatever is rewritten is taken for genuine.
 
+mod edit;
+
 use std::fmt;
 use std::time::Duration;
 
 use tack_base::Instant;
-use tack_wire::options::TcpOptions;
-use tack_wire::tack::{Lists, ListsWriter, TackOption, TimingEcho};
 use tack_wire::{Flags, Header, Segment};
 
+pub use self::edit::{Edit, list, relist};
 use crate::model::encode;
 
 /// Packets kept to be sent again.
@@ -49,50 +50,6 @@ pub enum Action {
     Cut(u16),
     /// A field is another one.
     Rewrite(Edit),
-}
-
-/// What is rewritten, with what value. Fields that the packet does not have stay as they are not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "each is named after the field it changes")]
-pub enum Edit {
-    Window(u16),
-    Ecn(u8),
-    Push,
-    Urgent(u16),
-    NoOptions,
-    NoTack,
-    NoSack,
-    NoTimestamps,
-    Sack { block: u8, start: i8, end: i8 },
-    Stamp { number: i8, departure: i8 },
-    SyncEcho(u8),
-    ReportNumber(i8),
-    Largest(i8),
-    LargestDelay(u8),
-    NoLoss,
-    EchoedDeparture(i8),
-    EchoedDelay(u8),
-    NoEcho,
-    Rate(u8),
-    Above(u8),
-    Period(u8),
-    LossRate(u8),
-    BeforeGap(i8),
-    AfterGap(i8),
-    RttMin(u8),
-    Startup,
-    NoBlocks,
-    NoGaps,
-    NoLists,
-    FewerLists,
-    Ack(i16),
-    Timestamps { value: i8, echo: i8 },
-    FarStamp(u8),
-    SyncNumber(u8),
-    SynOptions(u8, u8),
-    Seq(i16),
-    Flags(u8),
-    Byte { at: u8, xor: u8 },
 }
 
 /// A step of a script: so many packets pass, then something is done to the next one.
@@ -166,7 +123,7 @@ impl Step {
                 departure: signed_b,
             },
             130..132 => Edit::SyncEcho(a),
-            132..136 => Edit::ReportNumber(signed_a),
+            132..136 => Edit::ReportNumber(a),
             136..140 => Edit::Largest(signed_a),
             140..142 => Edit::LargestDelay(a),
             142..146 => Edit::NoLoss,
@@ -181,10 +138,15 @@ impl Step {
             164..168 => Edit::AfterGap(signed_a),
             168..171 => Edit::RttMin(a),
             171 => Edit::Startup,
-            172..178 => Edit::NoBlocks,
-            178..184 => Edit::NoGaps,
-            184..188 => Edit::NoLists,
-            188..192 => Edit::FewerLists,
+            172..176 => Edit::NoBlocks,
+            176..180 => Edit::NoGaps,
+            180..183 => Edit::NoLists,
+            183..186 => Edit::FewerLists,
+            186..189 => Edit::Gap {
+                distance: a,
+                count: b,
+            },
+            189..192 => Edit::Block { start: a, len: b },
             192..200 => Edit::Ack(wide as i16),
             200..204 => Edit::Timestamps {
                 value: signed_a,
@@ -207,171 +169,6 @@ impl Step {
             _ => Harm::Path,
         }
     }
-}
-
-impl Edit {
-    fn harm(self) -> Harm {
-        match self {
-            Self::Ack(_)
-            | Self::Timestamps { .. }
-            | Self::FarStamp(_)
-            | Self::SyncNumber(_)
-            | Self::SynOptions(..) => Harm::State,
-            Self::Seq(_) | Self::Flags(_) | Self::Byte { .. } => Harm::Content,
-            _ => Harm::Words,
-        }
-    }
-
-    fn apply(self, header: &mut Header, payload: &mut Vec<u8>) {
-        let syn = header.flags.syn();
-        let shift = |number: &mut u32, by: i8| *number = number.wrapping_add_signed(by.into());
-        // From a microsecond to more than an hour.
-        let micros = |exponent: u8| 1_u32.wrapping_shl(u32::from(exponent) % 32).wrapping_sub(1);
-        match self {
-            Self::Window(window) if !syn => header.window = window,
-            Self::Ecn(bits) if !syn => {
-                header.flags = Flags(header.flags.0 ^ (bits & (Flags::ECE.0 | Flags::CWR.0)));
-            }
-            Self::Push => header.flags = Flags(header.flags.0 ^ Flags::PSH.0),
-            Self::Urgent(pointer) if !syn => {
-                header.flags = header.flags.with(Flags::URG);
-                header.urgent = pointer;
-            }
-            Self::NoOptions if !syn => header.options = TcpOptions::default(),
-            Self::NoTack if !syn => header.options.tack = None,
-            Self::NoSack => header.options.sack.clear(),
-            Self::NoTimestamps if !syn => header.options.timestamps = None,
-            Self::Sack { block, start, end } => {
-                if let Some(block) = header.options.sack.get_mut(usize::from(block)) {
-                    shift(&mut block.start.0, start);
-                    shift(&mut block.end.0, end);
-                }
-            }
-            Self::Timestamps { value, echo } => {
-                if let Some(timestamps) = &mut header.options.timestamps {
-                    shift(&mut timestamps.value, value);
-                    shift(&mut timestamps.echo, echo);
-                }
-            }
-            Self::NoBlocks => relist(header, payload, |_, is_block| !is_block),
-            Self::NoGaps => relist(header, payload, |_, is_block| is_block),
-            Self::NoLists => relist(header, payload, |_, _| false),
-            Self::FewerLists => relist(header, payload, |index, _| index % 2 == 1),
-            Self::Ack(by) => header.ack.0 = header.ack.0.wrapping_add_signed(by.into()),
-            Self::Seq(by) => header.seq.0 = header.seq.0.wrapping_add_signed(by.into()),
-            Self::Flags(xor) => header.flags = Flags(header.flags.0 ^ xor),
-            Self::SynOptions(what, value) if syn => {
-                let options = &mut header.options;
-                match what % 5 {
-                    0 => options.mss = Some(u16::from(value) * 16),
-                    1 => options.window_scale = (value < 128).then_some(value % 15),
-                    2 => options.sack_permitted = !options.sack_permitted,
-                    3 => options.timestamps = None,
-                    _ => options.tack = None,
-                }
-            }
-            _ => self.apply_to_tack(header.options.tack.as_mut(), shift, micros),
-        }
-    }
-
-    fn apply_to_tack(
-        self,
-        option: Option<&mut TackOption>,
-        shift: impl Fn(&mut u32, i8),
-        micros: impl Fn(u8) -> u32,
-    ) {
-        match (self, option) {
-            (Self::Stamp { number, departure }, Some(TackOption::Data(stamp))) => {
-                shift(&mut stamp.number, number);
-                shift(&mut stamp.departure, departure);
-            }
-            (Self::FarStamp(exponent), Some(TackOption::Data(stamp))) => {
-                stamp.number = stamp.number.wrapping_add(micros(exponent));
-            }
-            (Self::SyncNumber(exponent), Some(TackOption::Sync(sync))) => {
-                sync.number = sync.number.wrapping_add(micros(exponent));
-            }
-            (Self::RttMin(exponent), Some(TackOption::Sync(sync))) => {
-                sync.rtt_min = micros(exponent)
-            }
-            (Self::Startup, Some(TackOption::Sync(sync))) => sync.startup = !sync.startup,
-            (Self::LossRate(rate), Some(TackOption::Sync(sync))) => {
-                sync.ack_loss_rate = u16::from(rate) << 8;
-            }
-            (edit, Some(TackOption::Report(report))) => match edit {
-                Self::SyncEcho(echo) => report.sync_echo = echo & 0xf,
-                Self::ReportNumber(by) => shift(&mut report.number, by),
-                Self::Largest(by) => shift(&mut report.largest, by),
-                Self::LargestDelay(exponent) => report.largest_delay = micros(exponent),
-                Self::EchoedDeparture(by) => {
-                    if let Some(TimingEcho { departure, .. }) = &mut report.timing {
-                        shift(departure, by);
-                    }
-                }
-                Self::EchoedDelay(exponent) => {
-                    if let Some(TimingEcho { delay, .. }) = &mut report.timing {
-                        *delay = micros(exponent);
-                    }
-                }
-                Self::NoEcho => report.timing = None,
-                Self::Rate(exponent) => {
-                    report.rate = (exponent < 128).then(|| 16_u64 << (exponent % 32));
-                }
-                Self::Above(exponent) => report.above = micros(exponent),
-                Self::Period(exponent) => report.period = micros(exponent),
-                Self::LossRate(rate) => report.loss_rate = u16::from(rate) << 8,
-                _ => {}
-            },
-            (edit, Some(TackOption::Loss(loss))) => match edit {
-                Self::ReportNumber(by) => shift(&mut loss.number, by),
-                Self::Largest(by) => shift(&mut loss.largest, by),
-                Self::LargestDelay(exponent) => loss.largest_delay = micros(exponent),
-                Self::Above(exponent) => loss.above = micros(exponent),
-                Self::LossRate(rate) => loss.loss_rate = u16::from(rate) << 8,
-                Self::BeforeGap(by) => shift(&mut loss.before_gap, by),
-                Self::AfterGap(by) => shift(&mut loss.after_gap, by),
-                // The smallest that can be said: one gap is claimed, and nothing is in it.
-                Self::NoLoss => loss.before_gap = loss.after_gap.wrapping_sub(1),
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-}
-
-/// Keeps those entries of a report's lists for which `keep` says so, given their place in their list and whether they are
-/// blocks. The empty segment that is left without lists starts where the peer stands.
-pub fn relist(
-    header: &mut Header,
-    payload: &mut Vec<u8>,
-    mut keep: impl FnMut(usize, bool) -> bool,
-) {
-    let has_lists = match &mut header.options.tack {
-        Some(TackOption::Report(report)) => &mut report.lists,
-        Some(TackOption::Loss(loss)) => &mut loss.lists,
-        _ => return,
-    };
-    let Ok(lists) = Lists::parse(payload) else {
-        return;
-    };
-    let mut out = vec![0; payload.len() + 4];
-    let mut writer = ListsWriter::new(&mut out);
-    for (index, block) in lists.blocks().enumerate() {
-        if keep(index, true) {
-            writer.block(block);
-        }
-    }
-    for (index, (distance, count)) in lists.gaps().enumerate() {
-        if keep(index, false) {
-            writer.gap(distance, count);
-        }
-    }
-    let len = writer.finish();
-    out.truncate(len);
-    *has_lists = len > 0;
-    // Lists lie below the peer's SND.UNA, whatever their length.
-    header.seq = header.seq + payload.len() as u32 - len as u32;
-    *payload = out;
 }
 
 /// Who follows a script on one direction of a path, and then is gone.
