@@ -47,7 +47,9 @@ fn options() -> Result<Options, String> {
 /// Bytes resident, where `/proc` tells.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib << 10)
 }
@@ -55,7 +57,9 @@ fn resident() -> Option<u64> {
 fn report(what: &str, ends: [&Endpoint; 2]) {
     let accounted: usize = ends.iter().map(|end| end.memory()).sum();
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let resident = resident().map_or("unknown".to_owned(), |bytes| format!("{:.1} MiB", mib(bytes)));
+    let resident = resident().map_or("unknown".to_owned(), |bytes| {
+        format!("{:.1} MiB", mib(bytes))
+    });
     println!(
         "{what}: {resident} resident, {:.1} MiB accounted by both endpoints",
         mib(accounted as u64)
@@ -146,7 +150,10 @@ async fn main() -> io::Result<()> {
             Err(_) => failed += 1,
         }
     }
-    let churned = format!("{done} came and went in {:.1?}, {failed} failed", start.elapsed());
+    let churned = format!(
+        "{done} came and went in {:.1?}, {failed} failed",
+        start.elapsed()
+    );
     report(&churned, [&client, &server]);
     tokio::time::sleep(Duration::from_secs(2)).await;
     report("2 s later", [&client, &server]);

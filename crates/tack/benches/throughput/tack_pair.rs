@@ -63,7 +63,10 @@ pub(crate) fn play(side: &str, mut args: impl Iterator<Item = String>) {
         match side {
             "receiver" => receive().await,
             "sender" => {
-                let mut next = || args.next().expect("controller, audits, milliseconds, address");
+                let mut next = || {
+                    args.next()
+                        .expect("controller, audits, milliseconds, address")
+                };
                 let config = Config {
                     congestion: next().parse().expect("a controller's name"),
                     audit: next().parse().map_or(Audits::Never, Audits::Every),

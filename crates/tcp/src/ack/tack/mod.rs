@@ -226,7 +226,9 @@ impl TackPolicy {
     /// When the next periodic acknowledgement is due, and as what.
     fn due(&self) -> Option<(Instant, AckReason)> {
         if self.pending == 0 {
-            let wait = self.repeats.next(self.period(), self.gaps.is_any_untold())?;
+            let wait = self
+                .repeats
+                .next(self.period(), self.gaps.is_any_untold())?;
             return Some((self.last_report_at? + wait, AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();
