@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use tack_base::Instant;
+use tack_tcp::config::Audits;
 use tack_tcp::{
     AckKind, Algorithm, Batch, CloseReason, Config, Connection, ConnectionId, Endpoint,
     EndpointConfig, Event,
@@ -89,7 +90,11 @@ impl Side {
             receive_buffer: usize::from(self.receive_buffer).max(4) * 64,
             send_buffer: usize::from(self.send_buffer).max(4) * 64,
             user_timeout: None,
-            audit: (self.batch >= 128).then(|| u32::from(self.batch % 64) + 1),
+            audit: if self.batch >= 128 {
+                Audits::Every(u32::from(self.batch % 64) + 1)
+            } else {
+                Audits::Never
+            },
             ..Config::default()
         }
     }

@@ -52,7 +52,7 @@ pub use listener::Listener;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use stream::Stream;
 pub use tack_io::Segmentation;
-pub use tack_tcp::config::KeepAlive;
+pub use tack_tcp::config::{Audits, KeepAlive};
 pub use tack_tcp::{AckKind, Algorithm, CloseReason, Config, Stats};
 
 /// The TCP port that connections go to unless told otherwise.

@@ -51,14 +51,43 @@ pub struct Config {
     pub time_wait: Duration,
     /// How long to wait in FIN-WAIT-2 for the peer's FIN once the application has let go. Default 60 s.
     pub fin_wait: Duration,
-    /// Data segments between two audits of a peer that reports packet numbers, on average. An audit keeps one segment back for
-    /// a round trip; a peer that acknowledges it all the same is lying to be sent more than its path carries, and the
-    /// connection is reset. Default `None`, no audits: for who sends to strangers, some thousands cost little.
-    pub audit: Option<u32>,
+    /// Audits of a peer that reports packet numbers. Default: of who connects to a listener.
+    pub audit: Audits,
     /// Whether controllers that have only a window are paced. Default on.
     pub window_pacing: WindowPacing,
     /// Facts about the carrier below.
     pub carrier: Carrier,
+}
+
+/// How often a peer that reports packet numbers is audited.
+///
+/// An audit keeps one segment back for a round trip; a peer that acknowledges it all the same claims what it did not get, to
+/// be sent more than its path carries, and the connection is reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Audits {
+    /// Each 4,096 data segments on average on connections that a listener accepted: whoever connects is a stranger, and
+    /// may want more than its share. None on those that this side opened.
+    #[default]
+    Accepted,
+    /// Each so many data segments, on average.
+    Every(u32),
+    /// Never.
+    Never,
+}
+
+impl Audits {
+    /// Segments between two audits where nothing else is said: some 6 MB, so that the round trip that the segment takes
+    /// longer is not felt.
+    const USUAL: u32 = 4096;
+
+    /// Segments between two audits of a connection that was opened by the peer, or not; `None` for no audits.
+    pub(crate) const fn interval(self, passive: bool) -> Option<u32> {
+        match self {
+            Self::Accepted if passive => Some(Self::USUAL),
+            Self::Every(segments) => Some(segments),
+            Self::Accepted | Self::Never => None,
+        }
+    }
 }
 
 /// Whether a controller without a pacing rate of its own (every one but BBR) is paced.
@@ -139,7 +168,7 @@ impl Default for Config {
             keep_alive: None,
             time_wait: Duration::from_secs(60),
             fin_wait: Duration::from_secs(60),
-            audit: None,
+            audit: Audits::default(),
             window_pacing: WindowPacing::default(),
             carrier: Carrier::default(),
         }

@@ -15,6 +15,10 @@ mod tack_pair;
 use std::time::Duration;
 
 use contest::{Contestant, Outcome};
+use tack::Audits;
+
+/// As often as a listener audits by default. The sender connects here, and would not.
+const AUDITS: Audits = Audits::Every(4096);
 
 struct Options {
     seconds: u64,
@@ -81,8 +85,9 @@ fn main() {
     });
     let time = Duration::from_secs(options.seconds.max(1));
     let contestants: Vec<Box<dyn Contestant>> = vec![
-        Box::new(tack_pair::Tack::new("tack bbr", "bbr")),
-        Box::new(tack_pair::Tack::new("tack cubic", "cubic")),
+        Box::new(tack_pair::Tack::new("tack bbr", "bbr", Audits::Never)),
+        Box::new(tack_pair::Tack::new("tack audits", "bbr", AUDITS)),
+        Box::new(tack_pair::Tack::new("tack cubic", "cubic", Audits::Never)),
         Box::new(quinn::Quinn),
         Box::new(kernel::Kernel),
     ];

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tack::{Config, Endpoint};
+use tack::{Audits, Config, Endpoint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::contest::{Contestant, Outcome};
@@ -13,11 +13,16 @@ use crate::process::run_pair;
 pub(crate) struct Tack {
     name: &'static str,
     congestion: &'static str,
+    audits: Audits,
 }
 
 impl Tack {
-    pub(crate) fn new(name: &'static str, congestion: &'static str) -> Self {
-        Self { name, congestion }
+    pub(crate) fn new(name: &'static str, congestion: &'static str, audits: Audits) -> Self {
+        Self {
+            name,
+            congestion,
+            audits,
+        }
     }
 }
 
@@ -38,6 +43,10 @@ impl Contestant for Tack {
         sender.args([
             "role=sender",
             self.congestion,
+            &match self.audits {
+                Audits::Every(segments) => segments.to_string(),
+                _ => "none".to_owned(),
+            },
             &time.as_millis().to_string(),
         ]);
         run_pair(receiver, sender)
@@ -54,9 +63,13 @@ pub(crate) fn play(side: &str, mut args: impl Iterator<Item = String>) {
         match side {
             "receiver" => receive().await,
             "sender" => {
-                let mut next = || args.next().expect("controller, milliseconds, address");
+                let mut next = || {
+                    args.next()
+                        .expect("controller, audits, milliseconds, address")
+                };
                 let config = Config {
                     congestion: next().parse().expect("a controller's name"),
+                    audit: next().parse().map_or(Audits::Never, Audits::Every),
                     ..Config::default()
                 };
                 let time = Duration::from_millis(next().parse().expect("milliseconds"));

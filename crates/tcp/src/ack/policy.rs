@@ -209,6 +209,11 @@ pub(crate) trait AckPolicy: fmt::Debug + Send {
         false
     }
 
+    /// Bytes of heap held besides itself, as far as a peer can make it grow.
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// The handshake measured a round trip.
     fn on_handshake(&mut self, round_trip: Duration) {
         let _ = round_trip;

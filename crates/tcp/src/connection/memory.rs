@@ -35,6 +35,7 @@ impl Connection {
             + size_of_val(&*self.cc)
             + size_of_val(&*self.detector)
             + size_of_val(&*self.policy)
+            + self.policy.memory()
             + size_of_val(&*self.reader)
             + self.buffer_memory()
             + self.reassembly.records_memory()

@@ -219,6 +219,7 @@ impl Connection {
         );
         connection.state = State::SynReceived;
         connection.handshake.passive = true;
+        connection.audit = Audit::new(config.audit.interval(true), seed);
         connection.handshake.pending = true;
         connection.learn_from_syn(now, syn);
         connection
@@ -304,7 +305,7 @@ impl Connection {
             reader: Box::new(SackReader::new(false)),
             news: News::default(),
             numbering: Numbering::default(),
-            audit: Audit::new(config.audit, seed),
+            audit: Audit::new(config.audit.interval(false), seed),
             peer_contract: AckContract::LEGACY,
             sync_due: None,
             ack_pending: None,

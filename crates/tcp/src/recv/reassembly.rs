@@ -141,7 +141,7 @@ impl Reassembly {
         if self.ahead.is_empty() {
             return false;
         }
-        self.ahead = RangeSet::new();
+        self.ahead.clear();
         self.ring.cut(self.next);
         true
     }
@@ -150,9 +150,6 @@ impl Reassembly {
     pub(crate) fn trim(&mut self) {
         self.ring
             .trim(self.ahead.last().map_or(self.next, |range| range.end));
-        if self.ahead.is_empty() {
-            self.ahead = RangeSet::new();
-        }
     }
 
     /// Bytes above the first hole.
@@ -174,7 +171,7 @@ impl Reassembly {
     /// Bytes of heap held by what is known of holes.
     #[inline]
     pub(crate) fn records_memory(&self) -> usize {
-        self.ahead.len() * size_of::<Range<u64>>()
+        self.ahead.len() * 2 * size_of::<Range<u64>>()
     }
 
     /// Throws away everything not delivered: nobody reads any more.

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use tack_base::Rate;
+use tack_tcp::config::Audits;
 use tack_tcp::{Algorithm, CloseReason, Config};
 use tack_testkit::{Fate, Model, Pair, Side};
 use tack_wire::tack::{Report, TackOption};
@@ -27,14 +28,14 @@ struct Seen {
 
 /// Bytes that the liar's application got in ten seconds over 10 Mbit/s and 40 ms, and bytes that the sender sent for it.
 fn goodput(congestion: Algorithm, lie: Lie) -> (u64, u64) {
-    let mut pair = ten_seconds(congestion, None, lie);
+    let mut pair = ten_seconds(congestion, Audits::Never, lie);
     let read = pair.app(Side::Server).read;
     let sent = pair.connection(Side::Client).stats(pair.now()).data_bytes;
     (read, sent)
 }
 
 /// Ten seconds over 10 Mbit/s and 40 ms.
-fn ten_seconds(congestion: Algorithm, audit: Option<u32>, lie: Lie) -> Pair {
+fn ten_seconds(congestion: Algorithm, audit: Audits, lie: Lie) -> Pair {
     let seen = Rc::new(Seen::default());
     let (sender, receiver) = (seen.clone(), seen);
     let mut forward =
@@ -198,7 +199,7 @@ fn lies_gain_nothing() {
 #[test]
 fn audits_find_out_who_acknowledges_what_did_not_come() {
     for congestion in Algorithm::ALL {
-        let mut pair = ten_seconds(congestion, Some(50), optimist);
+        let mut pair = ten_seconds(congestion, Audits::Every(50), optimist);
         let closed = pair.app(Side::Client).closed();
         assert_eq!(closed, Some(CloseReason::Dishonest), "{congestion}");
         // Seventy-five segments at most lie between two audits.
@@ -206,7 +207,7 @@ fn audits_find_out_who_acknowledges_what_did_not_come() {
         assert!(sent < 1000, "{congestion}: {sent} packets");
 
         let (honest, _) = goodput(congestion, |_, _| {});
-        let mut pair = ten_seconds(congestion, Some(200), |_, _| {});
+        let mut pair = ten_seconds(congestion, Audits::Every(200), |_, _| {});
         let stats = pair.connection(Side::Client).stats(pair.now());
         let read = pair.app(Side::Server).read;
         println!(
@@ -217,4 +218,58 @@ fn audits_find_out_who_acknowledges_what_did_not_come() {
         assert!(read > honest / 100 * 97, "{congestion}: {read}, {honest}");
         assert_eq!(stats.rto_count, 0, "{congestion}");
     }
+}
+
+/// A server audits who connects to it, without being told to: what that costs an honest client is not felt, and the other
+/// kind is found out.
+#[test]
+fn listeners_audit_by_default() {
+    let served = |audit, bytes: u64, queue, lie: Lie| {
+        let seen = Rc::new(Seen::default());
+        let (sender, receiver) = (seen.clone(), seen);
+        let mut backward =
+            Model::wire(ms(20), Rate::from_bits_per_sec(100_000_000)).judged(move |packet| {
+                if let Some(TackOption::Data(stamp)) = packet.segment.header.options.tack {
+                    let end = packet.segment.header.seq + packet.segment.payload.len() as u32;
+                    sender.end.set(end.0);
+                    sender.number.set(stamp.number);
+                }
+                Fate::Pass
+            });
+        backward.queue = queue;
+        let forward = Model {
+            delay: ms(20),
+            ..Model::default()
+        }
+        .rewritten(move |header| {
+            if !header.flags.syn() {
+                lie(header, &receiver);
+            }
+        });
+        let config = Config {
+            audit,
+            ..Config::default()
+        };
+        let mut pair = Pair::open(1, &config, forward, backward);
+        pair.establish(secs(5));
+        pair.send(Side::Server, bytes);
+        pair.run_until(secs(60), |pair| {
+            pair.app(Side::Client).read == bytes || pair.app(Side::Server).closed().is_some()
+        });
+        pair
+    };
+    let bytes = 100_000_000;
+    let [mut audited, mut trusted] =
+        [Audits::default(), Audits::Never].map(|audit| served(audit, bytes, 340, |_, _| {}));
+    let (cost, free) = (audited.elapsed(), trusted.elapsed());
+    assert_eq!(audited.app(Side::Client).read, bytes);
+    assert_eq!(trusted.app(Side::Client).read, bytes);
+    let audits = audited.connection(Side::Server).stats(audited.now()).audits;
+    println!("{cost:?} with {audits} audits, {free:?} without");
+    assert!(audits > 10, "{audits}");
+    assert!(cost.as_secs_f64() < 1.01 * free.as_secs_f64());
+    // What got lost would stop this one by itself, sooner.
+    let mut pair = served(Audits::default(), bytes, 1_000_000, optimist);
+    let closed = pair.app(Side::Server).closed();
+    assert_eq!(closed, Some(CloseReason::Dishonest));
 }

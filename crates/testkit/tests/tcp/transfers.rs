@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tack_base::random::RandomStream;
 use tack_base::{Instant, Rate};
-use tack_tcp::config::Carrier;
+use tack_tcp::config::{Audits, Carrier};
 use tack_tcp::{AckKind, Algorithm, Config};
 use tack_testkit::pair::BEGIN;
 use tack_testkit::{Fate, Model, Pair};
@@ -95,7 +95,11 @@ fn two_hundred_bad_paths() {
             } else {
                 Carrier::default()
             },
-            audit: random.chance(0.3).then(|| 10 + random.below(100) as u32),
+            audit: if random.chance(0.3) {
+                Audits::Every(10 + random.below(100) as u32)
+            } else {
+                Audits::Never
+            },
             ..Config::default()
         };
         let (forward, backward) = (model(&mut random), model(&mut random));

@@ -131,6 +131,11 @@ impl Gaps {
         self.largest_at
     }
 
+    /// Bytes of heap held, about: gaps, and their turns to be told.
+    pub(super) fn memory(&self) -> usize {
+        self.gaps.len() * 2 * size_of::<(u64, Gap)>()
+    }
+
     /// Share of packets lost, 0 to 1.
     pub(super) fn loss_rate(&self) -> f64 {
         let total = self.received_packets + self.lost_packets;

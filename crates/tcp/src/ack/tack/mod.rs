@@ -327,6 +327,10 @@ impl TackPolicy {
 }
 
 impl AckPolicy for TackPolicy {
+    fn memory(&self) -> usize {
+        self.gaps.memory()
+    }
+
     fn contract(&self) -> AckContract {
         if let Some(fallback) = &self.fallback {
             return fallback.contract();

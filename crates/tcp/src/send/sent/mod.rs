@@ -109,22 +109,19 @@ impl SentLog {
         self.segments.len()
     }
 
-    /// Bytes of heap held, less those of the few ranges.
+    /// Bytes of heap held, about.
     #[inline]
     pub(crate) fn memory(&self) -> usize {
         self.transmissions.capacity() * size_of::<Transmission>()
             + self.segments.capacity() * size_of::<SentSegment>()
-            + (self.sacked.len() + self.lost.len()) * size_of::<Range<u64>>()
+            + (self.sacked.len() + self.lost.len()) * 2 * size_of::<Range<u64>>()
     }
 
     /// Gives back the heap of records that are gone. Numbers go on where they were.
     pub(crate) fn free(&mut self) {
         self.transmissions.shrink_to_fit();
         self.segments.shrink_to_fit();
-        if self.is_empty() {
-            self.sacked = RangeSet::new();
-            self.lost = RangeSet::new();
-        }
+        self.added = Vec::new();
     }
 
     /// Number that the next transmission gets.
