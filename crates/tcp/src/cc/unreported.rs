@@ -121,17 +121,23 @@ mod tests {
     fn an_interval_of_a_quarter_makes_the_window_a_quarter_wider() {
         let mut unreported = Unreported::default();
         unreported.on_ack(&ack(0, 40, 0));
-        assert_eq!(unreported.widen(100_001), 100_001);
+        assert_eq!(unreported.widen(100_001, 1), 100_001);
         unreported.on_feedback_gap(Duration::from_millis(10));
-        assert_eq!(unreported.widen(100_000), 125_000);
-        assert_eq!(unreported.narrow(125_000, Instant::ZERO), 100_000);
+        assert_eq!(unreported.widen(100_000, 1), 125_000);
+        assert_eq!(unreported.narrow(125_000, 1.25, Instant::ZERO), 100_000);
         // A queue makes the interval a smaller part of the round trip.
         unreported.on_ack(&ack(0, 100, 0));
-        assert_eq!(unreported.widen(100_000), 110_000);
+        assert_eq!(unreported.widen(100_000, 1), 110_000);
         unreported.on_feedback_gap(Duration::from_secs(5));
-        assert_eq!(unreported.widen(100_000), 200_000);
-        assert_eq!(unreported.widen(u64::MAX), MAX_WINDOW);
+        assert_eq!(unreported.widen(100_000, 1), 200_000);
+        assert_eq!(unreported.widen(u64::MAX, 1), MAX_WINDOW);
+        // Where an interval carries less than the segments that are waited for, these are counted.
+        unreported.on_feedback_interval(Duration::from_millis(10));
+        unreported.on_feedback_threshold(2);
+        assert_eq!(unreported.ratio(19_999, 1000), 1.0);
+        assert!(unreported.ratio(30_000, 1000) > 1.0);
     }
+
     #[test]
     fn the_flight_at_a_loss_is_that_before_the_last_regular_acknowledgement() {
         let mut unreported = Unreported::default();
@@ -140,9 +146,9 @@ mod tests {
         // One that told of a loss, in the trough.
         unreported.on_ack(&ack(102, 40, 100_000));
         let at = Instant::from_millis;
-        assert_eq!(unreported.narrow(101_000, at(103)), 100_000);
-        assert_eq!(unreported.narrow(50_000, at(150)), 40_000);
+        assert_eq!(unreported.narrow(101_000, 1.25, at(103)), 100_000);
+        assert_eq!(unreported.narrow(50_000, 1.25, at(150)), 40_000);
         unreported.on_ack(&ack(150, 40, 75_000));
-        assert_eq!(unreported.narrow(50_000, at(151)), 60_000);
+        assert_eq!(unreported.narrow(50_000, 1.25, at(151)), 60_000);
     }
 }

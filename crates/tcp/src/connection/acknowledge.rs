@@ -110,7 +110,9 @@ impl Connection {
         // RTT.
         let rtt_sample = self.take_rtt_sample(now, arrived, &delivery, echoed);
         // Rate.
-        let rate = self.rate.finish_ack(self.rtt.min(), self.news.rate);
+        let rate = self
+            .rate
+            .finish_ack(self.rtt.min(), self.news.rate, self.cc.in_slow_start());
 
         // Loss detection.
         let in_recovery_before = self.phase != Phase::Open;
@@ -191,9 +193,11 @@ impl Connection {
             });
         }
         self.leave_recovery_at(now);
-        if delivery.bytes > 0 || lost > 0 {
+        // A rate may come for what earlier reports, of losses, had delivered.
+        let told = delivery.bytes > 0 || lost > 0;
+        if told || rate.is_some() {
             let in_flight = self.bytes_in_flight();
-            if let Some(prr) = &mut self.prr {
+            if told && let Some(prr) = &mut self.prr {
                 prr.on_ack(
                     delivery.bytes,
                     in_flight,

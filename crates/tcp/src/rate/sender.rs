@@ -97,14 +97,21 @@ impl RateEstimator {
     }
 
     /// All segments of the acknowledgement were seen: the sample, if there is a sound one. Where the receiver measures, its
-    /// figure takes the place of ours.
+    /// figure takes the place of ours, within what our own count of deliveries allows; `slow_start` tells that sending
+    /// grows from one round trip to the next.
     pub(crate) fn finish_ack(
         &mut self,
         min_rtt: Option<Duration>,
         measured: Measured,
+        slow_start: bool,
     ) -> Option<RateSample> {
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
+        }
+        if measured == Measured::ByReceiver(None) {
+            // Reports of losses carry no rate. Where they come often, the next one that does carry one may deliver nothing by
+            // itself: the sample waits for it.
+            return None;
         }
         let sample = self.sample.take()?;
         let send_elapsed = sample.sent_at.saturating_since(sample.prior.first_sent_at);
@@ -120,13 +127,17 @@ impl RateEstimator {
         let delivered = self.delivered - sample.prior.delivered;
         let delivery_rate = match measured {
             Measured::BySender => Rate::from_bytes_over(delivered, interval),
-            // Never more than left here in that time, whatever a burst (or a lie) makes it look like. The first segments of a
-            // flight leave in no time at all: a receiver's rate spans a round trip, and cannot be much more than this one's.
+            // Never more than was delivered in that time, whatever a burst (or a lie) makes it look like. In slow start the
+            // first segments of a flight leave in no time at all, and the round trip that follows carries twice as much.
             Measured::ByReceiver(Some(rate)) => {
-                let span = send_elapsed.max(interval / 2);
+                let span = if slow_start {
+                    send_elapsed.max(interval / 2)
+                } else {
+                    interval
+                };
                 rate.min(Rate::from_bytes_over(delivered, span))
             }
-            Measured::ByReceiver(None) => return None,
+            Measured::ByReceiver(None) => return None, // Seen to above.
         };
         Some(RateSample {
             delivered,

@@ -212,7 +212,7 @@ impl TackPolicy {
     /// Decides about what is pending.
     fn decide(&mut self, now: Instant) -> AckDecision {
         if self.loss_due && self.params.losses == LossesTold::AtOnce {
-            return AckDecision::Now(AckReason::Loss);
+            return AckDecision::Now(self.loss_reason(now));
         }
         match self.due() {
             Some((at, reason)) if at <= now => AckDecision::Now(reason),
@@ -223,6 +223,15 @@ impl TackPolicy {
                     None => AckDecision::Nothing,
                 }
             }
+        }
+    }
+
+    /// As what a loss is told: by the periodic acknowledgement, if that is due as well. Where a loss comes with every arrival
+    /// there would be no other, and the sender would hear of neither rates nor round trips.
+    fn loss_reason(&self, now: Instant) -> AckReason {
+        match self.due() {
+            Some((at, AckReason::Threshold)) if at <= now => AckReason::Threshold,
+            _ => AckReason::Loss,
         }
     }
 
@@ -390,7 +399,7 @@ impl AckPolicy for TackPolicy {
         self.loss_due |= self.gaps.settle(now, self.rtt_min);
         self.gaps.resolve(arrival.received_to);
         if self.loss_due && self.params.losses == LossesTold::AtOnce {
-            return AckDecision::Now(AckReason::Loss);
+            return AckDecision::Now(self.loss_reason(now));
         }
         if arrival.fin || arrival.ce_changed {
             return AckDecision::Now(AckReason::Event);
