@@ -10,10 +10,10 @@ const RTT: Duration = Duration::from_millis(40);
 /// What may be in flight where nothing depends on it, bytes.
 const WINDOW: u64 = 1 << 30;
 
-/// The lost gaps.
-fn lost(gaps: &Gaps) -> Vec<Range<u64>> {
+/// The lost gaps, each as its first number and the one after its last.
+fn lost(gaps: &Gaps) -> Vec<(u64, u64)> {
     let below = gaps.gaps.range(..gaps.settled);
-    below.map(|(start, gap)| *start..gap.end).collect()
+    below.map(|(start, gap)| (*start, gap.end)).collect()
 }
 
 fn at(millis: u64) -> Instant {
@@ -26,7 +26,7 @@ fn without_reordering_a_gap_is_lost_at_once() {
     gaps.on_number(at(0), 0, 1..1 + 1000, 1000, WINDOW);
     gaps.on_number(at(1), 3, 4001..4001 + 1000, 1000, WINDOW);
     assert!(gaps.settle(at(1), RTT));
-    assert_eq!(lost(&gaps), [1..3]);
+    assert_eq!(lost(&gaps), [(1, 3)]);
     assert_eq!(gaps.newest_lost(), Some((0, 3)));
 }
 
@@ -77,7 +77,7 @@ fn new_data_is_known_to_have_come_above_a_hole() {
     let mut ahead = RangeSet::new();
     ahead.insert(2001..6001);
     gaps.resolve_ahead(1001, &ahead);
-    assert_eq!(lost(&gaps), [1..2, 5..6]);
+    assert_eq!(lost(&gaps), [(1, 2), (5, 6)]);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn late_data_moves_what_later_gaps_can_have_carried() {
     gaps.on_number(at(3), 4, 1..1001, 1000, WINDOW);
     gaps.settle(at(3), RTT);
     gaps.resolve(2001);
-    assert_eq!(lost(&gaps), [3..4], "its data is not here");
+    assert_eq!(lost(&gaps), [(3, 4)], "its data is not here");
     gaps.resolve(3001);
     assert!(lost(&gaps).is_empty());
 }
