@@ -106,14 +106,6 @@ impl Connection {
             self.reject(now, segment);
             return;
         }
-        // Where segments are numbered instead, their numbers protect.
-        if let Some(TackOption::Data(stamp)) = &segment.header.options.tack
-            && !flags.rst()
-            && self.policy.is_outdated(arrived, stamp)
-        {
-            self.reject(now, segment);
-            return;
-        }
         let Some(start) = self.acceptable_position(segment) else {
             let bare = self.bare_acknowledgement(segment);
             if let Some(bare) = &bare {
@@ -135,6 +127,15 @@ impl Connection {
             }
             return;
         };
+        // Where segments are numbered instead, their numbers protect. Whoever is to be believed that numbers start anew has a
+        // sequence number that fits.
+        if let Some(TackOption::Data(stamp)) = &segment.header.options.tack
+            && !flags.rst()
+            && self.policy.is_outdated(arrived, stamp)
+        {
+            self.reject(now, segment);
+            return;
+        }
         // Second: RST (RFC 5961 §3.2): only the exact sequence number resets.
         if flags.rst() {
             if start == self.rcv_nxt() {
