@@ -140,7 +140,10 @@ async fn main() -> io::Result<()> {
         while let Some(ended) = coming.try_join_next() {
             match ended.map_err(io::Error::other)? {
                 Ok(()) => done += 1,
-                Err(_) => failed += 1,
+                Err(error) => {
+                    failed += 1;
+                    eprintln!("{error}");
+                }
             }
         }
     }

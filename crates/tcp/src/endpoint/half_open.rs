@@ -48,6 +48,9 @@ pub(super) enum Step {
     Repeat,
     /// It is answered with this.
     Answer(Header),
+    /// It acknowledges something else. That may be a cookie which an earlier SYN of the peer drew, when there was no room for
+    /// a record.
+    Unknown,
     /// The peer takes it back.
     Forget,
     /// The handshake is complete, if the rest of the segment is sound.
@@ -134,13 +137,15 @@ impl HalfOpen {
         if header.ack == self.iss + 1 {
             return Step::Complete;
         }
-        if !self.replies.allow(now) {
-            return Step::Ignore;
-        }
-        Step::Answer(Header {
+        Step::Unknown
+    }
+
+    /// The answer to an acknowledgement of something else: a reset, and the connection stays half-open.
+    pub(super) fn refuse(&mut self, now: Instant, name: &Tuple, ack: SeqNum) -> Option<Header> {
+        self.replies.allow(now).then(|| Header {
             src_port: name.local_port,
             dst_port: name.remote_port,
-            seq: header.ack,
+            seq: ack,
             flags: Flags::RST,
             ..Header::default()
         })

@@ -62,33 +62,63 @@ impl Endpoint {
                 Step::Complete => {
                     let parts = record.parts(name);
                     let id = self.complete(now, arrived, name, &parts, segment, ecn);
-                    if id.is_some() && self.half_open.records.remove(name).is_some() {
-                        self.listeners
-                            .entry(name.local_port)
-                            .and_modify(Listener::forgot_half_open);
-                    }
+                    self.forget_half_open(name, id);
                     return Outcome::Taken(id);
+                }
+                Step::Unknown => {
+                    if let Some(parts) = self.cookie(now, name, segment) {
+                        let id = self.complete(now, arrived, name, &parts, segment, ecn);
+                        self.stats.cookies_accepted += u64::from(id.is_some());
+                        self.forget_half_open(name, id);
+                        return Outcome::Taken(id);
+                    }
+                    if let Some(record) = self.half_open.records.get_mut(name)
+                        && let Some(reset) = record.refuse(now, name, segment.header.ack)
+                    {
+                        self.strays.send(name.peer, reset);
+                    }
                 }
             }
             return Outcome::Taken(None);
         }
-        let flags = segment.header.flags;
-        if flags.ack() && !flags.syn() && !flags.rst() && listener.expects_cookies(now) {
-            let Some(offer) = cookies::read(&self.secrets, now, name, &segment.header) else {
-                return Outcome::Stray;
-            };
-            let iss = segment.header.ack - 1;
-            let identity = self.identity(name, iss, self.secrets.seed(name, u64::from(iss.0)));
-            let progress = Progress {
-                transmissions: 1,
-                ..Progress::default()
-            };
-            let parts = (offer, identity, progress);
-            let id = self.complete(now, arrived, name, &parts, segment, ecn);
-            self.stats.cookies_accepted += u64::from(id.is_some());
-            return Outcome::Taken(id);
+        let Some(parts) = self.cookie(now, name, segment) else {
+            return Outcome::Stray;
+        };
+        let id = self.complete(now, arrived, name, &parts, segment, ecn);
+        self.stats.cookies_accepted += u64::from(id.is_some());
+        Outcome::Taken(id)
+    }
+
+    /// A connection took the place of its record.
+    fn forget_half_open(&mut self, name: &Tuple, id: Option<ConnectionId>) {
+        if id.is_some()
+            && self.half_open.records.remove(name).is_some()
+            && let Some(listener) = self.listeners.get_mut(&name.local_port)
+        {
+            listener.forgot_half_open();
         }
-        Outcome::Stray
+    }
+
+    /// What the connection is made of whose cookie `segment` brings back, if it does.
+    fn cookie(
+        &self,
+        now: Instant,
+        name: &Tuple,
+        segment: &Segment<'_>,
+    ) -> Option<(Offer, Identity, Progress)> {
+        let flags = segment.header.flags;
+        let listener = self.listeners.get(&name.local_port)?;
+        if !flags.ack() || flags.syn() || flags.rst() || !listener.expects_cookies(now) {
+            return None;
+        }
+        let offer = cookies::read(&self.secrets, now, name, &segment.header)?;
+        let iss = segment.header.ack - 1;
+        let identity = self.identity(name, iss, self.secrets.seed(name, u64::from(iss.0)));
+        let progress = Progress {
+            transmissions: 1,
+            ..Progress::default()
+        };
+        Some((offer, identity, progress))
     }
 
     fn identity(&self, name: &Tuple, iss: SeqNum, seed: u64) -> Identity {

@@ -133,6 +133,30 @@ fn cookies_are_good_only_while_they_are_needed() {
     assert_eq!(endpoint.accept(80), None);
 }
 
+/// The first SYN found the backlog full and drew a cookie, the repeated one found room and made a record: the acknowledgement of
+/// either completes the handshake.
+#[test]
+fn a_cookie_counts_beside_a_record() {
+    for first in [true, false] {
+        let mut endpoint = endpoint();
+        endpoint.listen(80, plain(), 1).expect("the port is free");
+        let syn = || header(9, Flags::SYN, 100, 0);
+        arrive(&mut endpoint, NOW, peer(2), syn(), &[]);
+        let cookie = arrive(&mut endpoint, NOW, peer(1), syn(), &[])[0].1.seq;
+        let taken_back = header(9, Flags::RST, 101, 0);
+        arrive(&mut endpoint, NOW, peer(2), taken_back, &[]);
+        let again = arrive(&mut endpoint, NOW + secs(1), peer(1), syn(), &[]);
+        let record = again[0].1.seq;
+        assert_ne!(cookie, record);
+        let iss = if first { cookie } else { record };
+        let ack = header(9, Flags::ACK, 101, iss.0.wrapping_add(1));
+        let answers = arrive(&mut endpoint, NOW + secs(1), peer(1), ack, &[]);
+        assert!(answers.is_empty(), "{answers:?}");
+        assert!(endpoint.accept(80).is_some());
+        assert_eq!(endpoint.len(), 1, "the record is gone");
+    }
+}
+
 /// RFC 6298 §2.1, §5.5 and RFC 9293 §3.8.3: a record repeats its SYN-ACK with back-off, and so often at most.
 #[test]
 fn the_answer_to_an_unproven_address_is_repeated_with_back_off() {
