@@ -8,16 +8,19 @@
 //!       ^start = end of busy + SIFS (more after an error, NAV or an awaited response)
 //! ```
 //!
-//! A slot is counted at its end, so a function whose countdown another station cut short has at least one slot left.
+//! DCF counts a slot at its end, so a function whose countdown another station cut short has at least one slot left. EDCA
+//! counts at slot boundaries, of which the end of AIFS is the first (§10.23.2.4): a countdown that is cut short at a boundary
+//! has counted that boundary, may have nothing left, and then ends at the next AIFS. A countdown that nothing interrupts
+//! lasts equally long by both rules.
 
 use alloc::vec::Vec;
 
 /// Which rules a function follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rules {
-    /// DCF: a frame that finds the medium idle goes as soon as it has been idle for DIFS.
+    /// DCF: a frame that finds the medium idle goes as soon as it has been idle for DIFS; slots count at their end.
     Dcf,
-    /// EDCA: access at slot boundaries only.
+    /// EDCA: access at slot boundaries only, and one slot less of the backoff at each of them, the end of AIFS included.
     Edca,
 }
 
@@ -63,7 +66,7 @@ struct Function {
     cw: u32,
     /// Backoff slots left, as of `counted_to`.
     slots: u32,
-    /// Slots before this instant are counted; at the earliest they begin here.
+    /// Slots (EDCA: boundaries) before this instant are counted; the next one begins (is) here at the earliest.
     counted_to: u64,
     wants: bool,
 }
@@ -127,8 +130,14 @@ impl ChannelAccess {
                 continue;
             }
             let from = function.counted_to.max(start + function.aifs_slots);
-            if now > from {
-                let idle = ((now - from) / self.slot).min(u64::from(function.slots));
+            if now >= from {
+                let ended = (now - from) / self.slot;
+                // Of n + 1 boundaries n slots lie between.
+                let counted = match function.contention.rules {
+                    Rules::Dcf => ended,
+                    Rules::Edca => ended + 1,
+                };
+                let idle = counted.min(u64::from(function.slots));
                 function.slots -= idle as u32;
                 function.counted_to = from + idle * self.slot;
             }
@@ -286,6 +295,8 @@ impl ChannelAccess {
         for index in 0..winner {
             if ends(self, index) {
                 self.release(index, now, Attempt::Failed, &mut draw);
+                // A function does one thing at a boundary: this one it has drawn at, the next one it may count.
+                self.functions[index].counted_to = now + self.slot;
             }
         }
         self.functions[winner].slots = 0;

@@ -99,6 +99,56 @@ fn a_frozen_backoff_resumes_where_it_was() {
     assert_eq!(grant(&access), Some(534));
 }
 
+/// §10.23.2.4: a boundary counts whether or not somebody sends from it on. Two countdowns that began apart may thus end at
+/// the same AIFS, where DCF leaves the interrupted one a slot.
+#[test]
+fn edca_counts_the_boundary_at_which_it_is_interrupted() {
+    let mut access = access(&[EDCA]);
+    access.on_busy(0);
+    access.request(0, 0, |_| 5);
+    access.on_idle(100 * US, BusyEnd::Clean);
+    // Undisturbed, the end is that of DCF: AIFS and five slots.
+    assert_eq!(grant(&access), Some(143 + 45));
+    // Nothing counts before AIFS has passed.
+    busy(&mut access, 142, 200, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(243 + 45));
+    // Somebody sends at the very end of AIFS: that boundary counts.
+    busy(&mut access, 243, 300, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(343 + 36));
+    // At the second boundary after it, and in between: three of them.
+    busy(&mut access, 343 + 18, 400, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(443 + 9));
+    let mut between = access.clone();
+    busy(&mut between, 443 + 5, 500, BusyEnd::Clean);
+    assert_eq!(grant(&between), Some(543));
+    // The last one is counted: what is left is AIFS.
+    busy(&mut access, 443, 500, BusyEnd::Clean);
+    assert_eq!(grant(&access), Some(543));
+    // A boundary is counted once, however often it is looked at.
+    let mut twice = self::access(&[EDCA]);
+    twice.on_busy(0);
+    twice.request(0, 0, |_| 5);
+    twice.on_idle(100 * US, BusyEnd::Clean);
+    twice.request(0, 143 * US, never);
+    twice.request(0, 144 * US, never);
+    busy(&mut twice, 145, 200, BusyEnd::Clean);
+    assert_eq!(grant(&twice), Some(243 + 36));
+}
+
+#[test]
+fn an_internal_collision_counts_from_the_next_boundary() {
+    let voice = Contention { aifsn: 3, ..EDCA };
+    let mut access = access(&[EDCA, voice]);
+    access.on_busy(0);
+    access.request(0, 0, |_| 0);
+    access.request(1, 0, |_| 0);
+    access.on_idle(100 * US, BusyEnd::Clean);
+    assert_eq!(access.take_grant(143 * US, |_| 4), Some(1));
+    busy(&mut access, 143, 200, BusyEnd::Clean);
+    access.set_wants(1, false);
+    assert_eq!(grant(&access), Some(243 + 36));
+}
+
 #[test]
 fn post_backoff_runs_with_nothing_to_send() {
     let mut access = access(&[DCF]);
