@@ -48,13 +48,15 @@ pub enum Attempt {
     GivenUp,
 }
 
-/// Whether the last busy period ended in a frame that could be read (§10.3.2.3.7).
+/// What the last busy period ended in (§10.3.2.3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BusyEnd {
-    /// Correct frame, own transmission, or energy without a frame: AIFS follows.
-    Clean,
+    /// A correct frame: AIFS follows, and an EIFS that still ran is over.
+    Frame,
     /// A frame with a wrong FCS: EIFS follows.
     Error,
+    /// Energy without a frame, or an own transmission: AIFS follows, or what is left of EIFS if that is longer.
+    Energy,
 }
 
 /// One contending function: its window and its backoff.
@@ -81,6 +83,8 @@ pub struct ChannelAccess {
     is_busy: bool,
     /// Start of AIFSN slots by physical carrier sense.
     physical: u64,
+    /// Start of AIFSN slots by EIFS; zero when a correct frame ended it.
+    eifs: u64,
     nav: u64,
     /// Until when an own transmission waits for its response.
     response: u64,
@@ -107,6 +111,7 @@ impl ChannelAccess {
             eifs_extra,
             is_busy: false,
             physical: 0,
+            eifs: 0,
             nav: 0,
             response: 0,
             functions,
@@ -118,7 +123,7 @@ impl ChannelAccess {
     fn start(&self) -> u64 {
         // NAV and timeouts are zero, or in the past, most of the time.
         let virtual_end = self.nav.max(self.response);
-        self.physical.max(virtual_end + self.sifs)
+        self.physical.max(self.eifs).max(virtual_end + self.sifs)
     }
 
     /// Counts the idle slots up to `now`.
@@ -158,8 +163,10 @@ impl ChannelAccess {
     pub fn on_idle(&mut self, now: u64, end: BusyEnd) {
         self.is_busy = false;
         self.physical = now + self.sifs;
-        if end == BusyEnd::Error {
-            self.physical += self.eifs_extra;
+        match end {
+            BusyEnd::Frame => self.eifs = 0,
+            BusyEnd::Error => self.eifs = self.physical + self.eifs_extra,
+            BusyEnd::Energy => {}
         }
     }
 

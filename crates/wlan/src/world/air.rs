@@ -18,7 +18,7 @@ pub(super) struct Radio {
     pub(super) lock: Option<u64>,
     /// From when to when other signals overlapped that PPDU after its header.
     pub(super) hit: Option<(u64, u64)>,
-    /// How the last reception ended.
+    /// What the busy period has ended in so far.
     pub(super) last: BusyEnd,
     /// The RTS that set its NAV, if nothing was received since.
     pub(super) announced: Option<u64>,
@@ -32,7 +32,7 @@ impl Default for Radio {
             is_sending: false,
             lock: None,
             hit: None,
-            last: BusyEnd::Clean,
+            last: BusyEnd::Energy,
             announced: None,
             is_active: false,
         }

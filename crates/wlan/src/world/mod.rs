@@ -267,10 +267,7 @@ impl<M: Clone> World<M> {
         self.accounts.reset();
         for index in 0..self.stations.len() {
             let queued = self.stations[index].queued();
-            *self.stations[index].stats_mut() = StationStats {
-                queue_max: queued as u64,
-                ..StationStats::default()
-            };
+            self.stations[index].reset_stats();
             self.queues[index].reset(self.now, queued);
         }
     }
@@ -324,6 +321,7 @@ impl<M: Clone> World<M> {
         for index in 0..self.wakes.len() {
             while self.wakes[index] <= at {
                 self.events += 1;
+                self.release_overdue(index);
                 let ppdu = self.stations[index].handle_timeout(Instant::from_nanos(at));
                 self.touch(index);
                 if let Some(ppdu) = ppdu {
