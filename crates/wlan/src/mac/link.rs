@@ -297,7 +297,6 @@ impl<M: Clone> Link<M> {
         let next = outstanding.or_else(|| self.waiting.front().map(|frame| &frame.msdu));
         next.map_or(0, |msdu| len::ampdu(0, len::mpdu(msdu.len, config.is_qos)))
     }
-
 }
 
 #[cfg(test)]

@@ -307,6 +307,12 @@ impl<M: Clone> Station<M> {
         first.is_some_and(|(due, ..)| *due <= now.as_nanos())
     }
 
+    /// True while an exchange is under way that this radio began.
+    #[inline]
+    pub fn is_in_exchange(&self) -> bool {
+        self.exchange.is_some()
+    }
+
     /// True when this radio has something to send or an exchange is under way.
     pub fn is_active(&self) -> bool {
         self.exchange.is_some()

@@ -23,6 +23,8 @@ pub(super) struct Radio {
     /// The RTS that set its NAV, if nothing was received since.
     pub(super) announced: Option<u64>,
     pub(super) is_active: bool,
+    /// Its queues have become shorter, and nobody has asked.
+    pub(super) has_departures: bool,
 }
 
 impl Default for Radio {
@@ -35,6 +37,7 @@ impl Default for Radio {
             last: BusyEnd::Energy,
             announced: None,
             is_active: false,
+            has_departures: false,
         }
     }
 }

@@ -90,7 +90,7 @@ impl<M: Clone> World<M> {
                 }
             }
         }
-        self.touch(listener);
+        self.rewake(listener);
     }
 
     /// The PPDU at `position` ends.
@@ -131,6 +131,8 @@ impl<M: Clone> World<M> {
     /// The signal of `flight` ends at a radio.
     #[inline]
     fn fade(&mut self, now: Instant, listener: usize, flight: &mut InFlight<M>) {
+        let is_involved = flight.ppdu.to == Some(NodeId(listener as u16))
+            || self.stations[listener].is_in_exchange();
         let radio = &mut self.radios[listener];
         radio.heard -= 1;
         if radio.lock == Some(flight.number) {
@@ -162,7 +164,11 @@ impl<M: Clone> World<M> {
         if radio.heard == 0 && !radio.is_sending {
             self.stations[listener].on_idle(now, radio.last);
         }
-        self.touch(listener);
+        if is_involved {
+            self.touch(listener);
+        } else {
+            self.rewake(listener);
+        }
     }
 
     /// Radios whose NAV an RTS set look whether anything followed it.
@@ -181,7 +187,7 @@ impl<M: Clone> World<M> {
                 if radio.announced == Some(number) && radio.lock.is_none() {
                     radio.announced = None;
                     self.stations[index].reset_nav(now);
-                    self.touch(index);
+                    self.rewake(index);
                 }
             }
         }

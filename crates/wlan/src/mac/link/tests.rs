@@ -132,7 +132,10 @@ fn a_missed_block_ack_is_asked_for() {
     assert_eq!(link.on_missed_request(&config), Settled::default());
     assert!(link.request_is_due());
     // Nothing came: all of it again, by the same numbers.
-    assert_eq!(link.on_block_ack(Answers::Request, (0, 0), &config), Settled::default());
+    assert_eq!(
+        link.on_block_ack(Answers::Request, (0, 0), &config),
+        Settled::default()
+    );
     assert!(!link.request_is_due());
     let again = prepare(&mut link, &config).unwrap();
     assert_eq!(seqs(&again), (0..42).collect::<Vec<_>>());

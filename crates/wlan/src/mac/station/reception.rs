@@ -112,10 +112,9 @@ impl<M: Clone> Station<M> {
         };
         match ack {
             AckPolicy::BlockAck => {
-                let (start, bitmap) =
-                    self.reorder(ppdu.from, category as usize, |recipient| {
-                        recipient.block_ack()
-                    });
+                let (start, bitmap) = self.reorder(ppdu.from, category as usize, |recipient| {
+                    recipient.block_ack()
+                });
                 let answer = Frame::BlockAck {
                     category,
                     start,

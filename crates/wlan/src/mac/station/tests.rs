@@ -119,9 +119,10 @@ impl Script {
             .collect();
         let delivered = &mut self.delivered;
         for mut mpdu in list.clone() {
-            self.station.receive_mpdu(Instant::from_micros(self.now), PEER, &mut mpdu, |msdu| {
-                delivered.extend(msdu.payload);
-            });
+            self.station
+                .receive_mpdu(Instant::from_micros(self.now), PEER, &mut mpdu, |msdu| {
+                    delivered.extend(msdu.payload);
+                });
         }
         let data = crate::frame::Data {
             mpdus: list,
