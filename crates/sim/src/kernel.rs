@@ -74,8 +74,10 @@ impl<E: Clone> Kernel<E> {
         self.slots.push(Entry { at, number, event });
         // Slots are made before the run: the tournament starts over.
         let row = self.slots.len().next_power_of_two();
-        self.earliest = vec![0; 2 * row];
-        for slot in 0..self.slots.len() {
+        // The rest of the row repeats the last slot, whose matches are the only ones that it takes part in.
+        let last = self.slots.len() - 1;
+        self.earliest = vec![last; 2 * row];
+        for slot in 0..last {
             self.earliest[row + slot] = slot;
         }
         for place in (1..row).rev() {
