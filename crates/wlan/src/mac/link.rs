@@ -42,11 +42,15 @@ enum Request {
     Needless,
     /// It goes before data; it was sent so often without answer.
     Due(u8),
-    /// Frames were given up, and the receiver, which has not answered `retry_limit` requests, may not know. Data goes on, and
+    /// Frames were given up, and the receiver, which has answered no request so far, may not know. Data goes on, and
     /// the request is due again when the receiver answers that, as in Linux (net/mac80211/status.c). One that never answers
     /// thus costs other receivers nothing.
     Postponed,
 }
+
+/// Requests that tell of frames given up are sent at least so often in a row, however few attempts a frame has:
+/// dot11ShortRetryLimit by default (Annex C.3).
+const REQUEST_ATTEMPTS: u8 = 7;
 
 /// What a Block ACK answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -247,14 +251,19 @@ impl<M: Clone> Link<M> {
         }
     }
 
-    /// The request was not answered. After `retry_limit` of them it gives way to data again; not for good, if the receiver
-    /// has to be told of frames given up.
+    /// The request was not answered. After `retry_limit` of them it gives way to data again. If the receiver has to be told of
+    /// frames given up, it does so later, and not for good.
     pub fn on_missed_request(&mut self, config: &MacConfig) -> Settled {
         let attempts = match self.request {
             Request::Due(attempts) => attempts.saturating_add(1),
             Request::Needless | Request::Postponed => 1,
         };
-        if attempts < config.retry_limit {
+        let most = if self.has_moved {
+            config.retry_limit.max(REQUEST_ATTEMPTS)
+        } else {
+            config.retry_limit
+        };
+        if attempts < most {
             self.request = Request::Due(attempts);
             return Settled::default();
         }

@@ -245,7 +245,7 @@ impl<M: Clone> World<M> {
         self.stations[node.index()].departures(category)
     }
 
-    /// The next radio whose queues have become shorter since this was last said of it.
+    /// The next radio of the network itself whose queues have become shorter since this was last said of it.
     pub fn poll_departure(&mut self) -> Option<NodeId> {
         let index = self.departed.pop()?;
         self.radios[usize::from(index)].has_departures = false;
@@ -392,7 +392,7 @@ impl<M: Clone> World<M> {
         self.next_wake = self.next_wake.min(wake);
         let is_shorter = self.queues[index].update(self.now, station.queued());
         let radio = &mut self.radios[index];
-        if is_shorter && !radio.has_departures {
+        if is_shorter && !radio.has_departures && index < usize::from(self.members) {
             radio.has_departures = true;
             self.departed.push(index as u16);
         }

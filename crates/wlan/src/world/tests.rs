@@ -172,13 +172,13 @@ fn energy_after_a_wrong_frame_draws_no_other_eifs() {
     assert_eq!(own.unwrap().at, Instant::from_micros(5_000 + 248 + 34));
 }
 
-/// Noise takes a tenth of all frames, and each has one attempt: many a request that tells the recipient what was given up is
-/// lost too. What follows a hole then waits for a time and not until more traffic moves the window.
+/// Noise takes most frames, and each has one attempt: now and then all requests that tell the recipient what was given
+/// up are lost too. What follows a hole then waits for a time and not until more traffic moves the window.
 #[test]
 fn frames_given_up_hold_nothing_back_for_long() {
     let run = |timeout| {
         let mut config = config(Standard::N, 1);
-        config.error = ErrorModel::Rate(0.1);
+        config.error = ErrorModel::Rate(0.7);
         config.mac.retry_limit = 1;
         config.mac.reorder_timeout = timeout;
         let mut world = World::new(&config, 1);
@@ -203,8 +203,8 @@ fn frames_given_up_hold_nothing_back_for_long() {
         (came, worst, world.stats(NodeId(1)).reorder_timeouts)
     };
     let (came, worst, timeouts) = run(Some(Duration::from_millis(100)));
-    assert!((850..950).contains(&came), "{came}");
-    assert!(worst < Duration::from_millis(110), "{worst:?}");
+    assert!((200..400).contains(&came), "{came}");
+    assert!(worst < Duration::from_millis(120), "{worst:?}");
     assert!(timeouts > 5, "{timeouts}");
     let (_, worst, timeouts) = run(None);
     assert!(worst > Duration::from_secs(1) && timeouts == 0, "{worst:?}");
