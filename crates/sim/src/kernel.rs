@@ -14,6 +14,9 @@ use tack_base::Instant;
 pub struct Kernel<E> {
     heap: BinaryHeap<Entry<E>>,
     slots: Vec<Entry<E>>,
+    /// A tournament among slots: place 1 has the slot that is next, place n the earlier of those at 2n and 2n + 1. The slots
+    /// themselves are in the last row, behind as many inner places.
+    earliest: Vec<usize>,
     inserted: u64,
     now: Instant,
     handled: u64,
@@ -52,6 +55,7 @@ impl<E> Default for Kernel<E> {
         Self {
             heap: BinaryHeap::new(),
             slots: Vec::new(),
+            earliest: Vec::new(),
             inserted: 0,
             now: Instant::ZERO,
             handled: 0,
@@ -68,7 +72,43 @@ impl<E: Clone> Kernel<E> {
     pub fn slot(&mut self, event: E) -> Slot {
         let (at, number) = (Instant::FAR_FUTURE, u64::MAX);
         self.slots.push(Entry { at, number, event });
+        // Slots are made before the run: the tournament starts over.
+        let row = self.slots.len().next_power_of_two();
+        // The rest of the row repeats the last slot, whose matches are the only ones that it takes part in.
+        let last = self.slots.len() - 1;
+        self.earliest = vec![last; 2 * row];
+        for slot in 0..last {
+            self.earliest[row + slot] = slot;
+        }
+        for place in (1..row).rev() {
+            self.earliest[place] = self.winner(place);
+        }
         Slot(self.slots.len() - 1)
+    }
+
+    /// The earlier one of the two slots below a place of the tournament.
+    #[inline]
+    fn winner(&self, place: usize) -> usize {
+        let (one, other) = (self.earliest[2 * place], self.earliest[2 * place + 1]);
+        if self.slots[other] > self.slots[one] {
+            other
+        } else {
+            one
+        }
+    }
+
+    /// Plays the matches of `slot` again.
+    #[inline]
+    fn replay(&mut self, slot: usize) {
+        let mut place = (self.earliest.len() / 2 + slot) / 2;
+        while place > 0 {
+            let winner = self.winner(place);
+            if self.earliest[place] == winner && winner != slot {
+                return;
+            }
+            self.earliest[place] = winner;
+            place /= 2;
+        }
     }
 
     /// The slot's event happens at `at` and at no other time; `None` for not at all. Setting it to the time it has
@@ -81,6 +121,7 @@ impl<E: Clone> Kernel<E> {
             entry.at = at;
             entry.number = self.inserted;
             self.inserted += 1;
+            self.replay(slot.0);
         }
     }
 
@@ -96,8 +137,8 @@ impl<E: Clone> Kernel<E> {
     /// The next event that happens not after `end`; the clock moves to it.
     #[inline]
     pub fn next(&mut self, end: Instant) -> Option<(Instant, E)> {
-        // A handful of slots: looking at each is cheaper than keeping them in order.
-        let slot = self.slots.iter_mut().max();
+        let next = self.earliest.get(1).copied();
+        let slot = next.map(|slot| &mut self.slots[slot]);
         let (at, event) = match (self.heap.peek(), slot) {
             (Some(first), slot) if slot.as_ref().is_none_or(|slot| first > &**slot) => {
                 if first.at > end {
@@ -108,7 +149,9 @@ impl<E: Clone> Kernel<E> {
             }
             (_, Some(slot)) if slot.at <= end && slot.at != Instant::FAR_FUTURE => {
                 let at = std::mem::replace(&mut slot.at, Instant::FAR_FUTURE);
-                (at, slot.event.clone())
+                let event = slot.event.clone();
+                self.replay(next.unwrap_or_default());
+                (at, event)
             }
             _ => return None,
         };
@@ -171,6 +214,36 @@ mod tests {
         kernel.set(slot, Some(at(9)));
         assert_eq!(kernel.next(at(8)), None);
         assert_eq!(kernel.next(at(9)), Some((at(9), 's')));
+    }
+
+    /// Many slots, set again and again: the next one is what a search finds.
+    #[test]
+    fn the_earliest_of_many_slots_is_next() {
+        let mut kernel = Kernel::default();
+        let slots: Vec<_> = (0..37).map(|slot| kernel.slot(slot)).collect();
+        let mut model = [(u64::MAX, 0_u64); 37];
+        let mut random = 1_u64;
+        for number in 1..5_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(99);
+            let slot = (random >> 33) as usize % slots.len();
+            let at = kernel.now().as_nanos() + (random >> 40) % 50;
+            if model[slot].0 != at {
+                model[slot] = (at, number);
+            }
+            kernel.set(slots[slot], Some(Instant::from_nanos(at)));
+            if number % 3 == 0 {
+                let (next, _) = model
+                    .iter()
+                    .enumerate()
+                    .min_by_key(|(_, key)| **key)
+                    .unwrap();
+                let expected = Instant::from_nanos(model[next].0);
+                assert_eq!(kernel.next(Instant::FAR_FUTURE), Some((expected, next)));
+                model[next].0 = u64::MAX;
+            }
+        }
     }
 
     #[test]

@@ -77,6 +77,104 @@ fn acknowledgements_of_the_udp_tool_cost_airtime() {
     assert!(each.1 > second.1 && second.1 > eighth.1);
 }
 
+/// Whatever the wired path holds, the access point's queue does not run dry, also where the radio carries 2.1 Gbit/s.
+#[test]
+fn saturation_does_not_depend_on_the_wired_delay() {
+    let with = |delay: &str| {
+        let report = play(&format!(
+            "duration = '1s'\nwarmup = '500ms'\n[wired]\nrate = '10Gbps'\ndelay = '{delay}'\n[wlan]\nstandard = '802.11ax'\nmcs = 11\nspatial_streams = 8\nchannel_width = '160MHz'\nampdu_max_bytes = 6500631\ntxop_limit = '4ms'\n{UDP}"
+        ));
+        let wlan = report.wlan.as_ref().unwrap();
+        assert_eq!(wlan.queue_drops, 0, "{delay}");
+        goodput(&report)
+    };
+    let near = with("100us");
+    assert!(near > 2_000.0, "{near}");
+    for delay in ["1ms", "5ms", "20ms"] {
+        let far = with(delay);
+        assert!(
+            (far / near - 1.0).abs() < 0.01,
+            "{delay}: {far}, not {near}"
+        );
+    }
+}
+
+/// Flows that wait for room wait in line, and are not asked one by one whether there is some.
+#[test]
+fn events_do_not_grow_with_the_flows_that_wait() {
+    let with = |flows: usize| {
+        let flows: String = (0..flows)
+            .map(|station| {
+                format!("[[flow]]\nto = 'sta{station}'\ntransport = 'udp'\nrate = 'saturate'\n")
+            })
+            .collect();
+        let report = play(&format!(
+            "duration = '1s'\n[wired]\nrate = '1Gbps'\n[wlan]\nstandard = '802.11n'\nstations = 100\n{flows}"
+        ));
+        report.events as f64 / goodput(&report)
+    };
+    let (few, many) = (with(10), with(100));
+    assert!(many / few < 1.2, "{many} events for a Mbit/s, not {few}");
+}
+
+/// Noise takes a tenth of all frames, and none is repeated: TCP repeats them, and is not stopped by what the receiver holds
+/// back for frames that never come.
+#[test]
+fn a_block_ack_window_does_not_wedge() {
+    for keys in ["", "missed_block_ack = 'resend'"] {
+        let report = play(&format!(
+            "duration = '10s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11n'\nframe_error_rate = 0.1\nretry_limit = 1\n{keys}\n[[flow]]\ncongestion = 'new_reno'\n"
+        ));
+        let goodput = goodput(&report);
+        assert!(goodput > 0.5, "{keys} {goodput}");
+    }
+}
+
+/// What an A-MPDU without answer draws is a choice: with `resend` there are fewer requests, and more frames sent again.
+#[test]
+fn a_missed_block_ack_draws_a_request_or_the_frames_again() {
+    let with = |key: &str| {
+        let report = play(&format!(
+            "duration = '4s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11n'\nframe_error_rate = 0.1\nmissed_block_ack = '{key}'\n{UDP}"
+        ));
+        let wlan = report.wlan.as_ref().unwrap();
+        (
+            wlan.retries as f64 / wlan.stations[0].mpdus as f64,
+            goodput(&report),
+        )
+    };
+    let (request, resend) = (with("request"), with("resend"));
+    // A tenth is lost, and with a tenth of the Block ACKs all of it is sent again.
+    assert!((0.09..0.12).contains(&request.0), "{request:?}");
+    assert!((0.17..0.22).contains(&resend.0), "{resend:?}");
+    assert!(request.1 > resend.1);
+}
+
+/// With RTS half of the PPDUs that want a response are data, which nobody disturbs: collisions are told by access too.
+#[test]
+fn collisions_are_told_by_access() {
+    let with = |rts: &str| {
+        let flows: String = (0..10)
+            .map(|station| {
+                format!("[[flow]]\nfrom = 'sta{station}'\nto = 'server'\ntransport = 'udp'\nrate = 'saturate'\n")
+            })
+            .collect();
+        let report = play(&format!(
+            "duration = '3s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11a'\nstations = 10\n{rts}\n{flows}"
+        ));
+        let wlan = report.wlan.unwrap();
+        (
+            wlan.collision_probability,
+            wlan.access_collision_probability,
+        )
+    };
+    let (all, access) = with("");
+    assert_eq!(all, access, "every PPDU is an access of its own");
+    let (all, with_rts) = with("rts_threshold = '500B'");
+    assert!((with_rts - access).abs() < 0.03, "{with_rts} {access}");
+    assert!(all < 0.7 * with_rts, "{all} {with_rts}");
+}
+
 const STATIONS: &str = "duration = '4s'\nwarmup = '1s'\n[wired]\nrate = '1Gbps'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\nstations = 3\n";
 
 #[test]
@@ -89,7 +187,7 @@ fn flows_go_up_down_and_between_stations() {
     ));
     for flow in &report.flows {
         assert!(
-            flow.goodput_bps > 3e6,
+            flow.goodput_bps > 1e6,
             "{} to {}: {}",
             flow.from,
             flow.to,

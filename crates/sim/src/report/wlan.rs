@@ -13,6 +13,9 @@ pub struct WlanReport {
     pub collisions: u64,
     /// Those among all PPDUs that wanted a response.
     pub collision_probability: f64,
+    /// The same for the first PPDU of each channel access that wanted a response: with RTS that is the RTS, while the data
+    /// behind a CTS, which other radios leave alone, counts in `collision_probability` too.
+    pub access_collision_probability: f64,
     /// PPDUs without response, for whatever reason, among all that wanted one.
     pub unanswered_probability: f64,
     /// Shares of the time.
@@ -27,6 +30,8 @@ pub struct WlanReport {
     pub retries: u64,
     /// Data frames given up after the last attempt, of all radios.
     pub retry_drops: u64,
+    /// How often receivers released frames because a frame before them had not come in time, of all radios.
+    pub reorder_timeouts: u64,
     /// Data frames in a PPDU, on average.
     pub mpdus_per_ppdu: f64,
     /// Transport acknowledgements that a filter took out of a queue: there is none yet.
@@ -67,6 +72,10 @@ pub struct StationReport {
     pub attempts: u64,
     /// Those spoilt by another transmission.
     pub collisions: u64,
+    /// Channel accesses: the first PPDU of each that wanted a response.
+    pub accesses: u64,
+    /// Those spoilt by another transmission.
+    pub access_collisions: u64,
     /// Those without response, for whatever reason.
     pub unanswered: u64,
     /// Data frames sent.
@@ -79,8 +88,10 @@ pub struct StationReport {
     pub received: u64,
     /// Bytes of the packets in them.
     pub received_bytes: u64,
-    /// Data frames received again.
+    /// Data frames received again, or after the reordering window had passed them.
     pub duplicates: u64,
+    /// How often frames were released because a frame before them had not come in time.
+    pub reorder_timeouts: u64,
     /// Packets dropped because the queue was full.
     pub queue_drops: u64,
     /// Median over time of the queue, packets.
@@ -122,6 +133,8 @@ impl WlanReport {
             ppdus: sum(|station| station.ppdus),
             collisions,
             collision_probability: collisions as f64 / attempts,
+            access_collision_probability: sum(|station| station.access_collisions) as f64
+                / sum(|station| station.accesses).max(1) as f64,
             unanswered_probability: sum(|station| station.unanswered) as f64 / attempts,
             airtime,
             ap_queue_p50: stations[0].queue_p50,
@@ -129,6 +142,7 @@ impl WlanReport {
             queue_drops: sum(|station| station.queue_drops),
             retries: sum(|station| station.retries),
             retry_drops: sum(|station| station.retry_drops),
+            reorder_timeouts: sum(|station| station.reorder_timeouts),
             mpdus_per_ppdu: sum(|station| station.mpdus) as f64 / data_ppdus.max(1) as f64,
             acks_filtered: 0,
             acks_in_link_acks: 0,
@@ -153,6 +167,8 @@ impl StationReport {
             ppdus: stats.ppdus,
             attempts: stats.attempts,
             collisions: stats.collisions,
+            accesses: stats.accesses,
+            access_collisions: stats.access_collisions,
             unanswered: stats.unanswered,
             mpdus: stats.mpdus,
             retries: stats.retries,
@@ -160,6 +176,7 @@ impl StationReport {
             received: stats.received,
             received_bytes: stats.received_bytes,
             duplicates: stats.duplicates,
+            reorder_timeouts: stats.reorder_timeouts,
             queue_drops: stats.queue_drops,
             queue_p50: queue.p50,
             queue_p99: queue.p99,

@@ -63,6 +63,24 @@ fn a_flow_may_have_a_delay_of_its_own() {
 }
 
 #[test]
+fn radios_have_the_defaults_of_the_standard_and_of_drivers() {
+    let mac = |keys: &str| {
+        let text = format!("[wlan]\n{keys}\n[[flow]]\n");
+        read(&text).unwrap().wlan.unwrap().world.mac
+    };
+    let micros = |mac: tack_wlan::MacConfig| mac.txop_limit.map(|limit| limit.as_micros());
+    assert_eq!(micros(mac("")), [0, 0, 4_096, 2_080]);
+    assert_eq!(micros(mac("standard = '802.11a'")), [0; 4]);
+    assert_eq!(micros(mac("txop_limit = '1ms'")), [1_000; 4]);
+    assert_eq!(mac("").reorder_timeout, Some(Duration::from_millis(100)));
+    assert_eq!(mac("reorder_timeout = 'off'").reorder_timeout, None);
+    assert_ne!(
+        mac("missed_block_ack = 'resend'").missed_block_ack,
+        mac("").missed_block_ack
+    );
+}
+
+#[test]
 fn overrides_reach_everything_and_need_no_quotes() {
     let text = "seed = 3\n[wired]\nrate = '1Mbps'\n[[flow]]\n[[flow]]\nack = 'every'\n";
     let scenario = with(
@@ -345,6 +363,16 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "[wlan]\nstandard = '802.11g'\npreamble = 'short'\n[[flow]]\n",
             "wlan.preamble: ",
             "only 802.11b",
+        ),
+        (
+            "[wlan]\nstandard = '802.11a'\nmissed_block_ack = 'resend'\n[[flow]]\n",
+            "wlan.missed_block_ack: 802.11a has no Block ACK",
+            "leave it out",
+        ),
+        (
+            "[wlan]\nreorder_timeout = '1us'\n[[flow]]\n",
+            "wlan.reorder_timeout: expected \"off\" or a time of at least 1ms",
+            "100ms",
         ),
         (
             "[wlan]\nstandard = '802.11a'\nampdu_max_bytes = 65535\n[[flow]]\n",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tack_base::Rate;
 use tack_wlan::mac::Protection;
-use tack_wlan::mac::config::WINDOW;
+use tack_wlan::mac::config::{MissedBlockAck, WINDOW};
 use tack_wlan::phy::{
     Awgn, Band, DsssRate, ErrorModel, GuardInterval, Mode, ModeQuery, OfdmRate, Preamble, SigB,
     Standard, Timing, Width,
@@ -319,6 +319,7 @@ fn read_mac(
     if let Some(most) = table.integer("ampdu_max_frames", 1, u64::from(WINDOW))? {
         mac.ampdu.frames = most as u16;
     }
+    read_block_ack(table, standard, mac)?;
     if let Some(limit) = table.duration("txop_limit")? {
         // §9.4.2.28: a 16-bit field in units of 32 us.
         if limit > Duration::from_micros(32 * 65_535) {
@@ -361,6 +362,45 @@ fn read_mac(
     }
     if let Some(limit) = table.integer("retry_limit", 1, 255)? {
         mac.retry_limit = limit as u8;
+    }
+    Ok(())
+}
+
+fn read_block_ack(
+    table: &mut Reader<'_>,
+    standard: Standard,
+    mac: &mut MacConfig,
+) -> Result<(), ScenarioError> {
+    let choices = [
+        ("request", MissedBlockAck::Request),
+        ("resend", MissedBlockAck::Resend),
+    ];
+    let missed = table.choice("missed_block_ack", &choices)?;
+    let timeout = table.text("reorder_timeout")?;
+    for (key, is_given) in [
+        ("missed_block_ack", missed.is_some()),
+        ("reorder_timeout", timeout.is_some()),
+    ] {
+        if is_given && !standard.is_qos() {
+            let message = format!("{} has no Block ACK; leave it out", standard.name());
+            return Err(table.fail(key, message));
+        }
+    }
+    mac.missed_block_ack = missed.unwrap_or_default();
+    match timeout.as_deref() {
+        None => {}
+        Some("off") => mac.reorder_timeout = None,
+        Some(text) => match super::units::duration(text) {
+            Some(timeout) if timeout >= Duration::from_millis(1) => {
+                mac.reorder_timeout = Some(timeout);
+            }
+            _ => {
+                let message = format!(
+                    "expected \"off\" or a time of at least 1ms, such as \"100ms\"; got {text:?}"
+                );
+                return Err(table.fail("reorder_timeout", message));
+            }
+        },
     }
     Ok(())
 }

@@ -8,6 +8,16 @@ use super::host::carrier;
 use super::{Broken, Event, World};
 use crate::packet::Packet;
 
+/// When a flow sends its next datagram.
+enum Next {
+    /// Then; a saturating flow at once.
+    At(Instant),
+    /// When the path has room for it, or, at a time that nobody knows, its radio.
+    Room(Option<Instant>),
+    /// It is over, or something else starts it again.
+    Never,
+}
+
 impl World<'_, '_> {
     /// A flow begins.
     pub(super) fn start(&mut self, now: Instant, flow: usize) -> Result<(), Broken> {
@@ -84,68 +94,91 @@ impl World<'_, '_> {
 
     /// Sends the datagrams that are due, and comes back for the next.
     fn send_datagrams(&mut self, now: Instant, flow: usize) {
-        while let Some(next) = self.send_datagram(now, flow) {
-            if next > now {
-                self.kernel.schedule(next, Event::App(flow));
-                return;
+        let state = &self.flows.list[flow];
+        if state.is_saturating() {
+            let (host, category) = (state.parties[0].index(), state.category);
+            self.waiting[host][category as usize].push_back(flow);
+            self.fill(now, host);
+            return;
+        }
+        loop {
+            match self.send_datagram(now, flow) {
+                Next::At(next) if next > now => {
+                    self.kernel.schedule(next, Event::App(flow));
+                    return;
+                }
+                Next::At(_) => {}
+                Next::Room(_) | Next::Never => return,
             }
         }
     }
 
-    /// Sends one datagram of `flow` if it may. Returns when to try again; `None` when the flow is over, or waits for room in
-    /// a radio's queue.
-    fn send_datagram(&mut self, now: Instant, flow: usize) -> Option<Instant> {
+    /// Sends one datagram of `flow` if it may. Returns when to try again.
+    fn send_datagram(&mut self, now: Instant, flow: usize) -> Next {
         let (host, to) = (self.flows.sender(flow), self.flows.receiver(flow));
         let addresses = (self.hosts[host].address(), self.hosts[to].address());
         let category = self.flows.list[flow].category;
         let senders = (category, self.flows.saturating(host, category));
         let state = &mut self.flows.list[flow];
         let Kind::Udp(datagrams) = &mut state.kind else {
-            return None;
+            return Next::Never;
         };
         if datagrams.is_complete() {
             self.flows.complete(flow);
-            return None;
+            return Next::Never;
         }
         if datagrams.is_saturating() {
             match self
                 .network
                 .room(now, host, datagrams.packet_len(), senders)
             {
-                None => {
-                    self.waiting.push(flow);
-                    return None;
-                }
-                Some(room) if room > now => return Some(room),
-                Some(_) => {}
+                Some(room) if room <= now => {}
+                room => return Next::Room(room),
             }
         }
         let payload = datagrams.payload();
         if let Some(video) = &mut datagrams.video {
             let (ready, next) = video.make(now, payload);
             if !ready {
-                return next;
+                return next.map_or(Next::Never, Next::At);
             }
         }
         let (packet, next) = datagrams.send(flow, addresses, now);
         state.meter.datagrams += 1;
         self.emit(now, host, packet);
-        Some(next.unwrap_or(now))
+        Next::At(next.unwrap_or(now))
     }
 
-    /// Radios may have room again: the flows that wait for it send in turn, a datagram each.
+    /// Radios may have room again: the flows that wait for it send in turn, a datagram each. A station has room when a packet
+    /// has left it; whether the access point has depends on what is on the wired path too.
     pub(super) fn saturate(&mut self, now: Instant) {
-        let mut turn = std::mem::take(&mut self.waiting);
-        while !turn.is_empty() {
-            let mut again = Vec::with_capacity(turn.len());
-            for flow in turn {
+        while let Some(host) = self.network.poll_departure() {
+            if host > 0 {
+                self.fill(now, host);
+            }
+        }
+        self.fill(now, 0);
+    }
+
+    /// Lets the saturating flows of `host` send in turn while there is room.
+    pub(super) fn fill(&mut self, now: Instant, host: usize) {
+        let mut again = None;
+        for category in 0..self.waiting[host].len() {
+            while let Some(flow) = self.waiting[host][category].pop_front() {
                 match self.send_datagram(now, flow) {
-                    Some(next) if next > now => self.kernel.schedule(next, Event::App(flow)),
-                    Some(_) => again.push(flow),
-                    None => {}
+                    Next::At(_) => self.waiting[host][category].push_back(flow),
+                    // Nor is there room for the others, which wait for the same queue.
+                    Next::Room(at) => {
+                        self.waiting[host][category].push_front(flow);
+                        again = again.into_iter().chain(at).min();
+                        break;
+                    }
+                    Next::Never => {}
                 }
             }
-            turn = again;
+        }
+        if let Some(slot) = self.fills.get(host) {
+            self.kernel.set(*slot, again);
         }
     }
 

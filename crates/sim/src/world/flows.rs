@@ -34,6 +34,8 @@ pub(super) struct Flows {
     /// Flow by connection, for each host.
     connections: Vec<BTreeMap<ConnectionId, usize>>,
     open: usize,
+    /// Flows that send as fast as they can and are not complete, by host and category.
+    saturating: Vec<[usize; 4]>,
     has_udp: bool,
     /// Some flow is not of best effort.
     marks: bool,
@@ -91,8 +93,13 @@ impl Flows {
             .enumerate()
             .map(|(id, flow)| FlowState::new(id, flow, &pattern, seed))
             .collect();
+        let mut saturating = vec![[0; 4]; hosts];
+        for flow in list.iter().filter(|flow| flow.is_saturating()) {
+            saturating[flow.parties[0].index()][flow.category as usize] += 1;
+        }
         Self {
             open: list.len(),
+            saturating,
             has_udp: list.iter().any(|flow| matches!(flow.kind, Kind::Udp(_))),
             marks: flows
                 .iter()
@@ -155,12 +162,7 @@ impl Flows {
 
     /// How many flows of `host` send as fast as they can in `category`.
     pub(super) fn saturating(&self, host: usize, category: AccessCategory) -> usize {
-        let flows = self.list.iter();
-        flows
-            .filter(|flow| flow.parties[0].index() == host && !flow.is_complete)
-            .filter(|flow| flow.category == category)
-            .filter(|flow| matches!(&flow.kind, Kind::Udp(datagrams) if datagrams.is_saturating()))
-            .count()
+        self.saturating[host][category as usize]
     }
 
     /// Host of the sending (connecting) side.
@@ -319,9 +321,13 @@ impl Flows {
 
     /// Nothing more will happen in `flow`.
     pub(super) fn complete(&mut self, flow: usize) {
-        if !self.list[flow].is_complete {
-            self.list[flow].is_complete = true;
+        let state = &mut self.list[flow];
+        if !state.is_complete {
+            state.is_complete = true;
             self.open -= 1;
+            if state.is_saturating() {
+                self.saturating[state.parties[0].index()][state.category as usize] -= 1;
+            }
         }
     }
 
@@ -503,6 +509,11 @@ impl FlowState {
             meter: Meter::new(),
             is_complete: false,
         }
+    }
+
+    /// True for a flow that sends as fast as it can.
+    pub(super) fn is_saturating(&self) -> bool {
+        matches!(&self.kind, Kind::Udp(datagrams) if datagrams.is_saturating())
     }
 
     /// True when `host` is one of the two ends.

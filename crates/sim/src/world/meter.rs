@@ -6,19 +6,22 @@ use hdrhistogram::Histogram;
 use tack_base::Instant;
 use tack_tcp::Stats;
 
-/// Values by count, to two significant digits, in bounded memory.
+/// Values by count, to two significant digits. Memory grows with the largest value, to 35 kB.
 #[derive(Clone, Debug)]
 pub(super) struct Percentiles(Histogram<u64>);
 
+/// Larger values count as this.
+const LARGEST: u64 = 1 << 40;
+
 impl Percentiles {
     pub(super) fn new() -> Self {
-        // The bounds are constants that the histogram accepts: values of 1 to 2^40, two significant digits.
-        Self(Histogram::new_with_bounds(1, 1 << 40, 2).expect("constant bounds are valid"))
+        Self(Histogram::new(2).expect("two significant digits are possible"))
     }
 
     #[inline]
     pub(super) fn record(&mut self, value: u64) {
-        self.0.saturating_record(value);
+        let recorded = self.0.record(value.min(LARGEST));
+        debug_assert!(recorded.is_ok(), "the histogram grows as needed");
     }
 
     /// The value that this share of all values does not exceed; `None` without values.
@@ -106,5 +109,24 @@ impl Meter {
         let bytes = self.delivered - self.delivered_at_sample;
         self.delivered_at_sample = self.delivered;
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_take_no_more_memory_than_their_values_need() {
+        let mut percentiles = Percentiles::new();
+        assert_eq!(percentiles.quantile(0.5), None);
+        for value in 0..=1_000 {
+            percentiles.record(value);
+        }
+        assert!(percentiles.0.len() == 1_001 && percentiles.0.distinct_values() < 1_000);
+        assert_eq!(percentiles.quantile(0.5), Some(501));
+        percentiles.record(u64::MAX);
+        assert!(percentiles.max() >= LARGEST);
+        assert!(percentiles.0.distinct_values() < 5_000);
     }
 }

@@ -16,6 +16,7 @@ mod stream;
 mod video;
 mod watch;
 
+use std::collections::VecDeque;
 use std::io;
 
 use tack_base::{Duration, Instant};
@@ -112,6 +113,8 @@ struct Broken {
 enum Event {
     /// The path of this direction has a packet for its far end.
     Arrival(usize),
+    /// The path that this host sends into has room for saturating flows.
+    Fill(usize),
     /// The wireless network has something to do.
     Wireless,
     /// A host gets round to a packet that arrived.
@@ -174,10 +177,12 @@ struct World<'a, 'o> {
     arrivals: [Slot; 2],
     /// The next thing in the wireless network.
     wireless: Slot,
+    /// When each path has room again for the saturating flows that send into it.
+    fills: [Slot; 2],
     /// The next timer of each host.
     wakes: Vec<Slot>,
-    /// Saturating flows that wait for room in a radio's queue.
-    waiting: Vec<usize>,
+    /// Saturating flows, all of which wait for room: in a radio's queue or in the path, by host and category.
+    waiting: Vec<[VecDeque<usize>; 4]>,
     flows: Flows,
     checksum_drops: u64,
     hash: TraceHash,
@@ -194,6 +199,7 @@ impl<'a, 'o> World<'a, 'o> {
         let mut kernel = Kernel::default();
         let arrivals = [0, 1].map(|direction| kernel.slot(Event::Arrival(direction)));
         let wireless = kernel.slot(Event::Wireless);
+        let fills = [0, 1].map(|host| kernel.slot(Event::Fill(host)));
         let near_end = match &scenario.wlan {
             None => vec![Party::Client],
             Some(wlan) => (0..wlan.world.stations).map(Party::Station).collect(),
@@ -213,12 +219,13 @@ impl<'a, 'o> World<'a, 'o> {
         Self {
             kernel,
             flows: Flows::new(&scenario.flows, hosts.len(), seed),
+            waiting: (0..hosts.len()).map(|_| Default::default()).collect(),
             hosts,
             network: Network::new(scenario, seed, capture).with_flow_delays(&scenario.flows),
             arrivals,
             wireless,
+            fills,
             wakes,
-            waiting: Vec::new(),
             checksum_drops: 0,
             hash: TraceHash::new(),
             warmup: Instant::ZERO + scenario.warmup,
@@ -278,6 +285,7 @@ impl<'a, 'o> World<'a, 'o> {
                 }
                 self.expect();
             }
+            Event::Fill(host) => self.fill(now, host),
             Event::Wireless => self.radio(now)?,
             Event::Process(host) => {
                 while let Some((arrived, packet)) = self.hosts[host].take_arrived(now) {

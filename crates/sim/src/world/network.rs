@@ -34,9 +34,40 @@ pub struct Arrival {
     pub packet: Packet,
 }
 
-/// Packets that saturating senders keep in the queue of a radio, each: two Block ACK windows, and what the wired path
-/// brings while one A-MPDU is on the air.
+/// Packets that saturating senders keep in the queue of a radio, each: two Block ACK windows, and as many for the times that
+/// the radio is faster than it was on average. Those that the wired path holds come on top.
 const RADIO_SATURATION: usize = 256;
+
+/// How fast packets leave a queue.
+#[derive(Clone, Debug, Default)]
+struct Pull {
+    /// How many had left by when, oldest first.
+    marks: VecDeque<(Instant, u64)>,
+}
+
+impl Pull {
+    /// Marks for each span.
+    const MARKS: u32 = 16;
+
+    /// How many packets leave during `span` at the pace of the last such time. So far `departures` have left.
+    fn during(&mut self, span: Duration, now: Instant, departures: u64) -> usize {
+        let last = self.marks.back().map(|(at, _)| *at);
+        if last.is_none_or(|at| now.saturating_since(at) >= span / Self::MARKS) {
+            self.marks.push_back((now, departures));
+        }
+        while let Some((at, _)) = self.marks.get(1)
+            && now.saturating_since(*at) >= span
+        {
+            self.marks.pop_front();
+        }
+        let Some((since, before)) = self.marks.front() else {
+            return 0;
+        };
+        let left = u128::from(departures - before);
+        let time = now.saturating_since(*since).max(span).as_nanos().max(1);
+        (left * span.as_nanos() / time) as usize
+    }
+}
 
 /// All links of a run. What a full queue drops is gone, and counted.
 #[derive(Debug)]
@@ -46,6 +77,10 @@ pub struct Network {
     pub(super) wireless: Option<Wireless>,
     /// Capacities of the queues of the access point and of a station.
     queues: [usize; 2],
+    /// How many packets of each category the access point sends while one crosses the wired path.
+    pulls: [Pull; 4],
+    /// How long a packet takes to the access point where no queue is before it.
+    crossing: Duration,
     /// What the packets of each flow take beyond the wired path; empty when no flow has such a delay.
     beyond: Vec<Duration>,
     arrivals: VecDeque<Arrival>,
@@ -70,6 +105,8 @@ impl Network {
             ],
             wireless,
             queues,
+            pulls: Default::default(),
+            crossing: wired.forward.bottleneck.delay,
             beyond: Vec::new(),
             arrivals: VecDeque::new(),
         }
@@ -79,6 +116,7 @@ impl Network {
     pub(super) fn with_flow_delays(mut self, flows: &[Flow]) -> Self {
         if flows.iter().any(|flow| !flow.extra_delay.is_zero()) {
             self.beyond = flows.iter().map(|flow| flow.extra_delay).collect();
+            self.crossing += self.beyond.iter().copied().max().unwrap_or_default();
         }
         self
     }
@@ -246,25 +284,23 @@ impl Network {
         let Some(wireless) = &self.wireless else {
             return Some(self.paths[host].room_at(now, len, SATURATION));
         };
-        let (node, capacity) = if host == 0 {
-            (NodeId::AP, self.queues[0])
-        } else {
-            (NodeId(host as u16), self.queues[1])
-        };
-        let queued = wireless.queue_len(node, category);
-        let under_way = if host == 0 {
-            self.paths[0].under_way()
-        } else {
-            0
-        };
-        let most = (RADIO_SATURATION * senders).min(capacity);
-        if queued + under_way >= most {
+        let wanted = RADIO_SATURATION * senders;
+        if host > 0 {
+            let queued = wireless.queue_len(NodeId(host as u16), category);
+            return (queued < wanted.min(self.queues[1])).then_some(now);
+        }
+        let queued = wireless.queue_len(NodeId::AP, category);
+        let departures = wireless.departures(NodeId::AP, category);
+        let pulled = self.pulls[category as usize].during(self.crossing, now, departures);
+        if queued + self.paths[0].under_way() >= wanted.min(self.queues[0]) + pulled {
             return None;
         }
-        Some(match host {
-            0 => self.paths[0].room_at(now, len, SATURATION),
-            _ => now,
-        })
+        Some(self.paths[0].room_at(now, len, SATURATION))
+    }
+
+    /// The next host whose radio's queues have become shorter.
+    pub(super) fn poll_departure(&mut self) -> Option<usize> {
+        self.wireless.as_mut()?.poll_departure().map(NodeId::index)
     }
 
     /// Packets in front of the bottleneck of what host `from` sends: the radio's queues, or the path's.

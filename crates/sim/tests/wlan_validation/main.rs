@@ -59,6 +59,18 @@ fn bound(row: &Row) -> Option<Bound> {
             ..Bound::goodput(0.10)
         }),
         'e' => Some(Bound::goodput(0.10)),
+        // With so many the reference sends 39.6 frames in a PPDU where 42 fit: some of its stations have no Block ACK agreement
+        // for a part of the time, since frames that set one up collide. Ours have theirs from the start.
+        'f' if row.is_udp() && row.ampdu > 0 && row.stations == 20 => Some(Bound {
+            jain: Some(0.10),
+            ..Bound::goodput(0.03)
+        }),
+        'f' => Some(Bound {
+            jain: Some(0.10),
+            // The reference counts failures of A-MPDUs twice.
+            collision: (row.is_udp() && row.ampdu == 0).then_some(0.02),
+            ..Bound::goodput(if row.is_udp() { 0.015 } else { 0.03 })
+        }),
         _ => None,
     }
 }
@@ -287,6 +299,17 @@ fn tcp_downloads_of_several_stations() {
     check(|row| row.family() == 'e');
 }
 
+/// Contention by the rules of EDCA, which count backoff slots in another way than those of DCF.
+#[test]
+fn contention_under_edca() {
+    check(|row| row.case.starts_with("f_edca"));
+}
+
+#[test]
+fn frames_lost_to_noise() {
+    check(|row| row.case.starts_with("f_fer"));
+}
+
 #[test]
 #[ignore = "writes docs/validation/wlan.md"]
 fn write_the_table() {
@@ -335,7 +358,7 @@ fn write_row(text: &mut String, row: &Row, ours: &Ours) {
     };
     let allowed = bound(row).map_or_else(
         || "–".into(),
-        |bound| format!("{:.0} %", 100.0 * bound.goodput),
+        |bound| format!("{} %", 100.0 * bound.goodput),
     );
     writeln!(
         text,
@@ -452,6 +475,9 @@ fn heading(family: char) -> &'static str {
             "\n## d: stations upload by TCP, 802.11b\n\nWithin 10 %, in the same order; unfair with the queue of 50 packets, Jain's index within 0.25.\n"
         }
         'e' => "\n## e: stations download by TCP, 802.11n\n\nWithin 10 %.\n",
+        'f' => {
+            "\n## f: contention under EDCA, and frames lost to noise\n\nUDP within 1.5 %, TCP within 3 %, Jain's index within 0.1, p without\naggregation within 0.02. With twenty stations and aggregation within 3 %: some of ns-3's\nstations have no Block ACK agreement for a part of the time (39.6 frames in a PPDU where 42 fit), ours have theirs from the\nstart. With DCF's way of counting, slots at their end, these rows were 1 to 4 % low.\n"
+        }
         _ => "\n## x: others\n\nWithout bounds.\n",
     }
 }

@@ -8,16 +8,19 @@
 //!       ^start = end of busy + SIFS (more after an error, NAV or an awaited response)
 //! ```
 //!
-//! A slot is counted at its end, so a function whose countdown another station cut short has at least one slot left.
+//! DCF counts a slot at its end, so a function whose countdown another station cut short has at least one slot left. EDCA
+//! counts at slot boundaries, of which the end of AIFS is the first (§10.23.2.4): a countdown that is cut short at a boundary
+//! has counted that boundary, may have nothing left, and then ends at the next AIFS. A countdown that nothing interrupts
+//! lasts equally long by both rules.
 
 use alloc::vec::Vec;
 
 /// Which rules a function follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rules {
-    /// DCF: a frame that finds the medium idle goes as soon as it has been idle for DIFS.
+    /// DCF: a frame that finds the medium idle goes as soon as it has been idle for DIFS; slots count at their end.
     Dcf,
-    /// EDCA: access at slot boundaries only.
+    /// EDCA: access at slot boundaries only, and one slot less of the backoff at each of them, the end of AIFS included.
     Edca,
 }
 
@@ -45,13 +48,15 @@ pub enum Attempt {
     GivenUp,
 }
 
-/// Whether the last busy period ended in a frame that could be read (§10.3.2.3.7).
+/// What the last busy period ended in (§10.3.2.3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BusyEnd {
-    /// Correct frame, own transmission, or energy without a frame: AIFS follows.
-    Clean,
+    /// A correct frame: AIFS follows, and an EIFS that still ran is over.
+    Frame,
     /// A frame with a wrong FCS: EIFS follows.
     Error,
+    /// Energy without a frame, or an own transmission: AIFS follows, or what is left of EIFS if that is longer.
+    Energy,
 }
 
 /// One contending function: its window and its backoff.
@@ -63,7 +68,7 @@ struct Function {
     cw: u32,
     /// Backoff slots left, as of `counted_to`.
     slots: u32,
-    /// Slots before this instant are counted; at the earliest they begin here.
+    /// Slots (EDCA: boundaries) before this instant are counted; the next one begins (is) here at the earliest.
     counted_to: u64,
     wants: bool,
 }
@@ -78,6 +83,8 @@ pub struct ChannelAccess {
     is_busy: bool,
     /// Start of AIFSN slots by physical carrier sense.
     physical: u64,
+    /// Start of AIFSN slots by EIFS; zero when a correct frame ended it.
+    eifs: u64,
     nav: u64,
     /// Until when an own transmission waits for its response.
     response: u64,
@@ -104,6 +111,7 @@ impl ChannelAccess {
             eifs_extra,
             is_busy: false,
             physical: 0,
+            eifs: 0,
             nav: 0,
             response: 0,
             functions,
@@ -115,7 +123,7 @@ impl ChannelAccess {
     fn start(&self) -> u64 {
         // NAV and timeouts are zero, or in the past, most of the time.
         let virtual_end = self.nav.max(self.response);
-        self.physical.max(virtual_end + self.sifs)
+        self.physical.max(self.eifs).max(virtual_end + self.sifs)
     }
 
     /// Counts the idle slots up to `now`.
@@ -127,8 +135,14 @@ impl ChannelAccess {
                 continue;
             }
             let from = function.counted_to.max(start + function.aifs_slots);
-            if now > from {
-                let idle = ((now - from) / self.slot).min(u64::from(function.slots));
+            if now >= from {
+                let ended = (now - from) / self.slot;
+                // Of n + 1 boundaries n slots lie between.
+                let counted = match function.contention.rules {
+                    Rules::Dcf => ended,
+                    Rules::Edca => ended + 1,
+                };
+                let idle = counted.min(u64::from(function.slots));
                 function.slots -= idle as u32;
                 function.counted_to = from + idle * self.slot;
             }
@@ -149,8 +163,10 @@ impl ChannelAccess {
     pub fn on_idle(&mut self, now: u64, end: BusyEnd) {
         self.is_busy = false;
         self.physical = now + self.sifs;
-        if end == BusyEnd::Error {
-            self.physical += self.eifs_extra;
+        match end {
+            BusyEnd::Frame => self.eifs = 0,
+            BusyEnd::Error => self.eifs = self.physical + self.eifs_extra,
+            BusyEnd::Energy => {}
         }
     }
 
@@ -286,6 +302,8 @@ impl ChannelAccess {
         for index in 0..winner {
             if ends(self, index) {
                 self.release(index, now, Attempt::Failed, &mut draw);
+                // A function does one thing at a boundary: this one it has drawn at, the next one it may count.
+                self.functions[index].counted_to = now + self.slot;
             }
         }
         self.functions[winner].slots = 0;

@@ -33,6 +33,19 @@ pub enum Protection {
     CtsToSelf(Mode),
 }
 
+/// What follows an A-MPDU that no Block ACK answered. The standard leaves the choice to the originator (§10.25.6.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MissedBlockAck {
+    /// A Block ACK request, which asks what of it came through, as ns-3 and drivers that flag `AMPDU_NO_BACK` do (iwlwifi).
+    #[default]
+    Request,
+    /// The frames again; requests go only when frames were given up, as with ath9k.
+    Resend,
+}
+
+/// How long a frame waits for one before it: `HT_RX_REORDER_BUF_TIMEOUT` of Linux, net/mac80211/rx.c.
+pub const REORDER_TIMEOUT: Duration = Duration::from_millis(100);
+
 /// Settings of the MAC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MacConfig {
@@ -56,11 +69,16 @@ pub struct MacConfig {
     pub retry_limit: u8,
     /// Limits of aggregation.
     pub ampdu: AmpduLimits,
+    /// What follows an A-MPDU without answer.
+    pub missed_block_ack: MissedBlockAck,
+    /// How long the recipient of a Block ACK agreement holds a frame back for one before it; `None` for ever, as the
+    /// standard has it, where only the originator moves the window.
+    pub reorder_timeout: Option<Duration>,
 }
 
 impl MacConfig {
     /// The values of the standard for `data_mode`: responses at the highest basic rate, no RTS, no protection, seven
-    /// attempts, EDCA with a TXOP limit of zero, and A-MPDUs of up to 65,535 bytes.
+    /// attempts, and A-MPDUs of up to 65,535 bytes.
     pub fn new(standard: Standard, timing: Timing, data_mode: Mode) -> Self {
         let is_qos = standard.is_qos();
         Self {
@@ -69,7 +87,7 @@ impl MacConfig {
             control_mode: response::response_mode(data_mode),
             is_qos,
             contention: AccessCategory::ALL.map(|category| contention(category, is_qos, &timing)),
-            txop_limit: [Duration::ZERO; 4],
+            txop_limit: AccessCategory::ALL.map(|category| txop_limit(category, is_qos)),
             rts_threshold: None,
             protection: Protection::Off,
             retry_limit: 7,
@@ -78,6 +96,8 @@ impl MacConfig {
                 frames: WINDOW,
                 airtime: PPDU_MAX_TIME,
             },
+            missed_block_ack: MissedBlockAck::Request,
+            reorder_timeout: Some(REORDER_TIMEOUT),
         }
     }
 
@@ -127,5 +147,16 @@ fn contention(category: AccessCategory, is_qos: bool, timing: &Timing) -> Conten
         cw_min,
         cw_max,
         rules: Rules::Edca,
+    }
+}
+
+/// TXOP limits of the default EDCA parameter set for OFDM PHYs (Table 9-155).
+///
+/// Deviation: best effort and background have no limit of 2.528 ms but one exchange at a time, as in WMM and hostapd.
+const fn txop_limit(category: AccessCategory, is_qos: bool) -> Duration {
+    match category {
+        AccessCategory::Video if is_qos => Duration::from_micros(4_096),
+        AccessCategory::Voice if is_qos => Duration::from_micros(2_080),
+        _ => Duration::ZERO,
     }
 }

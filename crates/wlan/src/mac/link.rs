@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use tack_base::time::nanos;
 
-use super::config::{MacConfig, WINDOW};
+use super::config::{MacConfig, MissedBlockAck, WINDOW};
 use crate::frame::{Mpdu, Msdu, len, seq_add, seq_before, seq_distance};
 
 /// Not numbered yet.
@@ -34,6 +34,33 @@ pub struct Settled {
     pub dropped: usize,
 }
 
+/// A Block ACK request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Request {
+    /// None is needed.
+    #[default]
+    Needless,
+    /// It goes before data; it was sent so often without answer.
+    Due(u8),
+    /// Frames were given up, and the receiver, which has answered no request so far, may not know. Data goes on, and
+    /// the request is due again when the receiver answers that, as in Linux (net/mac80211/status.c). One that never answers
+    /// thus costs other receivers nothing.
+    Postponed,
+}
+
+/// Requests that tell of frames given up are sent at least so often in a row, however few attempts a frame has:
+/// dot11ShortRetryLimit by default (Annex C.3).
+const REQUEST_ATTEMPTS: u8 = 7;
+
+/// What a Block ACK answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answers {
+    /// An A-MPDU.
+    Data,
+    /// A Block ACK request.
+    Request,
+}
+
 /// A PSDU of data frames.
 #[derive(Clone, Debug)]
 pub struct Prepared<M> {
@@ -50,10 +77,9 @@ pub struct Link<M> {
     /// In order of sequence numbers.
     outstanding: VecDeque<Outstanding<M>>,
     next_seq: u16,
-    /// How many of the first outstanding frames are in the PPDU sent last.
-    sent: usize,
-    /// A Block ACK request is due; how often it was sent.
-    request: Option<u8>,
+    request: Request,
+    /// Frames were given up, and no request was answered since: the receiver may wait for them.
+    has_moved: bool,
 }
 
 impl<M> Default for Link<M> {
@@ -62,8 +88,8 @@ impl<M> Default for Link<M> {
             waiting: VecDeque::new(),
             outstanding: VecDeque::new(),
             next_seq: 0,
-            sent: 0,
-            request: None,
+            request: Request::Needless,
+            has_moved: false,
         }
     }
 }
@@ -74,15 +100,20 @@ impl<M: Clone> Link<M> {
         self.waiting.push_back(Waiting { msdu, arrival });
     }
 
+    /// Packets that wait or are not settled.
+    pub fn len(&self) -> usize {
+        self.waiting.len() + self.outstanding.len()
+    }
+
     /// Nothing to send.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.outstanding.is_empty() && self.request.is_none()
+        self.turn().is_none()
     }
 
     /// The arrival number that decides whose turn it is: a request goes first, then the oldest packet.
     #[inline]
     pub fn turn(&self) -> Option<u64> {
-        if self.request.is_some() {
+        if self.request_is_due() {
             return Some(0);
         }
         let outstanding = self.outstanding.front().map(|frame| frame.arrival);
@@ -91,7 +122,7 @@ impl<M: Clone> Link<M> {
 
     /// True when a Block ACK request goes before data.
     pub fn request_is_due(&self) -> bool {
-        self.request.is_some()
+        matches!(self.request, Request::Due(_))
     }
 
     /// WinStartO: the first sequence number that is not settled.
@@ -162,7 +193,6 @@ impl<M: Clone> Link<M> {
             });
             frame.attempts = frame.attempts.saturating_add(1);
         }
-        self.sent = mpdus.len();
         let only = mpdus.first()?;
         if mpdus.len() == 1 && !config.data_mode.is_always_aggregate() {
             // HT sends a single frame without delimiter.
@@ -173,14 +203,25 @@ impl<M: Clone> Link<M> {
 
     /// The single frame sent last was acknowledged.
     pub fn on_ack(&mut self) -> Settled {
-        self.sent = 0;
         let acked = usize::from(self.outstanding.pop_front().is_some());
+        self.on_receiver_heard();
         Settled { acked, dropped: 0 }
     }
 
-    /// A Block ACK came, after data or after a request.
-    pub fn on_block_ack(&mut self, start: u16, bitmap: u64, retry_limit: u8) -> Settled {
-        self.request = None;
+    /// A Block ACK came.
+    pub fn on_block_ack(
+        &mut self,
+        answers: Answers,
+        (start, bitmap): (u16, u64),
+        config: &MacConfig,
+    ) -> Settled {
+        match answers {
+            Answers::Data => self.on_receiver_heard(),
+            Answers::Request => {
+                self.request = Request::Needless;
+                self.has_moved = false;
+            }
+        }
         let before = self.outstanding.len();
         self.outstanding.retain(|frame| {
             let offset = seq_distance(start, frame.seq);
@@ -189,66 +230,83 @@ impl<M: Clone> Link<M> {
             !acked
         });
         let acked = before - self.outstanding.len();
-        let dropped = self.give_up(retry_limit);
+        let dropped = self.give_up(config);
         Settled { acked, dropped }
     }
 
     /// The single frame sent last was not acknowledged, or what was sent last was not cleared to be sent.
     pub fn on_missed_ack(&mut self, config: &MacConfig) -> Settled {
-        let dropped = self.give_up(config.retry_limit);
-        if dropped > 0 && !config.aggregates() {
-            self.request = None;
-        }
+        let dropped = self.give_up(config);
         Settled { acked: 0, dropped }
     }
 
-    /// The A-MPDU sent last was not answered: ask what of it came through.
-    pub fn on_missed_block_ack(&mut self) {
-        self.sent = 0;
-        self.request = Some(0);
+    /// The A-MPDU sent last was not answered: ask what of it came through, or send it again.
+    pub fn on_missed_block_ack(&mut self, config: &MacConfig) -> Settled {
+        match config.missed_block_ack {
+            MissedBlockAck::Request => {
+                self.request = Request::Due(0);
+                Settled::default()
+            }
+            MissedBlockAck::Resend => self.on_missed_ack(config),
+        }
     }
 
-    /// The request was not answered. After `retry_limit` of them it gives way to data again.
-    pub fn on_missed_request(&mut self, retry_limit: u8) -> Settled {
-        let attempts = self.request.unwrap_or(0).saturating_add(1);
-        if attempts < retry_limit {
-            self.request = Some(attempts);
+    /// The request was not answered. After `retry_limit` of them it gives way to data again. If the receiver has to be told of
+    /// frames given up, it does so later, and not for good.
+    pub fn on_missed_request(&mut self, config: &MacConfig) -> Settled {
+        let attempts = match self.request {
+            Request::Due(attempts) => attempts.saturating_add(1),
+            Request::Needless | Request::Postponed => 1,
+        };
+        let most = if self.has_moved {
+            config.retry_limit.max(REQUEST_ATTEMPTS)
+        } else {
+            config.retry_limit
+        };
+        if attempts < most {
+            self.request = Request::Due(attempts);
             return Settled::default();
         }
-        self.request = None;
-        self.sent = self.outstanding.len();
-        let dropped = self.give_up(retry_limit);
+        self.request = if self.has_moved {
+            Request::Postponed
+        } else {
+            Request::Needless
+        };
+        let dropped = self.give_up(config);
         Settled { acked: 0, dropped }
     }
 
-    /// Drops the frames that had their last attempt; the receiver has to be told to expect them no more.
-    fn give_up(&mut self, retry_limit: u8) -> usize {
-        self.sent = 0;
+    /// The receiver answered data, so it may answer a request as well.
+    fn on_receiver_heard(&mut self) {
+        if self.request == Request::Postponed {
+            self.request = Request::Due(0);
+        }
+    }
+
+    /// Drops the frames that had their last attempt. In a Block ACK agreement the receiver has to be told to expect them no
+    /// more.
+    fn give_up(&mut self, config: &MacConfig) -> usize {
         let before = self.outstanding.len();
         self.outstanding
-            .retain(|frame| frame.attempts < retry_limit);
+            .retain(|frame| frame.attempts < config.retry_limit);
         let dropped = before - self.outstanding.len();
-        if dropped > 0 {
-            self.request = Some(0);
+        if dropped > 0 && config.aggregates() {
+            self.request = Request::Due(0);
+            self.has_moved = true;
         }
         dropped
     }
 
     /// Length of the PSDU that the next frame makes alone; zero when there is none.
     pub fn next_len(&self, config: &MacConfig) -> u32 {
-        if self.request.is_some() {
+        if self.request_is_due() {
             return len::BLOCK_ACK_REQ;
         }
         let outstanding = self.outstanding.front().map(|frame| &frame.msdu);
         let next = outstanding.or_else(|| self.waiting.front().map(|frame| &frame.msdu));
         next.map_or(0, |msdu| len::ampdu(0, len::mpdu(msdu.len, config.is_qos)))
     }
-
-    /// Frames in the PPDU sent last.
-    pub fn sent(&self) -> usize {
-        self.sent
-    }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

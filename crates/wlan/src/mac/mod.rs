@@ -14,6 +14,6 @@ pub mod station;
 pub mod stats;
 
 pub use access::{Attempt, BusyEnd, ChannelAccess, Contention, Rules};
-pub use config::{AmpduLimits, MacConfig, Protection};
+pub use config::{AmpduLimits, MacConfig, MissedBlockAck, Protection};
 pub use station::Station;
 pub use stats::StationStats;

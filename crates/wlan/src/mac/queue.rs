@@ -1,5 +1,6 @@
 //! The transmit queue of one access category: drop-tail by packets over all receivers.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::link::Link;
@@ -9,6 +10,8 @@ use crate::frame::{Msdu, NodeId};
 #[derive(Clone, Debug)]
 pub struct TransmitQueue<M> {
     links: Vec<Link<M>>,
+    /// The receivers with something to send, by whose turn it is.
+    turns: BTreeSet<(u64, NodeId)>,
     len: usize,
     capacity: usize,
     arrivals: u64,
@@ -19,6 +22,7 @@ impl<M: Clone> TransmitQueue<M> {
     pub fn new(capacity: usize) -> Self {
         Self {
             links: Vec::new(),
+            turns: BTreeSet::new(),
             len: 0,
             capacity,
             arrivals: 0,
@@ -33,43 +37,60 @@ impl<M: Clone> TransmitQueue<M> {
         if self.len >= self.capacity {
             return Err(msdu);
         }
-        self.len += 1;
         self.arrivals += 1;
         let arrival = self.arrivals;
-        self.link(to).push(msdu, arrival);
+        self.change(to, |link| link.push(msdu, arrival));
         Ok(())
     }
 
-    /// The link to `to`.
-    pub fn link(&mut self, to: NodeId) -> &mut Link<M> {
+    /// Lets something happen to the link to `to`. Whatever enters a link, leaves it or changes its turn does so in here, and
+    /// the queue's length and order follow.
+    pub fn change<R>(&mut self, to: NodeId, act: impl FnOnce(&mut Link<M>) -> R) -> R {
         if self.links.len() <= to.index() {
             self.links.resize_with(to.index() + 1, Link::default);
         }
-        &mut self.links[to.index()]
+        let link = &mut self.links[to.index()];
+        let (len, turn) = (link.len(), link.turn());
+        let result = act(link);
+        self.len = self.len + link.len() - len;
+        let now = link.turn();
+        if now != turn {
+            if let Some(turn) = turn {
+                self.turns.remove(&(turn, to));
+            }
+            if let Some(turn) = now {
+                self.turns.insert((turn, to));
+            }
+        }
+        result
+    }
+
+    /// The link to `to`, if there ever was something for it.
+    pub fn link(&self, to: NodeId) -> Option<&Link<M>> {
+        self.links.get(to.index())
     }
 
     /// Whose turn it is: a request that is due, else the receiver of the packet that came first.
+    #[inline]
     pub fn next_receiver(&self) -> Option<NodeId> {
-        let turns = self.links.iter().enumerate();
-        turns
-            .filter_map(|(to, link)| Some((link.turn()?, to)))
-            .min()
-            .map(|(_, to)| NodeId(to as u16))
-    }
-
-    /// Frames left the queue for good.
-    pub fn on_settled(&mut self, frames: usize) {
-        self.len -= frames.min(self.len);
+        self.turns.first().map(|(_, to)| *to)
     }
 
     /// Packets, those on the air included.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
+    /// How many packets have left so far, for whatever reason.
+    pub fn departures(&self) -> u64 {
+        self.arrivals - self.len as u64
+    }
+
     /// Nothing to send, no request either.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0 && self.links.iter().all(Link::is_empty)
+        self.turns.is_empty()
     }
 }
 
@@ -96,7 +117,12 @@ mod tests {
         assert!(queue.push(NodeId(1), msdu(1)).is_ok());
         assert!(queue.push(NodeId(3), msdu(3)).is_err());
         assert_eq!(queue.next_receiver(), Some(NodeId(2)));
-        queue.on_settled(1);
+        let config = crate::mac::link::tests::a54();
+        queue.change(NodeId(2), |link| link.prepare(&config, 0, Vec::new()));
+        assert_eq!((queue.len(), queue.departures()), (2, 0), "on the air");
+        queue.change(NodeId(2), Link::on_ack);
+        assert_eq!((queue.len(), queue.departures()), (1, 1));
+        assert_eq!(queue.next_receiver(), Some(NodeId(1)));
         assert!(queue.push(NodeId(3), msdu(3)).is_ok());
     }
 }

@@ -5,6 +5,14 @@ use alloc::collections::VecDeque;
 use super::config::WINDOW;
 use crate::frame::{Msdu, seq_add, seq_before, seq_distance};
 
+/// A frame that waits for one before it.
+#[derive(Clone, Debug)]
+struct Held<M> {
+    msdu: Msdu<M>,
+    /// When it came, nanoseconds.
+    since: u64,
+}
+
 /// One transmitter and category.
 #[derive(Clone, Debug)]
 pub struct Recipient<M> {
@@ -14,7 +22,7 @@ pub struct Recipient<M> {
     /// WinStartB: the next sequence number to release.
     next: u16,
     /// From `next` on, what waits for something before it; the front is never there.
-    waiting: VecDeque<Option<Msdu<M>>>,
+    waiting: VecDeque<Option<Held<M>>>,
 }
 
 impl<M> Default for Recipient<M> {
@@ -29,8 +37,15 @@ impl<M> Default for Recipient<M> {
 }
 
 impl<M> Recipient<M> {
-    /// An MPDU came. Releases what is in order now. Says whether the MPDU was new.
-    pub fn receive(&mut self, seq: u16, msdu: Msdu<M>, mut release: impl FnMut(Msdu<M>)) -> bool {
+    /// An MPDU came at `now`, nanoseconds. Releases what is in order now. Says whether the MPDU was new, and not before the
+    /// window.
+    pub fn receive(
+        &mut self,
+        now: u64,
+        seq: u16,
+        msdu: Msdu<M>,
+        mut release: impl FnMut(Msdu<M>),
+    ) -> bool {
         self.mark(seq);
         if seq_before(seq, self.next) {
             return false;
@@ -56,7 +71,7 @@ impl<M> Recipient<M> {
         if slot.is_some() {
             return false;
         }
-        *slot = Some(msdu);
+        *slot = Some(Held { msdu, since: now });
         true
     }
 
@@ -66,6 +81,23 @@ impl<M> Recipient<M> {
             self.move_score(start);
         }
         if seq_before(self.next, start) {
+            self.advance(start, &mut release);
+        }
+    }
+
+    /// Since when the first frame waits that waits at all, nanoseconds.
+    #[inline]
+    pub fn held_since(&self) -> Option<u64> {
+        let first = self.waiting.iter().flatten().next();
+        first.map(|held| held.since)
+    }
+
+    /// Releases the frames that have waited since `latest` or longer, and what is in order after them: what they waited for
+    /// will not come. Its originator gave it up, and the request that was to say so was lost.
+    pub fn release_overdue(&mut self, latest: u64, mut release: impl FnMut(Msdu<M>)) {
+        while self.held_since().is_some_and(|since| since <= latest) {
+            let hole = self.waiting.iter().take_while(|slot| slot.is_none());
+            let start = seq_add(self.next, hole.count() as u16);
             self.advance(start, &mut release);
         }
     }
@@ -101,7 +133,7 @@ impl<M> Recipient<M> {
     fn advance(&mut self, start: u16, release: &mut impl FnMut(Msdu<M>)) {
         for _ in 0..seq_distance(self.next, start) {
             match self.waiting.pop_front() {
-                Some(Some(msdu)) => release(msdu),
+                Some(Some(held)) => release(held.msdu),
                 Some(None) => {}
                 None => break,
             }
@@ -112,8 +144,8 @@ impl<M> Recipient<M> {
 
     fn release_ready(&mut self, release: &mut impl FnMut(Msdu<M>)) {
         while let Some(Some(_)) = self.waiting.front() {
-            if let Some(Some(msdu)) = self.waiting.pop_front() {
-                release(msdu);
+            if let Some(Some(held)) = self.waiting.pop_front() {
+                release(held.msdu);
             }
             self.next = seq_add(self.next, 1);
         }
@@ -142,7 +174,7 @@ mod tests {
     fn receive(recipient: &mut Recipient<u32>, numbers: &[u32]) -> Vec<u32> {
         let mut released = Vec::new();
         for number in numbers {
-            recipient.receive((number % 4_096) as u16, msdu(*number), |m| {
+            recipient.receive(0, (number % 4_096) as u16, msdu(*number), |m| {
                 released.extend(m.payload)
             });
         }
@@ -172,6 +204,22 @@ mod tests {
         // An old request changes nothing.
         recipient.request(1, |_| panic!("nothing to release"));
         assert_eq!(recipient.block_ack().0, 4);
+    }
+
+    #[test]
+    fn what_waits_too_long_is_released_across_its_hole() {
+        let mut recipient = Recipient::default();
+        for (at, number) in [(0, 0), (10, 2), (11, 3), (25, 6), (5, 1)] {
+            recipient.receive(at, number, msdu(u32::from(number)), |_| {});
+        }
+        // 1 came late but in time: 6 alone waits, for 4 and 5.
+        assert_eq!((recipient.held(), recipient.held_since()), (1, Some(25)));
+        let mut released = Vec::new();
+        recipient.release_overdue(24, |_| panic!("it is not overdue"));
+        recipient.release_overdue(25, |m| released.extend(m.payload));
+        assert_eq!((released, recipient.held_since()), (Vec::from([6]), None));
+        // What was given up is not delivered behind what followed it.
+        assert_eq!(receive(&mut recipient, &[5, 8, 7]), [7, 8]);
     }
 
     #[test]

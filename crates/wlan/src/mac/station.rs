@@ -10,6 +10,7 @@
 mod exchange;
 mod reception;
 
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -20,6 +21,7 @@ use tack_base::{Duration, Instant};
 use super::access::{BusyEnd, ChannelAccess, Contention, Rules};
 use super::config::MacConfig;
 use super::duplicates::DuplicateCache;
+use super::link::{Link, Settled};
 use super::queue::TransmitQueue;
 use super::recipient::Recipient;
 use super::stats::StationStats;
@@ -103,6 +105,8 @@ struct Exchange {
     step: Step,
     /// End of the transmission opportunity; the grant itself with a limit of zero.
     txop_end: u64,
+    /// PPDUs sent so far that want a response.
+    attempts: u8,
 }
 
 /// One radio.
@@ -127,6 +131,8 @@ pub struct Station<M> {
     /// A PPDU is being received whose header has been read at this instant.
     reception: Option<u64>,
     recipients: Vec<[Recipient<M>; 4]>,
+    /// The recipients that hold frames back: when these will have waited too long, transmitter and category.
+    holds: BTreeSet<(u64, NodeId, usize)>,
     duplicates: DuplicateCache,
     /// MPDU lists that can be used again.
     spare: Vec<Vec<Mpdu<M>>>,
@@ -183,6 +189,7 @@ impl<M: Clone> Station<M> {
             is_sending: false,
             reception: None,
             recipients: Vec::new(),
+            holds: BTreeSet::new(),
             duplicates: DuplicateCache::default(),
             spare: Vec::new(),
             stats: StationStats::default(),
@@ -204,16 +211,43 @@ impl<M: Clone> Station<M> {
         }
         let len = self.queues[function].len() as u64;
         self.stats.queue_max = self.stats.queue_max.max(len);
-        // The function of the exchange under way looks at its queue when that ends.
+        self.wish(now.as_nanos(), function);
+        Ok(())
+    }
+
+    /// Lets something happen to the link to `to` by which frames may leave its queue. This is the only way out of a queue:
+    /// its length, the counters and the wish to transmit follow here.
+    fn settle(
+        &mut self,
+        at: u64,
+        function: usize,
+        to: NodeId,
+        act: impl FnOnce(&mut Link<M>, &MacConfig) -> Settled,
+    ) -> Settled {
+        let config = &self.config;
+        let settled = self.queues[function].change(to, |link| act(link, config));
+        self.stats.acked += settled.acked as u64;
+        self.stats.retry_drops += settled.dropped as u64;
+        self.wish(at, function);
+        settled
+    }
+
+    /// A function contends while its queue has something to send. That of the exchange under way looks at its queue when the
+    /// exchange ends.
+    fn wish(&mut self, at: u64, function: usize) {
         let is_in_exchange = self
             .exchange
             .is_some_and(|exchange| exchange.function == function);
-        if !is_in_exchange && !self.access.wants(function) {
-            let random = &mut self.random;
-            self.access
-                .request(function, now.as_nanos(), |cw| draw(random, cw));
+        if is_in_exchange {
+            return;
         }
-        Ok(())
+        let has_some = !self.queues[function].is_empty();
+        if has_some && !self.access.wants(function) {
+            let random = &mut self.random;
+            self.access.request(function, at, |cw| draw(random, cw));
+        } else if !has_some {
+            self.access.set_wants(function, false);
+        }
     }
 
     /// When this radio next has something to do by itself.
@@ -221,6 +255,9 @@ impl<M: Clone> Station<M> {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let mut first = self.next_beacon;
         if let Some((at, _)) = &self.response {
+            first = first.min(*at);
+        }
+        if let Some((at, ..)) = self.holds.first() {
             first = first.min(*at);
         }
         match self.exchange {
@@ -263,6 +300,19 @@ impl<M: Clone> Station<M> {
         self.reception = None;
     }
 
+    /// True when frames have waited too long for one before them: [`Station::release_overdue`] is due.
+    #[inline]
+    pub fn holds_overdue(&self, now: Instant) -> bool {
+        let first = self.holds.first();
+        first.is_some_and(|(due, ..)| *due <= now.as_nanos())
+    }
+
+    /// True while an exchange is under way that this radio began.
+    #[inline]
+    pub fn is_in_exchange(&self) -> bool {
+        self.exchange.is_some()
+    }
+
     /// True when this radio has something to send or an exchange is under way.
     pub fn is_active(&self) -> bool {
         self.exchange.is_some()
@@ -276,6 +326,11 @@ impl<M: Clone> Station<M> {
         self.queues[self.function(category)].len()
     }
 
+    /// How many packets have left the queue of `category` so far.
+    pub fn departures(&self, category: AccessCategory) -> u64 {
+        self.queues[self.function(category)].departures()
+    }
+
     /// Packets in all queues.
     pub fn queued(&self) -> usize {
         self.queues.iter().map(TransmitQueue::len).sum()
@@ -286,9 +341,19 @@ impl<M: Clone> Station<M> {
         &self.stats
     }
 
-    /// Counters, for whoever judges collisions, and to start over.
-    pub fn stats_mut(&mut self) -> &mut StationStats {
-        &mut self.stats
+    /// Starts the counters over.
+    pub fn reset_stats(&mut self) {
+        self.stats = StationStats {
+            queue_max: self.queued() as u64,
+            ..StationStats::default()
+        };
+    }
+
+    /// Another transmission spoilt what this radio sends, which wants a response.
+    pub fn on_collision(&mut self) {
+        self.stats.collisions += 1;
+        let is_first = self.exchange.is_some_and(|exchange| exchange.attempts == 1);
+        self.stats.access_collisions += u64::from(is_first);
     }
 
     /// Takes back a list of MPDUs to use it again.

@@ -9,6 +9,11 @@ pub struct StationStats {
     pub attempts: u64,
     /// Attempts that another transmission spoilt at their receiver.
     pub collisions: u64,
+    /// Channel accesses: of each exchange that won contention, the first PPDU that wants a response. With RTS that is the RTS,
+    /// while `attempts` counts the data behind it too.
+    pub accesses: u64,
+    /// Those that another transmission spoilt at their receiver.
+    pub access_collisions: u64,
     /// Attempts that were not answered, for whatever reason.
     pub unanswered: u64,
     /// Data frames sent.
@@ -27,8 +32,10 @@ pub struct StationStats {
     pub received: u64,
     /// Bytes of the packets in them.
     pub received_bytes: u64,
-    /// Data frames received again.
+    /// Data frames received again, or after the reordering window had passed them.
     pub duplicates: u64,
+    /// How often frames were released because they had waited too long for one before them.
+    pub reorder_timeouts: u64,
     /// Longest queue, packets.
     pub queue_max: u64,
 }

@@ -135,13 +135,16 @@ pub(super) struct QueueMeter {
 }
 
 impl QueueMeter {
+    /// The queue has this length now. Says whether it became shorter.
     #[inline]
-    pub(super) fn update(&mut self, now: u64, len: usize) {
+    pub(super) fn update(&mut self, now: u64, len: usize) -> bool {
         if len == self.len {
-            return;
+            return false;
         }
         self.add(now);
+        let is_shorter = len < self.len;
         self.len = len;
+        is_shorter
     }
 
     fn add(&mut self, now: u64) {

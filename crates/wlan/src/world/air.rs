@@ -18,11 +18,13 @@ pub(super) struct Radio {
     pub(super) lock: Option<u64>,
     /// From when to when other signals overlapped that PPDU after its header.
     pub(super) hit: Option<(u64, u64)>,
-    /// How the last reception ended.
+    /// What the busy period has ended in so far.
     pub(super) last: BusyEnd,
     /// The RTS that set its NAV, if nothing was received since.
     pub(super) announced: Option<u64>,
     pub(super) is_active: bool,
+    /// Its queues have become shorter, and nobody has asked.
+    pub(super) has_departures: bool,
 }
 
 impl Default for Radio {
@@ -32,9 +34,10 @@ impl Default for Radio {
             is_sending: false,
             lock: None,
             hit: None,
-            last: BusyEnd::Clean,
+            last: BusyEnd::Energy,
             announced: None,
             is_active: false,
+            has_departures: false,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! All signals arrive with the same power: there is no capture. A receiver locks on to a signal that begins while it hears
 //! nothing else. Another one that begins before the PHY header was read destroys both for it: it senses energy and no frame,
-//! so no EIFS follows. One that begins later spoils the MPDUs it overlaps, and EIFS follows when none is left.
+//! so no EIFS follows; one that still runs goes on. One that begins later spoils the MPDUs it overlaps, and EIFS follows when none is left.
 
 use tack_base::Instant;
 use tack_base::time::nanos;
@@ -41,7 +41,7 @@ impl<M: Clone> World<M> {
         let sender = &mut self.radios[from];
         debug_assert!(!sender.is_sending, "no radio sends two PPDUs at once");
         sender.is_sending = true;
-        sender.last = BusyEnd::Clean;
+        sender.last = BusyEnd::Energy;
         if let Some(lost) = sender.lock.take()
             && let Some(lost) = self.air.find(lost)
         {
@@ -73,6 +73,7 @@ impl<M: Clone> World<M> {
         if radio.heard == 1 {
             radio.lock = Some(flight.number);
             radio.hit = None;
+            radio.last = BusyEnd::Energy;
             station.on_busy(now);
             station.on_reception_start(Instant::from_nanos(flight.header_end));
         } else {
@@ -89,7 +90,7 @@ impl<M: Clone> World<M> {
                 }
             }
         }
-        self.touch(listener);
+        self.rewake(listener);
     }
 
     /// The PPDU at `position` ends.
@@ -99,11 +100,11 @@ impl<M: Clone> World<M> {
         let from = flight.ppdu.from.index();
         self.radios[from].is_sending = false;
         if flight.is_collided && flight.ppdu.wants_response() {
-            self.stations[from].stats_mut().collisions += 1;
+            self.stations[from].on_collision();
         }
         self.stations[from].on_transmitted(now, &flight.ppdu);
         if self.radios[from].heard == 0 {
-            self.stations[from].on_idle(now, BusyEnd::Clean);
+            self.stations[from].on_idle(now, BusyEnd::Energy);
         }
         self.touch(from);
         let audience = core::mem::take(&mut self.audience[from]);
@@ -130,6 +131,8 @@ impl<M: Clone> World<M> {
     /// The signal of `flight` ends at a radio.
     #[inline]
     fn fade(&mut self, now: Instant, listener: usize, flight: &mut InFlight<M>) {
+        let is_involved = flight.ppdu.to == Some(NodeId(listener as u16))
+            || self.stations[listener].is_in_exchange();
         let radio = &mut self.radios[listener];
         radio.heard -= 1;
         if radio.lock == Some(flight.number) {
@@ -144,7 +147,7 @@ impl<M: Clone> World<M> {
             };
             let station = &mut self.stations[listener];
             let radio = &mut self.radios[listener];
-            radio.last = BusyEnd::Clean;
+            radio.last = BusyEnd::Frame;
             if !is_read {
                 radio.last = BusyEnd::Error;
                 station.on_reception_error(now);
@@ -161,7 +164,11 @@ impl<M: Clone> World<M> {
         if radio.heard == 0 && !radio.is_sending {
             self.stations[listener].on_idle(now, radio.last);
         }
-        self.touch(listener);
+        if is_involved {
+            self.touch(listener);
+        } else {
+            self.rewake(listener);
+        }
     }
 
     /// Radios whose NAV an RTS set look whether anything followed it.
@@ -180,7 +187,7 @@ impl<M: Clone> World<M> {
                 if radio.announced == Some(number) && radio.lock.is_none() {
                     radio.announced = None;
                     self.stations[index].reset_nav(now);
-                    self.touch(index);
+                    self.rewake(index);
                 }
             }
         }

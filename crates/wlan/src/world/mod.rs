@@ -72,6 +72,8 @@ pub struct World<M> {
     radios: Vec<Radio>,
     /// When each radio wants to be woken, nanoseconds.
     wakes: Vec<u64>,
+    /// No wake is earlier.
+    next_wake: u64,
     /// Who hears whom: the receivers of each radio's signal.
     audience: Vec<Vec<u16>>,
     air: Air<M>,
@@ -85,6 +87,8 @@ pub struct World<M> {
     captured: VecDeque<Captured<M>>,
     /// Radios of the network itself: the access point and its stations.
     members: u16,
+    /// Radios whose queues have become shorter, each once.
+    departed: Vec<u16>,
     starting: Vec<Ppdu<M>>,
     relayed: Vec<Msdu<M>>,
     /// The earliest of everything that is to come, frames within A-MPDUs apart.
@@ -107,6 +111,7 @@ impl<M: Clone> World<M> {
             stations: Vec::with_capacity(count),
             radios: (0..count).map(|_| Radio::default()).collect(),
             wakes: (0..count).map(|_| u64::MAX).collect(),
+            next_wake: u64::MAX,
             audience: config.audience(count),
             air: Air::default(),
             errors: config.errors(count),
@@ -118,6 +123,7 @@ impl<M: Clone> World<M> {
             capture: Capture::Off,
             captured: VecDeque::new(),
             members,
+            departed: Vec::new(),
             starting: Vec::new(),
             relayed: Vec::new(),
             next_arrival: u64::MAX,
@@ -234,6 +240,18 @@ impl<M: Clone> World<M> {
         self.stations[node.index()].queued()
     }
 
+    /// How many packets have left the queue of `category` at `node` so far.
+    pub fn departures(&self, node: NodeId, category: AccessCategory) -> u64 {
+        self.stations[node.index()].departures(category)
+    }
+
+    /// The next radio of the network itself whose queues have become shorter since this was last said of it.
+    pub fn poll_departure(&mut self) -> Option<NodeId> {
+        let index = self.departed.pop()?;
+        self.radios[usize::from(index)].has_departures = false;
+        Some(NodeId(index))
+    }
+
     /// Counters of a radio.
     pub fn stats(&self, node: NodeId) -> &StationStats {
         self.stations[node.index()].stats()
@@ -267,10 +285,7 @@ impl<M: Clone> World<M> {
         self.accounts.reset();
         for index in 0..self.stations.len() {
             let queued = self.stations[index].queued();
-            *self.stations[index].stats_mut() = StationStats {
-                queue_max: queued as u64,
-                ..StationStats::default()
-            };
+            self.stations[index].reset_stats();
             self.queues[index].reset(self.now, queued);
         }
     }
@@ -321,9 +336,15 @@ impl<M: Clone> World<M> {
             self.events += 1;
             self.take_offers(at);
         }
-        for index in 0..self.wakes.len() {
+        let due = if self.next_wake <= at {
+            self.wakes.len()
+        } else {
+            0
+        };
+        for index in 0..due {
             while self.wakes[index] <= at {
                 self.events += 1;
+                self.release_overdue(index);
                 let ppdu = self.stations[index].handle_timeout(Instant::from_nanos(at));
                 self.touch(index);
                 if let Some(ppdu) = ppdu {
@@ -366,9 +387,15 @@ impl<M: Clone> World<M> {
         if let Some(source) = &mut self.sources[index] {
             source.refill(Instant::from_nanos(self.now), station);
         }
-        self.wakes[index] = wake(station);
-        self.queues[index].update(self.now, station.queued());
+        let wake = wake(station);
+        self.wakes[index] = wake;
+        self.next_wake = self.next_wake.min(wake);
+        let is_shorter = self.queues[index].update(self.now, station.queued());
         let radio = &mut self.radios[index];
+        if is_shorter && !radio.has_departures && index < usize::from(self.members) {
+            radio.has_departures = true;
+            self.departed.push(index as u16);
+        }
         let is_active = station.is_active();
         if radio.is_active != is_active {
             radio.is_active = is_active;
@@ -376,12 +403,21 @@ impl<M: Clone> World<M> {
         }
     }
 
+    /// As [`World::touch`], for a radio that only senses what others do: its queues and what it is about do not change.
+    #[inline]
+    fn rewake(&mut self, index: usize) {
+        let wake = wake(&self.stations[index]);
+        self.wakes[index] = wake;
+        self.next_wake = self.next_wake.min(wake);
+    }
+
     fn find_next(&mut self) {
-        let mut next = self.air.next().min(self.next_offer);
-        for wake in &self.wakes {
-            next = next.min(*wake);
-        }
-        self.next = next;
+        let wake = self
+            .wakes
+            .iter()
+            .fold(u64::MAX, |first, wake| first.min(*wake));
+        self.next_wake = wake;
+        self.next = wake.min(self.air.next()).min(self.next_offer);
         self.next_arrival = self.air.next_arrival();
     }
 

@@ -108,8 +108,9 @@ impl<M: Clone> World<M> {
             && let Some(mpdu) = data.mpdus.get_mut(arriving.index)
         {
             flight.arriving.any = true;
+            let now = Instant::from_nanos(self.now);
             self.take_in(receiver, |station, deliver| {
-                station.receive_mpdu(from, mpdu, deliver);
+                station.receive_mpdu(now, from, mpdu, deliver);
             });
         }
         flight.seek(arriving.index + 1, self.mac.is_qos);
@@ -121,6 +122,14 @@ impl<M: Clone> World<M> {
             self.take_in(at, |station, deliver| {
                 station.receive_control(now, ppdu, deliver);
             });
+        }
+    }
+
+    /// A radio releases what has waited too long for a frame before it.
+    pub(super) fn release_overdue(&mut self, at: usize) {
+        let now = Instant::from_nanos(self.now);
+        if self.stations[at].holds_overdue(now) {
+            self.take_in(at, |station, deliver| station.release_overdue(now, deliver));
         }
     }
 

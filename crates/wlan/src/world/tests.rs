@@ -142,6 +142,74 @@ fn hidden_stations_collide_in_the_middle() {
     assert_eq!(came, [(0, 1), (0, 2)], "retries get through");
 }
 
+/// A wrong frame draws one EIFS. Energy without a frame that comes later draws none.
+#[test]
+fn energy_after_a_wrong_frame_draws_no_other_eifs() {
+    let mut config = config(Standard::A, 4);
+    for contention in &mut config.mac.contention {
+        contention.cw_min = 0;
+        contention.cw_max = 0;
+    }
+    config.mac.retry_limit = 1;
+    // Station 4 reads nothing of what comes from anybody else.
+    config.station_errors = Vec::from([(NodeId(4), ErrorModel::Rate(1.0))]);
+    let mut world = World::new(&config, 1);
+    world.set_capture(Capture::On);
+    let send = |world: &mut World<u32>, at: u64, from: u16| {
+        world
+            .handle_msdu(Instant::from_micros(at), msdu(from, 0, 1))
+            .unwrap();
+    };
+    // A frame that station 4 cannot read; later two that collide, and its own while they are on the air.
+    send(&mut world, 1_000, 1);
+    send(&mut world, 5_000, 2);
+    send(&mut world, 5_000, 3);
+    send(&mut world, 5_100, 4);
+    world.handle_timeout(Instant::from_millis(6));
+    let seen: Vec<_> = core::iter::from_fn(|| world.poll_capture()).collect();
+    let own = seen.iter().find(|seen| seen.ppdu.from == NodeId(4));
+    // 248 us of collision, and DIFS.
+    assert_eq!(own.unwrap().at, Instant::from_micros(5_000 + 248 + 34));
+}
+
+/// Noise takes most frames, and each has one attempt: now and then all requests that tell the recipient what was given
+/// up are lost too. What follows a hole then waits for a time and not until more traffic moves the window.
+#[test]
+fn frames_given_up_hold_nothing_back_for_long() {
+    let run = |timeout| {
+        let mut config = config(Standard::N, 1);
+        config.error = ErrorModel::Rate(0.7);
+        config.mac.retry_limit = 1;
+        config.mac.reorder_timeout = timeout;
+        let mut world = World::new(&config, 1);
+        let (mut came, mut worst) = (0, Duration::ZERO);
+        // Ten frames a second.
+        for burst in 0..100 {
+            for number in 0..10 {
+                let packet = msdu(0, 1, burst * 10 + number);
+                let at = Instant::from_millis(u64::from(burst) * 1_000);
+                world.handle_msdu(at, packet).unwrap();
+            }
+            let end = Instant::from_millis(u64::from(burst + 1) * 1_000);
+            while let Some(at) = world.poll_timeout().filter(|at| *at < end) {
+                world.handle_timeout(at);
+                for (_, number) in deliveries(&mut world) {
+                    let sent = Instant::from_millis(u64::from(number / 10) * 1_000);
+                    worst = worst.max(at.saturating_since(sent));
+                    came += 1;
+                }
+            }
+        }
+        (came, worst, world.stats(NodeId(1)).reorder_timeouts)
+    };
+    let (came, worst, timeouts) = run(Some(Duration::from_millis(100)));
+    assert!((200..400).contains(&came), "{came}");
+    assert!(worst < Duration::from_millis(120), "{worst:?}");
+    assert!(timeouts > 5, "{timeouts}");
+    let (_, worst, timeouts) = run(None);
+    assert!(worst > Duration::from_secs(1) && timeouts == 0, "{worst:?}");
+}
+
 #[test]
 fn packets_between_stations_cross_the_air_twice() {
     let mut world = World::new(&config(Standard::N, 2), 1);

@@ -40,7 +40,7 @@ fn never(_: u32) -> u32 {
 #[test]
 fn after_a_long_idle_time_dcf_sends_at_once() {
     let mut access = access(&[DCF]);
-    busy(&mut access, 10, 20, BusyEnd::Clean);
+    busy(&mut access, 10, 20, BusyEnd::Frame);
     access.request(0, 100 * US, never);
     assert_eq!(grant(&access), Some(100));
 }
@@ -48,11 +48,11 @@ fn after_a_long_idle_time_dcf_sends_at_once() {
 #[test]
 fn what_is_left_of_difs_has_to_pass() {
     let mut access = access(&[DCF]);
-    busy(&mut access, 10, 100, BusyEnd::Clean);
+    busy(&mut access, 10, 100, BusyEnd::Frame);
     access.request(0, 120 * US, never);
     assert_eq!(grant(&access), Some(100 + 34));
     // This radio's own response comes in between: DIFS after that.
-    busy(&mut access, 116, 160, BusyEnd::Clean);
+    busy(&mut access, 116, 160, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(160 + 34));
 }
 
@@ -62,19 +62,19 @@ fn a_request_while_busy_backs_off_after_the_busy_time() {
     access.on_busy(10 * US);
     access.request(0, 50 * US, |_| 0);
     assert_eq!(grant(&access), None);
-    access.on_idle(100 * US, BusyEnd::Clean);
+    access.on_idle(100 * US, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(134));
 }
 
 #[test]
 fn edca_sends_at_slot_boundaries() {
     let mut access = access(&[EDCA]);
-    busy(&mut access, 10, 100, BusyEnd::Clean);
+    busy(&mut access, 10, 100, BusyEnd::Frame);
     // AIFS ends at 143, boundaries at 152, 161, …
     access.request(0, 144 * US, never);
     assert_eq!(grant(&access), Some(152));
     let mut early = self::access(&[EDCA]);
-    busy(&mut early, 10, 100, BusyEnd::Clean);
+    busy(&mut early, 10, 100, BusyEnd::Frame);
     early.request(0, 100 * US, never);
     assert_eq!(grant(&early), Some(143));
 }
@@ -85,25 +85,75 @@ fn a_frozen_backoff_resumes_where_it_was() {
     let mut access = access(&[DCF]);
     access.on_busy(0);
     access.request(0, 0, |_| 5);
-    access.on_idle(100 * US, BusyEnd::Clean);
+    access.on_idle(100 * US, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(134 + 45));
     // Two whole slots and a bit pass; then somebody sends for 50 us.
-    busy(&mut access, 134 + 20, 204, BusyEnd::Clean);
+    busy(&mut access, 134 + 20, 204, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(204 + 34 + 27));
     // An interruption before DIFS counts nothing.
-    busy(&mut access, 204 + 33, 300, BusyEnd::Clean);
+    busy(&mut access, 204 + 33, 300, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(300 + 34 + 27));
     // Another station sends in the very slot in which this one ends: both do.
     access.on_busy((300 + 34 + 27) * US);
-    access.on_idle(500 * US, BusyEnd::Clean);
+    access.on_idle(500 * US, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(534));
+}
+
+/// §10.23.2.4: a boundary counts whether or not somebody sends from it on. Two countdowns that began apart may thus end at
+/// the same AIFS, where DCF leaves the interrupted one a slot.
+#[test]
+fn edca_counts_the_boundary_at_which_it_is_interrupted() {
+    let mut access = access(&[EDCA]);
+    access.on_busy(0);
+    access.request(0, 0, |_| 5);
+    access.on_idle(100 * US, BusyEnd::Frame);
+    // Undisturbed, the end is that of DCF: AIFS and five slots.
+    assert_eq!(grant(&access), Some(143 + 45));
+    // Nothing counts before AIFS has passed.
+    busy(&mut access, 142, 200, BusyEnd::Frame);
+    assert_eq!(grant(&access), Some(243 + 45));
+    // Somebody sends at the very end of AIFS: that boundary counts.
+    busy(&mut access, 243, 300, BusyEnd::Frame);
+    assert_eq!(grant(&access), Some(343 + 36));
+    // At the second boundary after it, and in between: three of them.
+    busy(&mut access, 343 + 18, 400, BusyEnd::Frame);
+    assert_eq!(grant(&access), Some(443 + 9));
+    let mut between = access.clone();
+    busy(&mut between, 443 + 5, 500, BusyEnd::Frame);
+    assert_eq!(grant(&between), Some(543));
+    // The last one is counted: what is left is AIFS.
+    busy(&mut access, 443, 500, BusyEnd::Frame);
+    assert_eq!(grant(&access), Some(543));
+    // A boundary is counted once, however often it is looked at.
+    let mut twice = self::access(&[EDCA]);
+    twice.on_busy(0);
+    twice.request(0, 0, |_| 5);
+    twice.on_idle(100 * US, BusyEnd::Frame);
+    twice.request(0, 143 * US, never);
+    twice.request(0, 144 * US, never);
+    busy(&mut twice, 145, 200, BusyEnd::Frame);
+    assert_eq!(grant(&twice), Some(243 + 36));
+}
+
+#[test]
+fn an_internal_collision_counts_from_the_next_boundary() {
+    let voice = Contention { aifsn: 3, ..EDCA };
+    let mut access = access(&[EDCA, voice]);
+    access.on_busy(0);
+    access.request(0, 0, |_| 0);
+    access.request(1, 0, |_| 0);
+    access.on_idle(100 * US, BusyEnd::Frame);
+    assert_eq!(access.take_grant(143 * US, |_| 4), Some(1));
+    busy(&mut access, 143, 200, BusyEnd::Frame);
+    access.set_wants(1, false);
+    assert_eq!(grant(&access), Some(243 + 36));
 }
 
 #[test]
 fn post_backoff_runs_with_nothing_to_send() {
     let mut access = access(&[DCF]);
     access.on_busy(0);
-    access.on_idle(100 * US, BusyEnd::Clean);
+    access.on_idle(100 * US, BusyEnd::Frame);
     access.release(0, 100 * US, Attempt::Succeeded, |_| 4);
     access.set_wants(0, false);
     assert_eq!(grant(&access), None);
@@ -123,9 +173,15 @@ fn eifs_follows_a_wrong_frame_only() {
     access.request(0, 0, |_| 0);
     access.on_idle(100 * US, BusyEnd::Error);
     assert_eq!(grant(&access), Some(100 + 94));
+    // Energy within EIFS neither ends it nor begins another.
+    let mut energy = access.clone();
+    busy(&mut energy, 110, 120, BusyEnd::Energy);
+    assert_eq!(grant(&energy), Some(100 + 94));
+    busy(&mut energy, 180, 190, BusyEnd::Energy);
+    assert_eq!(grant(&energy), Some(190 + 34));
     // A correct frame within EIFS ends it.
-    busy(&mut access, 150, 180, BusyEnd::Clean);
-    assert_eq!(grant(&access), Some(180 + 34));
+    busy(&mut access, 110, 120, BusyEnd::Frame);
+    assert_eq!(grant(&access), Some(120 + 34));
 }
 
 #[test]
@@ -133,12 +189,12 @@ fn nav_holds_access_back_and_can_be_reset() {
     let mut access = access(&[DCF]);
     access.on_busy(0);
     access.request(0, 0, |_| 2);
-    access.on_idle(100 * US, BusyEnd::Clean);
+    access.on_idle(100 * US, BusyEnd::Frame);
     access.set_nav(300 * US);
     access.set_nav(200 * US);
     assert_eq!(grant(&access), Some(300 + 34 + 18));
     // Busy within NAV counts no slot.
-    busy(&mut access, 250, 260, BusyEnd::Clean);
+    busy(&mut access, 250, 260, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(300 + 34 + 18));
     access.reset_nav(270 * US);
     assert_eq!(grant(&access), Some(270 + 34 + 18));
@@ -153,7 +209,7 @@ fn nav_holds_access_back_and_can_be_reset() {
 fn a_missing_response_delays_until_its_timeout() {
     let mut access = access(&[DCF]);
     access.on_busy(0);
-    access.on_idle(100 * US, BusyEnd::Clean);
+    access.on_idle(100 * US, BusyEnd::Frame);
     access.await_response(145 * US);
     access.request(0, 100 * US, |_| 1);
     access.release(0, 145 * US, Attempt::Failed, |cw| {
@@ -164,7 +220,7 @@ fn a_missing_response_delays_until_its_timeout() {
     // The response came: its end counts.
     let mut answered = self::access(&[DCF]);
     answered.await_response(145 * US);
-    busy(&mut answered, 116, 144, BusyEnd::Clean);
+    busy(&mut answered, 116, 144, BusyEnd::Frame);
     answered.end_wait(144 * US);
     answered.release(0, 144 * US, Attempt::Succeeded, |_| 0);
     answered.request(0, 144 * US, |_| 0);
@@ -203,7 +259,7 @@ fn higher_priority_wins_inside_a_station() {
     access.on_busy(0);
     access.request(0, 0, |_| 1);
     access.request(1, 0, |_| 2);
-    access.on_idle(100 * US, BusyEnd::Clean);
+    access.on_idle(100 * US, BusyEnd::Frame);
     // 16 + 3 * 9 + 9 and 16 + 2 * 9 + 18: the same instant.
     assert_eq!(grant(&access), Some(152));
     let mut drawn = alloc::vec::Vec::new();

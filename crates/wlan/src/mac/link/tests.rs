@@ -1,5 +1,6 @@
 use super::*;
 use crate::frame::{AccessCategory, Class, NodeId};
+use crate::mac::config::AmpduLimits;
 use crate::phy::{
     GuardInterval, HtMode, Mode, OfdmRate, Preamble, SigB, Standard, Timing, VhtMode, Width,
 };
@@ -12,6 +13,10 @@ fn config(standard: Standard, mode: Mode) -> MacConfig {
 fn n150() -> MacConfig {
     let mode = HtMode::new(7, Width::W40, GuardInterval::Ns400).unwrap();
     config(Standard::N, Mode::Ht(mode))
+}
+
+pub(in crate::mac) fn a54() -> MacConfig {
+    config(Standard::A, Mode::Ofdm(OfdmRate::R54))
 }
 
 fn ac866() -> MacConfig {
@@ -90,7 +95,7 @@ fn a_single_frame_is_an_aggregate_of_one_in_vht_only() {
     off.ampdu.bytes = 0;
     let single = prepare(&mut link(9, 1_500), &off).unwrap();
     assert_eq!((single.psdu, single.mpdus.len()), (1_542, 1));
-    let a = config(Standard::A, Mode::Ofdm(OfdmRate::R54));
+    let a = a54();
     let single = prepare(&mut link(9, 1_500), &a).unwrap();
     assert_eq!((single.psdu, single.mpdus.len()), (1_536, 1));
 }
@@ -100,7 +105,7 @@ fn what_a_block_ack_misses_is_sent_again_first() {
     let config = n150();
     let mut link = link(100, 1_500);
     prepare(&mut link, &config);
-    let settled = link.on_block_ack(0, !0b1010 & ((1 << 42) - 1), 7);
+    let settled = link.on_block_ack(Answers::Data, (0, !0b1010 & ((1 << 42) - 1)), &config);
     assert_eq!(
         settled,
         Settled {
@@ -121,13 +126,16 @@ fn a_missed_block_ack_is_asked_for() {
     let config = n150();
     let mut link = link(100, 1_500);
     prepare(&mut link, &config);
-    link.on_missed_block_ack();
+    link.on_missed_block_ack(&config);
     assert!(link.request_is_due());
     assert_eq!((link.turn(), link.window_start()), (Some(0), 0));
-    assert_eq!(link.on_missed_request(7), Settled::default());
+    assert_eq!(link.on_missed_request(&config), Settled::default());
     assert!(link.request_is_due());
     // Nothing came: all of it again, by the same numbers.
-    assert_eq!(link.on_block_ack(0, 0, 7), Settled::default());
+    assert_eq!(
+        link.on_block_ack(Answers::Request, (0, 0), &config),
+        Settled::default()
+    );
     assert!(!link.request_is_due());
     let again = prepare(&mut link, &config).unwrap();
     assert_eq!(seqs(&again), (0..42).collect::<Vec<_>>());
@@ -139,19 +147,19 @@ fn requests_end_and_data_goes_on() {
     let config = n150();
     let mut link = link(10, 1_500);
     prepare(&mut link, &config);
-    link.on_missed_block_ack();
+    link.on_missed_block_ack(&config);
     for _ in 0..6 {
-        link.on_missed_request(7);
+        link.on_missed_request(&config);
         assert!(link.request_is_due());
     }
-    assert_eq!(link.on_missed_request(7).dropped, 0);
+    assert_eq!(link.on_missed_request(&config).dropped, 0);
     assert!(!link.request_is_due());
     assert_eq!(prepare(&mut link, &config).unwrap().mpdus.len(), 10);
 }
 
 #[test]
 fn frames_are_given_up_after_their_last_attempt() {
-    let a = config(Standard::A, Mode::Ofdm(OfdmRate::R54));
+    let a = a54();
     let mut link = link(3, 1_500);
     for attempt in 1..=7 {
         let sent = prepare(&mut link, &a).unwrap();
@@ -172,18 +180,80 @@ fn the_receiver_is_told_of_frames_given_up() {
     for attempt in 1..=7 {
         prepare(&mut link, &config);
         // All but the first come through.
-        let settled = link.on_block_ack(0, !1, 7);
+        let settled = link.on_block_ack(Answers::Data, (0, !1), &config);
         assert_eq!(settled.dropped, usize::from(attempt == 7));
     }
     assert!(link.request_is_due());
     assert_eq!(link.window_start(), 10);
-    link.on_block_ack(10, 0, 7);
+    link.on_block_ack(Answers::Request, (10, 0), &config);
     assert!(link.is_empty());
+}
+
+/// The receiver holds back what follows a frame given up until it hears so: the request is sent again as long as the receiver
+/// shows that it is there, and gives way to data while it does not.
+#[test]
+fn a_request_that_moves_the_window_is_pending_until_it_is_answered() {
+    let config = MacConfig {
+        retry_limit: 1,
+        ..n150()
+    };
+    let single = MacConfig {
+        ampdu: AmpduLimits {
+            frames: 1,
+            ..config.ampdu
+        },
+        ..config.clone()
+    };
+    let mut link = link(100, 1_500);
+    prepare(&mut link, &config);
+    let dropped = |count| Settled {
+        acked: 42 - count,
+        dropped: count,
+    };
+    let all_but_one = (1 << 42) - 2;
+    let settled = link.on_block_ack(Answers::Data, (0, all_but_one), &config);
+    assert_eq!(settled, dropped(1));
+    for _ in 0..5 {
+        for _ in 0..REQUEST_ATTEMPTS {
+            assert!(link.request_is_due());
+            assert_eq!(link.on_missed_request(&config), Settled::default());
+        }
+        // The receiver is silent: data goes before the request.
+        assert!(!link.request_is_due() && !link.is_empty());
+        prepare(&mut link, &single);
+        link.on_ack();
+    }
+    assert!(link.request_is_due());
+    let start = link.window_start();
+    link.on_block_ack(Answers::Request, (start, 0), &config);
+    assert!(!link.request_is_due());
+    prepare(&mut link, &single);
+    link.on_ack();
+    assert!(!link.request_is_due(), "it was answered");
+}
+
+#[test]
+fn a_missed_block_ack_may_draw_the_frames_again() {
+    let config = MacConfig {
+        missed_block_ack: MissedBlockAck::Resend,
+        retry_limit: 2,
+        ..n150()
+    };
+    let mut link = link(10, 1_500);
+    prepare(&mut link, &config);
+    assert_eq!(link.on_missed_block_ack(&config), Settled::default());
+    assert!(!link.request_is_due());
+    let again = prepare(&mut link, &config).unwrap();
+    assert!(again.mpdus.iter().all(|mpdu| mpdu.retry));
+    // Only what was given up draws a request.
+    assert_eq!(link.on_missed_block_ack(&config).dropped, 10);
+    assert!(link.request_is_due());
+    assert_eq!((link.len(), link.window_start()), (0, 10));
 }
 
 #[test]
 fn sequence_numbers_wrap() {
-    let a = config(Standard::A, Mode::Ofdm(OfdmRate::R54));
+    let a = a54();
     let mut link = link(5_000, 40);
     for number in 0..5_000_u32 {
         let sent = prepare(&mut link, &a).unwrap();
@@ -198,7 +268,7 @@ fn sequence_numbers_wrap() {
     while let Some(prepared) = prepare(&mut link, &config) {
         let start = prepared.mpdus[0].seq;
         sent += prepared.mpdus.len();
-        link.on_block_ack(start, u64::MAX, 7);
+        link.on_block_ack(Answers::Data, (start, u64::MAX), &config);
     }
     assert_eq!(sent, 5_000);
 }

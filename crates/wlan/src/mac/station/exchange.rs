@@ -9,7 +9,7 @@ use super::{Awaited, Exchange, Job, Station, Step, draw};
 use crate::frame::{AckPolicy, Data, Frame, NodeId, Ppdu, len};
 use crate::mac::access::Attempt;
 use crate::mac::config::Protection;
-use crate::mac::link::Settled;
+use crate::mac::link::{Link, Settled};
 
 impl<M: Clone> Station<M> {
     /// Does what is due at `now`. Returns what goes on the air at this instant; call again until the next deadline is later.
@@ -115,6 +115,7 @@ impl<M: Clone> Station<M> {
             job,
             step: Step::Sending,
             txop_end: at + limit,
+            attempts: 0,
         });
         let first = self.protect(ppdu);
         Some(self.send_attempt(first))
@@ -142,8 +143,9 @@ impl<M: Clone> Station<M> {
         }
         let to = self.queues[function].next_receiver()?;
         let category = self.category(function);
-        if self.queues[function].link(to).request_is_due() {
-            let start = self.queues[function].link(to).window_start();
+        let link = self.queues[function].link(to)?;
+        if link.request_is_due() {
+            let start = link.window_start();
             let frame = Frame::BlockAckReq { category, start };
             let reserves = self.config.timing.sifs + self.config.control_airtime(len::BLOCK_ACK);
             let ppdu = self.control(to, len::BLOCK_ACK_REQ, reserves, frame);
@@ -169,8 +171,8 @@ impl<M: Clone> Station<M> {
             longest
         };
         let mpdus = self.spare.pop().unwrap_or_default();
-        let link = self.queues[function].link(to);
-        let prepared = link.prepare(config, longest, mpdus)?;
+        let prepared =
+            self.queues[function].change(to, |link| link.prepare(config, longest, mpdus))?;
         let (ack, answer) = if prepared.mpdus.len() > 1 {
             (AckPolicy::BlockAck, len::BLOCK_ACK)
         } else {
@@ -239,7 +241,13 @@ impl<M: Clone> Station<M> {
     }
 
     fn send_attempt(&mut self, ppdu: Ppdu<M>) -> Ppdu<M> {
-        self.stats.attempts += u64::from(ppdu.wants_response());
+        if ppdu.wants_response() {
+            self.stats.attempts += 1;
+            if let Some(exchange) = &mut self.exchange {
+                self.stats.accesses += u64::from(exchange.attempts == 0);
+                exchange.attempts = exchange.attempts.saturating_add(1);
+            }
+        }
         if let Frame::Data(data) = &ppdu.frame {
             self.stats.data_ppdus += 1;
             self.stats.mpdus += data.mpdus.len() as u64;
@@ -261,29 +269,19 @@ impl<M: Clone> Station<M> {
             return;
         };
         self.stats.unanswered += 1;
-        let limit = self.config.retry_limit;
         let settled = match exchange.job {
             Job::Beacon => Settled::default(),
-            Job::Request(to) => self.queues[exchange.function]
-                .link(to)
-                .on_missed_request(limit),
+            Job::Request(to) => self.settle(at, exchange.function, to, Link::on_missed_request),
+            Job::Data(to) if awaited == Awaited::BlockAck => {
+                self.settle(at, exchange.function, to, Link::on_missed_block_ack)
+            }
             Job::Data(to) => {
-                let link = self.queues[exchange.function].link(to);
-                if awaited == Awaited::BlockAck {
-                    link.on_missed_block_ack();
-                    Settled::default()
-                } else {
-                    if let Some(prepared) = self.prepared.take() {
-                        recycle(&mut self.spare, prepared);
-                    }
-                    let config = &self.config;
-                    self.queues[exchange.function]
-                        .link(to)
-                        .on_missed_ack(config)
+                if let Some(prepared) = self.prepared.take() {
+                    recycle(&mut self.spare, prepared);
                 }
+                self.settle(at, exchange.function, to, Link::on_missed_ack)
             }
         };
-        self.account(exchange.function, settled);
         let attempt = if settled.dropped > 0 {
             Attempt::GivenUp
         } else {
@@ -293,11 +291,10 @@ impl<M: Clone> Station<M> {
     }
 
     /// The response that was waited for came.
-    pub(super) fn on_answered(&mut self, at: u64, settled: Settled) {
+    pub(super) fn on_answered(&mut self, at: u64) {
         let Some(exchange) = self.exchange else {
             return;
         };
-        self.account(exchange.function, settled);
         self.access.end_wait(at);
         if at < exchange.txop_end && self.continue_txop(at, exchange) {
             return;
@@ -318,7 +315,7 @@ impl<M: Clone> Station<M> {
             return false;
         };
         let link = self.queues[function].link(to);
-        let next = link.next_len(&self.config);
+        let next = link.map_or(0, |link| link.next_len(&self.config));
         let answer = self.config.timing.sifs + self.config.control_airtime(len::BLOCK_ACK);
         let needs = self
             .config
@@ -338,14 +335,6 @@ impl<M: Clone> Station<M> {
             ..exchange
         });
         true
-    }
-
-    fn account(&mut self, function: usize, settled: Settled) {
-        self.stats.acked += settled.acked as u64;
-        self.stats.retry_drops += settled.dropped as u64;
-        if let Some(queue) = self.queues.get_mut(function) {
-            queue.on_settled(settled.acked + settled.dropped);
-        }
     }
 
     /// The exchange is over: contention begins anew.

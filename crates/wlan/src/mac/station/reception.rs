@@ -5,7 +5,7 @@ use tack_base::{Duration, Instant};
 
 use super::{Awaited, Job, Station, Step};
 use crate::frame::{AckPolicy, Data, Frame, Mpdu, Msdu, NodeId, Ppdu, len};
-use crate::mac::link::Settled;
+use crate::mac::link::Answers;
 use crate::mac::recipient::Recipient;
 use crate::phy::response::response_mode;
 
@@ -30,10 +30,15 @@ impl<M: Clone> Station<M> {
                 bitmap,
             } if awaited == Some(Awaited::BlockAck) => {
                 let function = self.function(*category);
-                let limit = self.config.retry_limit;
-                let link = self.queues[function].link(from);
-                let settled = link.on_block_ack(*start, *bitmap, limit);
-                self.on_answered(at, settled);
+                let answers = match self.exchange.map(|exchange| exchange.job) {
+                    Some(Job::Request(_)) => Answers::Request,
+                    _ => Answers::Data,
+                };
+                let said = (*start, *bitmap);
+                self.settle(at, function, from, |link, config| {
+                    link.on_block_ack(answers, said, config)
+                });
+                self.on_answered(at);
             }
             // A response that nobody waits for any more.
             Frame::Ack | Frame::Cts | Frame::BlockAck { .. } => self.on_other_reception(at),
@@ -53,9 +58,10 @@ impl<M: Clone> Station<M> {
             Frame::BlockAckReq { category, start } => {
                 let (category, start) = (*category, *start);
                 self.on_other_reception(at);
-                let recipient = self.recipient(from, category as usize);
-                recipient.request(start, &mut deliver);
-                let (start, bitmap) = recipient.block_ack();
+                let (start, bitmap) = self.reorder(from, category as usize, |recipient| {
+                    recipient.request(start, &mut deliver);
+                    recipient.block_ack()
+                });
                 let answer = Frame::BlockAck {
                     category,
                     start,
@@ -69,6 +75,7 @@ impl<M: Clone> Station<M> {
     /// A data frame for this radio was read, while the PPDU around it may go on. MSDUs that are in order now go to `deliver`.
     pub fn receive_mpdu(
         &mut self,
+        now: Instant,
         from: NodeId,
         mpdu: &mut Mpdu<M>,
         mut deliver: impl FnMut(Msdu<M>),
@@ -77,8 +84,9 @@ impl<M: Clone> Station<M> {
         let len = u64::from(msdu.len);
         let is_new = if self.config.aggregates() {
             let category = msdu.category as usize;
-            let recipient = self.recipient(from, category);
-            recipient.receive(mpdu.seq, msdu, &mut deliver)
+            self.reorder(from, category, |recipient| {
+                recipient.receive(now.as_nanos(), mpdu.seq, msdu, &mut deliver)
+            })
         } else {
             let is_new = self.duplicates.accept(from.index(), mpdu.seq, mpdu.retry);
             if is_new {
@@ -104,8 +112,9 @@ impl<M: Clone> Station<M> {
         };
         match ack {
             AckPolicy::BlockAck => {
-                let recipient = self.recipient(ppdu.from, category as usize);
-                let (start, bitmap) = recipient.block_ack();
+                let (start, bitmap) = self.reorder(ppdu.from, category as usize, |recipient| {
+                    recipient.block_ack()
+                });
                 let answer = Frame::BlockAck {
                     category,
                     start,
@@ -166,20 +175,56 @@ impl<M: Clone> Station<M> {
         let Some(exchange) = self.exchange else {
             return;
         };
-        let settled = match exchange.job {
-            Job::Data(to) => self.queues[exchange.function].link(to).on_ack(),
-            Job::Request(_) | Job::Beacon => Settled::default(),
-        };
-        self.on_answered(at, settled);
+        if let Job::Data(to) = exchange.job {
+            self.settle(at, exchange.function, to, |link, _| link.on_ack());
+        }
+        self.on_answered(at);
     }
 
-    fn recipient(&mut self, from: NodeId, category: usize) -> &mut Recipient<M> {
+    /// Frames that have waited too long for one before them go to `deliver`.
+    pub fn release_overdue(&mut self, now: Instant, mut deliver: impl FnMut(Msdu<M>)) {
+        let at = now.as_nanos();
+        let timeout = self.config.reorder_timeout.map_or(0, nanos);
+        while let Some((due, from, category)) = self.holds.first().copied()
+            && due <= at
+        {
+            self.stats.reorder_timeouts += 1;
+            self.reorder(from, category, |recipient| {
+                recipient.release_overdue(at - timeout, &mut deliver);
+            });
+        }
+    }
+
+    /// Lets something happen to the recipient of what `from` sends in `category`, and keeps note of when the frames that it
+    /// holds back will have waited too long.
+    #[inline]
+    fn reorder<R>(
+        &mut self,
+        from: NodeId,
+        category: usize,
+        act: impl FnOnce(&mut Recipient<M>) -> R,
+    ) -> R {
         let index = from.index();
         if self.recipients.len() <= index {
             self.recipients
                 .resize_with(index + 1, || core::array::from_fn(|_| Recipient::default()));
         }
-        &mut self.recipients[index][category]
+        let recipient = &mut self.recipients[index][category];
+        let before = recipient.held_since();
+        let result = act(recipient);
+        let after = recipient.held_since();
+        if before != after
+            && let Some(timeout) = self.config.reorder_timeout
+        {
+            let due = |since: u64| (since.saturating_add(nanos(timeout)), from, category);
+            if let Some(since) = before {
+                self.holds.remove(&due(since));
+            }
+            if let Some(since) = after {
+                self.holds.insert(due(since));
+            }
+        }
+        result
     }
 
     /// Answers `to` a SIFS after its end, whatever the medium does (§10.3.2.11).

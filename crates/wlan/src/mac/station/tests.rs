@@ -82,7 +82,7 @@ impl Script {
     fn sent(&mut self, ppdu: &Ppdu<u32>) {
         self.now += ppdu.airtime.as_micros() as u64;
         self.station.on_transmitted(self.at(), ppdu);
-        self.station.on_idle(self.at(), BusyEnd::Clean);
+        self.station.on_idle(self.at(), BusyEnd::Frame);
     }
 
     /// Somebody sends a control frame to this radio: from now on for 28 microseconds.
@@ -95,7 +95,7 @@ impl Script {
             .receive_control(Instant::from_micros(self.now), &ppdu, |msdu| {
                 delivered.extend(msdu.payload);
             });
-        self.station.on_idle(self.at(), BusyEnd::Clean);
+        self.station.on_idle(self.at(), BusyEnd::Frame);
     }
 
     /// A reception begins, its header `header` microseconds long.
@@ -119,9 +119,10 @@ impl Script {
             .collect();
         let delivered = &mut self.delivered;
         for mut mpdu in list.clone() {
-            self.station.receive_mpdu(PEER, &mut mpdu, |msdu| {
-                delivered.extend(msdu.payload);
-            });
+            self.station
+                .receive_mpdu(Instant::from_micros(self.now), PEER, &mut mpdu, |msdu| {
+                    delivered.extend(msdu.payload);
+                });
         }
         let data = crate::frame::Data {
             mpdus: list,
@@ -131,7 +132,7 @@ impl Script {
         let mut ppdu = foreign(PEER, NodeId::AP, Frame::Data(data), 1_536, 44);
         ppdu.mode = self.station.config.data_mode;
         self.station.finish_data(self.at(), &ppdu);
-        self.station.on_idle(self.at(), BusyEnd::Clean);
+        self.station.on_idle(self.at(), BusyEnd::Frame);
     }
 }
 
@@ -221,7 +222,7 @@ fn a_response_that_has_begun_is_waited_for() {
     script.now = ended + 16 + 300;
     let ack = foreign(PEER, NodeId::AP, Frame::Ack, len::ACK, 0);
     script.station.receive_control(script.at(), &ack, |_| {});
-    script.station.on_idle(script.at(), BusyEnd::Clean);
+    script.station.on_idle(script.at(), BusyEnd::Frame);
     let next = script.expect(ended + 16 + 300 + 34);
     assert_eq!(seqs(&next), [1]);
 }
@@ -329,6 +330,65 @@ fn block_ack_tells_what_came_and_order_is_kept() {
     ));
 }
 
+/// The originator gave frame 1 up, and its request is lost: after 100 ms the recipient goes on without.
+#[test]
+fn a_hole_is_given_up_after_a_time() {
+    let mut script = script(config(Standard::N));
+    script.now = 500;
+    script.receive(&[(0, false), (2, false)], AckPolicy::BlockAck);
+    let came = script.now;
+    let answer = script.expect(script.now + 16);
+    script.sent(&answer);
+    script.now += 50;
+    script.receive(&[(3, false), (5, false)], AckPolicy::BlockAck);
+    let later = script.now;
+    let answer = script.expect(script.now + 16);
+    script.sent(&answer);
+    assert_eq!(script.delivered, [0]);
+    for (due, so_far) in [
+        (came + 100_000, &[0, 2, 3][..]),
+        (later + 100_000, &[0, 2, 3, 5]),
+    ] {
+        let due = Instant::from_micros(due);
+        assert_eq!(script.station.poll_timeout(), Some(due));
+        assert!(script.station.holds_overdue(due));
+        let delivered = &mut script.delivered;
+        let deliver = |msdu: Msdu<u32>| delivered.extend(msdu.payload);
+        script.station.release_overdue(due, deliver);
+        assert_eq!(script.delivered, so_far);
+    }
+    assert_eq!(script.station.poll_timeout(), None);
+    assert_eq!(script.station.stats().reorder_timeouts, 2);
+    // Frame 1 after all: it is answered and not delivered.
+    script.now += 200_000;
+    script.receive(&[(1, true)], AckPolicy::Normal);
+    assert_eq!(script.delivered, [0, 2, 3, 5]);
+}
+
+#[test]
+fn accesses_count_the_first_frame_of_an_exchange() {
+    let mut script = script(MacConfig {
+        rts_threshold: Some(500),
+        ..config(Standard::A)
+    });
+    script.now = 1_000;
+    script.enqueue(0..1);
+    let rts = script.expect(1_000);
+    script.station.on_collision();
+    script.sent(&rts);
+    let rts = script.expect(script.now + 45 + 34);
+    script.sent(&rts);
+    script.now += 16;
+    script.hear(PEER, Frame::Cts, len::ACK);
+    let data = script.expect(script.now + 16);
+    // A hidden radio spoils what follows the CTS.
+    script.station.on_collision();
+    script.sent(&data);
+    let stats = script.station.stats();
+    assert_eq!((stats.attempts, stats.collisions), (3, 2));
+    assert_eq!((stats.accesses, stats.access_collisions), (2, 1));
+}
+
 #[test]
 fn rts_and_cts_go_before_long_frames() {
     let mut script = script(MacConfig {
@@ -367,7 +427,7 @@ fn cts_is_not_given_while_the_medium_is_reserved() {
         script.now += 28;
         let rts = foreign(PEER, NodeId::AP, Frame::Rts, len::RTS, 500);
         script.station.receive_control(script.at(), &rts, |_| {});
-        script.station.on_idle(script.at(), BusyEnd::Clean);
+        script.station.on_idle(script.at(), BusyEnd::Frame);
     };
     rts(&mut script);
     let cts = script.expect(script.now + 16);
@@ -379,7 +439,7 @@ fn cts_is_not_given_while_the_medium_is_reserved() {
     script.now += 28;
     let overheard = foreign(OTHER, PEER, Frame::Rts, len::RTS, 1_000);
     script.station.overhear(script.at(), &overheard);
-    script.station.on_idle(script.at(), BusyEnd::Clean);
+    script.station.on_idle(script.at(), BusyEnd::Frame);
     script.now += 100;
     rts(&mut script);
     assert_eq!(script.station.poll_timeout(), None);
@@ -450,7 +510,7 @@ fn beacons_go_after_pifs_and_want_no_answer() {
     let busy_until = now + Duration::from_micros(500);
     station.on_busy(now);
     assert!(station.handle_timeout(now).is_none());
-    station.on_idle(busy_until, BusyEnd::Clean);
+    station.on_idle(busy_until, BusyEnd::Frame);
     // PIFS: SIFS and one slot.
     now = busy_until + Duration::from_micros(25);
     assert_eq!(station.poll_timeout(), Some(now));
@@ -459,7 +519,7 @@ fn beacons_go_after_pifs_and_want_no_answer() {
     assert!(!beacon.wants_response());
     station.on_busy(now);
     station.on_transmitted(now + beacon.airtime, &beacon);
-    station.on_idle(now + beacon.airtime, BusyEnd::Clean);
+    station.on_idle(now + beacon.airtime, BusyEnd::Frame);
     assert_eq!(station.poll_timeout(), Some(Instant::from_millis(200)));
 }
 
