@@ -159,6 +159,7 @@ impl Endpoint {
             state.check_open()?;
             let id = state.core.connect(now, peer, port, 0, &config)?;
             state.slots.insert(id, Slot::default());
+            state.dial(id);
             Ok::<_, ConnectError>(id)
         })?;
         // From here on dropping the future drops the stream, which lets go of the connection.

@@ -31,6 +31,8 @@ fn adjust(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
         libc::IP_MTU_DISCOVER,
         libc::IP_PMTUDISC_DO,
     );
+    // Asks for the errors that `errors` reads. A sandbox that refuses leaves dead peers to the timers.
+    let _ = set_option(socket, IPPROTO_IP, libc::IP_RECVERR, 1);
     match local {
         SocketAddr::V4(_) => set_option(socket, IPPROTO_IP, libc::IP_PKTINFO, 0),
         SocketAddr::V6(_) => {
@@ -40,6 +42,7 @@ fn adjust(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
                 libc::IPV6_MTU_DISCOVER,
                 libc::IPV6_PMTUDISC_DO,
             );
+            let _ = set_option(socket, IPPROTO_IPV6, libc::IPV6_RECVERR, 1);
             set_option(socket, IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 0)
         }
     }

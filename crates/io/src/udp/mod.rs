@@ -4,6 +4,7 @@
 //! that receives. Both share the socket and its registration with the runtime.
 
 mod control;
+mod errors;
 mod receive;
 mod send;
 
