@@ -185,7 +185,8 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("received");
     let path = scratch.path().join("long");
-    fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
+    // No hole: that would be sent at once.
+    fs::write(&path, vec![1; 64 << 20]).unwrap();
     let (mut near, mut far) = tokio::io::duplex(1 << 16);
     let (stop, stopped) = watch::channel(false);
     let (service, tally) = (service(&dir, SILENCE), tally());
@@ -224,7 +225,7 @@ async fn a_silent_peer_is_given_up() {
     // One that goes away in the middle.
     let (mut near, mut far) = tokio::io::duplex(64);
     let mut hello = Vec::new();
-    Request::Hello.encode(&mut hello);
+    Request::Hello(super::names::RULES).encode(&mut hello);
     near.write_all(&hello).await.unwrap();
     near.shutdown().await.unwrap();
     let (_stop, stopped) = watch::channel(false);
