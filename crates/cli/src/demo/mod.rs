@@ -1,5 +1,6 @@
 //! `tack demo`: a real file over emulated Wi-Fi, with delayed ACKs and with TACK, side by side.
 
+mod args;
 mod content;
 mod figures;
 mod page;
@@ -16,10 +17,10 @@ use tack::AckKind;
 use tack_base::units::show_duration;
 use tack_sim::Scenario;
 
-use crate::args::DemoArgs;
 use crate::exit::{Exit, Failure};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
+pub(crate) use args::DemoArgs;
 use content::Content;
 use figures::Outcome;
 use page::Page;

@@ -1,13 +1,15 @@
 //! `tack emulate`: Wi-Fi between any UDP programs.
 
+mod args;
 mod live;
 
 use tack_emulator::{Emulator, Settings, StartError, Summary, Totals};
 
-use crate::args::EmulateArgs;
+use crate::address::Family;
 use crate::exit::{Exit, Failure};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
+pub(crate) use args::EmulateArgs;
 use live::Display;
 
 pub(crate) use live::{air_line, rate};
@@ -24,8 +26,8 @@ pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
         wlan.world.stations = stations;
     }
     let reach = args.reach.reach();
-    let listen = args.listen.resolve(0, reach).await?[0];
-    let to = args.to.resolve(0, reach).await?;
+    let listen = args.listen.resolve(0, reach, Family::Any).await?[0];
+    let to = args.to.resolve(0, reach, Family::Any).await?;
     let to = to
         .iter()
         .find(|to| to.is_ipv4() == listen.is_ipv4())
