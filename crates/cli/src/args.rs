@@ -52,7 +52,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimArgs {
-    /// Scenario files (TOML)
+    /// Scenario files (TOML); - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Change a key of every scenario: wired.rate=10Mbps, flow.0.ack=every

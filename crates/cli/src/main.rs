@@ -18,6 +18,7 @@ mod printer;
 mod signals;
 mod sim;
 mod transfer;
+mod trust;
 mod values;
 
 use std::process::ExitCode;

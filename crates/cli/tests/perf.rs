@@ -328,6 +328,9 @@ fn a_public_server_has_limits_and_names_them() {
             ended.stderr
         );
     }
+    let brief = Server::start(&["--max-duration", "300ms"]).test(&["-n", "1T", "-b", "1M"]);
+    assert_eq!(brief.code, Some(1), "{brief:?}");
+    assert!(brief.stderr.contains("--max-duration"), "{}", brief.stderr);
     let address = server.address.to_string();
     let mut first =
         Running::start(tack().args(["perf", &address, "-t", "15s", "-b", "8K", "-i", "50ms"]));

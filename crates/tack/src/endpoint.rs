@@ -101,6 +101,7 @@ impl Endpoint {
         let mut options = UdpOptions::new(builder.bind);
         options.segmentation = builder.segmentation;
         options.socket_buffer = builder.socket_buffer;
+        options.refusals = true;
         let (sender, receiver) = options.open()?;
         let mut secret = [0; 16];
         getrandom::fill(&mut secret)?;

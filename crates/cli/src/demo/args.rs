@@ -7,6 +7,7 @@ use clap::Args;
 use tack::Algorithm;
 
 use crate::links::LinkArgs;
+use crate::trust::TrustArgs;
 use crate::values::interval;
 
 #[derive(Debug, Args)]
@@ -28,6 +29,8 @@ pub(crate) struct DemoArgs {
     /// Where the report goes, an HTML page; unless given, to a new file among the temporary ones
     #[arg(long, value_name = "OUT")]
     pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub(crate) json: bool,

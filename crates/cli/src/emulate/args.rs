@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::address::{Address, ReachArgs};
 use crate::links::LinkArgs;
+use crate::trust::TrustArgs;
 use crate::values::{interval, listen};
 
 #[derive(Debug, Args)]
@@ -21,12 +22,14 @@ pub(crate) struct EmulateArgs {
     /// End after this long, instead of when stopped
     #[arg(long, value_name = "DURATION", value_parser = interval)]
     pub(crate) duration: Option<Duration>,
-    /// Stations; each client address is the next one, in turn
+    /// Stations; each client address is the next one, in turn [default: as the scenario has it, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
     pub(crate) stations: Option<u16>,
     /// Most client addresses at a time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) max_flows: u16,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// Print JSON to standard output: the address listened on, then one object at the end
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tack_base::units::show_duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -44,6 +45,8 @@ pub(crate) struct Timing {
     pub(crate) linger: Duration,
     /// When to give the test up.
     pub(crate) limit: Option<Duration>,
+    /// A server's limit, which may be that one.
+    pub(crate) most: Option<Duration>,
 }
 
 impl Timing {
@@ -64,6 +67,7 @@ impl Timing {
                 Carrier::Udp { .. } => LINGER,
             },
             limit: longest.into_iter().chain(most).min(),
+            most,
         }
     }
 }
@@ -194,8 +198,12 @@ pub(crate) async fn watch<E: From<io::Error>>(
                 }
             }
             () = &mut limit => {
-                let late = io::Error::new(io::ErrorKind::TimedOut, "the test did not end in time");
-                return Err(late.into());
+                let limit = show_duration(timing.limit.unwrap_or(far));
+                let message = match timing.limit == timing.most {
+                    true => format!("the test took longer than the {limit} that this server allows (--max-duration)"),
+                    false => format!("the test did not end within {limit}"),
+                };
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message).into());
             }
         }
     }
@@ -268,6 +276,7 @@ mod tests {
             time: time.map(Duration::from_millis),
             linger: Duration::from_millis(linger),
             limit: None,
+            most: None,
         });
         let mut all = Vec::new();
         for _ in 0..4 {

@@ -26,6 +26,8 @@ pub(crate) const MAX_DEPTH: usize = 1024;
 pub(crate) const MAX_TARGET: usize = 2048;
 /// Longest hole that one frame tells of, bytes: both sides hash its zeros, and look up in between.
 pub(crate) const MAX_HOLE: u64 = 64 << 20;
+/// Most bytes of holes in one file. They cost nothing on the wire and on the disk, but both sides hash their zeros.
+pub(crate) const MAX_HOLES: u64 = 4 << 40;
 /// Bytes of an entry frame before the name: mode, mtime, size, data.
 const ENTRY_FIXED: usize = 4 + 8 + 4 + 8 + 8;
 /// A size not known beforehand (standard input).

@@ -12,7 +12,7 @@ use super::finisher::{Finisher, Job};
 use super::holes::hash_zeros;
 use super::names::RULES;
 use super::protocol::{
-    Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, Refusal, Reply, Request, Violation,
+    Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, MAX_HOLES, Refusal, Reply, Request, Violation,
 };
 use super::report::Report;
 use super::reserved::Reservation;
@@ -185,6 +185,8 @@ struct Open {
     modified: super::protocol::Modified,
     announced: Option<u64>,
     received: u64,
+    /// Bytes of holes among them.
+    holes: u64,
     hasher: blake3::Hasher,
     staged: Staged,
     reservation: Reservation,
@@ -376,6 +378,7 @@ impl<R: BufRead> Receiver<'_, R> {
                 modified: entry.modified,
                 announced: entry.size,
                 received: 0,
+                holes: 0,
                 hasher: blake3::Hasher::new(),
                 staged,
                 reservation,
@@ -409,11 +412,14 @@ impl<R: BufRead> Receiver<'_, R> {
     /// Zeros that take no room.
     fn hole(&mut self, mut open: Box<Open>, len: u64) -> Current {
         open.received = open.received.saturating_add(len);
+        open.holes = open.holes.saturating_add(len);
         let refused = if open
             .announced
             .is_some_and(|announced| open.received > announced)
         {
             Some(too_many_bytes())
+        } else if open.holes > MAX_HOLES {
+            Some(Refused::holes())
         } else {
             open.staged
                 .skip(len)

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use tempfile::SpooledTempFile;
 
 use super::names;
-use super::protocol::{Entry, MAX_DEPTH, MAX_NAME, Modified, Refusal, Violation};
+use super::protocol::{Entry, MAX_DEPTH, MAX_HOLES, MAX_NAME, Modified, Refusal, Violation};
 use super::reserved::{Names, Reservation};
 use super::staged::{Staged, permitted, set_modified, symlink};
 
@@ -65,6 +65,14 @@ impl Refused {
                 format!("the receiver cannot store it: {error}"),
             ),
         }
+    }
+
+    /// More zeros to hash than a transfer is worth.
+    pub(crate) fn holes() -> Self {
+        Self::new(
+            Refusal::Storage,
+            format!("its holes have more than {} TiB", MAX_HOLES >> 40),
+        )
     }
 
     fn exists() -> Self {
@@ -244,6 +252,10 @@ impl<'a> Cursor<'a> {
         self.check_name(entry.name)?;
         let reservation = self.reserve(entry.name)?;
         self.check_free(entry.name)?;
+        let size = entry.size.unwrap_or(0);
+        if size.saturating_sub(entry.data) > MAX_HOLES {
+            return Err(Refused::holes());
+        }
         if let (Some(_), Ok(disk)) = (entry.size, rustix::fs::fstatvfs(self.dir.as_fd())) {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let needed = entry.data;

@@ -1,5 +1,7 @@
 //! ICMP errors about what was sent: which peer's port is closed.
 //!
+//! (quinn-udp reads them as well, but says who reported an error, not which port it is about.)
+//!
 //! A socket that serves many peers is not told whom an error is about (RFC 1122 §4.1.3.3 leaves that to the system). Linux
 //! keeps the errors in a queue of their own, with the destination of the datagram that caused each (`IP_RECVERR`, ip(7)).
 //! Elsewhere there is nothing to read, and a dead peer is noticed by its silence.
@@ -55,7 +57,7 @@ impl Errors {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) mod queue {
+mod queue {
     use std::io;
     use std::net::SocketAddr;
     use std::os::fd::AsRawFd;

@@ -86,7 +86,8 @@ impl UdpReceiver {
         self.socket.poll_recv_ready(cx)
     }
 
-    /// Ready with a peer whose host answered that its UDP port is closed (ICMP). On Linux only; elsewhere never.
+    /// Ready with a peer whose host answered that its UDP port is closed (ICMP). On Linux, and with
+    /// [`super::UdpOptions::refusals`]; otherwise never.
     ///
     /// Who can send to this socket from the peer's address, or see what is sent to it, can forge such an answer.
     ///

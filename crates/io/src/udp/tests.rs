@@ -226,7 +226,9 @@ async fn arrival_is_when_the_kernel_had_it_not_when_we_looked() {
 #[tokio::test]
 async fn a_closed_port_is_named_and_disturbs_nobody_else() {
     for bind in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
-        let (mut sender, mut receiver) = loopback(bind).open().unwrap();
+        let mut options = loopback(bind);
+        options.refusals = true;
+        let (mut sender, mut receiver) = options.open().unwrap();
         let (other, mut there) = loopback(bind).open().unwrap();
         // An unspecified address is reached at loopback; there IPv4 peers are refused, too.
         let at = |port| match bind {
