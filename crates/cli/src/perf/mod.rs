@@ -8,6 +8,7 @@
 mod args;
 mod client;
 mod flow;
+mod lines;
 mod protocol;
 mod report;
 mod server;

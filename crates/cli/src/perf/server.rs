@@ -17,11 +17,12 @@ use tokio::task::JoinSet;
 
 use super::args::PerfArgs;
 use super::flow::{self, Budget, FlowResult, Job, Sending, cpu_time};
+use super::lines::{heads, interval_lines};
 use super::protocol::{
     Carrier, ClientMessage, MAGIC, MAX_REQUEST, MAX_STREAMS, Output, PATIENCE, ServerMessage,
     ServerOutput, TestRequest, Ticket, read_message, write_message,
 };
-use super::report::{Interval, Intervals, heads, interval_lines};
+use super::report::{Interval, Intervals};
 use super::udp::{self, Traffic};
 use super::watch::{Flows, Timing, watch};
 use crate::exit::{Exit, Failure};
