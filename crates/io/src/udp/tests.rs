@@ -248,9 +248,9 @@ async fn a_closed_port_is_named_and_disturbs_nobody_else() {
             contents: &contents,
             segment_size: contents.len(),
         };
-        for _ in 0..3 {
-            sender.send(&to(closed)).unwrap();
-            sender.send(&to(alive)).unwrap();
+        for peer in [closed, alive].repeat(3) {
+            poll_fn(|cx| sender.poll_writable(cx)).await.unwrap();
+            sender.send(&to(peer)).unwrap();
         }
         let clock = Clock::new();
         assert_eq!(receive(&mut there, &clock, 3).await.len(), 3, "{bind}");
