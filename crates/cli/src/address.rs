@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use clap::Args;
+
 use crate::exit::Failure;
 
 /// `host`, `host:port`, `[v6]:port` or a bare IPv6 address; not yet resolved.
@@ -22,6 +24,10 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, BadAddress> {
         let bad = || BadAddress(text.to_owned());
+        // A resolver would take it for an IPv4 address in one number.
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(bad());
+        }
         let port = |text: &str| text.parse::<u16>().map_err(|_| bad());
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, rest) = rest.split_once(']').ok_or_else(bad)?;
@@ -56,6 +62,25 @@ impl FromStr for Address {
     }
 }
 
+/// Which addresses of a name are meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Family {
+    #[default]
+    Any,
+    V4,
+    V6,
+}
+
+impl Family {
+    fn has(self, address: &SocketAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::V4 => address.is_ipv4(),
+            Self::V6 => address.is_ipv6(),
+        }
+    }
+}
+
 /// Whether an address beyond this machine is acceptable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
@@ -63,12 +88,60 @@ pub(crate) enum Reach {
     Anywhere,
 }
 
+/// Which addresses may be used.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ReachArgs {
+    /// Allow addresses beyond loopback. There is no encryption yet: anyone on the path can read and change the data
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl ReachArgs {
+    pub(crate) fn reach(self) -> Reach {
+        if self.insecure {
+            Reach::Anywhere
+        } else {
+            Reach::LoopbackOnly
+        }
+    }
+}
+
 impl Address {
+    /// A port of this machine's IPv4 loopback address.
+    pub(crate) fn local(port: u16) -> Self {
+        Self {
+            host: "127.0.0.1".into(),
+            port: Some(port),
+        }
+    }
+
+    /// The port that it names.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// With this port.
+    pub(crate) fn at(self, port: u16) -> Self {
+        Self {
+            port: Some(port),
+            ..self
+        }
+    }
+
+    /// With this host.
+    pub(crate) fn on(self, ip: IpAddr) -> Self {
+        Self {
+            host: ip.to_string(),
+            ..self
+        }
+    }
+
     /// All addresses of the name, IPv4 first: that is what servers listen on by default.
     pub(crate) async fn resolve(
         &self,
         default_port: u16,
         reach: Reach,
+        family: Family,
     ) -> Result<Vec<SocketAddr>, Failure> {
         let port = self.port.unwrap_or(default_port);
         let mut addresses: Vec<SocketAddr> = match self.host.parse::<IpAddr>() {
@@ -80,6 +153,15 @@ impl Address {
                 })?
                 .collect(),
         };
+        let all = addresses.len();
+        addresses.retain(|address| family.has(address));
+        if addresses.is_empty() && all > 0 {
+            let version = if family == Family::V4 { 4 } else { 6 };
+            return Err(Failure::usage(format!(
+                "{} has no IPv{version} address",
+                self.host
+            )));
+        }
         addresses.sort_by_key(SocketAddr::is_ipv6);
         addresses.dedup();
         if addresses.is_empty() {
@@ -143,6 +225,7 @@ mod tests {
             "[no]:1",
             "a b",
             "dir/file",
+            "7831",
         ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
@@ -151,18 +234,32 @@ mod tests {
     #[tokio::test]
     async fn beyond_loopback_needs_the_word() {
         let address: Address = "192.0.2.1:5".parse().unwrap();
-        let refused = address.resolve(1, Reach::LoopbackOnly).await.unwrap_err();
+        let refused = address
+            .resolve(1, Reach::LoopbackOnly, Family::Any)
+            .await
+            .unwrap_err();
         assert_eq!(refused.exit, crate::exit::Exit::Usage);
         assert!(refused.to_string().contains("--insecure"), "{refused}");
         assert_eq!(
-            address.resolve(1, Reach::Anywhere).await.unwrap(),
+            address
+                .resolve(1, Reach::Anywhere, Family::Any)
+                .await
+                .unwrap(),
             ["192.0.2.1:5".parse().unwrap()]
         );
         let wildcard: Address = "0.0.0.0".parse().unwrap();
-        assert!(wildcard.resolve(1, Reach::LoopbackOnly).await.is_err());
+        assert!(
+            wildcard
+                .resolve(1, Reach::LoopbackOnly, Family::Any)
+                .await
+                .is_err()
+        );
         let loopback: Address = "::1".parse().unwrap();
         assert_eq!(
-            loopback.resolve(7, Reach::LoopbackOnly).await.unwrap(),
+            loopback
+                .resolve(7, Reach::LoopbackOnly, Family::Any)
+                .await
+                .unwrap(),
             ["[::1]:7".parse().unwrap()]
         );
     }

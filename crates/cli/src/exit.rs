@@ -1,7 +1,23 @@
-//! Exit codes: part of the interface, documented in `docs/cli.md` and in the long help.
+//! Exit codes: part of the interface. The long help lists them from here, and `docs/cli.md` repeats that list.
 
 use std::fmt;
 use std::process::ExitCode;
+
+/// What scripts may rely on, in the long help of every command.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; for a transfer: every file stored and confirmed with its BLAKE3 hash
+  1    the transfer, test or run failed
+  2    wrong usage: command line, address, a path named on it, scenario file
+  3    network: cannot listen, no such host, nobody answers
+  4    some files were stored and confirmed, others not (each is named)
+  5    the server is busy; the same may go well later
+  6    the run is not to be trusted (with --require-trust)
+  130  cut off by SIGINT
+  143  cut off by SIGTERM
+
+Standard output is data (with --json: one JSON object a line), standard error is talk.
+A reader that closes standard output early is no error.";
 
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,6 +32,10 @@ pub(crate) enum Exit {
     Network = 3,
     /// Some files were stored and confirmed, others not; each of the others was named.
     Partial = 4,
+    /// The server has as many clients as it takes: the same may go well later.
+    Busy = 5,
+    /// The run was delivered late, so that its figures are not to be trusted (only where asked for).
+    Untrusted = 6,
     /// SIGINT cut the work off.
     Interrupted = 130,
     /// SIGTERM cut the work off.
@@ -52,6 +72,14 @@ impl Failure {
         }
     }
 
+    /// The server has no room for us now.
+    pub(crate) fn busy(message: impl fmt::Display) -> Self {
+        Self {
+            exit: Exit::Busy,
+            error: anyhow::anyhow!("{message}"),
+        }
+    }
+
     /// What was attempted failed because of `error`.
     pub(crate) fn failed(what: impl fmt::Display, error: impl Into<anyhow::Error>) -> Self {
         Self {
@@ -79,5 +107,39 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#}", self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first column of the lines of `text` that begin with `margin` and a number.
+    fn codes(text: &str, margin: &str) -> Vec<u8> {
+        text.lines()
+            .filter_map(|line| line.strip_prefix(margin)?.split_whitespace().next())
+            .filter_map(|code| code.parse().ok())
+            .collect()
+    }
+
+    #[test]
+    fn help_and_documentation_list_every_code() {
+        let all = [
+            Exit::Done,
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Network,
+            Exit::Partial,
+            Exit::Busy,
+            Exit::Untrusted,
+            Exit::Interrupted,
+            Exit::Terminated,
+        ];
+        let all = all.map(|exit| exit as u8);
+        assert_eq!(codes(EXIT_CODES, "  "), all);
+        let page = include_str!("../../../docs/cli.md");
+        let (_, list) = page.split_once("## Exit codes").unwrap();
+        let (list, _) = list.split_once("\n## ").unwrap();
+        assert_eq!(codes(list, "| "), all);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tack_lab::{
@@ -64,11 +64,19 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
         ));
     }
     let mut store = open(&args.store.results)?;
+    say_damaged(
+        &store,
+        "what they told is measured again where it is wanted",
+    );
     let jobs = args.jobs.map_or_else(processors, usize::from);
     let bar = progress_bar();
+    let mut lines = ProgressLines::new(bar.is_hidden());
     let done = tack_lab::run(&mut store, &wanted, jobs, |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
+        if let Some(line) = lines.next(Instant::now(), done, total) {
+            eprintln!("{line}");
+        }
     });
     bar.finish_and_clear();
     // What was measured is kept even when some of it failed.
@@ -112,7 +120,15 @@ fn check(args: &LabRunArgs) -> Result<Exit, Failure> {
 }
 
 fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
-    let store = open(&args.store.results)?;
+    let results = &args.store.results;
+    if !results.is_dir() {
+        return Err(Failure::usage(format!(
+            "{}: no such folder; `tack lab run` makes it, and --results names another",
+            results.display()
+        )));
+    }
+    let store = open(results)?;
+    say_damaged(&store, "`tack lab run` measures again what they told");
     let seeds = args.store.seeds;
     // The full form where it has been measured, else the quick one.
     let recorded = recorded(&args.store)?;
@@ -222,6 +238,22 @@ fn open(folder: &Path) -> Result<Store, Failure> {
     Store::open(folder).map_err(|error| Failure::usage(error.to_string()))
 }
 
+/// Damaged lines must not look like runs that nobody made.
+fn say_damaged(store: &Store, consequence: &str) {
+    let (journal, damaged) = (store.journal(), store.damaged());
+    let Some(first) = damaged.first() else {
+        return;
+    };
+    eprintln!(
+        "tack: {}: {} cannot be read, the first is line {first}; {consequence}",
+        journal.display(),
+        match damaged.len() {
+            1 => "1 line".into(),
+            count => format!("{count} lines"),
+        }
+    );
+}
+
 fn store_failure(error: StoreError) -> Failure {
     Failure::failed("the results", error)
 }
@@ -247,4 +279,60 @@ fn progress_bar() -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// Between lines of progress where no bar can be shown.
+const LINE_EVERY: Duration = Duration::from_secs(15);
+
+/// Progress for those who read a file or a pipe: a line now and then.
+#[derive(Debug)]
+struct ProgressLines {
+    wanted: bool,
+    began: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl ProgressLines {
+    fn new(wanted: bool) -> Self {
+        Self {
+            wanted,
+            began: None,
+            last: None,
+        }
+    }
+
+    /// What to say at `now`, if anything.
+    fn next(&mut self, now: Instant, done: usize, total: usize) -> Option<String> {
+        let began = *self.began.get_or_insert(now);
+        let last = *self.last.get_or_insert(now);
+        if !self.wanted || now.saturating_duration_since(last) < LINE_EVERY {
+            return None;
+        }
+        self.last = Some(now);
+        let seconds = now.saturating_duration_since(began).as_secs();
+        Some(format!("tack: {done} of {total} runs after {seconds} s"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_now_and_then_where_no_bar_is() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let mut lines = ProgressLines::new(true);
+        assert_eq!(lines.next(at(0), 0, 9), None, "a short run is silent");
+        assert_eq!(lines.next(at(14), 3, 9), None);
+        let told = lines.next(at(16), 4, 9);
+        assert_eq!(told.as_deref(), Some("tack: 4 of 9 runs after 16 s"));
+        assert_eq!(lines.next(at(30), 5, 9), None);
+        assert!(lines.next(at(31), 6, 9).is_some());
+        let mut bar = ProgressLines::new(false);
+        assert_eq!(
+            (bar.next(at(0), 0, 9), bar.next(at(99), 1, 9)),
+            (None, None)
+        );
+    }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use tack_base::units::show_duration;
+use tack_base::Rate;
+use tack_base::units::{show_duration, show_rate};
 use tack_sim::Scenario;
 
 use crate::exit::Failure;
@@ -16,13 +17,21 @@ const KINDS: [&str; 10] = [
     "tack-n", "tack-ac",
 ];
 
-/// Links without a file: a wired path that is never the bottleneck. The flow is there because scenarios need one.
-const PLAIN: &str = "[wired]\nrate = '10Gbps'\n[wlan]\n[[flow]]\n";
+/// Links without a file.
+const PLAIN: &str = "[wlan]\n";
+
+/// Their wired path, which is never the bottleneck, unless another is chosen.
+const PLAIN_RATE: &str = "wired.rate=10Gbps";
+
+/// Scenarios need a flow, which is of no use here: one is made where there is none, and the first of others is not changed
+/// in anything that matters.
+const ANY_FLOW: &str = "flow.0.start=0s";
 
 /// The Wi-Fi link, and what lies behind it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LinkArgs {
     /// Kind of Wi-Fi: a generation of 802.11 at its fastest rate for one stream, or one of the TACK paper's devices (tack-…)
+    /// [default: tack-n in a demo; an emulation needs one]
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS))]
     pub(crate) wifi: Option<String>,
     /// Scenario file whose [wlan] and [wired] tables describe the links; its flows and its duration do not count
@@ -31,16 +40,27 @@ pub(crate) struct LinkArgs {
     /// Change a key of the scenario: wlan.rate=300Mbps, wired.loss=0.01
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
-    /// Seed of the random draws of the model
+    /// Seed of the random draws of the model [default: as the scenario has it, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Delay of the wired path behind the access point, one way
+    /// Delay of the wired path behind the access point, one way [default: as the scenario has it, else 10ms in a demo and
+    /// 1ms in an emulation]
     #[arg(long, value_name = "DURATION", value_parser = delay)]
     pub(crate) delay: Option<Duration>,
-    /// Packets that the queue of each radio holds
+    /// Rate of that path: 100Mbps; short for --set wired.rate=… [default: as the scenario has it, else 10Gbps]
+    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "trace")]
+    pub(crate) rate: Option<Rate>,
+    /// Recorded rate of that path, a Mahimahi trace; short for --set wired.trace.file=…
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Share of the packets that that path loses, each way: 0.01 or 1%; short for --set wired.loss=… [default: as the
+    /// scenario has it, else 0]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) loss: Option<f64>,
+    /// Packets that the queue of each radio holds [default: as the scenario has it, else 1000]
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) queue: Option<u32>,
-    /// Saturated stations of a neighbouring network on the same channel
+    /// Saturated stations of a neighbouring network on the same channel [default: as the scenario has it, else 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=500))]
     pub(crate) contenders: Option<u16>,
 }
@@ -57,7 +77,7 @@ impl LinkArgs {
                 (path.to_string_lossy().into_owned(), text)
             }
         };
-        let mut scenario = Scenario::from_toml(&name, &text, &self.settings())
+        let mut scenario = Scenario::from_toml(&name, &text, &self.settings()?)
             .map_err(|error| Failure::usage(error.to_string()))?;
         if self.scenario.is_none() {
             // The kind's name has a dot in it, which is no extension.
@@ -74,7 +94,22 @@ impl LinkArgs {
         Ok(scenario)
     }
 
-    fn settings(&self) -> Vec<String> {
+    fn settings(&self) -> Result<Vec<String>, Failure> {
+        let is_plain = self.scenario.is_none();
+        let plain = (is_plain && self.rate.is_none() && self.trace.is_none())
+            .then(|| PLAIN_RATE.to_owned());
+        let rate = self
+            .rate
+            .map(|rate| format!("wired.rate={}", show_rate(rate)));
+        let trace = self.trace.as_ref().map(|path| {
+            // Traces are looked for beside the scenario; this one is meant from here.
+            let path = path.canonicalize().map_err(|error| {
+                Failure::usage(format!("{} cannot be read: {error}", path.display()))
+            })?;
+            Ok(format!("wired.trace.file={}", path.display()))
+        });
+        let trace = trace.transpose()?;
+        let loss = self.loss.map(|loss| format!("wired.loss={loss}"));
         let wifi = self.wifi.as_ref().map(|kind| {
             let key = if kind.starts_with("tack-") {
                 "preset"
@@ -90,17 +125,39 @@ impl LinkArgs {
         let contenders = self
             .contenders
             .map(|count| format!("wlan.contenders={count}"));
-        [wifi, delay, queue, contenders]
-            .into_iter()
-            .flatten()
-            .chain(self.overrides.iter().cloned())
-            .collect()
+        let flow = Some(ANY_FLOW.to_owned());
+        Ok([
+            flow, plain, wifi, delay, rate, trace, loss, queue, contenders,
+        ]
+        .into_iter()
+        .flatten()
+        .chain(self.overrides.iter().cloned())
+        .collect())
     }
 }
 
 /// With its unit: who writes `--delay 20` means milliseconds, and bare numbers elsewhere are seconds.
 fn delay(text: &str) -> Result<Duration, String> {
     tack_base::units::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    match crate::values::rate(text)? {
+        Rate::ZERO => Err("above zero".into()),
+        rate => Ok(rate),
+    }
+}
+
+/// A probability, or a percentage.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (text.trim(), 1.0),
+    };
+    match number.parse::<f64>().map(|number| number / unit) {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("expected a share such as 0.01 or 1%, got {text:?}")),
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +171,9 @@ mod tests {
             overrides: Vec::new(),
             seed: None,
             delay: None,
+            rate: None,
+            trace: None,
+            loss: None,
             queue: None,
             contenders: None,
         }
@@ -147,6 +207,52 @@ mod tests {
         assert_eq!((world.ap_queue, world.contenders.stations), (60, 3));
         for path in [scenario.wired.forward, scenario.wired.reverse] {
             assert_eq!(path.bottleneck.delay, Duration::from_millis(12));
+        }
+    }
+
+    #[test]
+    fn the_wired_path_has_short_names() {
+        let shaped = LinkArgs {
+            rate: Some(rate("20M").unwrap()),
+            loss: Some(share("1%").unwrap()),
+            ..links()
+        };
+        let wired = shaped.scenario().unwrap().wired;
+        let long = LinkArgs {
+            overrides: vec!["wired.rate=20Mbps".into(), "wired.loss=0.01".into()],
+            ..links()
+        };
+        assert_eq!(
+            format!("{wired:?}"),
+            format!("{:?}", long.scenario().unwrap().wired)
+        );
+        assert!(share("2").is_err() && share("-1%").is_err() && rate("0").is_err());
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        std::fs::write(&path, "1\n2\n3\n").unwrap();
+        let traced = LinkArgs {
+            trace: Some(path.clone()),
+            ..links()
+        };
+        assert!(traced.scenario().is_ok());
+        std::fs::remove_file(&path).unwrap();
+        let gone = traced.scenario().unwrap_err();
+        assert!(gone.to_string().contains("trace"), "{gone}");
+    }
+
+    #[test]
+    fn a_scenario_needs_no_flow_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("links.toml");
+        for text in ["[wlan]\n", "[wlan]\n[[flow]]\ntransport = 'udp'\n"] {
+            std::fs::write(&path, text).unwrap();
+            let links = LinkArgs {
+                wifi: None,
+                scenario: Some(path.clone()),
+                ..links()
+            };
+            assert!(links.scenario().is_ok(), "{text}");
         }
     }
 

@@ -18,6 +18,8 @@ mod printer;
 mod signals;
 mod sim;
 mod transfer;
+mod trust;
+mod values;
 
 use std::process::ExitCode;
 
@@ -71,7 +73,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
 /// Threads that may block. A transfer has one from its beginning to its end, and afterwards, before its permit goes to
 /// the next, one that prints its summary: never two at a time. The rest is for standard input, names to look up, and
 /// what the runtime itself needs; a transfer that had to wait for a thread would be deaf to its sender.
-const BLOCKING_THREADS: usize = transfer::inbound::MAX_TRANSFERS as usize + 64;
+const BLOCKING_THREADS: usize = transfer::MAX_TRANSFERS as usize + 64;
 
 /// Runs an asynchronous command. Threads that wait for something that never comes (standard input) do not keep the
 /// program alive.

@@ -1,12 +1,12 @@
 //! Connections: the settings that the command line has for them, and what they counted.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tack::{Config, ConnectError, Endpoint, Stats, Stream};
 
-use crate::address::{Address, Reach};
+use crate::address::{Address, Family, Reach};
 use crate::exit::Failure;
 
 /// The UDP port of `tack recv`.
@@ -18,84 +18,87 @@ pub(crate) const TRANSFER_PORT: u16 = tack::DEFAULT_PORT;
 /// The TCP port of `tack perf`.
 pub(crate) const PERF_PORT: u16 = tack::DEFAULT_PORT + 1;
 
+/// Where to connect from and to, and how patiently.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dial {
+    /// Unless the address names another.
+    pub(crate) udp_port: u16,
+    pub(crate) tcp_port: u16,
+    /// The command that serves there, for messages.
+    pub(crate) service: &'static str,
+    pub(crate) reach: Reach,
+    pub(crate) family: Family,
+    /// The local address; `None` takes one from which the peer can be reached.
+    pub(crate) from: Option<IpAddr>,
+    pub(crate) patience: Duration,
+}
+
 /// Connects to the first address of `to` that answers, each from a socket of its own.
-pub(crate) async fn connect(
-    to: &Address,
-    udp_port: u16,
-    tcp_port: u16,
-    reach: Reach,
-    config: &Config,
-    patience: Duration,
-) -> Result<Stream, Failure> {
-    let addresses = to.resolve(udp_port, reach).await?;
-    let share = patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+pub(crate) async fn connect(to: &Address, dial: &Dial, config: &Config) -> Result<Stream, Failure> {
+    let mut addresses = to.resolve(dial.udp_port, dial.reach, dial.family).await?;
+    if let Some(from) = dial.from {
+        addresses.retain(|address| address.is_ipv4() == from.is_ipv4());
+        if addresses.is_empty() {
+            return Err(Failure::usage(format!(
+                "{to} has no address of the family of --bind {from}"
+            )));
+        }
+    }
+    let share = dial.patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut last = None;
     for address in addresses {
-        let connecting = async {
-            tokio::select! {
-                connected = connect_one(address, tcp_port, reach, config) => Some(connected),
-                () = nobody_listens(address) => None,
-            }
+        let failed = match tokio::time::timeout(share, dial_one(address, dial, config)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => error,
+            Err(_) => format!(
+                "no answer within {} s (--connect-timeout)",
+                share.as_secs_f64()
+            ),
         };
-        match tokio::time::timeout(share, connecting).await {
-            Ok(Some(Ok(stream))) => return Ok(stream),
-            Ok(None) => {
-                last = Some(format!(
-                    "cannot connect to {address}: nobody listens there (connection refused)"
-                ))
-            }
-            Ok(Some(Err(error))) => last = Some(format!("cannot connect to {address}: {error}")),
-            Err(_) => {
-                last = Some(format!(
-                    "cannot connect to {address}: no answer within {} s",
-                    share.as_secs_f64()
-                ))
-            }
-        }
+        last = Some(format!("cannot connect to {address}: {failed}"));
     }
     Err(Failure::network(last.unwrap_or_default()))
 }
 
-async fn connect_one(
-    address: SocketAddr,
-    tcp_port: u16,
-    reach: Reach,
-    config: &Config,
-) -> Result<Stream, ConnectError> {
-    let builder = Endpoint::builder()
-        .bind_towards(address)
-        .insecure(reach == Reach::Anywhere);
-    builder
-        .build()
-        .await?
-        .connect_with(address, tcp_port, config)
-        .await
-}
+/// How often it is looked whether strange answers came.
+const LOOK: Duration = Duration::from_millis(100);
 
-/// Ends when the kernel, or the host there, says that the UDP port is closed; never otherwise.
-///
-/// An empty datagram from a connected socket of its own asks: the endpoint's socket serves many peers, and the kernel does
-/// not tell such a socket of ICMP errors (RFC 1122 §4.1.3.3). Nobody is asked once a connection stands, so that a forged
-/// error harms no more than a forged RST in answer to the SYN would.
-async fn nobody_listens(address: SocketAddr) {
-    let any: std::net::IpAddr = match address {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+/// How long a connection may still take once something came that was no segment.
+const STRANGE: Duration = Duration::from_secs(1);
+
+/// Connects to one address, or says in words why not.
+async fn dial_one(address: SocketAddr, dial: &Dial, config: &Config) -> Result<Stream, String> {
+    let mut builder = Endpoint::builder().bind_towards(address);
+    if let Some(from) = dial.from {
+        builder = builder.bind(SocketAddr::new(from, 0));
+    }
+    let endpoint = builder
+        .insecure(dial.reach == Reach::Anywhere)
+        .build()
+        .await
+        .map_err(|error| error.to_string())?;
+    let strange = async {
+        while endpoint.carrier_stats().malformed == 0 {
+            tokio::time::sleep(LOOK).await;
+        }
+        // A stray datagram must not spoil what goes well.
+        tokio::time::sleep(STRANGE).await;
     };
-    let asking = async {
-        let socket = tokio::net::UdpSocket::bind((any, 0)).await?;
-        socket.connect(address).await?;
-        socket.send(&[]).await?;
-        loop {
-            // What a stranger has to say does not matter.
-            socket.recv(&mut [0; 1]).await?;
+    let connected = tokio::select! {
+        connected = endpoint.connect_with(address, dial.tcp_port, config) => connected,
+        () = strange => {
+            return Err("something answers there that is not tack".into());
         }
     };
-    let answer: std::io::Result<std::convert::Infallible> = asking.await;
-    let Err(error) = answer;
-    if error.kind() != std::io::ErrorKind::ConnectionRefused {
-        std::future::pending::<()>().await;
-    }
+    connected.map_err(|error| match error {
+        ConnectError::Unreachable(_) => "nobody listens there (connection refused)".into(),
+        // Its stack answers, so the UDP port is right, and what it serves is not.
+        ConnectError::Refused { .. } => format!(
+            "another service of tack listens there, not `{}`",
+            dial.service
+        ),
+        error => error.to_string(),
+    })
 }
 
 /// Opens the socket of a server on the first address of `at`.
@@ -103,9 +106,10 @@ pub(crate) async fn serve(
     at: &Address,
     udp_port: u16,
     reach: Reach,
+    family: Family,
     max_connections: usize,
 ) -> Result<Endpoint, Failure> {
-    let address = at.resolve(udp_port, reach).await?[0];
+    let address = at.resolve(udp_port, reach, family).await?[0];
     Endpoint::builder()
         .bind(address)
         .insecure(reach == Reach::Anywhere)
@@ -195,6 +199,50 @@ pub(crate) struct LimitedSeconds {
 
 fn micros(duration: Option<Duration>) -> Option<f64> {
     duration.map(|duration| duration.as_nanos() as f64 / 1e3)
+}
+
+impl TransportFigures {
+    /// What was counted after `before`; estimates are the present ones.
+    pub(crate) fn since(self, before: &Self) -> Self {
+        let (now, then) = (&self.acks_by_kind, &before.acks_by_kind);
+        let acks_by_kind = AcksByKind {
+            tack: now.tack.saturating_sub(then.tack),
+            iack_loss: now.iack_loss.saturating_sub(then.iack_loss),
+            iack_window: now.iack_window.saturating_sub(then.iack_window),
+            iack_sync: now.iack_sync.saturating_sub(then.iack_sync),
+            iack_event: now.iack_event.saturating_sub(then.iack_event),
+            delayed: now.delayed.saturating_sub(then.delayed),
+        };
+        let (now, then) = (&self.limited_seconds, &before.limited_seconds);
+        let limited_seconds = LimitedSeconds {
+            cwnd: now.cwnd - then.cwnd,
+            rwnd: now.rwnd - then.rwnd,
+            pacing: now.pacing - then.pacing,
+            app: now.app - then.app,
+        };
+        let less = u64::saturating_sub;
+        Self {
+            data_segments: less(self.data_segments, before.data_segments),
+            retransmitted_segments: less(
+                self.retransmitted_segments,
+                before.retransmitted_segments,
+            ),
+            spurious_retransmissions: less(
+                self.spurious_retransmissions,
+                before.spurious_retransmissions,
+            ),
+            rto_count: less(self.rto_count, before.rto_count),
+            tlp_count: less(self.tlp_count, before.tlp_count),
+            acks_sent: less(self.acks_sent, before.acks_sent),
+            acks_by_kind,
+            syncs_sent: less(self.syncs_sent, before.syncs_sent),
+            acks_received: less(self.acks_received, before.acks_received),
+            invalid_reports: less(self.invalid_reports, before.invalid_reports),
+            segments_received: less(self.segments_received, before.segments_received),
+            limited_seconds,
+            ..self
+        }
+    }
 }
 
 impl From<&Stats> for TransportFigures {

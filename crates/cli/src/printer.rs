@@ -53,12 +53,18 @@ pub(crate) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
     }
 }
 
+/// `1 file`, `3 files`.
+pub(crate) fn files(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} file{plural}")
+}
+
 /// `3 files, 1.00 GiB in 2.1 s, 4.09 Gbit/s`.
-pub(crate) fn transferred(files: u64, bytes: u64, seconds: f64) -> String {
+pub(crate) fn transferred(count: u64, bytes: u64, seconds: f64) -> String {
     let rate = Rate::from_bits_per_sec(bits_per_second(bytes, seconds) as u64);
-    let plural = if files == 1 { "" } else { "s" };
     format!(
-        "{files} file{plural}, {} in {seconds:.1} s, {rate}",
+        "{}, {} in {seconds:.1} s, {rate}",
+        files(count),
         HumanBytes(bytes)
     )
 }

@@ -250,3 +250,30 @@ fn the_demo_can_be_interrupted() {
     assert!(matches!(status.code(), Some(130) | None), "{status:?}");
     assert!(!page.exists());
 }
+
+#[test]
+fn a_scenario_without_flows_is_links_enough_and_trust_may_be_required() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("links.toml");
+    std::fs::write(&file, "[wlan]\nstandard = '802.11n'\n").unwrap();
+    let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = sink.local_addr().unwrap().to_string();
+    let ended = finish(
+        tack()
+            .arg("emulate")
+            .arg("--scenario")
+            .arg(&file)
+            .args([
+                "--to",
+                &to,
+                "--duration",
+                "100ms",
+                "--json",
+                "--require-trust",
+            ])
+            .args(["--rate", "50M", "--loss", "1%"]),
+    );
+    let trusted = ended.json()["trust"]["ok"] == true;
+    let code = if trusted { 0 } else { 6 };
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+}

@@ -110,3 +110,41 @@ fn figures_are_listed_and_unknown_ones_refused() {
     let nothing = lab(scratch.path(), &["run"]);
     assert_eq!(nothing.code, Some(2));
 }
+
+#[test]
+fn damaged_lines_are_named_and_measured_again() {
+    let scratch = tempfile::tempdir().unwrap();
+    let results = scratch.path().join("results");
+    let run = ["run", "7", "--seeds", "1", "--jobs", "1"];
+    assert_eq!(lab(&results, &run).code, Some(0));
+    let journal = results.join("points.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let damaged = text.replacen("\"seed\"", "\"see", 1);
+    fs::write(&journal, &damaged).unwrap();
+
+    let report = lab(&results, &["report", "--seeds", "1"]);
+    assert!(report.stderr.contains("line 1"), "{}", report.stderr);
+    let again = lab(&results, &run);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(
+        again.stderr.contains("points.jsonl: 1 line cannot be read"),
+        "{}",
+        again.stderr
+    );
+    let grown = fs::read_to_string(&journal).unwrap();
+    assert_eq!(grown.lines().count(), damaged.lines().count() + 1);
+}
+
+#[test]
+fn a_report_on_a_folder_that_does_not_exist_is_an_error() {
+    let scratch = tempfile::tempdir().unwrap();
+    let nowhere = scratch.path().join("nowhere");
+    let report = lab(&nowhere, &["report"]);
+    assert_eq!(report.code, Some(2), "{report:?}");
+    assert!(
+        report.stderr.contains("no such folder"),
+        "{}",
+        report.stderr
+    );
+    assert!(!nowhere.exists());
+}

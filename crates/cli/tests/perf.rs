@@ -135,12 +135,7 @@ fn intervals_cover_the_whole_test() {
         let last = test["intervals"].as_array().unwrap().last().unwrap();
         assert!(last["end"].as_f64().unwrap() >= 0.6, "{interval}: {last}");
         let (up, down) = (&test["summary"]["up"], &test["summary"]["down"]);
-        // What connections introduce themselves with is acknowledged, too.
-        let sent = up["bytes_sent"].as_u64().unwrap();
-        assert!(
-            (sent..=sent + 20).contains(&sum(&test, "sender")),
-            "{interval}"
-        );
+        assert_eq!(sum(&test, "sender"), up["bytes_sent"], "{interval}");
         assert_eq!(sum(&test, "receiver"), down["bytes_received"], "{interval}");
     }
     let test = server.json(&["--bytes", "1MiB", "--interval", "0s"]);
@@ -149,6 +144,203 @@ fn intervals_cover_the_whole_test() {
         0,
         "none were asked for"
     );
+}
+
+/// Seconds of the shortest interval.
+fn shortest(test: &Value) -> f64 {
+    let intervals = test["intervals"].as_array().unwrap().iter();
+    let length =
+        |interval: &Value| interval["end"].as_f64().unwrap() - interval["start"].as_f64().unwrap();
+    intervals.map(length).fold(f64::MAX, f64::min)
+}
+
+#[test]
+fn the_last_interval_has_its_true_length_and_every_interval_its_rows() {
+    let server = Server::start(&[]);
+    for options in [&[][..], &["-R"], &["-P", "3"], &["-u", "-b", "5M"]] {
+        let options = [&["-t", "500ms", "-i", "250ms"], options].concat();
+        let test = server.json(&options);
+        let (summary, role, bytes) = match options.contains(&"-R") {
+            true => (&test["summary"]["down"], "receiver", "bytes_received"),
+            false => (&test["summary"]["up"], "sender", "bytes_sent"),
+        };
+        assert_eq!(sum(&test, role), summary[bytes], "{options:?}");
+        // No tail of microseconds with a rate that no path has.
+        assert!(shortest(&test) > 0.005, "{options:?}: {test}");
+        for interval in test["intervals"].as_array().unwrap() {
+            assert!(
+                !interval["streams"].as_array().unwrap().is_empty(),
+                "{options:?}: {interval}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_test_with_datagrams_counts_loss_and_jitter() {
+    let server = Server::start(&[]);
+    let test = server.json(&[
+        "-u", "-b", "2M", "-t", "400ms", "-l", "500", "-P", "2", "--bidir",
+    ]);
+    for direction in ["up", "down"] {
+        let summary = &test["summary"][direction];
+        let loss = &summary["datagrams"];
+        let number = |name: &str| loss[name].as_f64().unwrap_or(f64::NAN);
+        // 2 Mbit/s for 400 ms in datagrams of 500 bytes are 200 a stream.
+        assert!((350.0..=450.0).contains(&number("sent")), "{loss}");
+        assert_eq!(
+            number("sent"),
+            number("received") + number("lost"),
+            "{loss}"
+        );
+        assert!(number("jitter_us") >= 0.0 && number("out_of_order") >= 0.0);
+        assert_eq!(summary["bytes_sent"].as_f64(), Some(number("sent") * 500.0));
+    }
+    let said = server.test(&["-u", "-k", "20", "-b", "0"]).stdout;
+    assert!(
+        said.contains("of 20 datagrams lost") && said.contains("jitter"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_omitted_is_shown_and_not_counted() {
+    let server = Server::start(&[]);
+    for direction in ["--bidir", "-u"] {
+        let options = [
+            "-O", "300ms", "-t", "300ms", "-i", "100ms", "-b", "8M", direction,
+        ];
+        let test = server.json(&options);
+        let up = &test["summary"]["up"];
+        // 8 Mbit/s for 300 ms, and not for 600.
+        let sent = up["bytes_sent"].as_f64().unwrap();
+        assert!((200e3..450e3).contains(&sent), "{sent}");
+        let intervals = test["intervals"].as_array().unwrap();
+        let counted = serde_json::json!({
+            "intervals": intervals.iter().filter(|interval| interval["omitted"] == false).collect::<Vec<_>>()
+        });
+        assert!(intervals.iter().any(|interval| interval["omitted"] == true));
+        assert_eq!(sum(&counted, "sender"), up["bytes_sent"]);
+    }
+    let said = server
+        .test(&["-O", "100ms", "-t", "100ms", "-i", "100ms"])
+        .stdout;
+    assert!(said.contains("(omitted)"), "{said}");
+}
+
+#[test]
+fn a_bitrate_holds_for_connections() {
+    let server = Server::start(&[]);
+    let test = server.json(&["-b", "4M", "-t", "500ms"]);
+    let sent = test["summary"]["up"]["bytes_sent"].as_f64().unwrap();
+    // 250 kB, and a piece of 10 ms more at most.
+    assert!((100e3..=256e3).contains(&sent), "{sent}");
+}
+
+#[test]
+fn a_thousand_connections_at_once() {
+    let server = Server::start(&[]);
+    let test = server.json(&[
+        "-P",
+        "1024",
+        "-n",
+        "2K",
+        "-i",
+        "0",
+        "--connect-timeout",
+        "60s",
+    ]);
+    assert_eq!(test["summary"]["up"]["bytes_received"], 1024 * 2048);
+    assert_eq!(test["server"].as_array().unwrap().len(), 1024);
+}
+
+#[test]
+fn the_servers_view_comes_on_request() {
+    let server = Server::start(&[]);
+    let test = server.json(&["-t", "300ms", "-i", "100ms", "--get-server-output"]);
+    let output = &test["server_output"]["json"];
+    let there = serde_json::json!({"intervals": output});
+    assert_eq!(
+        sum(&there, "receiver"),
+        test["summary"]["up"]["bytes_received"]
+    );
+    let said = server
+        .test(&["-t", "200ms", "-i", "100ms", "--get-server-output"])
+        .stdout;
+    let (_, text) = said.split_once("the server's side:").expect(&said);
+    assert!(text.contains("receive"), "{said}");
+}
+
+#[test]
+fn iperf3s_spellings_run_a_test_between_chosen_addresses() {
+    let mut running =
+        Running::start(tack().args(["perf", "-s", "-B", "127.0.0.1", "-p", "0", "-J", "-1"]));
+    let address: SocketAddr = running.line()["address"].as_str().unwrap().parse().unwrap();
+    let port = address.port().to_string();
+    let ended = finish(tack().args([
+        "perf",
+        "-c",
+        "localhost",
+        "-4",
+        "-p",
+        &port,
+        "-B",
+        "127.0.0.2",
+        "-P",
+        "2",
+        "-R",
+        "-n",
+        "1M",
+        "-J",
+    ]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.json()["summary"]["down"]["bytes_received"], 2 << 20);
+    let served = running.line();
+    let peer: SocketAddr = served["peer"].as_str().unwrap().parse().unwrap();
+    assert_eq!(peer.ip().to_string(), "127.0.0.2");
+    assert_eq!(running.wait().code, Some(0));
+    let ended = finish(tack().args(["perf", "-c", "127.0.0.1", "-6"]));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("no IPv6 address"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_public_server_has_limits_and_names_them() {
+    let server = Server::start(&[
+        "--max-clients",
+        "1",
+        "--max-duration",
+        "20s",
+        "--max-bytes",
+        "3MB",
+    ]);
+    for (options, limit) in [
+        (&["-t", "21s"][..], "up to 20s"),
+        (&["-n", "4MB"], "3000000 bytes"),
+        (&["-t", "10s"], "--max-bytes"),
+        (&["-u", "-b", "0", "-t", "10s", "-R"], "--max-bytes"),
+    ] {
+        let ended = server.test(options);
+        assert_eq!(ended.code, Some(1), "{options:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains(limit),
+            "{options:?}: {}",
+            ended.stderr
+        );
+    }
+    let brief = Server::start(&["--max-duration", "300ms"]).test(&["-n", "1T", "-b", "1M"]);
+    assert_eq!(brief.code, Some(1), "{brief:?}");
+    assert!(brief.stderr.contains("--max-duration"), "{}", brief.stderr);
+    let address = server.address.to_string();
+    let mut first =
+        Running::start(tack().args(["perf", &address, "-t", "15s", "-b", "8K", "-i", "50ms"]));
+    // The heads of its columns come when its test has begun.
+    first.text_line();
+    let second = server.test(&["-n", "1K"]);
+    assert_eq!(second.code, Some(5), "{second:?}");
+    assert!(second.stderr.contains("--max-clients"), "{}", second.stderr);
+    first.signal(Signal::TERM);
+    assert_eq!(first.wait().code, Some(143));
 }
 
 #[test]
@@ -245,10 +437,10 @@ async fn the_server_survives_bad_clients() {
     };
     for greeting in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
-        b"tackperf\x02\0\0\0\0",
-        b"tackperf\x01\xff\xff\xff\xff",
-        b"tackperf\x01\0\0\0\x02{}",
-        b"tackperf\x01\0\0\0\x04null",
+        b"tackperf\x01\0\0\0\0",
+        b"tackperf\x02\xff\xff\xff\xff",
+        b"tackperf\x02\0\0\0\x02{}",
+        b"tackperf\x02\0\0\0\x04null",
     ] {
         let mut stream = control().await;
         stream.write_all(greeting).await.unwrap();
@@ -263,7 +455,7 @@ async fn the_server_survives_bad_clients() {
     // A request beyond all measure is refused with a reason.
     let mut stream = control().await;
     let request = br#"{"direction":"up","streams":60000,"limit":{"millis":1},"congestion":"bbr","ack":"every","mss":null,"window":null}"#;
-    stream.write_all(b"tackperf\x01").await.unwrap();
+    stream.write_all(b"tackperf\x02").await.unwrap();
     stream
         .write_all(&(request.len() as u32).to_be_bytes())
         .await
@@ -278,7 +470,7 @@ async fn the_server_survives_bad_clients() {
     // A client that asks for a test and goes away.
     let mut stream = control().await;
     let request = String::from_utf8_lossy(request).replace("60000", "2");
-    stream.write_all(b"tackperf\x01").await.unwrap();
+    stream.write_all(b"tackperf\x02").await.unwrap();
     stream
         .write_all(&(request.len() as u32).to_be_bytes())
         .await

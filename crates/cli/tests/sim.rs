@@ -224,3 +224,23 @@ fn closed_standard_output_ends_a_run_without_complaint() {
     let ended = running.wait();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn a_scenario_may_come_from_standard_input() {
+    use std::io::Write;
+    let scratch = Scratch::new();
+    let mut running = support::Running::start(
+        tack()
+            .args(["sim", "-", "--json"])
+            .stdin(std::process::Stdio::piped()),
+    );
+    let mut input = running.child.stdin.take().unwrap();
+    input.write_all(SCENARIO.as_bytes()).unwrap();
+    drop(input);
+    let piped = running.wait();
+    assert_eq!(piped.code, Some(0), "{piped:?}");
+    let named = scratch.sim(&["--json"]);
+    assert_eq!(pure(&piped.stdout), pure(&named.stdout));
+    let twice = finish(tack().args(["sim", "-", "-"]));
+    assert_eq!(twice.code, Some(2), "{twice:?}");
+}

@@ -240,7 +240,7 @@ fn links_are_skipped_or_followed() {
     let sent = receiver.send(&["--json", root.to_str().unwrap()]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert!(
-        sent.stderr.contains("link") && sent.stderr.contains("skipped"),
+        sent.stderr.contains("--keep-links") && sent.stderr.contains("skipped"),
         "{}",
         sent.stderr
     );
@@ -304,7 +304,7 @@ fn under_way(receiver: &Receiver) -> (Running, std::process::ChildStdin) {
     let address = receiver.address.to_string();
     let mut sender = Running::start(
         tack()
-            .args(["send", "-", "--name", "half", "--timeout", "5s", &address])
+            .args(["send", "-", "--name", "half", "--timeout", "600s", &address])
             .stdin(Stdio::piped()),
     );
     let mut input = sender.child.stdin.take().unwrap();
@@ -318,10 +318,10 @@ fn more_senders_than_allowed_are_told_so() {
     let source = tempfile::tempdir().unwrap();
     let path = source.path().join("file");
     fs::write(&path, "x").unwrap();
-    let receiver = Receiver::start(&["--max-transfers", "1"]);
+    let receiver = Receiver::start(&["--max-transfers", "1", "--max-waiting", "0"]);
     let (first, input) = under_way(&receiver);
     let ended = receiver.send(&[path.to_str().unwrap()]);
-    assert_eq!(ended.code, Some(1));
+    assert_eq!(ended.code, Some(5), "a code of its own: {ended:?}");
     assert!(ended.stderr.contains("--max-transfers"), "{}", ended.stderr);
     drop(input);
     assert_eq!(first.wait().code, Some(0));
@@ -440,6 +440,22 @@ fn unreadable_and_vanished_sources_are_named() {
     assert!(sent.stderr.contains("vanished"), "{}", sent.stderr);
     assert_eq!(fs::read(receiver.path("dir/fine")).unwrap(), b"fine");
     assert!(!receiver.path("dir/vanished").exists());
+
+    // What was promised and did not come is no success at the other end either.
+    fs::remove_file(root.join("unreadable")).unwrap();
+    let mut receiver = Receiver::start(&["--once"]);
+    let sent = receiver.send(&["--follow", root.to_str().unwrap()]);
+    assert!(sent.stderr.contains("1 file was"), "{}", sent.stderr);
+    let told = receiver.running.line();
+    assert_eq!((&told["ok"], &told["failed"]), (&false.into(), &1.into()));
+    assert_eq!(told["failures"][0]["path"], "dir/vanished");
+    let received = receiver.running.wait();
+    assert_eq!(received.code, Some(4), "{received:?}");
+    assert!(
+        received.stderr.contains("1 not stored, 1 file stored"),
+        "{}",
+        received.stderr
+    );
 }
 
 #[test]
@@ -476,15 +492,15 @@ fn a_file_that_changes_while_it_is_sent_is_not_stored() {
 }
 
 #[test]
-fn a_full_disk_is_said_clearly() {
-    // A size no disk has room for; sparse, so that it costs nothing here.
+fn holes_beyond_all_measure_are_refused() {
+    // It costs nothing here and there, but for the zeros to hash.
     let source = tempfile::tempdir().unwrap();
     let path = source.path().join("huge");
     fs::File::create(&path).unwrap().set_len(15 << 40).unwrap();
     let receiver = Receiver::start(&[]);
     let sent = receiver.send(&[path.to_str().unwrap()]);
     assert_eq!(sent.code, Some(1), "{sent:?}");
-    assert!(sent.stderr.contains("no_space"), "{}", sent.stderr);
+    assert!(sent.stderr.contains("more than 4 TiB"), "{}", sent.stderr);
     assert_eq!(fs::read_dir(receiver.dir.path()).unwrap().count(), 0);
 }
 

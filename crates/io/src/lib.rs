@@ -7,6 +7,7 @@
 
 mod address;
 mod clock;
+pub mod realtime;
 mod timer;
 pub mod udp;
 

@@ -56,6 +56,7 @@ pub struct Store {
     folder: PathBuf,
     journal: File,
     results: Results,
+    damaged: Vec<usize>,
 }
 
 /// What can go wrong with a store.
@@ -83,7 +84,7 @@ const JOURNAL: &str = "points.jsonl";
 
 impl Store {
     /// Opens the store in `folder`, which is made where missing, and reads what it has. A damaged line, as a crash leaves
-    /// it, counts for nothing.
+    /// it, counts for nothing; [`Store::damaged`] tells of it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when files cannot be read or made.
@@ -91,17 +92,20 @@ impl Store {
         fs::create_dir_all(folder).map_err(of(folder))?;
         let path = folder.join(JOURNAL);
         let mut results = Results::default();
+        let mut damaged = Vec::new();
         let mut is_cut = false;
         match File::open(&path) {
             Ok(file) => {
-                for line in BufReader::new(file).split(b'\n') {
+                for (number, line) in BufReader::new(file).split(b'\n').enumerate() {
                     let line = line.map_err(of(&path))?;
-                    if let Ok(line) = serde_json::from_slice::<Line>(&line)
-                        && line.code == CODE_VERSION
-                    {
-                        results
-                            .0
-                            .insert(line.key, line.values.into_iter().collect());
+                    match serde_json::from_slice::<Line>(&line) {
+                        Ok(line) if line.code == CODE_VERSION => {
+                            let values = line.values.into_iter().collect();
+                            results.0.insert(line.key, values);
+                        }
+                        Ok(_) => {}
+                        Err(_) if line.is_empty() => {}
+                        Err(_) => damaged.push(number + 1),
                     }
                 }
                 is_cut = !ends_with_newline(&path)?;
@@ -121,12 +125,23 @@ impl Store {
             folder: folder.to_owned(),
             journal,
             results,
+            damaged,
         })
     }
 
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        self.folder.join(JOURNAL)
+    }
+
+    /// Numbers, from 1, of the journal's lines that cannot be read: what they told is as good as not measured.
+    pub fn damaged(&self) -> &[usize] {
+        &self.damaged
     }
 
     /// All results of this version of the code.

@@ -33,7 +33,7 @@ impl Driver {
                 Ok(received) => break received,
                 // Nothing: ask the poller again, which knows now.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An ICMP answer to something sent earlier, on some systems. The timers deal with silent peers.
+                // An ICMP answer to something sent earlier. Whom it is about, `refused` finds out where that is known.
                 Err(_) => return Poll::Ready(Ok(())),
             }
         };
@@ -58,6 +58,23 @@ impl Driver {
             }
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+/// Most ICMP answers of one turn.
+const ANSWERS: usize = 32;
+
+impl Driver {
+    /// Hears of peers whose ports are closed.
+    fn refused(&mut self, cx: &mut Context<'_>) {
+        for _ in 0..ANSWERS {
+            match self.receiver.poll_refused(cx) {
+                Poll::Ready(Ok(peer)) => self.shared.run(|state, now| state.refused(now, peer)),
+                // What cannot be heard here, timers find out.
+                Poll::Ready(Err(_)) | Poll::Pending => return,
+            }
+        }
+        cx.waker().wake_by_ref();
     }
 }
 
@@ -90,6 +107,7 @@ impl Future for Driver {
             Poll::Ready(Err(_)) => return Poll::Ready(()),
             Poll::Pending => {}
         }
+        self.refused(cx);
         let shared = Arc::clone(&self.shared);
         let mut expired = false;
         while let Poll::Ready(outcome) = shared.timer.poll_expired(cx) {

@@ -101,6 +101,7 @@ impl Endpoint {
         let mut options = UdpOptions::new(builder.bind);
         options.segmentation = builder.segmentation;
         options.socket_buffer = builder.socket_buffer;
+        options.refusals = true;
         let (sender, receiver) = options.open()?;
         let mut secret = [0; 16];
         getrandom::fill(&mut secret)?;
@@ -159,6 +160,7 @@ impl Endpoint {
             state.check_open()?;
             let id = state.core.connect(now, peer, port, 0, &config)?;
             state.slots.insert(id, Slot::default());
+            state.dial(id);
             Ok::<_, ConnectError>(id)
         })?;
         // From here on dropping the future drops the stream, which lets go of the connection.

@@ -45,6 +45,9 @@ pub enum ConnectError {
         /// The TCP port asked for.
         port: u16,
     },
+    /// The peer's host answered that nobody has its UDP port (ICMP).
+    #[error("nobody listens at {0} (connection refused)")]
+    Unreachable(SocketAddr),
     /// No answer.
     #[error("{0} does not answer")]
     TimedOut(SocketAddr),
@@ -66,6 +69,7 @@ impl From<ConnectError> for io::Error {
             ConnectError::AddressFamily(_) => io::ErrorKind::InvalidInput,
             ConnectError::Ports(_) => io::ErrorKind::AddrInUse,
             ConnectError::Refused { .. } => io::ErrorKind::ConnectionRefused,
+            ConnectError::Unreachable(_) => io::ErrorKind::ConnectionRefused,
             ConnectError::TimedOut(_) => io::ErrorKind::TimedOut,
             ConnectError::Closed(reason) => kind(*reason),
             ConnectError::Endpoint(_) => io::ErrorKind::NotConnected,
@@ -145,6 +149,7 @@ fn kind(reason: CloseReason) -> io::ErrorKind {
         CloseReason::Graceful => io::ErrorKind::BrokenPipe,
         CloseReason::Reset => io::ErrorKind::ConnectionReset,
         CloseReason::Refused => io::ErrorKind::ConnectionRefused,
+        CloseReason::Unreachable => io::ErrorKind::HostUnreachable,
         CloseReason::TimedOut => io::ErrorKind::TimedOut,
         CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
         CloseReason::Dishonest => io::ErrorKind::InvalidData,
@@ -156,6 +161,7 @@ fn describe(reason: CloseReason) -> &'static str {
         CloseReason::Graceful => "the connection is closed",
         CloseReason::Reset => "the peer reset the connection",
         CloseReason::Refused => "the peer refused the connection",
+        CloseReason::Unreachable => "the peer is gone: nobody has its UDP port any more",
         CloseReason::TimedOut => "the peer stopped answering",
         CloseReason::Aborted => "the connection was aborted on this side",
         CloseReason::Dishonest => "the peer acknowledged what it was not sent",

@@ -13,9 +13,9 @@ use arrayvec::ArrayVec;
 use tack_base::Instant;
 use tack_io::{Clock, PacingTimer};
 use tack_tcp::config::Carrier;
-use tack_tcp::{CloseReason, Config, ConnectionId, Endpoint as Core, Event};
+use tack_tcp::{CloseReason, Config, ConnectionId, Endpoint as Core, Event, State as TcpState};
 
-use crate::builder::Coalesce;
+use crate::builder::{Coalesce, is_loopback};
 use crate::outgoing::{Flushed, Outgoing};
 
 /// Shared by every handle of an endpoint and its driver.
@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) slots: HashMap<ConnectionId, Slot>,
     /// Connections let go that still have bytes to deliver or a peer to answer.
     pub(crate) released: Vec<ConnectionId>,
+    /// Connections under way to their peers; those that arrived are sorted out now and then.
+    dialing: Vec<ConnectionId>,
     /// Ports listened on, with the task that waits in `accept`.
     pub(crate) acceptors: HashMap<u16, Option<Waker>>,
     pub(crate) life: Life,
@@ -149,6 +151,7 @@ impl Shared {
             outgoing,
             slots: HashMap::new(),
             released: Vec::new(),
+            dialing: Vec::new(),
             acceptors: HashMap::new(),
             life: Life::Open,
             closers: Vec::new(),
@@ -347,6 +350,50 @@ impl State {
         }
     }
 
+    /// The connection `id` is under way to its peer.
+    pub(crate) fn dial(&mut self, id: ConnectionId) {
+        // Whenever the list has doubled: constant cost each, bounded by those under way.
+        if self.dialing.len() == self.dialing.capacity() {
+            let core = &self.core;
+            self.dialing.retain(|id| is_dialing(core, *id));
+        }
+        self.dialing.push(id);
+    }
+
+    /// The host of `peer` says that nobody has its port (ICMP): whoever is under way to it has arrived nowhere. A connection
+    /// that stands is ended only on this machine, where nobody can forge such an answer; elsewhere its timers decide.
+    pub(crate) fn refused(&mut self, now: Instant, peer: SocketAddr) {
+        let Self {
+            core,
+            slots,
+            released,
+            dialing,
+            ..
+        } = self;
+        dialing.retain(|id| is_dialing(core, *id));
+        let mut end = |id: ConnectionId| {
+            if core
+                .address(id)
+                .is_some_and(|(address, ..)| address == peer)
+                && let Some(connection) = core.get_mut(id)
+            {
+                connection.handle_unreachable(now);
+            }
+        };
+        if is_loopback(peer) {
+            #[expect(
+                clippy::iter_over_hash_type,
+                reason = "all to the peer are ended; order does not matter"
+            )]
+            for id in slots.keys() {
+                end(*id);
+            }
+            released.iter().copied().for_each(end);
+        } else {
+            dialing.iter().copied().for_each(end);
+        }
+    }
+
     /// Wakes `waker` once the lock is free.
     pub(crate) fn wake(&mut self, waker: Option<Waker>) {
         if let Some(waker) = waker {
@@ -415,6 +462,11 @@ impl State {
             wakers.push(closer);
         }
     }
+}
+
+fn is_dialing(core: &Core, id: ConnectionId) -> bool {
+    core.get(id)
+        .is_some_and(|connection| connection.state() == TcpState::SynSent)
 }
 
 impl Slot {

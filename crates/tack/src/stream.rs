@@ -87,6 +87,9 @@ impl Stream {
                     Some(Some(CloseReason::Refused)) => {
                         Poll::Ready(Err(ConnectError::Refused { peer, port }))
                     }
+                    Some(Some(CloseReason::Unreachable)) => {
+                        Poll::Ready(Err(ConnectError::Unreachable(peer)))
+                    }
                     Some(Some(CloseReason::TimedOut)) => {
                         Poll::Ready(Err(ConnectError::TimedOut(peer)))
                     }

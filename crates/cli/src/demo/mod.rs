@@ -1,5 +1,6 @@
 //! `tack demo`: a real file over emulated Wi-Fi, with delayed ACKs and with TACK, side by side.
 
+mod args;
 mod content;
 mod figures;
 mod page;
@@ -16,10 +17,10 @@ use tack::AckKind;
 use tack_base::units::show_duration;
 use tack_sim::Scenario;
 
-use crate::args::DemoArgs;
 use crate::exit::{Exit, Failure};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
+pub(crate) use args::DemoArgs;
 use content::Content;
 use figures::Outcome;
 use page::Page;
@@ -56,6 +57,7 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
         args.links.delay.get_or_insert(DELAY);
     }
     let links = args.links.scenario()?;
+    args.trust.prepare();
     let policies: Vec<AckKind> = POLICIES
         .iter()
         .map(|name| name.parse().map_err(Failure::usage))
@@ -113,6 +115,7 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
         }
     }
     let path = write_page(args.report, &setting, &outcomes)?;
+    let trusted = outcomes.iter().all(|outcome| outcome.trust.ok);
     with_stdout(|out| {
         if args.json {
             let json = serde_json::json!({
@@ -127,7 +130,9 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
             writeln!(out, "{json}")
         } else {
             let table = table::render(&setting, &outcomes, &POLICIES);
-            writeln!(out, "{table}report: {}", path.display())
+            let advice = args.trust.advice().filter(|_| !trusted);
+            let advice = advice.map_or(String::new(), |advice| format!("{advice}\n"));
+            writeln!(out, "{table}{advice}report: {}", path.display())
         }
     })?;
     if let Some(wrong) = outcomes.iter().find(|outcome| !outcome.verified) {
@@ -136,7 +141,7 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
             wrong.ack
         )));
     }
-    Ok(Exit::Done)
+    Ok(args.trust.exit(trusted))
 }
 
 /// Runs what computes for long where it keeps nobody waiting.

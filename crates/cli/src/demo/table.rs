@@ -52,6 +52,11 @@ pub(crate) fn rows(outcomes: &[Outcome], policies: &[&str]) -> Vec<Row> {
         false => unchanged(row),
     };
     let mut rows = vec![
+        Row {
+            name: "to be trusted",
+            values: policies.iter().map(|ack| trusted(outcomes, ack)).collect(),
+            change: String::new(),
+        },
         compared(row("goodput", &measured(|run| run.goodput_bps), &rate)),
         row(
             "  in virtual time",
@@ -141,6 +146,21 @@ fn verified(outcomes: &[Outcome], ack: &str) -> String {
         .filter(|outcome| outcome.ack == ack)
         .all(|outcome| outcome.verified);
     if all { "equal" } else { "NOT EQUAL" }.into()
+}
+
+/// Whether the machine kept up in the runs with one policy.
+fn trusted(outcomes: &[Outcome], ack: &str) -> String {
+    let runs = outcomes.iter().filter(|outcome| outcome.ack == ack);
+    let (mut all, mut spoilt) = (0, 0);
+    for outcome in runs {
+        all += 1;
+        spoilt += usize::from(!outcome.trust.ok);
+    }
+    match spoilt {
+        0 => "yes".into(),
+        _ if all == 1 => "NO".into(),
+        _ => format!("NO ({spoilt} of {all} runs)"),
+    }
 }
 
 /// `+15 %`, `−94 %`.
@@ -285,6 +305,14 @@ pub(crate) mod tests {
         assert!(line(&outcomes, "in virtual time").contains("+20 %"));
         assert!(line(&outcomes, "ACKs per 100").contains("−94 %"));
         line(&outcomes, "tack, seed 1 is not to be trusted");
+        assert!(line(&outcomes, "to be trusted").contains("NO"));
+        let [first, second] = both();
+        let mixed = [kept_up(first.clone()), first, kept_up(second)];
+        let marked = line(&mixed, "to be trusted");
+        assert!(
+            marked.contains("NO (1 of 2 runs)") && marked.ends_with("yes"),
+            "{marked}"
+        );
     }
 
     #[test]

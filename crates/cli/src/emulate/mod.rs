@@ -1,13 +1,15 @@
 //! `tack emulate`: Wi-Fi between any UDP programs.
 
+mod args;
 mod live;
 
 use tack_emulator::{Emulator, Settings, StartError, Summary, Totals};
 
-use crate::args::EmulateArgs;
+use crate::address::Family;
 use crate::exit::{Exit, Failure};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
+pub(crate) use args::EmulateArgs;
 use live::Display;
 
 pub(crate) use live::{air_line, rate};
@@ -20,12 +22,13 @@ pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
         ));
     }
     let mut scenario = args.links.scenario()?;
+    args.trust.prepare();
     if let (Some(stations), Some(wlan)) = (args.stations, &mut scenario.wlan) {
         wlan.world.stations = stations;
     }
     let reach = args.reach.reach();
-    let listen = args.listen.resolve(0, reach).await?[0];
-    let to = args.to.resolve(0, reach).await?;
+    let listen = args.listen.resolve(0, reach, Family::Any).await?[0];
+    let to = args.to.resolve(0, reach, Family::Any).await?;
     let to = to
         .iter()
         .find(|to| to.is_ipv4() == listen.is_ipv4())
@@ -76,10 +79,13 @@ pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
         if args.json {
             writeln!(out, "{}", summary.to_json())
         } else {
-            write!(out, "{}", describe(&summary))
+            write!(out, "{}", describe(&summary, args.trust.advice()))
         }
     })?;
-    Ok(exit)
+    Ok(match exit {
+        Exit::Done => args.trust.exit(summary.trust.ok),
+        exit => exit,
+    })
 }
 
 /// Why an emulator did not start, for people and scripts.
@@ -111,13 +117,18 @@ fn announce(
 }
 
 /// The summary for people.
-fn describe(summary: &Summary) -> String {
+fn describe(summary: &Summary, advice: Option<&str>) -> String {
     let mut text = format!(
-        "{}, {:.1} s, {} flow{}\n  {}\n",
+        "{}, {:.1} s, {} flow{}{}\n  {}\n",
         summary.name,
         summary.seconds,
         summary.flows_seen,
         if summary.flows_seen == 1 { "" } else { "s" },
+        if summary.trust.ok {
+            ""
+        } else {
+            ": NOT TO BE TRUSTED, see below"
+        },
         air_line(&summary.air_shares),
     );
     for (name, totals) in [("up", &summary.up), ("down", &summary.down)] {
@@ -169,12 +180,12 @@ fn describe(summary: &Summary) -> String {
             text.push_str(&format!("  {count} {why}\n"));
         }
     }
-    text.push_str(&verdict(summary));
+    text.push_str(&verdict(summary, advice));
     text
 }
 
 /// How late deliveries were, and whether the run may be believed.
-fn verdict(summary: &Summary) -> String {
+fn verdict(summary: &Summary, advice: Option<&str>) -> String {
     let lateness = &summary.lateness;
     let ms = |us: u64| us as f64 / 1e3;
     let mut text = match lateness.deliveries {
@@ -188,6 +199,9 @@ fn verdict(summary: &Summary) -> String {
     };
     for reason in &summary.trust.reasons {
         text.push_str(&format!("  NOT TO BE TRUSTED: {reason}\n"));
+    }
+    if let Some(advice) = advice.filter(|_| !summary.trust.ok) {
+        text.push_str(&format!("  ({advice})\n"));
     }
     text
 }

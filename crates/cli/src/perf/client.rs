@@ -4,36 +4,36 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use tack::Stream;
-use tokio::io::AsyncWriteExt;
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tack_base::Rate;
+use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::net::UdpSocket;
+use tokio::sync::{oneshot, watch as channel};
 
-use super::flow::{self, FlowResult, Job, Snapshot, cpu_time};
+use super::args::PerfArgs;
+use super::flow::{self, Budget, FlowResult, Job, Sending, cpu_time};
+use super::lines::{heads, interval_lines, summary_lines};
 use super::protocol::{
-    Coalescing, Direction, Limit, MAGIC, MAX_ANSWER, ServerMessage, TestRequest, Ticket,
-    read_message, write_message,
+    Carrier, ClientMessage, Coalescing, Direction, MAGIC, MAX_ANSWER, MAX_TIME, Output,
+    ServerMessage, TICKET, TestRequest, Ticket, read_message, write_message,
 };
-use super::report::{
-    Cpu, Interval, Intervals, Summary, TestJson, heads, interval_lines, summary_lines,
-};
+use super::report::{Cpu, Interval, Intervals, Summary, TestJson};
+use super::udp::{self, Traffic};
+use super::watch::{Flows, GRACE, Timing, watch};
 use crate::address::Address;
-use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure};
-use crate::net::{self, PERF_PORT, PERF_UDP_PORT};
+use crate::net::{self, Dial, PERF_PORT, PERF_UDP_PORT};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 use crate::transfer::printable;
 
-/// How long the server may take beyond the test's length: buffers drain, losses are repaired.
-const GRACE: Duration = Duration::from_secs(60);
-/// How long connections may take to show their state.
-const LOOK: Duration = Duration::from_millis(200);
+/// How long to look for the server's own words after the test broke.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long connections may take to close at the program's end.
 const WIND_UP: Duration = Duration::from_secs(2);
 
 /// Runs one test.
 pub(crate) async fn run(args: &PerfArgs, address: &Address) -> Result<Exit, Failure> {
-    let request = request(args)?;
+    let request = args.request()?;
     let mut signals = Signals::new()?;
     let mut test = Test {
         args,
@@ -59,36 +59,12 @@ pub(crate) async fn run(args: &PerfArgs, address: &Address) -> Result<Exit, Fail
     }
 }
 
-fn request(args: &PerfArgs) -> Result<TestRequest, Failure> {
-    let direction = match (args.reverse, args.bidir) {
-        (_, true) => Direction::Both,
-        (true, false) => Direction::Down,
-        (false, false) => Direction::Up,
-    };
-    let limit = match args.bytes {
-        Some(bytes) => Limit::Bytes(bytes),
-        None => Limit::Millis(u64::try_from(args.time.as_millis()).unwrap_or(u64::MAX)),
-    };
-    let request = TestRequest {
-        direction,
-        streams: args.parallel,
-        limit,
-        congestion: args.congestion.to_string(),
-        ack: args.ack.to_string(),
-        coalesce: args.coalesce,
-        mss: args.mss,
-        window: args.window,
-    };
-    // What the server would refuse is wrong usage here already.
-    request.config().map_err(Failure::usage)?;
-    Ok(request)
-}
-
 /// Both sides' results.
 #[derive(Debug, Default)]
 struct Sides {
     client: Vec<FlowResult>,
     server: Vec<FlowResult>,
+    output: Option<Output>,
     summary: Option<Summary>,
 }
 
@@ -99,58 +75,55 @@ struct Test<'a> {
     intervals: Vec<Interval>,
 }
 
+/// What the data of the test goes over.
+enum Paths {
+    Connections(Vec<Stream>),
+    Datagrams(UdpSocket, u64),
+}
+
+/// A failure of the flows, of whatever printed their intervals, or of the server.
+struct Broken(Failure);
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Self(Failure::failed("a data connection failed", error))
+    }
+}
+
 impl Test<'_> {
     async fn run(&mut self, address: &Address) -> Result<Sides, Failure> {
         let args = self.args;
-        let config = self.request.config().map_err(Failure::usage)?;
+        let config = self
+            .request
+            .config(MAX_TIME, None)
+            .map_err(Failure::usage)?;
         let patience = args.connect_timeout;
-        let mut control = net::connect(
-            address,
-            PERF_UDP_PORT,
-            PERF_PORT,
-            args.reach.reach(),
-            &config,
+        let dial = Dial {
+            udp_port: PERF_UDP_PORT,
+            tcp_port: PERF_PORT,
+            service: "tack perf --server",
+            reach: args.reach.reach(),
+            family: args.family(),
+            from: args.bind,
             patience,
-        )
-        .await?;
+        };
+        let mut control = net::connect(address, &dial, &config).await?;
         self.peer = control.peer_addr().to_string();
-        let streams = within(patience, "begin", self.begin(&mut control, &config)).await?;
+        let paths = within(patience, "begin", self.begin(&mut control, &config)).await?;
         if !args.json {
-            let text = format!(
-                "{} connection{} with {}, {}, congestion {}, acknowledgements {}{}\n{}",
-                self.request.streams,
-                if self.request.streams == 1 { "" } else { "s" },
-                self.peer,
-                match self.request.direction {
-                    Direction::Up => "this side sends",
-                    Direction::Down => "the server sends",
-                    Direction::Both => "both sides send",
-                },
-                self.request.congestion,
-                self.request.ack,
-                match self.request.coalesce {
-                    Coalescing::On => ", coalesced (--coalesce off lets the policy show)",
-                    Coalescing::Off => "",
-                },
-                if args.interval.is_zero() {
-                    String::new()
-                } else {
-                    heads()
-                },
-            );
+            let text = self.describe();
             with_stdout(|out| out.write_all(text.as_bytes()))?;
         }
-
         let coalescing = self.request.coalesce.apply(&control.endpoint());
         let (began, cpu) = (Instant::now(), cpu_time());
-        let client = self.run_flows(streams).await?;
+        let (client, results) = self.run_flows(paths, &mut control).await?;
         let elapsed = began.elapsed().as_secs_f64();
         drop(coalescing);
         let client_cpu = cpu_time().saturating_sub(cpu).as_secs_f64();
-        let results = within(GRACE, "send its results", answer(&mut control)).await?;
         let ServerMessage::Results {
             flows: server,
             cpu_seconds,
+            output,
         } = results
         else {
             return Err(unexpected());
@@ -170,16 +143,56 @@ impl Test<'_> {
         Ok(Sides {
             client,
             server,
+            output,
             summary,
         })
     }
 
-    /// Agrees on the test and opens its connections.
-    async fn begin(
-        &self,
-        control: &mut Stream,
-        config: &tack::Config,
-    ) -> Result<Vec<Stream>, Failure> {
+    /// The test in words, and the heads of the columns.
+    fn describe(&self) -> String {
+        let request = self.request;
+        let what = match request.carrier {
+            Carrier::Tcp => format!(
+                "congestion {}, acknowledgements {}{}",
+                request.congestion,
+                request.ack,
+                match request.coalesce {
+                    Coalescing::On => ", coalesced (--coalesce off lets the policy show)",
+                    Coalescing::Off => "",
+                }
+            ),
+            Carrier::Udp { length } => format!(
+                "UDP datagrams of {length} bytes, {}",
+                match request.bitrate {
+                    Some(rate) => format!("{} each", Rate::from_bits_per_sec(rate)),
+                    None => "as fast as they go".into(),
+                }
+            ),
+        };
+        let noun = match request.carrier {
+            Carrier::Tcp => "connection",
+            Carrier::Udp { .. } => "stream",
+        };
+        format!(
+            "{} {noun}{} with {}, {}, {what}\n{}",
+            request.streams,
+            if request.streams == 1 { "" } else { "s" },
+            self.peer,
+            match request.direction {
+                Direction::Up => "this side sends",
+                Direction::Down => "the server sends",
+                Direction::Both => "both sides send",
+            },
+            if self.args.interval.is_zero() {
+                String::new()
+            } else {
+                heads(request.carrier != Carrier::Tcp)
+            },
+        )
+    }
+
+    /// Agrees on the test and opens its paths.
+    async fn begin(&self, control: &mut Stream, config: &tack::Config) -> Result<Paths, Failure> {
         let lost = |error: io::Error| Failure::failed("the server went away", error);
         control.write_all(&MAGIC).await.map_err(lost)?;
         write_message(control, self.request).await.map_err(lost)?;
@@ -191,8 +204,25 @@ impl Test<'_> {
                     printable(&message)
                 )));
             }
+            ServerMessage::Busy { message } => {
+                return Err(Failure::busy(format!(
+                    "the server is busy: {}",
+                    printable(&message)
+                )));
+            }
             _ => return Err(unexpected()),
         };
+        if let Carrier::Udp { .. } = self.request.carrier {
+            let socket = self.datagram_socket(control, port).await?;
+            let started = tokio::select! {
+                answer = answer(control) => answer?,
+                never = udp::greet(&socket, token) => match never {},
+            };
+            return match started {
+                ServerMessage::Started => Ok(Paths::Datagrams(socket, token)),
+                _ => Err(unexpected()),
+            };
+        }
         let (endpoint, peer) = (control.endpoint(), control.peer_addr());
         let mut streams = Vec::new();
         for stream in 0..self.request.streams {
@@ -210,75 +240,136 @@ impl Test<'_> {
             streams.push(connection);
         }
         match answer(control).await? {
-            ServerMessage::Started => Ok(streams),
+            ServerMessage::Started => Ok(Paths::Connections(streams)),
             _ => Err(unexpected()),
         }
     }
 
-    /// Runs all connections to their ends and reports intervals meanwhile.
-    async fn run_flows(&mut self, streams: Vec<Stream>) -> Result<Vec<FlowResult>, Failure> {
-        let count = streams.len();
-        let (ticks, ticked) = watch::channel(0);
-        let (snapshot_in, mut snapshots) = mpsc::channel(2 * count);
-        let mut flows = JoinSet::new();
-        for (stream, connection) in streams.into_iter().enumerate() {
-            let job = Job {
-                stream,
-                send: self
-                    .request
-                    .direction
-                    .client_sends()
-                    .then_some(self.request.limit),
-                receive: self.request.direction.server_sends(),
-            };
-            flows.spawn(flow::run(
-                connection,
-                job,
-                ticked.clone(),
-                snapshot_in.clone(),
-            ));
-        }
-        let began = Instant::now();
-        let every = if self.args.interval.is_zero() {
-            Duration::from_secs(u32::MAX.into())
-        } else {
-            self.args.interval
+    /// A socket towards the server's port for datagrams.
+    async fn datagram_socket(&self, control: &Stream, port: u16) -> Result<UdpSocket, Failure> {
+        let mut local = control.local_addr();
+        local.set_port(0);
+        let mut peer = control.peer_addr();
+        peer.set_port(port);
+        let open = async {
+            let socket = UdpSocket::bind(local).await?;
+            socket.connect(peer).await?;
+            io::Result::Ok(socket)
         };
-        let mut timer = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
-        let mut intervals = Intervals::new(self.request.direction, count);
-        let mut results: Vec<FlowResult> = Vec::with_capacity(count);
-        // Connections that ended since the last look: how they ended belongs to the interval in which they did.
-        let mut ended_since = Vec::new();
-        let limit = match self.request.limit {
-            Limit::Millis(millis) => Duration::from_millis(millis) + GRACE,
-            Limit::Bytes(_) => Duration::from_secs(u32::MAX.into()),
+        open.await
+            .map_err(|error| Failure::network(format!("cannot send datagrams to {peer}: {error}")))
+    }
+
+    /// Runs all flows to their ends and reports intervals meanwhile; the last word is the server's.
+    async fn run_flows(
+        &mut self,
+        paths: Paths,
+        control: &mut Stream,
+    ) -> Result<(Vec<FlowResult>, ServerMessage), Failure> {
+        let request = self.request;
+        let count = usize::from(request.streams);
+        let timing = Timing::of(request, self.args.interval, None);
+        let sending = Sending {
+            limit: request.limit,
+            omit: timing.omit,
+            bitrate: request.bitrate.map(Rate::from_bits_per_sec),
         };
-        let mut limit = std::pin::pin!(tokio::time::sleep(limit));
-        loop {
-            tokio::select! {
-                ended = flows.join_next() => match ended {
-                    None => break,
-                    Some(ended) => {
-                        let ended = ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-                        let ended = ended.map_err(|error| Failure::failed("a data connection failed", error))?;
-                        ended_since.push(ended.snapshot());
-                        results.push(ended);
-                    }
-                },
-                _ = timer.tick() => {
-                    ended_since.extend(look(&ticks, &mut snapshots, flows.len()).await);
-                    let looked = std::mem::take(&mut ended_since);
-                    self.report(intervals.next(began.elapsed().as_secs_f64(), looked))?;
+        let send = request.direction.client_sends().then_some(sending);
+        let mut flows = Flows::new(count, timing.omit, Budget::new(None));
+        let (told, sent) = oneshot::channel();
+        let (heard, peer_sent) = channel::channel(!request.direction.server_sends());
+        let is_udp = matches!(paths, Paths::Datagrams(..));
+        match paths {
+            Paths::Connections(streams) => {
+                for (stream, connection) in streams.into_iter().enumerate() {
+                    let job = Job {
+                        stream,
+                        send,
+                        receive: request.direction.server_sends(),
+                        preface: TICKET,
+                    };
+                    let shared = flows.shared();
+                    flows.spawn(async move { Ok(vec![flow::run(connection, job, shared).await?]) });
                 }
-                () = &mut limit => return Err(Failure::plain("the test did not end in time")),
+            }
+            Paths::Datagrams(socket, token) => {
+                let traffic = Traffic {
+                    socket,
+                    token,
+                    streams: count,
+                    length: request.datagram(),
+                    send,
+                    sent: told,
+                    peer_sent,
+                };
+                let shared = flows.shared();
+                flows.spawn(udp::run(traffic, shared));
             }
         }
-        // The rest: an interval that is shorter than the others, or the last one, whose tick came too late.
-        if !self.args.interval.is_zero() && !ended_since.is_empty() {
-            self.report(intervals.next(began.elapsed().as_secs_f64(), ended_since))?;
-        }
-        results.sort_by_key(|result| result.stream);
-        Ok(results)
+        let intervals = Intervals::of_client(request.direction, count);
+        let (mut listening, mut speaking) = tokio::io::split(control);
+        let telling = async {
+            // Only datagrams need the word; a connection has an end.
+            if is_udp && send.is_some() && sent.await.is_ok() {
+                write_message(&mut speaking, &ClientMessage::Sent).await?;
+            }
+            std::future::pending::<io::Result<()>>().await
+        };
+        let hearing = async {
+            loop {
+                match answer(&mut listening).await? {
+                    ServerMessage::Sent => _ = heard.send(true),
+                    ServerMessage::Stopped { message } => {
+                        return Err(Failure::plain(format!(
+                            "the server ended the test: {}",
+                            printable(&message)
+                        )));
+                    }
+                    last => return Ok(last),
+                }
+            }
+        };
+        let running = watch(flows, intervals, timing, |interval| {
+            self.report(interval).map_err(Broken)
+        });
+        let mut running = std::pin::pin!(running);
+        let mut hearing = std::pin::pin!(hearing);
+        let mut telling = std::pin::pin!(telling);
+        let mut results = None;
+        let client = loop {
+            tokio::select! {
+                biased;
+                last = &mut hearing, if results.is_none() => results = Some(last?),
+                Err(error) = &mut telling => return Err(Failure::failed("the server went away", error)),
+                client = &mut running => match client {
+                    Ok(client) => break client,
+                    Err(Broken(failure)) => {
+                        // The server may have said why.
+                        let words = tokio::time::timeout(LAST_WORDS, &mut hearing);
+                        return match results.is_none().then_some(words) {
+                            Some(words) => match words.await {
+                                Ok(Err(said)) if !failure.is_broken_pipe() => Err(said),
+                                _ => Err(failure),
+                            },
+                            None => Err(failure),
+                        };
+                    }
+                }
+            }
+        };
+        let results = match results {
+            Some(results) => results,
+            None => {
+                let last = async {
+                    tokio::select! {
+                        last = &mut hearing => last,
+                        Err(error) = &mut telling => Err(Failure::failed("the server went away", error)),
+                    }
+                };
+                within(GRACE, "send its results", last).await?
+            }
+        };
+        Ok((client, results))
     }
 
     fn report(&mut self, interval: Interval) -> Result<(), Failure> {
@@ -299,6 +390,7 @@ impl Test<'_> {
                 summary: sides.summary.as_ref(),
                 client: &sides.client,
                 server: &sides.server,
+                server_output: sides.output.as_ref(),
                 error,
             };
             return with_stdout(|out| {
@@ -306,37 +398,22 @@ impl Test<'_> {
                 writeln!(out)
             });
         }
-        match &sides.summary {
-            Some(summary) => with_stdout(|out| out.write_all(summary_lines(summary).as_bytes())),
-            None => Ok(()),
+        let Some(summary) = &sides.summary else {
+            return Ok(());
+        };
+        let mut text = summary_lines(summary);
+        if let Some(Output::Text(output)) = &sides.output {
+            text.push_str("the server's side:\n");
+            for line in output.lines() {
+                text.push_str(&printable(line));
+                text.push('\n');
+            }
         }
+        with_stdout(|out| out.write_all(text.as_bytes()))
     }
 }
 
-/// The state of every connection that still runs.
-async fn look(
-    ticks: &watch::Sender<u64>,
-    snapshots: &mut mpsc::Receiver<Snapshot>,
-    running: usize,
-) -> Vec<Snapshot> {
-    // What came too late for the last look.
-    while snapshots.try_recv().is_ok() {}
-    ticks.send_modify(|tick| *tick += 1);
-    let mut looked = Vec::with_capacity(running);
-    // A connection that ends just now does not answer any more.
-    let _ = tokio::time::timeout(LOOK, async {
-        while looked.len() < running {
-            match snapshots.recv().await {
-                Some(snapshot) => looked.push(snapshot),
-                None => break,
-            }
-        }
-    })
-    .await;
-    looked
-}
-
-async fn answer(control: &mut Stream) -> Result<ServerMessage, Failure> {
+async fn answer<R: AsyncRead + Unpin>(control: &mut R) -> Result<ServerMessage, Failure> {
     read_message(control, MAX_ANSWER)
         .await
         .map_err(|error| Failure::failed("the server gave no answer", error))

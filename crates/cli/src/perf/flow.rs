@@ -1,38 +1,125 @@
 //! One data connection of a test: writes or reads as fast as it goes, and shows its state when asked.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tack::{Stats, Stream};
+use tack_base::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
 use super::protocol::Limit;
+use super::udp::Datagrams;
 use crate::net::TransportFigures;
 
 /// Bytes of one write and of one read.
 const BLOCK: usize = 128 << 10;
+/// What a bitrate lets pass is written in pieces of this time.
+const PIECE: Duration = Duration::from_millis(10);
+/// Far beyond every test.
+const NEVER: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What a connection does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     pub(crate) stream: usize,
-    /// Send until this; `None` sends nothing.
-    pub(crate) send: Option<Limit>,
+    pub(crate) send: Option<Sending>,
     /// Receive until the peer's end.
     pub(crate) receive: bool,
+    /// Bytes that were sent before the test; they count nowhere.
+    pub(crate) preface: u64,
 }
 
-/// The state of a connection at one moment.
+/// How much to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    /// Counts from the end of `omit`.
+    pub(crate) limit: Limit,
+    pub(crate) omit: Duration,
+    /// At most this; `None` sends as fast as it goes.
+    pub(crate) bitrate: Option<Rate>,
+}
+
+impl Sending {
+    /// How long to send; a count of bytes ends later tests.
+    pub(crate) fn time(&self) -> Duration {
+        match self.limit {
+            Limit::Millis(millis) => self.omit + Duration::from_millis(millis),
+            Limit::Bytes(_) => NEVER,
+        }
+    }
+
+    /// Bytes to send when `before` of them went before the results began, which they have or have not.
+    pub(crate) fn bytes(&self, before: Option<u64>) -> u64 {
+        match (self.limit, before) {
+            (Limit::Bytes(bytes), Some(before)) => before.saturating_add(bytes),
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// What those who watch a test want to see. A change of it asks every flow for a [`Snapshot`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ask {
+    pub(crate) looks: u64,
+    /// The part that the results leave out is over.
+    pub(crate) begun: bool,
+}
+
+/// What the flows of one side have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) asks: watch::Receiver<Ask>,
+    pub(crate) snapshots: mpsc::Sender<Snapshot>,
+    pub(crate) budget: Arc<Budget>,
+}
+
+/// The most bytes that a test may move.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    most: u64,
+    left: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new(most: Option<u64>) -> Arc<Self> {
+        let most = most.unwrap_or(u64::MAX);
+        Arc::new(Self {
+            most,
+            left: AtomicU64::new(most),
+        })
+    }
+
+    /// Accounts for `bytes`; an error once there are more than allowed.
+    pub(crate) fn take(&self, bytes: u64) -> io::Result<()> {
+        let take = |left: u64| left.checked_sub(bytes);
+        match self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
+        {
+            Ok(_) => Ok(()),
+            Err(_) => Err(io::Error::other(format!(
+                "the test moved more than the {} bytes that this server allows (--max-bytes)",
+                self.most
+            ))),
+        }
+    }
+}
+
+/// The state of a connection at one moment, counted from its beginning.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) stream: usize,
     pub(crate) received: u64,
     pub(crate) stats: Stats,
+    /// In a UDP test.
+    pub(crate) datagrams: Option<Datagrams>,
 }
 
-/// One side of a finished connection.
+/// One side of a finished connection, without what was omitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FlowResult {
     pub(crate) stream: usize,
@@ -45,38 +132,71 @@ pub(crate) struct FlowResult {
     /// Seconds from the test's beginning to the end of the peer's data.
     pub(crate) receive_seconds: f64,
     pub(crate) transport: TransportFigures,
+    /// In a UDP test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) datagrams: Option<Datagrams>,
 }
 
-impl FlowResult {
-    /// The state at the end: all that was sent is acknowledged.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        let transport = &self.transport;
+/// A finished connection: its result, and the state that it ended in.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) result: FlowResult,
+    pub(crate) last: Snapshot,
+    /// When its last bytes moved.
+    pub(crate) at: Instant,
+}
+
+/// What one connection has counted, and where its results begin.
+struct Counts {
+    job: Job,
+    sent: u64,
+    received: u64,
+    began: Instant,
+    /// Set once the results begin: acknowledged and received by then.
+    before: Option<(u64, u64, TransportFigures)>,
+}
+
+impl Counts {
+    fn snapshot(&self, mut stats: Stats) -> Snapshot {
+        stats.bytes_acked = stats
+            .bytes_acked
+            .saturating_sub(self.job.preface)
+            .min(self.sent);
         Snapshot {
-            stream: self.stream,
+            stream: self.job.stream,
             received: self.received,
-            stats: Stats {
-                bytes_acked: self.sent,
-                retransmitted_segments: transport.retransmitted_segments,
-                acks: transport.acks_sent,
-                acks_received: transport.acks_received,
-                cwnd: transport.cwnd,
-                srtt: transport
-                    .srtt_us
-                    .map(|srtt| Duration::from_secs_f64(srtt / 1e6)),
-                ..Stats::default()
-            },
+            stats,
+            datagrams: None,
         }
+    }
+
+    /// Answers those who watch.
+    fn answer(&mut self, stats: Stats, shared: &mut Shared) {
+        let ask = *shared.asks.borrow_and_update();
+        let snapshot = self.snapshot(stats);
+        if ask.begun && self.before.is_none() {
+            let figures = TransportFigures::from(&snapshot.stats);
+            self.before = Some((snapshot.stats.bytes_acked, self.received, figures));
+            self.began = Instant::now();
+        }
+        // Whoever asked may have stopped listening.
+        let _ = shared.snapshots.try_send(snapshot);
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
     }
 }
 
-/// Runs one connection to its end. Each change of `ticks` is answered with a [`Snapshot`].
-pub(crate) async fn run(
-    stream: Stream,
-    job: Job,
-    mut ticks: watch::Receiver<u64>,
-    snapshots: mpsc::Sender<Snapshot>,
-) -> io::Result<FlowResult> {
-    let began = Instant::now();
+/// Runs one connection to its end.
+pub(crate) async fn run(stream: Stream, job: Job, mut shared: Shared) -> io::Result<Ended> {
+    let mut counts = Counts {
+        job,
+        sent: 0,
+        received: 0,
+        began: Instant::now(),
+        before: (shared.asks.borrow().begun).then(Default::default),
+    };
     let mut result = FlowResult {
         stream: job.stream,
         ..FlowResult::default()
@@ -84,60 +204,100 @@ pub(crate) async fn run(
     let outgoing = vec![0x5a; if job.send.is_some() { BLOCK } else { 0 }];
     let mut incoming = vec![0; if job.receive { BLOCK } else { 0 }];
     let (mut reader, mut writer) = stream.into_split();
-    let (mut sending, mut receiving) = (job.send.is_some(), job.receive);
-    let mut left = match job.send {
-        Some(Limit::Bytes(bytes)) => bytes,
-        _ => u64::MAX,
-    };
-    let deadline = match job.send {
-        Some(Limit::Millis(millis)) => Duration::from_millis(millis),
-        // Far beyond every test; the byte count ends this one.
-        _ => Duration::from_secs(7 * 24 * 3600),
-    };
-    let mut deadline = std::pin::pin!(tokio::time::sleep(deadline));
-    let mut ticking = true;
-    while sending || receiving {
+    let (mut sending, mut receiving) = (job.send, job.receive);
+    let time = job.send.map_or(NEVER, |send| send.time());
+    let mut deadline = std::pin::pin!(tokio::time::sleep(time));
+    let pace = Pace::new(job.send.and_then(|send| send.bitrate));
+    let mut watched = true;
+    while sending.is_some() || receiving {
+        let before = counts.before.as_ref().map(|before| before.0);
+        let left = sending.map_or(0, |send| send.bytes(before).saturating_sub(counts.sent));
         // Nothing when nothing is to be sent: the branches below are set up even when they are not taken.
-        let block = &outgoing[..usize::try_from(left).unwrap_or(BLOCK).min(outgoing.len())];
-        tokio::select! {
-            biased;
-            () = &mut deadline, if sending => left = 0,
-            changed = ticks.changed(), if ticking => {
-                ticking = changed.is_ok();
-                let snapshot = Snapshot { stream: job.stream, received: result.received, stats: writer.stats() };
-                // Whoever asked may have stopped listening.
-                let _ = snapshots.try_send(snapshot);
-                continue;
-            }
-            written = writer.write(block), if sending => {
-                let written = written? as u64;
-                result.sent += written;
-                left -= written;
-            }
-            read = reader.read(&mut incoming), if receiving => {
-                let read = read?;
-                result.received += read as u64;
-                if read == 0 {
-                    receiving = false;
-                    result.receive_seconds = began.elapsed().as_secs_f64();
+        let most = usize::try_from(left).unwrap_or(BLOCK).min(outgoing.len());
+        let pause = pace.pause(counts.sent, tokio::time::Instant::now());
+        let block = &outgoing[..most.min(pace.piece)];
+        let mut finish = sending.is_some() && left == 0;
+        if !finish {
+            tokio::select! {
+                biased;
+                () = &mut deadline, if sending.is_some() => finish = true,
+                changed = shared.asks.changed(), if watched => {
+                    watched = changed.is_ok();
+                    counts.answer(writer.stats(), &mut shared);
+                }
+                () = tokio::time::sleep_until(pause.unwrap_or(pace.began)), if sending.is_some() && pause.is_some() => {}
+                written = writer.write(block), if sending.is_some() && pause.is_none() => {
+                    let written = written? as u64;
+                    counts.sent += written;
+                    shared.budget.take(written)?;
+                }
+                read = reader.read(&mut incoming), if receiving => {
+                    let read = read?;
+                    counts.received += read as u64;
+                    shared.budget.take(read as u64)?;
+                    if read == 0 {
+                        receiving = false;
+                        result.receive_seconds = counts.elapsed();
+                    }
                 }
             }
         }
-        if sending && left == 0 {
-            sending = false;
-            result.send_seconds = began.elapsed().as_secs_f64();
+        if finish {
+            sending = None;
+            result.send_seconds = counts.elapsed();
             writer.shutdown().await?;
         }
     }
     if job.send.is_some() {
-        // The tail is part of the test: its retransmissions and acknowledgements count.
-        writer.finished().await?;
+        // The tail is part of the test: its retransmissions and acknowledgements count, and those who watch see it.
+        let mut finished = std::pin::pin!(writer.finished());
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut finished => break ended?,
+                changed = shared.asks.changed(), if watched => {
+                    watched = changed.is_ok();
+                    counts.answer(writer.stats(), &mut shared);
+                }
+            }
+        }
     }
-    result.transport = TransportFigures::from(&writer.stats());
+    let at = Instant::now();
+    let last = counts.snapshot(writer.stats());
     if job.send.is_none() {
         writer.shutdown().await?;
     }
-    Ok(result)
+    let (sent, received, figures) = counts.before.take().unwrap_or_default();
+    result.sent = counts.sent - sent;
+    result.received = counts.received - received;
+    result.transport = TransportFigures::from(&last.stats).since(&figures);
+    Ok(Ended { result, last, at })
+}
+
+/// Keeps writes within a bitrate.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    rate: Option<Rate>,
+    began: tokio::time::Instant,
+    /// Bytes of one write.
+    piece: usize,
+}
+
+impl Pace {
+    fn new(rate: Option<Rate>) -> Self {
+        let piece = rate.map_or(u64::MAX, |rate| rate.bytes_in(PIECE).max(1));
+        Self {
+            rate,
+            began: tokio::time::Instant::now(),
+            piece: usize::try_from(piece).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Until when to write nothing, when `sent` bytes went until `now`.
+    fn pause(&self, sent: u64, now: tokio::time::Instant) -> Option<tokio::time::Instant> {
+        let due = self.began + self.rate?.time_for(sent);
+        (due > now).then_some(due)
+    }
 }
 
 /// Processor time of this process so far, all threads.
@@ -147,4 +307,29 @@ pub(crate) fn cpu_time() -> Duration {
         time.tv_sec.unsigned_abs(),
         time.tv_nsec.unsigned_abs() as u32,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_ends_where_it_says() {
+        let budget = Budget::new(Some(10));
+        assert!(budget.take(10).is_ok());
+        let exceeded = budget.take(1).unwrap_err();
+        assert!(exceeded.to_string().contains("10 bytes"), "{exceeded}");
+        assert!(Budget::new(None).take(u64::MAX / 2).is_ok());
+    }
+
+    #[test]
+    fn a_bitrate_is_kept_in_pieces() {
+        let pace = Pace::new(Some(Rate::from_bits_per_sec(8_000_000)));
+        assert_eq!(pace.piece, 10_000);
+        assert_eq!(pace.pause(0, pace.began), None);
+        let due = pace.pause(10_000, pace.began).unwrap();
+        assert_eq!(due - pace.began, Duration::from_millis(10));
+        assert_eq!(pace.pause(10_000, due), None);
+        assert_eq!(Pace::new(None).pause(u64::MAX, due), None);
+    }
 }

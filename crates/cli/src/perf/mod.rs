@@ -2,23 +2,27 @@
 //!
 //! A control connection agrees on the test and exchanges results; the data flows on connections of
 //! their own, to a TCP port that the server opens for this one test with the settings the client
-//! asked for, so that congestion control and acknowledgement policy hold on both sides.
+//! asked for, so that congestion control and acknowledgement policy hold on both sides. A UDP test
+//! opens a socket for its datagrams instead.
 
+mod args;
 mod client;
 mod flow;
+mod lines;
 mod protocol;
 mod report;
 mod server;
+mod udp;
+mod watch;
 
-use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure};
 
-pub(crate) use protocol::Coalescing;
+pub(crate) use args::PerfArgs;
 
 /// Runs a test or serves them.
 pub(crate) async fn run(args: PerfArgs) -> Result<Exit, Failure> {
-    match &args.address {
-        Some(address) => client::run(&args, address).await,
+    match args.server_address()? {
+        Some(address) => client::run(&args, &address).await,
         None => server::run(&args).await,
     }
 }

@@ -1,18 +1,15 @@
-//! What a test says: lines for people while it runs, or one JSON object at its end.
+//! What a test measured: intervals while it runs, a summary at its end; in JSON as they are, for people see `lines`.
 
-use std::fmt::Write as _;
-
-use indicatif::HumanBytes;
-use serde::Serialize;
-use tack_base::Rate;
+use serde::{Deserialize, Serialize};
 
 use super::flow::{FlowResult, Snapshot};
-use super::protocol::{Direction, TestRequest};
+use super::protocol::{Direction, Output, TestRequest};
+use super::udp::Datagrams;
 use crate::net::AcksByKind;
 use crate::printer::bits_per_second;
 
 /// What this side does on a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
     Sender,
@@ -20,7 +17,7 @@ pub(crate) enum Role {
 }
 
 /// One connection, in one role, between two looks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct IntervalRow {
     pub(crate) stream: usize,
     pub(crate) role: Role,
@@ -33,48 +30,75 @@ pub(crate) struct IntervalRow {
     pub(crate) cwnd: u64,
     pub(crate) bytes_in_flight: u64,
     pub(crate) srtt_us: Option<f64>,
+    /// In a UDP test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) datagrams: Option<Datagrams>,
 }
 
 /// All connections between two looks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Interval {
     pub(crate) start: f64,
     pub(crate) end: f64,
+    /// Before the results begin.
+    #[serde(default)]
+    pub(crate) omitted: bool,
     pub(crate) streams: Vec<IntervalRow>,
     pub(crate) sent_bits_per_second: f64,
     pub(crate) received_bits_per_second: f64,
 }
 
-/// Turns looks at the connections into intervals.
+/// Turns looks at the connections of one side into intervals.
 #[derive(Debug)]
 pub(crate) struct Intervals {
-    direction: Direction,
+    sends: bool,
+    receives: bool,
     last_time: f64,
     last: Vec<Snapshot>,
 }
 
 impl Intervals {
-    pub(crate) fn new(direction: Direction, streams: usize) -> Self {
+    /// Of the client's side.
+    pub(crate) fn of_client(direction: Direction, streams: usize) -> Self {
+        Self::new(direction.client_sends(), direction.server_sends(), streams)
+    }
+
+    /// Of the server's side.
+    pub(crate) fn of_server(direction: Direction, streams: usize) -> Self {
+        Self::new(direction.server_sends(), direction.client_sends(), streams)
+    }
+
+    fn new(sends: bool, receives: bool, streams: usize) -> Self {
         let nothing = |stream| Snapshot {
             stream,
             received: 0,
             stats: tack::Stats::default(),
+            datagrams: None,
         };
         Self {
-            direction,
+            sends,
+            receives,
             last_time: 0.0,
             last: (0..streams).map(nothing).collect(),
         }
     }
 
     /// The interval that ends with these snapshots, `now` seconds after the beginning.
-    pub(crate) fn next(&mut self, now: f64, mut snapshots: Vec<Snapshot>) -> Interval {
+    pub(crate) fn next(
+        &mut self,
+        now: f64,
+        mut snapshots: Vec<Snapshot>,
+        omitted: bool,
+    ) -> Interval {
         snapshots.sort_by_key(|snapshot| snapshot.stream);
         let (start, seconds) = (self.last_time, now - self.last_time);
         let mut rows = Vec::new();
         for snapshot in snapshots {
             let last = &self.last[snapshot.stream];
             let (stats, before) = (&snapshot.stats, &last.stats);
+            let datagrams = snapshot
+                .datagrams
+                .map(|now| now.since(&last.datagrams.unwrap_or_default()));
             let mut row = |role, bytes| {
                 rows.push(IntervalRow {
                     stream: snapshot.stream,
@@ -89,15 +113,16 @@ impl Intervals {
                     cwnd: stats.cwnd,
                     bytes_in_flight: stats.bytes_in_flight,
                     srtt_us: stats.srtt.map(|srtt| srtt.as_nanos() as f64 / 1e3),
+                    datagrams,
                 });
             };
-            if self.direction.client_sends() {
+            if self.sends {
                 row(
                     Role::Sender,
                     stats.bytes_acked.saturating_sub(before.bytes_acked),
                 );
             }
-            if self.direction.server_sends() {
+            if self.receives {
                 row(Role::Receiver, snapshot.received - last.received);
             }
             let stream = snapshot.stream;
@@ -113,6 +138,7 @@ impl Intervals {
         Interval {
             start,
             end: now,
+            omitted,
             sent_bits_per_second: bits_per_second(total(Role::Sender), seconds),
             received_bits_per_second: bits_per_second(total(Role::Receiver), seconds),
             streams: rows,
@@ -158,6 +184,46 @@ pub(crate) struct DirectionSummary {
     pub(crate) limited: LimitedBy,
     /// The largest of those shares, by name.
     pub(crate) limited_by: &'static str,
+    /// Of a UDP test; the figures of connections are then zero.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) datagrams: Option<Loss>,
+}
+
+/// What became of the datagrams of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Loss {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    /// Sent and not received.
+    pub(crate) lost: u64,
+    /// Those of the datagrams sent, 0 to 1.
+    pub(crate) lost_share: f64,
+    pub(crate) out_of_order: u64,
+    /// Mean over the streams (RFC 3550 §6.4.1), microseconds.
+    pub(crate) jitter_us: f64,
+}
+
+impl Loss {
+    fn new(senders: &[FlowResult], receivers: &[FlowResult]) -> Option<Self> {
+        let of = |flows: &[FlowResult]| -> Vec<Datagrams> {
+            flows.iter().filter_map(|flow| flow.datagrams).collect()
+        };
+        let (there, here) = (of(senders), of(receivers));
+        if there.is_empty() || here.is_empty() {
+            return None;
+        }
+        let sent: u64 = there.iter().map(|flow| flow.sent).sum();
+        let received: u64 = here.iter().map(|flow| flow.received).sum();
+        let lost = sent.saturating_sub(received);
+        Some(Self {
+            sent,
+            received,
+            lost,
+            lost_share: lost as f64 / sent.max(1) as f64,
+            out_of_order: here.iter().map(|flow| flow.out_of_order).sum(),
+            jitter_us: here.iter().map(|flow| flow.jitter_us).sum::<f64>() / here.len() as f64,
+        })
+    }
 }
 
 impl DirectionSummary {
@@ -202,6 +268,7 @@ impl DirectionSummary {
             },
             limited,
             limited_by: limited.most(),
+            datagrams: Loss::new(senders, receivers),
         }
     }
 }
@@ -226,7 +293,7 @@ fn limited(senders: &[FlowResult], seconds: f64) -> LimitedBy {
 }
 
 impl LimitedBy {
-    fn shares(&self) -> [(&'static str, f64); 5] {
+    pub(crate) fn shares(&self) -> [(&'static str, f64); 5] {
         [
             ("cwnd", self.cwnd),
             ("rwnd", self.rwnd),
@@ -293,153 +360,15 @@ pub(crate) struct TestJson<'a> {
     pub(crate) summary: Option<&'a Summary>,
     pub(crate) client: &'a [FlowResult],
     pub(crate) server: &'a [FlowResult],
+    /// What `--get-server-output` asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_output: Option<&'a Output>,
     pub(crate) error: Option<&'a str>,
-}
-
-/// The column heads of [`interval_lines`].
-pub(crate) fn heads() -> String {
-    format!(
-        "[{:>4}] {:<8} {:>15} {:>11} {:>13} {:>6} {:>8} {:>11} {:>10}\n",
-        "ID", "role", "interval", "bytes", "bitrate", "retr", "acks", "cwnd", "srtt"
-    )
-}
-
-/// An interval for people, a line for each connection and role, and sums when there are several.
-pub(crate) fn interval_lines(interval: &Interval) -> String {
-    let mut text = String::new();
-    for row in &interval.streams {
-        let acks = if row.role == Role::Sender {
-            row.acks_received
-        } else {
-            row.acks_sent
-        };
-        let tail = if row.role == Role::Sender {
-            format!(
-                "{:>6} {acks:>8} {:>11} {:>10}",
-                row.retransmitted_segments,
-                bytes(row.cwnd),
-                millis(row.srtt_us)
-            )
-        } else {
-            format!("{:>6} {acks:>8} {:>11} {:>10}", "-", "-", "-")
-        };
-        line(
-            &mut text,
-            &row.stream.to_string(),
-            row.role,
-            interval,
-            row.bytes,
-            row.bits_per_second,
-            &tail,
-        );
-    }
-    for role in [Role::Sender, Role::Receiver] {
-        let rows: Vec<&IntervalRow> = interval
-            .streams
-            .iter()
-            .filter(|row| row.role == role)
-            .collect();
-        if rows.len() > 1 {
-            let total = rows.iter().map(|row| row.bytes).sum();
-            line(
-                &mut text,
-                "SUM",
-                role,
-                interval,
-                total,
-                bits_per_second(total, interval.end - interval.start),
-                "",
-            );
-        }
-    }
-    text
-}
-
-fn line(
-    text: &mut String,
-    id: &str,
-    role: Role,
-    interval: &Interval,
-    amount: u64,
-    rate: f64,
-    tail: &str,
-) {
-    let role = if role == Role::Sender {
-        "send"
-    } else {
-        "receive"
-    };
-    let span = format!("{:.2}-{:.2} s", interval.start, interval.end);
-    let rate = Rate::from_bits_per_sec(rate as u64).to_string();
-    let whole = format!(
-        "[{id:>4}] {role:<8} {span:>15} {:>11} {rate:>13} {tail}",
-        bytes(amount)
-    );
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "{}", whole.trim_end());
-}
-
-/// The summary for people.
-pub(crate) fn summary_lines(summary: &Summary) -> String {
-    let mut text = String::new();
-    for (name, direction) in [("up", &summary.up), ("down", &summary.down)] {
-        let Some(direction) = direction else { continue };
-        let rate = Rate::from_bits_per_sec(direction.goodput_bps as u64);
-        let _ = writeln!(
-            text,
-            "{name}: {} received in {:.2} s, {rate}; {} of {} segments retransmitted ({} needlessly), {} timeouts",
-            bytes(direction.bytes_received),
-            direction.seconds,
-            direction.retransmitted_segments,
-            direction.data_segments,
-            direction.spurious_retransmissions,
-            direction.rto_count,
-        );
-        let _ = writeln!(
-            text,
-            "{name}: srtt {}, min rtt {}, cwnd {}; {} acks sent, {} arrived, {:.1} per MiB",
-            millis(direction.srtt_us),
-            millis(direction.min_rtt_us),
-            bytes(direction.cwnd),
-            direction.acks_sent,
-            direction.acks_received,
-            direction.acks_per_mib,
-        );
-        let shares: Vec<String> = direction
-            .limited
-            .shares()
-            .into_iter()
-            .filter(|(_, share)| *share >= 0.005)
-            .map(|(what, share)| format!("{what} {:.0} %", share * 100.0))
-            .collect();
-        let _ = writeln!(
-            text,
-            "{name}: limited by {} ({})",
-            direction.limited_by,
-            shares.join(", ")
-        );
-    }
-    let _ = writeln!(
-        text,
-        "processors: client {:.0} %, server {:.0} %",
-        summary.cpu.client * 100.0,
-        summary.cpu.server * 100.0
-    );
-    text
-}
-
-fn bytes(amount: u64) -> String {
-    HumanBytes(amount).to_string()
-}
-
-fn millis(micros: Option<f64>) -> String {
-    micros.map_or_else(|| "-".into(), |micros| format!("{:.3} ms", micros / 1e3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{LimitedSeconds, TransportFigures};
 
     fn snapshot(acked: u64, received: u64, acks: u64) -> Snapshot {
         let stats = tack::Stats {
@@ -451,65 +380,21 @@ mod tests {
             stream: 0,
             received,
             stats,
+            datagrams: None,
         }
     }
 
     #[test]
     fn intervals_are_differences() {
-        let mut intervals = Intervals::new(Direction::Both, 1);
-        let first = intervals.next(1.0, vec![snapshot(1_000_000, 500_000, 7)]);
+        let mut intervals = Intervals::of_client(Direction::Both, 1);
+        let first = intervals.next(1.0, vec![snapshot(1_000_000, 500_000, 7)], false);
         assert_eq!((first.start, first.end), (0.0, 1.0));
         assert_eq!(first.sent_bits_per_second, 8e6);
         assert_eq!(first.received_bits_per_second, 4e6);
-        let second = intervals.next(1.5, vec![snapshot(1_250_000, 500_000, 9)]);
+        let second = intervals.next(1.5, vec![snapshot(1_250_000, 500_000, 9)], false);
         assert_eq!(second.streams[0].bytes, 250_000);
         assert_eq!(second.sent_bits_per_second, 4e6);
         assert_eq!(second.streams[1].acks_sent, 2);
         assert_eq!(second.received_bits_per_second, 0.0);
-    }
-
-    #[test]
-    fn the_summary_names_what_limited_the_run() {
-        let sender = FlowResult {
-            sent: 2 << 20,
-            send_seconds: 2.0,
-            transport: TransportFigures {
-                limited_seconds: LimitedSeconds {
-                    cwnd: 0.2,
-                    rwnd: 0.0,
-                    pacing: 1.2,
-                    app: 0.0,
-                },
-                ..TransportFigures::default()
-            },
-            ..FlowResult::default()
-        };
-        let receiver = FlowResult {
-            received: 2 << 20,
-            receive_seconds: 2.0,
-            transport: TransportFigures {
-                acks_sent: 100,
-                ..TransportFigures::default()
-            },
-            ..FlowResult::default()
-        };
-        let summary = Summary::new(
-            Direction::Up,
-            &[sender],
-            &[receiver],
-            Cpu {
-                client: 0.5,
-                server: 0.25,
-            },
-        );
-        let up = summary.up.as_ref().unwrap();
-        assert!(summary.down.is_none());
-        assert_eq!((up.limited_by, up.acks_per_mib), ("pacing", 50.0));
-        assert!((up.limited.machine - 0.3).abs() < 1e-9);
-        let text = summary_lines(&summary);
-        assert!(
-            text.contains("limited by pacing (cwnd 10 %, pacing 60 %, machine 30 %)"),
-            "{text}"
-        );
     }
 }

@@ -9,40 +9,52 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tack::{Config, Endpoint, Listener, Stream};
+use tack_base::Rate;
 use tokio::io::AsyncReadExt;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::net::UdpSocket;
+use tokio::sync::{Semaphore, oneshot, watch as channel};
 use tokio::task::JoinSet;
 
-use super::flow::{self, FlowResult, Job, cpu_time};
+use super::args::PerfArgs;
+use super::flow::{self, Budget, FlowResult, Job, Sending, cpu_time};
+use super::lines::{heads, interval_lines};
 use super::protocol::{
-    Limit, MAGIC, MAX_REQUEST, MAX_STREAMS, ServerMessage, TestRequest, Ticket, read_message,
-    write_message,
+    Carrier, ClientMessage, MAGIC, MAX_REQUEST, MAX_STREAMS, Output, PATIENCE, ServerMessage,
+    ServerOutput, TestRequest, Ticket, read_message, write_message,
 };
-use crate::args::PerfArgs;
+use super::report::{Interval, Intervals};
+use super::udp::{self, Traffic};
+use super::watch::{Flows, Timing, watch};
 use crate::exit::{Exit, Failure};
 use crate::net::{self, PERF_PORT, PERF_UDP_PORT};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 
-/// Tests at the same time.
-const MAX_TESTS: usize = 8;
 /// How long a client may take for each step before the test begins.
 const STEP: Duration = Duration::from_secs(10);
-/// How long the end of a test may take beyond its length: buffers drain, losses are repaired.
-const GRACE: Duration = Duration::from_secs(60);
 /// How long connections may take to close at the program's end.
 const WIND_UP: Duration = Duration::from_secs(2);
+/// Intervals that a client gets, in bytes of text or JSON; later ones are left out.
+const MAX_OUTPUT: usize = 2 << 20;
 /// TCP ports for data connections (the dynamic range of RFC 6335 §6).
 const DATA_PORTS: std::ops::RangeInclusive<u16> = 49152..=65535;
 
 /// Serves tests until a signal, or one with `--one-off`.
 pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
-    let connections = MAX_TESTS * (usize::from(MAX_STREAMS) + 1) + 64;
-    let endpoint = net::serve(&args.listen, PERF_UDP_PORT, args.reach.reach(), connections).await?;
+    let limits = Arc::new(Limits {
+        clients: usize::from(args.max_clients),
+        permits: Semaphore::new(args.max_clients.into()),
+        duration: args.max_duration,
+        bytes: args.max_bytes,
+    });
+    let connections = limits.clients * (usize::from(MAX_STREAMS) + 1) + 64;
+    let listen = args.listen_address()?;
+    let reach = args.reach.reach();
+    let endpoint = net::serve(&listen, PERF_UDP_PORT, reach, args.family(), connections).await?;
     // Requests and results are small; nothing about them is measured.
     let config = Config {
-        user_timeout: Some(Duration::from_secs(30)),
+        user_timeout: Some(PATIENCE),
         ..Config::default()
     };
     let mut listener = endpoint
@@ -61,17 +73,16 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         eprintln!("listening on {address}");
     }
     let json = args.json;
-    let permits = Arc::new(Semaphore::new(MAX_TESTS));
     let mut tests = JoinSet::new();
     let exit = loop {
         tokio::select! {
             accepted = listener.accept() => {
                 let control = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
-                let (endpoint, permits) = (endpoint.clone(), Arc::clone(&permits));
+                let (endpoint, limits) = (endpoint.clone(), Arc::clone(&limits));
                 tests.spawn(async move {
                     let peer = control.peer_addr();
                     let mut request = None;
-                    let result = serve(control, &endpoint, &permits, &mut request).await;
+                    let result = serve(control, &endpoint, &limits, &mut request).await;
                     // On a thread of its own: whoever reads our output may be slow, and must not stop other tests.
                     tokio::task::spawn_blocking(move || tell(json, peer, request, result)).await
                 });
@@ -90,6 +101,17 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     // The results must reach the client before this process and its socket are gone.
     let _ = endpoint.shutdown(WIND_UP).await;
     exit
+}
+
+/// What this server allows.
+#[derive(Debug)]
+struct Limits {
+    clients: usize,
+    permits: Semaphore,
+    /// Of a test.
+    duration: Duration,
+    /// Of a test, all directions and connections together.
+    bytes: Option<u64>,
 }
 
 /// A test, for whoever reads the server's output.
@@ -150,66 +172,141 @@ fn tell(
 async fn serve(
     mut control: Stream,
     endpoint: &Endpoint,
-    permits: &Semaphore,
+    limits: &Limits,
     asked: &mut Option<TestRequest>,
 ) -> io::Result<Vec<FlowResult>> {
     let request = step("its request", read_request(&mut control)).await?;
     let request = &*asked.insert(request);
-    let (Ok(_permit), config) = (permits.try_acquire(), request.config()) else {
-        return refuse(
-            control,
-            format!("{MAX_TESTS} tests are running; try again later"),
-        )
-        .await;
+    let Ok(_permit) = limits.permits.try_acquire() else {
+        let message = format!(
+            "it serves {} tests, as many as it may (--max-clients); try again later",
+            limits.clients
+        );
+        return refuse(control, ServerMessage::Busy { message }).await;
     };
-    let config = match config {
+    let config = match request.config(limits.duration, limits.bytes) {
         Ok(config) => config,
-        Err(message) => return refuse(control, message).await,
+        Err(message) => return refuse(control, ServerMessage::Refused { message }).await,
     };
-    let token = random();
-    let mut data = open_data_port(endpoint, &config, request.streams)?;
-    write_message(
-        &mut control,
-        &ServerMessage::Accepted {
-            port: data.port(),
-            token,
-        },
-    )
-    .await?;
-    let streams = step(
-        "its data connections",
-        accept_all(&mut data, token, request.streams),
-    )
-    .await?;
+    let paths = open_paths(&mut control, endpoint, request, &config).await?;
     write_message(&mut control, &ServerMessage::Started).await?;
 
     let cpu = cpu_time();
     let coalescing = request.coalesce.apply(endpoint);
-    let running = run_flows(streams, request);
-    // The client says nothing more: whatever comes from it now is its end.
-    let mut nothing = [0; 1];
-    let gone = async {
-        match control.read(&mut nothing).await {
-            Ok(_) => io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                "the client ended the test",
-            ),
-            Err(error) => error,
+    let mut said = Said::new(request);
+    let outcome = run_flows(paths, &mut control, request, limits, &mut said).await;
+    drop(coalescing);
+    let flows = match outcome {
+        Ok(flows) => flows,
+        Err(error) => {
+            // A client that is gone does not hear it; one that only asked for too much learns so.
+            let message = error.to_string();
+            let last = async {
+                write_message(&mut control, &ServerMessage::Stopped { message }).await?;
+                farewell(control).await;
+                io::Result::Ok(())
+            };
+            let _ = tokio::time::timeout(WIND_UP, last).await;
+            return Err(error);
         }
     };
-    let flows = tokio::select! {
-        flows = running => flows?,
-        error = gone => return Err(error),
-    };
-    drop(coalescing);
-    let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
     let results = ServerMessage::Results {
         flows: flows.clone(),
-        cpu_seconds,
+        cpu_seconds: cpu_time().saturating_sub(cpu).as_secs_f64(),
+        output: said.output(),
     };
     write_message(&mut control, &results).await?;
     farewell(control).await;
     Ok(flows)
+}
+
+/// What the data of a test goes over.
+enum Paths {
+    Connections(Vec<Stream>),
+    Datagrams(UdpSocket, u64),
+}
+
+/// Tells the client where its data goes, and waits for all of its connections, or its first datagram.
+async fn open_paths(
+    control: &mut Stream,
+    endpoint: &Endpoint,
+    request: &TestRequest,
+    config: &Config,
+) -> io::Result<Paths> {
+    let token = random();
+    let peer = control.peer_addr().ip();
+    match request.carrier {
+        Carrier::Tcp => {
+            let mut data = open_data_port(endpoint, config, request.streams)?;
+            let port = data.port();
+            write_message(control, &ServerMessage::Accepted { port, token }).await?;
+            let accepting = accept_all(&mut data, token, request.streams);
+            let streams = step("its data connections", accepting).await?;
+            Ok(Paths::Connections(streams))
+        }
+        Carrier::Udp { .. } => {
+            let local = endpoint.local_addr().ip();
+            let socket = UdpSocket::bind((local, 0)).await?;
+            let port = socket.local_addr()?.port();
+            write_message(control, &ServerMessage::Accepted { port, token }).await?;
+            let greeting = udp::await_greeting(&socket, token, peer);
+            step("its first datagram", greeting).await?;
+            Ok(Paths::Datagrams(socket, token))
+        }
+    }
+}
+
+/// The server's intervals, in the form that the client wants.
+#[derive(Debug)]
+struct Said {
+    form: ServerOutput,
+    text: String,
+    intervals: Vec<Interval>,
+    /// Bytes so far, about.
+    len: usize,
+}
+
+impl Said {
+    fn new(request: &TestRequest) -> Self {
+        Self {
+            form: request.server_output,
+            text: heads(request.carrier != Carrier::Tcp),
+            intervals: Vec::new(),
+            len: 0,
+        }
+    }
+
+    fn add(&mut self, interval: Interval) -> io::Result<()> {
+        let lines = interval_lines(&interval);
+        // An interval in JSON is at most six times as long as its lines.
+        self.len += lines.len()
+            * match self.form {
+                ServerOutput::Json => 6,
+                ServerOutput::None | ServerOutput::Text => 1,
+            };
+        if self.len > MAX_OUTPUT {
+            return Ok(());
+        }
+        match self.form {
+            ServerOutput::None => {}
+            ServerOutput::Text => self.text.push_str(&lines),
+            ServerOutput::Json => self.intervals.push(interval),
+        }
+        Ok(())
+    }
+
+    fn output(mut self) -> Option<Output> {
+        match self.form {
+            ServerOutput::None => None,
+            ServerOutput::Text => {
+                if self.len > MAX_OUTPUT {
+                    self.text.push_str("(further intervals are left out)\n");
+                }
+                Some(Output::Text(self.text))
+            }
+            ServerOutput::Json => Some(Output::Json(self.intervals)),
+        }
+    }
 }
 
 async fn step<T>(what: &str, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
@@ -231,15 +328,13 @@ async fn read_request(control: &mut Stream) -> io::Result<TestRequest> {
     read_message(control, MAX_REQUEST).await
 }
 
-async fn refuse(mut control: Stream, message: String) -> io::Result<Vec<FlowResult>> {
-    write_message(
-        &mut control,
-        &ServerMessage::Refused {
-            message: message.clone(),
-        },
-    )
-    .await?;
+async fn refuse(mut control: Stream, answer: ServerMessage) -> io::Result<Vec<FlowResult>> {
+    write_message(&mut control, &answer).await?;
     farewell(control).await;
+    let message = match answer {
+        ServerMessage::Refused { message } | ServerMessage::Busy { message } => message,
+        _ => String::new(),
+    };
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
         format!("refused: {message}"),
@@ -288,43 +383,91 @@ async fn accept_all(data: &mut Listener, token: u64, streams: u16) -> io::Result
     Ok(arrived.into_values().collect())
 }
 
-async fn run_flows(streams: Vec<Stream>, request: &TestRequest) -> io::Result<Vec<FlowResult>> {
-    // Nobody watches intervals on this side.
-    let (_ticks, ticked) = watch::channel(0);
-    let (snapshots, _) = mpsc::channel(1);
-    let mut flows = JoinSet::new();
-    for (stream, connection) in streams.into_iter().enumerate() {
-        let job = Job {
-            stream,
-            send: request.direction.server_sends().then_some(request.limit),
-            receive: request.direction.client_sends(),
-        };
-        flows.spawn(flow::run(
-            connection,
-            job,
-            ticked.clone(),
-            snapshots.clone(),
-        ));
-    }
-    let all = async {
-        let mut results = Vec::new();
-        while let Some(ended) = flows.join_next().await {
-            results.push(ended.map_err(io::Error::other)??);
-        }
-        results.sort_by_key(|result| result.stream);
-        Ok(results)
+/// Runs the server's side of all flows to their ends.
+async fn run_flows(
+    paths: Paths,
+    control: &mut Stream,
+    request: &TestRequest,
+    limits: &Limits,
+    said: &mut Said,
+) -> io::Result<Vec<FlowResult>> {
+    let count = usize::from(request.streams);
+    let interval = match request.server_output {
+        ServerOutput::None => Duration::ZERO,
+        // A client must not keep this side busy with looking.
+        ServerOutput::Text | ServerOutput::Json => match request.interval_millis {
+            0 => Duration::ZERO,
+            millis => Duration::from_millis(millis.max(100)),
+        },
     };
-    match request.limit {
-        Limit::Millis(millis) => tokio::time::timeout(Duration::from_millis(millis) + GRACE, all)
-            .await
-            .unwrap_or_else(|_| {
-                Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "the test did not end in time",
-                ))
-            }),
-        // As long as it takes: a client that is gone ends it, too.
-        Limit::Bytes(_) => all.await,
+    let timing = Timing::of(request, interval, Some(limits.duration));
+    let sending = Sending {
+        limit: request.limit,
+        omit: timing.omit,
+        bitrate: request.bitrate.map(Rate::from_bits_per_sec),
+    };
+    let send = request.direction.server_sends().then_some(sending);
+    let receive = request.direction.client_sends();
+    let mut flows = Flows::new(count, timing.omit, Budget::new(limits.bytes));
+    let (told, sent) = oneshot::channel();
+    let (heard, peer_sent) = channel::channel(!receive);
+    let is_udp = matches!(paths, Paths::Datagrams(..));
+    match paths {
+        Paths::Connections(streams) => {
+            for (stream, connection) in streams.into_iter().enumerate() {
+                let job = Job {
+                    stream,
+                    send,
+                    receive,
+                    preface: 0,
+                };
+                let shared = flows.shared();
+                flows.spawn(async move { Ok(vec![flow::run(connection, job, shared).await?]) });
+            }
+        }
+        Paths::Datagrams(socket, token) => {
+            let traffic = Traffic {
+                socket,
+                token,
+                streams: count,
+                length: request.datagram(),
+                send,
+                sent: told,
+                peer_sent,
+            };
+            let shared = flows.shared();
+            flows.spawn(udp::run(traffic, shared));
+        }
+    }
+    let (mut listening, mut speaking) = tokio::io::split(control);
+    let telling = async {
+        // Only datagrams need the word; a connection has an end.
+        if is_udp && send.is_some() && sent.await.is_ok() {
+            write_message(&mut speaking, &ServerMessage::Sent).await?;
+        }
+        std::future::pending::<io::Result<()>>().await
+    };
+    let gone = async {
+        if is_udp && receive {
+            match read_message(&mut listening, MAX_REQUEST).await {
+                Ok(ClientMessage::Sent) => _ = heard.send(true),
+                Err(error) => return error,
+            }
+        }
+        // The client says nothing more: whatever comes from it now is its end.
+        match listening.read(&mut [0; 1]).await {
+            Ok(_) => io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "the client ended the test",
+            ),
+            Err(error) => error,
+        }
+    };
+    let intervals = Intervals::of_server(request.direction, count);
+    tokio::select! {
+        flows = watch(flows, intervals, timing, |interval| said.add(interval)) => flows,
+        error = gone => Err(error),
+        Err(error) = telling => Err(error),
     }
 }
 

@@ -62,9 +62,26 @@ fn plan(args: &SimArgs) -> Result<Vec<Run>, Failure> {
         .map(parse_seeds)
         .transpose()
         .map_err(Failure::usage)?;
+    if args
+        .files
+        .iter()
+        .filter(|file| file.as_os_str() == "-")
+        .count()
+        > 1
+    {
+        return Err(Failure::usage("standard input (-) can be read once"));
+    }
     let mut runs = Vec::new();
     for file in &args.files {
-        let scenario = Scenario::from_file(file, &args.overrides).map_err(Failure::usage)?;
+        let scenario = if file.as_os_str() == "-" {
+            let text = std::io::read_to_string(std::io::stdin()).map_err(|error| {
+                Failure::usage(format!("standard input cannot be read: {error}"))
+            })?;
+            Scenario::from_toml("standard input", &text, &args.overrides)
+        } else {
+            Scenario::from_file(file, &args.overrides)
+        };
+        let scenario = scenario.map_err(Failure::usage)?;
         let scenario = std::sync::Arc::new(scenario);
         let own = [scenario.seed];
         for &seed in seeds.as_deref().unwrap_or(&own) {

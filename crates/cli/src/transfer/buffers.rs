@@ -69,7 +69,10 @@ impl Ring {
 pub(crate) fn silent(limit: Duration) -> io::Error {
     io::Error::new(
         io::ErrorKind::TimedOut,
-        format!("the peer has been silent for {} s", limit.as_secs()),
+        format!(
+            "the other side has been silent for {} s (--timeout)",
+            limit.as_secs()
+        ),
     )
 }
 

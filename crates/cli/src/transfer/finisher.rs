@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::protocol::{Hash, Modified};
 use super::receive::Session;
+use super::reserved::Reservation;
 use super::staged::Staged;
 use super::store::{Existing, Refused};
 
@@ -29,6 +30,8 @@ pub(crate) struct Job {
     pub(crate) size: u64,
     pub(crate) hash: Hash,
     pub(crate) existing: Existing,
+    /// Given back once the file has its name.
+    pub(crate) reservation: Reservation,
 }
 
 /// The threads; they end when the last handle is dropped.
@@ -75,6 +78,7 @@ fn run(job: Job) {
         .staged
         .commit(&job.name, job.mode, job.modified, job.existing)
         .map_err(|error| Refused::storage(&error));
+    drop(job.reservation);
     job.session
         .settle(job.index, &job.path, job.size, &job.hash, result);
 }

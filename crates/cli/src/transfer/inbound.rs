@@ -6,26 +6,26 @@ use std::time::Duration;
 use serde::Serialize;
 use tack::Stream;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::args::RecvArgs;
 use super::finisher::Finisher;
 use super::names::printable;
 use super::protocol::{Refusal, Reply};
+use super::queue::Queue;
 use super::report::Listing;
 use super::serve::{Served, Service, serve};
 use super::store::{Existing, Store};
 use super::summary;
-use crate::args::RecvArgs;
+use crate::address::Family;
 use crate::exit::{Exit, Failure};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
-use crate::printer::{transferred, with_stdout};
+use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 
 /// How long transfers may take to end after a signal.
 const WIND_UP: Duration = Duration::from_secs(5);
-/// Most transfers at a time that the command line accepts.
-pub(crate) const MAX_TRANSFERS: u16 = 1024;
 /// Connections beyond the permitted transfers that are heard to be turned away.
 const STRANGERS: usize = 64;
 
@@ -61,12 +61,13 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         silence: args.timeout,
     });
     let mut signals = Signals::new()?;
-    let limit = usize::from(args.max_transfers);
+    let (limit, waiting) = (args.max_transfers.into(), args.max_waiting.into());
     let endpoint = net::serve(
         &args.listen,
         TRANSFER_UDP_PORT,
         args.reach.reach(),
-        limit + STRANGERS,
+        Family::Any,
+        limit + waiting + STRANGERS,
     )
     .await?;
     let mut listener = endpoint
@@ -78,27 +79,38 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
     announce(&args, endpoint.local_addr().to_string())?;
 
-    let permits = Arc::new(Semaphore::new(limit));
+    let queue = Queue::new(limit, waiting);
     let (stop, stopped) = watch::channel(false);
+    let (close, closing) = watch::channel(false);
     let mut transfers = JoinSet::new();
     let ended = loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let stream = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
-                match Arc::clone(&permits).try_acquire_owned() {
-                    Ok(permit) => {
-                        let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
-                        transfers.spawn(async move {
-                            let ended = one(stream, &service, stopped).await;
-                            // On a thread of its own: whoever reads our output may be slow, and must not stop the others.
-                            // The permit goes only then, so that summaries do not pile up.
-                            let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
-                            drop(permit);
-                            told
-                        });
-                    }
-                    Err(_) => { tokio::spawn(turn_away(stream, Refusal::Busy, BUSY)); }
+                let mut stream = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
+                let place = queue.try_enter();
+                let ticket = if place.is_none() { queue.line_up() } else { None };
+                if place.is_none() && ticket.is_none() {
+                    tokio::spawn(turn_away(stream, Refusal::Busy, BUSY));
+                    continue;
                 }
+                let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
+                let closing = closing.clone();
+                transfers.spawn(async move {
+                    let place = match (place, ticket) {
+                        (None, Some(ticket)) => ticket.wait(&mut stream, closing).await,
+                        (place, _) => place,
+                    };
+                    let Some(place) = place else {
+                        turn_away(stream, Refusal::Stopping, STOPPING).await;
+                        return Ok(Ok(None));
+                    };
+                    let ended = one(stream, &service, stopped).await;
+                    // On a thread of its own: whoever reads our output may be slow, and must not stop the others.
+                    // The place goes only then, so that summaries do not pile up.
+                    let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
+                    drop(place);
+                    told
+                });
             }
             Some(ended) = transfers.join_next() => {
                 // A panic in a transfer is a bug; it must not pass for an orderly end.
@@ -109,6 +121,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                     // Nobody hears of further transfers, so none begins. Those under way are not to blame: they end in
                     // their own time, each bounded by --timeout.
                     Err(failure) => {
+                        let _ = close.send(true);
                         let finishing = async { while transfers.join_next().await.is_some() {} };
                         let turning_away = async {
                             while let Ok(stream) = listener.accept().await {
@@ -130,6 +143,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
             signal = signals.next() => {
                 // Nothing was under way: being stopped is how a server ends.
                 if transfers.is_empty() { break Ok(Exit::Done); }
+                let _ = close.send(true);
                 let _ = stop.send(true);
                 wind_up(&mut transfers, &mut signals).await;
                 break Ok(signal);
@@ -137,6 +151,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         }
     };
     drop(listener);
+    let _ = close.send(true);
     // The confirmations must reach the sender before this process and its socket are gone.
     let _ = endpoint.shutdown(WIND_UP).await;
     ended
@@ -211,19 +226,19 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
     let report = &mut served.report;
     let exit = match (&error, report.failed, report.files) {
         (None, 0, _) => Exit::Done,
-        (None, _, files) if files > 0 => Exit::Partial,
+        (None, _, files) if files + report.links > 0 => Exit::Partial,
         _ => Exit::Failed,
     };
     match &error {
         Some(error) => eprintln!(
-            "tack: transfer from {peer} failed after {} files: {error}",
-            report.files
+            "tack: transfer from {peer} failed after {}: {error}",
+            files(report.files)
         ),
         None if report.failed > 0 => {
             eprintln!(
-                "tack: transfer from {peer}: {} not stored, {} files stored",
+                "tack: transfer from {peer}: {} not stored, {} stored",
                 report.failed_text(),
-                report.files
+                files(report.files)
             );
         }
         None => eprintln!(
@@ -247,7 +262,7 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
     Ok(Some(exit))
 }
 
-const BUSY: &str = "it serves as many transfers as it may (--max-transfers); try again later";
+const BUSY: &str = "it serves as many transfers as it may (--max-transfers), and as many senders wait as may (--max-waiting)";
 const STOPPING: &str = "the receiver is being stopped";
 
 /// Tells a sender why it is not served.

@@ -3,14 +3,18 @@
 //! The protocol is described in `docs/transfer-protocol.md`. A blocking thread on each side reads or
 //! writes files and hashes; a task moves buffers between it and the stream.
 
+mod args;
 mod buffers;
 mod finisher;
+mod holes;
 pub(crate) mod inbound;
 mod names;
 pub(crate) mod outbound;
 mod protocol;
+mod queue;
 mod receive;
 mod report;
+mod reserved;
 mod send;
 mod serve;
 mod source;
@@ -21,4 +25,5 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use args::{MAX_TRANSFERS, RecvArgs, SendArgs};
 pub(crate) use names::printable;

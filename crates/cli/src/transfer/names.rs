@@ -3,6 +3,11 @@
 /// Longest file name that Unix file systems keep, bytes.
 const MAX_COMPONENT: usize = 255;
 
+use super::protocol::NameRules;
+
+/// The rules of the system that this program runs on.
+pub(crate) const RULES: NameRules = NameRules::Unix;
+
 /// Why a name may not become an entry of the receiving directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum BadName {
@@ -16,15 +21,19 @@ pub(crate) enum BadName {
     Slash,
     #[error("the name contains '\\', which separates directories on Windows")]
     Backslash,
-    #[error("the name begins with a Windows drive")]
-    Drive,
+    #[error("the name contains {0:?}, which Windows reserves")]
+    Reserved(char),
+    #[error("the name is one that Windows reserves for a device")]
+    Device,
+    #[error("the name ends with a space or a dot, which Windows drops")]
+    Ending,
     #[error("the name contains a NUL byte")]
     Nul,
 }
 
-/// Accepts exactly what is one plain component on every system: the protocol sends names one
-/// component at a time, so nothing that passes can point out of the directory it is created in.
-pub(crate) fn check(name: &[u8]) -> Result<(), BadName> {
+/// Accepts exactly what is one plain component on a system with these rules: the protocol sends names one component at a
+/// time, so nothing that passes can point out of the directory it is created in.
+pub(crate) fn check(name: &[u8], rules: NameRules) -> Result<(), BadName> {
     if name.is_empty() {
         return Err(BadName::Empty);
     }
@@ -37,13 +46,41 @@ pub(crate) fn check(name: &[u8]) -> Result<(), BadName> {
     for &byte in name {
         match byte {
             b'/' => return Err(BadName::Slash),
-            b'\\' => return Err(BadName::Backslash),
             0 => return Err(BadName::Nul),
             _ => {}
         }
     }
-    if name.len() >= 2 && name[0].is_ascii_alphabetic() && name[1] == b':' {
-        return Err(BadName::Drive);
+    match rules {
+        NameRules::Unix => Ok(()),
+        NameRules::Windows => check_windows(name),
+    }
+}
+
+/// Naming Files, Paths, and Namespaces, in Microsoft's documentation of Win32.
+fn check_windows(name: &[u8]) -> Result<(), BadName> {
+    for &byte in name {
+        match byte {
+            b'\\' => return Err(BadName::Backslash),
+            b'<' | b'>' | b':' | b'"' | b'|' | b'?' | b'*' | 1..=31 => {
+                return Err(BadName::Reserved(byte.into()));
+            }
+            _ => {}
+        }
+    }
+    let stem = name.split(|byte| *byte == b'.').next().unwrap_or(name);
+    let stem = stem.trim_ascii_end().to_ascii_uppercase();
+    let is_numbered = |prefix: &[u8]| {
+        stem.strip_prefix(prefix)
+            .is_some_and(|rest| matches!(rest, [b'1'..=b'9']))
+    };
+    if [&b"CON"[..], b"PRN", b"AUX", b"NUL"].contains(&&*stem)
+        || is_numbered(b"COM")
+        || is_numbered(b"LPT")
+    {
+        return Err(BadName::Device);
+    }
+    if name.ends_with(b" ") || name.ends_with(b".") {
+        return Err(BadName::Ending);
     }
     Ok(())
 }
@@ -77,10 +114,21 @@ mod tests {
             "1:2",
             "ab:c",
             "-rf",
+            "a:b",
+            "C:",
+            "back\\slash",
+            "nul",
         ] {
-            assert_eq!(check(name.as_bytes()), Ok(()), "{name}");
+            assert_eq!(check(name.as_bytes(), NameRules::Unix), Ok(()), "{name}");
         }
-        assert_eq!(check(b"\xff\xfe"), Ok(()), "not UTF-8 is fine on Unix");
+        assert_eq!(
+            check(b"\xff\xfe", NameRules::Unix),
+            Ok(()),
+            "not UTF-8 is fine on Unix"
+        );
+        for name in ["a", ".hidden", "a b", "console", "com10"] {
+            assert_eq!(check(name.as_bytes(), NameRules::Windows), Ok(()), "{name}");
+        }
     }
 
     #[test]
@@ -92,14 +140,24 @@ mod tests {
             (b"/etc/passwd", BadName::Slash),
             (b"../up", BadName::Slash),
             (b"a/b", BadName::Slash),
-            (b"..\\up", BadName::Backslash),
-            (b"\\\\host\\share", BadName::Backslash),
-            (b"C:", BadName::Drive),
-            (b"c:evil", BadName::Drive),
             (b"a\0b", BadName::Nul),
             (&[b'a'; 256], BadName::TooLong),
         ] {
-            assert_eq!(check(name), Err(why), "{name:?}");
+            for rules in [NameRules::Unix, NameRules::Windows] {
+                assert_eq!(check(name, rules), Err(why), "{name:?}");
+            }
+        }
+        for (name, why) in [
+            (&b"..\\up"[..], BadName::Backslash),
+            (b"\\\\host\\share", BadName::Backslash),
+            (b"C:", BadName::Reserved(':')),
+            (b"file:stream", BadName::Reserved(':')),
+            (b"what?", BadName::Reserved('?')),
+            (b"nul", BadName::Device),
+            (b"Com1.txt", BadName::Device),
+            (b"name.", BadName::Ending),
+        ] {
+            assert_eq!(check(name, NameRules::Windows), Err(why), "{name:?}");
         }
     }
 

@@ -9,29 +9,34 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::args::SendArgs;
 use super::names;
 use super::report::{Listing, Report};
 use super::send::{Outbound, send as transfer};
 use super::source::{Links, Source, total_size};
 use super::summary;
 use super::tally::Tally;
-use crate::args::SendArgs;
+use crate::address::Family;
 use crate::exit::{Exit, Failure};
-use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
-use crate::printer::{transferred, with_stdout};
+use crate::net::{self, Dial, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
+use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 
 /// How long the last acknowledgements may take after everything was confirmed.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// Between attempts while the receiver is busy: the first pause, and the longest that it doubles to.
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_LAST: Duration = Duration::from_secs(2);
+
 /// Sends what the arguments name.
 pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
     let (paths, address) = args.targets()?;
     let sources = sources(&args, &paths)?;
-    let links = if args.follow {
-        Links::Follow
-    } else {
-        Links::Skip
+    let links = match (args.keep_links, args.follow) {
+        (true, _) => Links::Keep,
+        (false, true) => Links::Follow,
+        (false, false) => Links::Skip,
     };
     let listing = if args.json {
         Listing::Files
@@ -42,50 +47,73 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
     let began = Instant::now();
 
     let config = args.transport.config(args.timeout);
-    let connecting = net::connect(
-        &address,
-        TRANSFER_UDP_PORT,
-        TRANSFER_PORT,
-        args.reach.reach(),
-        &config,
-        args.connect_timeout,
-    );
-    let connected = tokio::select! {
-        connected = connecting => connected,
-        exit = signals.next() => return Ok(exit),
+    let mut pause = RETRY_FIRST;
+    let dial = Dial {
+        udp_port: TRANSFER_UDP_PORT,
+        tcp_port: TRANSFER_PORT,
+        service: "tack recv",
+        reach: args.reach.reach(),
+        family: Family::Any,
+        from: None,
+        patience: args.connect_timeout,
     };
-    let mut stream = match connected {
-        Ok(stream) => stream,
-        Err(failure) => {
-            if args.json {
-                let mut report = Report::new(listing);
-                let (peer, error) = (Some(address.to_string()), failure.to_string());
-                with_stdout(|out| {
-                    summary::write("send", peer, Some(&error), 0.0, None, &mut report, out)
-                })?;
+    let (stream, bar, ticking, tally, outcome) = loop {
+        let connected = tokio::select! {
+            connected = net::connect(&address, &dial, &config) => connected,
+            exit = signals.next() => return Ok(exit),
+        };
+        let mut stream = match connected {
+            Ok(stream) => stream,
+            Err(failure) => {
+                if args.json {
+                    let mut report = Report::new(listing);
+                    let (peer, error) = (Some(address.to_string()), failure.to_string());
+                    with_stdout(|out| {
+                        summary::write("send", peer, Some(&error), 0.0, None, &mut report, out)
+                    })?;
+                }
+                return Err(failure);
             }
-            return Err(failure);
+        };
+        let written = Arc::new(AtomicU64::new(0));
+        let bar = progress_bar();
+        let ticking = tokio::spawn(tick(
+            bar.clone(),
+            sources.clone(),
+            links,
+            Arc::clone(&written),
+        ));
+        let tally = Arc::new(Tally::new(Report::new(listing), bar.clone()));
+        let outbound = Outbound {
+            sources: sources.clone(),
+            links,
+            silence: args.timeout,
+            written,
+        };
+        let outcome = tokio::select! {
+            outcome = transfer(&mut stream, outbound, &tally) => Ok(outcome),
+            exit = signals.next() => Err(exit),
+        };
+        // Nothing was read yet, so that nothing is lost by beginning again.
+        let is_busy = matches!(&outcome, Ok(Err(error)) if error.is_busy());
+        if !is_busy || began.elapsed() >= args.retry {
+            break (stream, bar, ticking, tally, outcome);
         }
-    };
-
-    let written = Arc::new(AtomicU64::new(0));
-    let bar = progress_bar();
-    let ticking = tokio::spawn(tick(
-        bar.clone(),
-        sources.clone(),
-        links,
-        Arc::clone(&written),
-    ));
-    let tally = Arc::new(Tally::new(Report::new(listing), bar.clone()));
-    let outbound = Outbound {
-        sources,
-        links,
-        silence: args.timeout,
-        written,
-    };
-    let outcome = tokio::select! {
-        outcome = transfer(&mut stream, outbound, &tally) => Ok(outcome),
-        exit = signals.next() => Err(exit),
+        ticking.abort();
+        bar.finish_and_clear();
+        drop(stream);
+        if pause == RETRY_FIRST {
+            eprintln!(
+                "tack: the receiver is busy; trying again for {} s",
+                args.retry.as_secs()
+            );
+        }
+        let left = args.retry.saturating_sub(began.elapsed());
+        tokio::select! {
+            () = tokio::time::sleep(pause.min(left)) => {}
+            exit = signals.next() => return Ok(exit),
+        }
+        pause = (pause * 2).min(RETRY_LAST);
     };
     tally.hang();
     ticking.abort();
@@ -128,23 +156,34 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
             transferred(report.files, report.bytes, seconds)
         );
     }
+    if report.skipped_links > 0 && !args.json {
+        eprintln!(
+            "tack: {} left out (--keep-links sends them as links, --follow sends what they point to)",
+            match report.skipped_links {
+                1 => "1 symbolic link was".into(),
+                count => format!("{count} symbolic links were"),
+            }
+        );
+    }
     match outcome {
         Err(exit) => {
             eprintln!(
-                "tack: cut off by a signal; {} files are stored and confirmed",
-                report.files
+                "tack: cut off by a signal; {} stored and confirmed",
+                files(report.files)
             );
             Ok(exit)
         }
+        Ok(Err(error)) if error.is_busy() => Err(Failure::busy(format!("{peer}: {error}"))),
         Ok(Err(error)) => Err(Failure::failed(format!("transfer to {peer}"), error)),
         Ok(Ok(())) if report.failed == 0 => Ok(Exit::Done),
         Ok(Ok(())) => {
             eprintln!(
-                "tack: {} could not be transferred, {} files were",
+                "tack: {} could not be transferred, {} {}",
                 report.failed_text(),
-                report.files
+                files(report.files),
+                if report.files == 1 { "was" } else { "were" }
             );
-            Ok(if report.files > 0 {
+            Ok(if report.files + report.links > 0 {
                 Exit::Partial
             } else {
                 Exit::Failed
@@ -172,7 +211,7 @@ fn sources(args: &SendArgs, paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
             path_source(path, args.name.clone())?
         };
         let name = source.name();
-        if let Err(why) = names::check(name.as_encoded_bytes()) {
+        if let Err(why) = names::check(name.as_encoded_bytes(), names::RULES) {
             return Err(Failure::usage(format!(
                 "{} cannot be the name of a file at the receiver: {why}",
                 name.display()

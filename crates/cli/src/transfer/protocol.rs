@@ -7,8 +7,9 @@ use std::fmt;
 
 /// First bytes of a transfer, so that a stranger's connection is recognised at once.
 pub(crate) const MAGIC: [u8; 8] = *b"tackfile";
-/// The version spoken here.
-pub(crate) const VERSION: u16 = 1;
+/// The version spoken here. Version 2 added what the sender cannot send, symbolic links, holes, waiting for one's turn, and
+/// the rules for names.
+pub(crate) const VERSION: u16 = 2;
 /// Bytes of a frame's head.
 pub(crate) const HEAD: usize = 5;
 /// Largest payload of a data frame.
@@ -21,8 +22,14 @@ pub(crate) const MAX_NAME: usize = 4096;
 pub(crate) const MAX_MESSAGE: usize = 1024;
 /// Most directories inside one another.
 pub(crate) const MAX_DEPTH: usize = 1024;
-/// Bytes of an entry frame before the name: mode, mtime, size.
-const ENTRY_FIXED: usize = 4 + 8 + 4 + 8;
+/// Longest target of a symbolic link, bytes.
+pub(crate) const MAX_TARGET: usize = 2048;
+/// Longest hole that one frame tells of, bytes: both sides hash its zeros, and look up in between.
+pub(crate) const MAX_HOLE: u64 = 64 << 20;
+/// Most bytes of holes in one file. They cost nothing on the wire and on the disk, but both sides hash their zeros.
+pub(crate) const MAX_HOLES: u64 = 4 << 40;
+/// Bytes of an entry frame before the name: mode, mtime, size, data.
+const ENTRY_FIXED: usize = 4 + 8 + 4 + 8 + 8;
 /// A size not known beforehand (standard input).
 const SIZE_UNKNOWN: u64 = u64::MAX;
 
@@ -42,11 +49,15 @@ pub(crate) enum Kind {
     End = 0x06,
     Abort = 0x07,
     Done = 0x08,
+    Missing = 0x09,
+    Link = 0x0a,
+    Hole = 0x0b,
     Welcome = 0x81,
     Confirm = 0x82,
     Reject = 0x83,
     Finished = 0x84,
     Fatal = 0x85,
+    Queued = 0x86,
 }
 
 impl Kind {
@@ -61,11 +72,15 @@ impl Kind {
             0x06 => Self::End,
             0x07 => Self::Abort,
             0x08 => Self::Done,
+            0x09 => Self::Missing,
+            0x0a => Self::Link,
+            0x0b => Self::Hole,
             0x81 => Self::Welcome,
             0x82 => Self::Confirm,
             0x83 => Self::Reject,
             0x84 => Self::Finished,
             0x85 => Self::Fatal,
+            0x86 => Self::Queued,
             _ => return None,
         })
     }
@@ -126,6 +141,29 @@ pub(crate) struct Entry<'a> {
     pub(crate) modified: Modified,
     /// Bytes of a file if known beforehand; `None` for directories and standard input.
     pub(crate) size: Option<u64>,
+    /// Bytes of them outside holes: what the file takes on a disk.
+    pub(crate) data: u64,
+}
+
+/// Which names are legal on a side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub(crate) enum NameRules {
+    /// Unix: every byte but `/` and NUL.
+    #[default]
+    Unix = 0,
+    /// Windows: no `\`, no drive, no stream behind `:`, and none of the characters and devices that it reserves.
+    Windows = 1,
+}
+
+impl NameRules {
+    fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Unix),
+            1 => Some(Self::Windows),
+            _ => None,
+        }
+    }
 }
 
 /// A modification time: seconds since 1970 (negative before) and nanoseconds below a second.
@@ -139,13 +177,22 @@ pub(crate) struct Modified {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Request<'a> {
     KeepAlive,
-    Hello,
+    Hello(NameRules),
     Enter(Entry<'a>),
     Leave,
     File(Entry<'a>),
     End(Hash),
     Abort(&'a str),
     Done,
+    /// The sender cannot read something that it was asked to send: its path there, for people, and why.
+    Missing {
+        path: &'a [u8],
+        message: &'a str,
+    },
+    /// A symbolic link and what it points to.
+    Link(Entry<'a>, &'a [u8]),
+    /// This many zeros of the file, which take no room on a disk.
+    Hole(u64),
 }
 
 /// Why an entry was not stored.
@@ -209,7 +256,11 @@ impl fmt::Display for Refusal {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Reply {
     KeepAlive,
-    Welcome,
+    Welcome(NameRules),
+    /// All places are taken. This many senders are served before this one; the transfer begins with the welcome.
+    Queued {
+        ahead: u32,
+    },
     /// Entry `index` is under its final name, with these bytes.
     Confirm {
         index: u64,
@@ -248,11 +299,36 @@ impl<'a> Fields<'a> {
         self.take().map(u64::from_be_bytes)
     }
 
+    /// A text behind its length in two bytes.
+    fn prefixed(&mut self, max: usize) -> Option<&'a [u8]> {
+        let len = usize::from(u16::from_be_bytes(self.take()?));
+        let (text, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        (len <= max).then_some(text)
+    }
+
+    fn link(mut self) -> Option<Request<'a>> {
+        let target = self.prefixed(MAX_TARGET)?;
+        Some(Request::Link(self.entry()?, target))
+    }
+
+    fn missing(mut self) -> Option<Request<'a>> {
+        let path = self.prefixed(MAX_NAME)?;
+        let message = self.message()?;
+        Some(Request::Missing { path, message })
+    }
+
+    fn hole(mut self) -> Option<Request<'a>> {
+        let len = self.u64().filter(|len| (1..=MAX_HOLE).contains(len))?;
+        self.end(Request::Hole(len))
+    }
+
     fn entry(mut self) -> Option<Entry<'a>> {
         let mode = u32::from_be_bytes(self.take()?);
         let seconds = i64::from_be_bytes(self.take()?);
         let nanos = u32::from_be_bytes(self.take()?);
         let size = self.u64()?;
+        let data = self.u64()?;
         if nanos >= 1_000_000_000 || self.0.len() > MAX_NAME {
             return None;
         }
@@ -262,6 +338,7 @@ impl<'a> Fields<'a> {
             mode,
             modified: Modified { seconds, nanos },
             size,
+            data,
         })
     }
 
@@ -283,19 +360,23 @@ impl<'a> Request<'a> {
         let mut fields = Fields(payload);
         let decoded = match kind {
             Kind::KeepAlive => fields.end(Self::KeepAlive),
-            Kind::Hello => return hello(fields).map(|()| Self::Hello),
+            Kind::Hello => return hello(fields).map(Self::Hello),
             Kind::Enter => fields.entry().map(Self::Enter),
             Kind::Leave => fields.end(Self::Leave),
             Kind::File => fields.entry().map(Self::File),
             Kind::End => fields.take().and_then(|hash| fields.end(Self::End(hash))),
             Kind::Abort => fields.message().map(Self::Abort),
             Kind::Done => fields.end(Self::Done),
+            Kind::Missing => fields.missing(),
+            Kind::Link => fields.link(),
+            Kind::Hole => fields.hole(),
             Kind::Data
             | Kind::Welcome
             | Kind::Confirm
             | Kind::Reject
             | Kind::Finished
-            | Kind::Fatal => {
+            | Kind::Fatal
+            | Kind::Queued => {
                 return Err(Violation::Unexpected(kind));
             }
         };
@@ -307,13 +388,24 @@ impl<'a> Request<'a> {
         let frame = |out: &mut Vec<u8>, kind, parts: &[&[u8]]| push(out, kind, parts);
         match self {
             Self::KeepAlive => frame(out, Kind::KeepAlive, &[]),
-            Self::Hello => frame(out, Kind::Hello, &[&MAGIC, &VERSION.to_be_bytes()]),
-            Self::Enter(entry) => push_entry(out, Kind::Enter, entry),
+            Self::Hello(names) => frame(out, Kind::Hello, &greeting(*names)),
+            Self::Enter(entry) => push_entry(out, Kind::Enter, &[], entry),
             Self::Leave => frame(out, Kind::Leave, &[]),
-            Self::File(entry) => push_entry(out, Kind::File, entry),
+            Self::File(entry) => push_entry(out, Kind::File, &[], entry),
             Self::End(hash) => frame(out, Kind::End, &[hash]),
             Self::Abort(message) => frame(out, Kind::Abort, &[clip(message).as_bytes()]),
             Self::Done => frame(out, Kind::Done, &[]),
+            Self::Missing { path, message } => {
+                let path = &path[..path.len().min(MAX_NAME)];
+                let len = (path.len() as u16).to_be_bytes();
+                frame(out, Kind::Missing, &[&len, path, clip(message).as_bytes()]);
+            }
+            Self::Link(entry, target) => {
+                debug_assert!(target.len() <= MAX_TARGET);
+                let len = (target.len() as u16).to_be_bytes();
+                push_entry(out, Kind::Link, &[&len, target], entry);
+            }
+            Self::Hole(len) => frame(out, Kind::Hole, &[&len.to_be_bytes()]),
         }
     }
 }
@@ -331,7 +423,11 @@ impl Reply {
         let mut fields = Fields(payload);
         let decoded = match kind {
             Kind::KeepAlive => fields.end(Self::KeepAlive),
-            Kind::Welcome => return hello(fields).map(|()| Self::Welcome),
+            Kind::Welcome => return hello(fields).map(Self::Welcome),
+            Kind::Queued => (|| {
+                let ahead = u32::from_be_bytes(fields.take()?);
+                fields.end(Self::Queued { ahead })
+            })(),
             Kind::Confirm => (|| {
                 let (index, size, hash) = (fields.u64()?, fields.u64()?, fields.take()?);
                 fields.end(Self::Confirm { index, size, hash })
@@ -363,7 +459,10 @@ impl Reply {
             | Kind::Data
             | Kind::End
             | Kind::Abort
-            | Kind::Done => {
+            | Kind::Done
+            | Kind::Missing
+            | Kind::Link
+            | Kind::Hole => {
                 return Err(Violation::Unexpected(kind));
             }
         };
@@ -374,7 +473,8 @@ impl Reply {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::KeepAlive => push(out, Kind::KeepAlive, &[]),
-            Self::Welcome => push(out, Kind::Welcome, &[&MAGIC, &VERSION.to_be_bytes()]),
+            Self::Welcome(names) => push(out, Kind::Welcome, &greeting(*names)),
+            Self::Queued { ahead } => push(out, Kind::Queued, &[&ahead.to_be_bytes()]),
             Self::Confirm { index, size, hash } => {
                 push(
                     out,
@@ -415,13 +515,26 @@ impl Reply {
     }
 }
 
-/// Checks a greeting. A later version may append fields, so bytes after the version are let pass.
-fn hello(mut fields: Fields<'_>) -> Result<(), Violation> {
+/// What a greeting says: who speaks, which version, and which names are legal there.
+fn greeting(names: NameRules) -> [&'static [u8]; 3] {
+    const VERSION_BYTES: [u8; 2] = VERSION.to_be_bytes();
+    let names: &'static [u8] = match names {
+        NameRules::Unix => &[NameRules::Unix as u8],
+        NameRules::Windows => &[NameRules::Windows as u8],
+    };
+    [&MAGIC, &VERSION_BYTES, names]
+}
+
+/// Checks a greeting. A later version may append fields, so bytes after the rules for names are let pass.
+fn hello(mut fields: Fields<'_>) -> Result<NameRules, Violation> {
     if fields.take() != Some(MAGIC) {
         return Err(Violation::Magic);
     }
     match fields.take().map(u16::from_be_bytes) {
-        Some(VERSION) => Ok(()),
+        Some(VERSION) => fields
+            .take::<1>()
+            .and_then(|byte| NameRules::from_byte(byte[0]))
+            .ok_or(Violation::Magic),
         Some(other) => Err(Violation::Version(other)),
         None => Err(Violation::Magic),
     }
@@ -437,18 +550,14 @@ fn push(out: &mut Vec<u8>, kind: Kind, parts: &[&[u8]]) {
     }
 }
 
-fn push_entry(out: &mut Vec<u8>, kind: Kind, entry: &Entry<'_>) {
-    push(
-        out,
-        kind,
-        &[
-            &entry.mode.to_be_bytes(),
-            &entry.modified.seconds.to_be_bytes(),
-            &entry.modified.nanos.to_be_bytes(),
-            &entry.size.unwrap_or(SIZE_UNKNOWN).to_be_bytes(),
-            entry.name,
-        ],
-    );
+/// An entry frame; `before` stands before the entry.
+fn push_entry(out: &mut Vec<u8>, kind: Kind, before: &[&[u8]], entry: &Entry<'_>) {
+    let (mode, modified) = (entry.mode.to_be_bytes(), entry.modified);
+    let (seconds, nanos) = (modified.seconds.to_be_bytes(), modified.nanos.to_be_bytes());
+    let size = entry.size.unwrap_or(SIZE_UNKNOWN).to_be_bytes();
+    let data = entry.data.to_be_bytes();
+    let parts: [&[u8]; 6] = [&mode, &seconds, &nanos, &size, &data, entry.name];
+    push(out, kind, &[before, &parts].concat());
 }
 
 /// Cuts a message to its bound, at a character.
@@ -456,136 +565,11 @@ fn clip(message: &str) -> &str {
     &message[..message.floor_char_boundary(MAX_MESSAGE)]
 }
 
-const _: () = assert!(ENTRY_FIXED + MAX_NAME <= MAX_CONTROL && MAX_MESSAGE + 9 <= MAX_CONTROL);
+const _: () = assert!(
+    2 + MAX_TARGET + ENTRY_FIXED + MAX_NAME <= MAX_CONTROL
+        && 2 + MAX_NAME + MAX_MESSAGE <= MAX_CONTROL
+        && MAX_MESSAGE + 9 <= MAX_CONTROL
+);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn split(frame: &[u8]) -> (Head, &[u8]) {
-        let head = Head::parse(frame[..HEAD].try_into().unwrap()).unwrap();
-        assert_eq!(head.len, frame.len() - HEAD);
-        (head, &frame[HEAD..])
-    }
-
-    #[test]
-    fn every_request_round_trips() {
-        let entry = Entry {
-            name: b"n\xff",
-            mode: 0o755,
-            modified: Modified {
-                seconds: -5,
-                nanos: 999_999_999,
-            },
-            size: Some(7),
-        };
-        let unknown = Entry {
-            size: None,
-            ..entry.clone()
-        };
-        for request in [
-            Request::KeepAlive,
-            Request::Hello,
-            Request::Enter(unknown.clone()),
-            Request::Leave,
-            Request::File(entry),
-            Request::File(unknown),
-            Request::End([3; 32]),
-            Request::Abort("gone"),
-            Request::Done,
-        ] {
-            let mut frame = Vec::new();
-            request.encode(&mut frame);
-            let (head, payload) = split(&frame);
-            assert_eq!(Request::decode(head.kind, payload), Ok(request));
-        }
-    }
-
-    #[test]
-    fn every_reply_round_trips() {
-        for reply in [
-            Reply::KeepAlive,
-            Reply::Welcome,
-            Reply::Confirm {
-                index: 1,
-                size: 2,
-                hash: [9; 32],
-            },
-            Reply::Reject {
-                index: u64::MAX,
-                reason: Refusal::Exists,
-                message: "there".into(),
-            },
-            Reply::Finished { files: 3, bytes: 4 },
-            Reply::Fatal {
-                reason: Refusal::Busy,
-                message: String::new(),
-            },
-        ] {
-            let mut frame = Vec::new();
-            reply.encode(&mut frame);
-            let (head, payload) = split(&frame);
-            assert_eq!(Reply::decode(head.kind, payload), Ok(reply));
-        }
-    }
-
-    #[test]
-    fn lengths_beyond_the_bound_are_refused_before_anything_is_read() {
-        assert!(matches!(
-            Head::parse([Kind::File as u8, 0, 0, 0x20, 1]),
-            Err(Violation::TooLong { .. })
-        ));
-        assert!(matches!(
-            Head::parse([Kind::Data as u8, 0xff, 0xff, 0xff, 0xff]),
-            Err(Violation::TooLong { .. })
-        ));
-        assert_eq!(
-            Head::parse([0x42, 0, 0, 0, 0]),
-            Err(Violation::UnknownKind(0x42))
-        );
-    }
-
-    #[test]
-    fn long_messages_are_cut_at_a_character() {
-        let mut frame = Vec::new();
-        Request::Abort(&"é".repeat(MAX_MESSAGE)).encode(&mut frame);
-        let (head, payload) = split(&frame);
-        assert!(
-            matches!(Request::decode(head.kind, payload), Ok(Request::Abort(text)) if text.len() == MAX_MESSAGE)
-        );
-    }
-
-    #[test]
-    fn names_beyond_the_bound_are_malformed() {
-        let mut frame = Vec::new();
-        let name = vec![b'a'; MAX_NAME + 1];
-        push_entry(
-            &mut frame,
-            Kind::File,
-            &Entry {
-                name: &name,
-                mode: 0,
-                modified: Modified::default(),
-                size: None,
-            },
-        );
-        let (head, payload) = split(&frame);
-        assert_eq!(
-            Request::decode(head.kind, payload),
-            Err(Violation::Malformed(Kind::File))
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn decoding_never_panics(kind in any::<u8>(), payload in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let mut head = [kind, 0, 0, 0, 0];
-            head[1..].copy_from_slice(&(payload.len() as u32).to_be_bytes());
-            if let Ok(head) = Head::parse(head) {
-                let _ = Request::decode(head.kind, &payload);
-                let _ = Reply::decode(head.kind, &payload);
-            }
-        }
-    }
-}
+mod tests;

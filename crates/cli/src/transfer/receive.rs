@@ -1,6 +1,7 @@
 //! The receiving thread: frames in, files out, an answer for each.
 
 use std::io::{self, BufRead};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,10 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::finisher::{Finisher, Job};
+use super::holes::hash_zeros;
+use super::names::RULES;
 use super::protocol::{
-    Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, Refusal, Reply, Request, Violation,
+    Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, MAX_HOLES, Refusal, Reply, Request, Violation,
 };
 use super::report::Report;
+use super::reserved::Reservation;
 use super::staged::Staged;
 use super::store::{Cursor, Refused, Store};
 
@@ -181,8 +185,11 @@ struct Open {
     modified: super::protocol::Modified,
     announced: Option<u64>,
     received: u64,
+    /// Bytes of holes among them.
+    holes: u64,
     hasher: blake3::Hasher,
     staged: Staged,
+    reservation: Reservation,
 }
 
 /// What data frames are for.
@@ -277,6 +284,20 @@ impl<R: BufRead> Receiver<'_, R> {
                         .failure(&open.path, &format!("the sender gave up: {message}"));
                     Current::Nothing
                 }
+                (Current::Nothing, Request::Link(entry, target)) => {
+                    self.link(&entry, target);
+                    Current::Nothing
+                }
+                (Current::Nothing, Request::Missing { path, message }) => {
+                    let path = std::ffi::OsStr::from_bytes(path);
+                    self.session.report().failure(
+                        path.as_ref(),
+                        &format!("the sender does not send it: {message}"),
+                    );
+                    Current::Nothing
+                }
+                (Current::File(open), Request::Hole(len)) => self.hole(open, len),
+                (Current::Refused, Request::Hole(_)) => Current::Refused,
                 (Current::Nothing, Request::Done) => return self.done(),
                 _ => return Err(Violation::Unexpected(head.kind).into()),
             };
@@ -299,9 +320,10 @@ impl<R: BufRead> Receiver<'_, R> {
             return Err(Violation::Magic.into());
         }
         self.input.read_exact(&mut payload[..head.len])?;
+        // Its own rules for names do not matter here: ours do, and it learns them.
         Request::decode(head.kind, &payload[..head.len])?;
         self.session.greeted.store(true, Ordering::Relaxed);
-        self.session.reply(Reply::Welcome);
+        self.session.reply(Reply::Welcome(RULES));
         Ok(())
     }
 
@@ -348,7 +370,7 @@ impl<R: BufRead> Receiver<'_, R> {
         };
         let path = self.cursor.path_of(entry.name);
         match created {
-            Ok(staged) => Current::File(Box::new(Open {
+            Ok((staged, reservation)) => Current::File(Box::new(Open {
                 index,
                 path,
                 name: entry.name.to_vec(),
@@ -356,12 +378,62 @@ impl<R: BufRead> Receiver<'_, R> {
                 modified: entry.modified,
                 announced: entry.size,
                 received: 0,
+                holes: 0,
                 hasher: blake3::Hasher::new(),
                 staged,
+                reservation,
             })),
             Err(refused) => {
                 self.session.reject(index, &path, refused);
                 Current::Refused
+            }
+        }
+    }
+
+    fn link(&mut self, entry: &Entry<'_>, target: &[u8]) {
+        let index = self.index();
+        let made = if self.refused_depth > 0 {
+            Err(parent_refused())
+        } else {
+            self.cursor.link(entry, target)
+        };
+        let path = self.cursor.path_of(entry.name);
+        match made {
+            Ok(()) => {
+                let hash = *blake3::hash(target).as_bytes();
+                self.session.report().link(&path, target, &hash);
+                let size = target.len() as u64;
+                self.session.reply(Reply::Confirm { index, size, hash });
+            }
+            Err(refused) => self.session.reject(index, &path, refused),
+        }
+    }
+
+    /// Zeros that take no room.
+    fn hole(&mut self, mut open: Box<Open>, len: u64) -> Current {
+        open.received = open.received.saturating_add(len);
+        open.holes = open.holes.saturating_add(len);
+        let refused = if open
+            .announced
+            .is_some_and(|announced| open.received > announced)
+        {
+            Some(too_many_bytes())
+        } else if open.holes > MAX_HOLES {
+            Some(Refused::holes())
+        } else {
+            open.staged
+                .skip(len)
+                .err()
+                .map(|error| Refused::storage(&error))
+        };
+        match refused {
+            Some(refused) => {
+                self.session.reject(open.index, &open.path, refused);
+                Current::Refused
+            }
+            None => {
+                hash_zeros(&mut open.hasher, len);
+                Current::File(open)
             }
         }
     }
@@ -386,10 +458,7 @@ impl<R: BufRead> Receiver<'_, R> {
                     .announced
                     .is_some_and(|announced| open.received > announced)
                 {
-                    failed = Some(Refused::new(
-                        Refusal::Corrupt,
-                        "more bytes arrived than were announced",
-                    ));
+                    failed = Some(too_many_bytes());
                 } else if let Err(error) = open.staged.write(chunk) {
                     failed = Some(Refused::storage(&error));
                 }
@@ -429,6 +498,7 @@ impl<R: BufRead> Receiver<'_, R> {
             size: open.received,
             hash,
             existing: store.existing(),
+            reservation: open.reservation,
         });
     }
 
@@ -455,6 +525,10 @@ impl<R: BufRead> Receiver<'_, R> {
         session.reply(Reply::Finished { files, bytes });
         Ok(())
     }
+}
+
+fn too_many_bytes() -> Refused {
+    Refused::new(Refusal::Corrupt, "more bytes arrived than were announced")
 }
 
 fn parent_refused() -> Refused {

@@ -1,6 +1,8 @@
 //! What a transfer did, kept in bounded memory however many files it has.
 
+use std::borrow::Cow;
 use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -69,8 +71,12 @@ pub(crate) struct Report {
     pub(crate) failed: u64,
     /// Those of `failed` that are in refused directories, which are named in their place.
     pub(crate) within_refused: u64,
+    /// Symbolic links confirmed.
+    pub(crate) links: u64,
     /// Source entries left out on purpose (symbolic links, devices).
     pub(crate) skipped: u64,
+    /// Those of `skipped` that are symbolic links.
+    pub(crate) skipped_links: u64,
     listing: Listing,
     entries: List,
     failures: List,
@@ -80,14 +86,42 @@ pub(crate) struct Report {
 
 #[derive(Serialize)]
 struct FileEntry<'a> {
-    path: std::borrow::Cow<'a, str>,
+    #[serde(flatten)]
+    path: JsonPath<'a>,
     bytes: u64,
     blake3: &'a str,
+    /// What a symbolic link points to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<Cow<'a, str>>,
+}
+
+/// A path in JSON: as text, and where that is not all of it, raw as well.
+#[derive(Serialize)]
+struct JsonPath<'a> {
+    path: Cow<'a, str>,
+    /// The bytes in hexadecimal, when they are not UTF-8 and `path` cannot hold them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+}
+
+impl<'a> JsonPath<'a> {
+    fn new(path: &'a Path) -> Self {
+        let text = path.to_string_lossy();
+        let path_hex = matches!(text, Cow::Owned(_)).then(|| {
+            let bytes = path.as_os_str().as_bytes().iter();
+            bytes.map(|byte| format!("{byte:02x}")).collect()
+        });
+        Self {
+            path: text,
+            path_hex,
+        }
+    }
 }
 
 #[derive(Serialize)]
 struct FailureEntry<'a> {
-    path: std::borrow::Cow<'a, str>,
+    #[serde(flatten)]
+    path: JsonPath<'a>,
     error: &'a str,
 }
 
@@ -99,7 +133,9 @@ impl Report {
             bytes: 0,
             failed: 0,
             within_refused: 0,
+            links: 0,
             skipped: 0,
+            skipped_links: 0,
             listing,
             entries: List::new(),
             failures: List::new(),
@@ -111,12 +147,24 @@ impl Report {
     pub(crate) fn file(&mut self, path: &Path, bytes: u64, hash: &Hash) {
         self.files += 1;
         self.bytes += bytes;
+        self.list(path, bytes, hash, None);
+    }
+
+    /// A symbolic link is confirmed.
+    pub(crate) fn link(&mut self, path: &Path, target: &[u8], hash: &Hash) {
+        self.links += 1;
+        let target = String::from_utf8_lossy(target);
+        self.list(path, 0, hash, Some(target));
+    }
+
+    fn list(&mut self, path: &Path, bytes: u64, hash: &Hash, link: Option<Cow<'_, str>>) {
         if self.listing == Listing::Files {
             let blake3 = blake3::Hash::from_bytes(*hash).to_hex();
             let entry = FileEntry {
-                path: path.to_string_lossy(),
+                path: JsonPath::new(path),
                 bytes,
                 blake3: &blake3,
+                link,
             };
             let kept = self.entries.push(&entry);
             self.keep(kept);
@@ -128,7 +176,7 @@ impl Report {
         self.failed += 1;
         if self.listing == Listing::Files && self.failures.len() < MAX_FAILURES {
             let kept = self.failures.push(&FailureEntry {
-                path: path.to_string_lossy(),
+                path: JsonPath::new(path),
                 error,
             });
             self.keep(kept);
@@ -192,6 +240,25 @@ mod tests {
         }
         assert_eq!(report.failed, 10_000);
         assert!(report.failures.len() < MAX_FAILURES + 8192);
+    }
+
+    #[test]
+    fn names_that_are_no_text_have_a_raw_form() {
+        let mut report = Report::new(Listing::Files);
+        let raw = std::ffi::OsStr::from_bytes(b"caf\xe9");
+        report.file(Path::new(raw), 1, &[0; 32]);
+        report.failure(Path::new(raw), "gone");
+        report.link(Path::new("plain"), b"target", &[0; 32]);
+        let mut out = Vec::new();
+        report
+            .write_json(&serde_json::json!({"files": report.files}), &mut out)
+            .unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(value["entries"][0]["path"], "caf\u{fffd}");
+        assert_eq!(value["entries"][0]["path_hex"], "636166e9");
+        assert_eq!(value["failures"][0]["path_hex"], "636166e9");
+        assert_eq!(value["entries"][1]["path_hex"], serde_json::Value::Null);
+        assert_eq!(value["entries"][1]["link"], "target");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
 use super::buffers::{Hung, Outgoing, Ring, drain, silent};
-use super::names::printable;
+use super::names::{RULES, printable};
 use super::protocol::{HEAD, Head, MAX_CONTROL, Refusal, Reply, Request, Violation};
 use super::source::{Links, Source, send_all};
 use super::tally::{BadAnswer, Tally};
@@ -29,6 +29,19 @@ pub(crate) enum SendError {
     Stream(io::Error),
 }
 
+impl SendError {
+    /// The receiver has no place for us now.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::Fatal {
+                reason: Refusal::Busy,
+                ..
+            }
+        )
+    }
+}
+
 impl From<Violation> for SendError {
     fn from(error: Violation) -> Self {
         Self::Violation(error)
@@ -42,7 +55,7 @@ impl From<io::Error> for SendError {
 }
 
 /// What to send and how patiently.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outbound {
     pub(crate) sources: Vec<Source>,
     pub(crate) links: Links,
@@ -79,13 +92,14 @@ where
     };
 
     let mut hello = Vec::new();
-    Request::Hello.encode(&mut hello);
+    Request::Hello(RULES).encode(&mut hello);
     write_half.write_all(&hello).await?;
     write_half.flush().await?;
-    loop {
+    let rules = loop {
         match answers.next().await? {
-            Reply::Welcome => break,
+            Reply::Welcome(rules) => break rules,
             Reply::KeepAlive => {}
+            Reply::Queued { ahead } => tally.queued(ahead),
             Reply::Fatal { reason, message } => {
                 return Err(SendError::Fatal {
                     reason,
@@ -94,7 +108,7 @@ where
             }
             _ => return Err(BadAnswer::unexpected().into()),
         }
-    }
+    };
 
     let ring = Ring::new();
     let written = Arc::clone(&outbound.written);
@@ -103,7 +117,7 @@ where
         let mut out = Outgoing::new(ring.full_in, ring.spent_out);
         // Detached on failure: it may be waiting for standard input, which nothing can interrupt.
         tokio::task::spawn_blocking(move || {
-            match send_all(&outbound.sources, outbound.links, &mut out, &tally) {
+            match send_all(&outbound.sources, outbound.links, rules, &mut out, &tally) {
                 Ok(()) => true,
                 Err(Hung) => false,
             }
@@ -161,7 +175,7 @@ async fn read_answers<R: AsyncRead + Unpin>(
                     message: printable(&message),
                 });
             }
-            Reply::Welcome => return Err(BadAnswer::unexpected().into()),
+            Reply::Welcome(_) | Reply::Queued { .. } => return Err(BadAnswer::unexpected().into()),
         }
     }
 }

@@ -11,8 +11,9 @@ use rustix::fs::OFlags;
 use walkdir::WalkDir;
 
 use super::buffers::{Hung, Outgoing};
+use super::holes::{allocated, hash_zeros, next_extent};
 use super::names;
-use super::protocol::{Entry, MAX_DEPTH, Modified, Request};
+use super::protocol::{Entry, MAX_DEPTH, MAX_HOLE, MAX_TARGET, Modified, NameRules, Request};
 use super::tally::Tally;
 
 /// What to do about symbolic links below the paths named.
@@ -20,6 +21,7 @@ use super::tally::Tally;
 pub(crate) enum Links {
     Skip,
     Follow,
+    Keep,
 }
 
 /// One thing named on the command line, and the name it gets at the receiver.
@@ -54,7 +56,7 @@ pub(crate) fn total_size(sources: &[Source], links: Links) -> Option<u64> {
                 .metadata()
                 .ok()
                 .filter(Metadata::is_file)
-                .map_or(0, |metadata| metadata.len());
+                .map_or(0, |metadata| allocated(&metadata));
         }
     }
     Some(total)
@@ -64,10 +66,16 @@ pub(crate) fn total_size(sources: &[Source], links: Links) -> Option<u64> {
 pub(crate) fn send_all(
     sources: &[Source],
     links: Links,
+    rules: NameRules,
     out: &mut Outgoing,
     tally: &Tally,
 ) -> Result<(), Hung> {
-    let mut walker = Walker { links, out, tally };
+    let mut walker = Walker {
+        links,
+        rules,
+        out,
+        tally,
+    };
     for source in sources {
         match source {
             Source::Path { path, name } => walker.path(path, name)?,
@@ -80,12 +88,32 @@ pub(crate) fn send_all(
 
 struct Walker<'a> {
     links: Links,
+    /// What names may be like at the receiver.
+    rules: NameRules,
     out: &'a mut Outgoing,
     tally: &'a Tally,
 }
 
 impl Walker<'_> {
+    /// Something that was asked for cannot be sent: both sides must know.
+    fn missing(&mut self, sent_as: &Path, path: &Path, why: &str) -> Result<(), Hung> {
+        self.tally.fail(path, why);
+        self.out.frame(|bytes| {
+            Request::Missing {
+                path: sent_as.as_os_str().as_bytes(),
+                message: why,
+            }
+            .encode(bytes);
+        })
+    }
+
     fn path(&mut self, root: &Path, name: &OsStr) -> Result<(), Hung> {
+        let top = name;
+        // The path of an entry at the receiver.
+        let sent_as = |path: &Path| match path.strip_prefix(root) {
+            Ok(below) if !below.as_os_str().is_empty() => Path::new(top).join(below),
+            _ => PathBuf::from(top),
+        };
         // Lists of a directory are read as they are needed: memory does not grow with the number of files.
         let mut walk = WalkDir::new(root)
             .follow_links(self.links == Links::Follow)
@@ -101,7 +129,7 @@ impl Walker<'_> {
                         (None, Some(error)) => format!("cannot be read: {error}"),
                         (None, None) => "cannot be read".into(),
                     };
-                    self.tally.fail(&path, &reason);
+                    self.missing(&sent_as(&path), &path, &reason)?;
                     continue;
                 }
             };
@@ -118,20 +146,27 @@ impl Walker<'_> {
             };
             // What is in a refused directory is not sent, only counted: the figures must not depend on how soon we hear.
             let refused = self.tally.is_refused();
-            if let Err(why) = names::check(name.as_bytes()) {
-                self.tally.fail(path, &format!("cannot be sent: {why}"));
+            if let Err(why) = names::check(name.as_bytes(), self.rules) {
+                let why = format!("cannot be stored there: {why}");
+                self.missing(&sent_as(path), path, &why)?;
                 if entry.file_type().is_dir() {
                     walk.skip_current_dir();
                 }
                 continue;
             }
             let file_type = entry.file_type();
-            if file_type.is_symlink() {
-                self.tally
-                    .skip(path, "symbolic link (--follow sends what it points to)");
+            if file_type.is_symlink() && self.links == Links::Keep {
+                if refused {
+                    self.tally.leave_out();
+                } else {
+                    self.link(path, &sent_as(path), name)?;
+                }
+            } else if file_type.is_symlink() {
+                self.tally.skip_link(path);
             } else if file_type.is_dir() {
                 if entry.depth() + 1 > MAX_DEPTH {
-                    self.tally.fail(path, "directories are nested too deeply");
+                    let why = format!("directories are nested deeper than {MAX_DEPTH}");
+                    self.missing(&sent_as(path), path, &why)?;
                     walk.skip_current_dir();
                     continue;
                 }
@@ -145,14 +180,15 @@ impl Walker<'_> {
                         depth += 1;
                     }
                     Err(error) => {
-                        self.tally.fail(path, &format!("cannot be read: {error}"));
+                        let why = format!("cannot be read: {error}");
+                        self.missing(&sent_as(path), path, &why)?;
                         walk.skip_current_dir();
                     }
                 }
             } else if file_type.is_file() && refused {
                 self.tally.leave_out();
             } else if file_type.is_file() {
-                self.file(path, name)?;
+                self.file(path, &sent_as(path), name)?;
             } else {
                 self.tally.skip(path, "neither file nor directory");
             }
@@ -174,15 +210,36 @@ impl Walker<'_> {
         self.out.frame(|bytes| Request::Leave.encode(bytes))
     }
 
-    fn file(&mut self, path: &Path, name: &OsStr) -> Result<(), Hung> {
+    fn link(&mut self, path: &Path, sent_as: &Path, name: &OsStr) -> Result<(), Hung> {
+        let read = || Ok((std::fs::read_link(path)?, path.symlink_metadata()?));
+        let (target, metadata) = match read() {
+            Ok(read) => read,
+            Err(error) => {
+                let error: io::Error = error;
+                return self.missing(sent_as, path, &format!("cannot be read: {error}"));
+            }
+        };
+        let target = target.as_os_str().as_bytes();
+        if target.len() > MAX_TARGET {
+            let why = format!("points to a path longer than {MAX_TARGET} bytes");
+            return self.missing(sent_as, path, &why);
+        }
+        self.tally
+            .link(path, target, *blake3::hash(target).as_bytes())?;
+        self.out
+            .frame(|bytes| Request::Link(describe(name, &metadata, None), target).encode(bytes))
+    }
+
+    fn file(&mut self, path: &Path, sent_as: &Path, name: &OsStr) -> Result<(), Hung> {
         let (mut file, metadata) = match open(path, self.links) {
             Ok(opened) => opened,
             Err(error) => {
-                self.tally.fail(path, &format!("cannot be read: {error}"));
-                return Ok(());
+                return self.missing(sent_as, path, &format!("cannot be read: {error}"));
             }
         };
         let size = metadata.len();
+        // Data up to the next hole; a file without holes is not searched for them.
+        let mut run = if allocated(&metadata) < size { 0 } else { size };
         self.tally.begin_file(path)?;
         self.out
             .frame(|bytes| Request::File(describe(name, &metadata, Some(size))).encode(bytes))?;
@@ -192,7 +249,19 @@ impl Walker<'_> {
             if self.tally.is_refused() {
                 return self.abort(None);
             }
-            match self.out.data(left, |buffer| file.read(buffer))? {
+            if run == 0 {
+                match next_extent(&file, size - left, left) {
+                    Ok((0, 0)) => run = left,
+                    Ok((hole, data)) => {
+                        run = data;
+                        left -= hole;
+                        self.hole(hole, &mut hasher)?;
+                    }
+                    Err(error) => return self.abort(Some(&format!("cannot be read: {error}"))),
+                }
+                continue;
+            }
+            match self.out.data(run, |buffer| file.read(buffer))? {
                 Ok([]) => {
                     let message = format!(
                         "it became shorter while it was sent: {} of {size} bytes",
@@ -203,6 +272,7 @@ impl Walker<'_> {
                 Ok(chunk) => {
                     hasher.update(chunk);
                     left -= chunk.len() as u64;
+                    run -= chunk.len() as u64;
                 }
                 Err(error) => return self.abort(Some(&format!("cannot be read: {error}"))),
             }
@@ -228,6 +298,18 @@ impl Walker<'_> {
         }
     }
 
+    fn hole(&mut self, mut len: u64, hasher: &mut blake3::Hasher) -> Result<(), Hung> {
+        while len > 0 && !self.tally.is_refused() {
+            let part = len.min(MAX_HOLE);
+            self.out.frame(|bytes| Request::Hole(part).encode(bytes))?;
+            // The receiver hashes as long as we do: it may begin now.
+            self.out.flush()?;
+            hash_zeros(hasher, part);
+            len -= part;
+        }
+        Ok(())
+    }
+
     fn standard_input(&mut self, name: &OsStr) -> Result<(), Hung> {
         self.tally.begin_file(Path::new("-"))?;
         let entry = Entry {
@@ -235,6 +317,7 @@ impl Walker<'_> {
             mode: 0o644,
             modified: now(),
             size: None,
+            data: 0,
         };
         self.out.frame(|bytes| Request::File(entry).encode(bytes))?;
         let mut hasher = blake3::Hasher::new();
@@ -274,7 +357,7 @@ impl Walker<'_> {
 /// Opens a regular file, without waiting on a pipe that took its place and without following a link that did.
 fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
     let mut flags = OFlags::NONBLOCK;
-    if links == Links::Skip {
+    if links != Links::Follow {
         flags |= OFlags::NOFOLLOW;
     }
     let file = OpenOptions::new()
@@ -298,6 +381,7 @@ fn describe<'a>(name: &'a OsStr, metadata: &Metadata, size: Option<u64>) -> Entr
             nanos,
         },
         size,
+        data: allocated(metadata),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -25,6 +25,8 @@ pub(crate) struct Staged {
     dir: Arc<Dir>,
     /// The temporary name; `None` while the file has no name at all.
     temporary: Option<String>,
+    /// It ends with a hole, perhaps: its length is still to be set.
+    has_holes: bool,
 }
 
 impl Staged {
@@ -39,6 +41,7 @@ impl Staged {
                         file: fd.into(),
                         dir: Arc::clone(dir),
                         temporary: None,
+                        has_holes: false,
                     });
                 }
                 // What file systems without it answer.
@@ -60,6 +63,7 @@ impl Staged {
                         file: fd.into(),
                         dir: Arc::clone(dir),
                         temporary: Some(name),
+                        has_holes: false,
                     });
                 }
                 Err(Errno::EXIST) => {}
@@ -73,6 +77,14 @@ impl Staged {
         self.file.write_all(bytes)
     }
 
+    /// Leaves a hole of `len` bytes.
+    pub(crate) fn skip(&mut self, len: u64) -> io::Result<()> {
+        let len = i64::try_from(len).map_err(|_| Errno::FBIG)?;
+        self.file.seek(SeekFrom::Current(len))?;
+        self.has_holes = true;
+        Ok(())
+    }
+
     /// Sets permissions and time, forces everything to the disk, and gives the file its name.
     ///
     /// With [`Existing::Refuse`] the last step fails with `AlreadyExists` when the name is taken, however late.
@@ -83,6 +95,10 @@ impl Staged {
         modified: Modified,
         existing: Existing,
     ) -> io::Result<()> {
+        if self.has_holes {
+            let len = self.file.stream_position()?;
+            self.file.set_len(len)?;
+        }
         rustix::fs::fchmod(&self.file, permitted(mode))?;
         set_modified(&self.file, modified);
         self.file.sync_all()?;
@@ -162,6 +178,40 @@ impl Drop for Staged {
     }
 }
 
+/// Makes a symbolic link in `dir`. With [`Existing::Overwrite`] it replaces a file or link of its name.
+pub(crate) fn symlink(
+    dir: &Dir,
+    name: &[u8],
+    target: &[u8],
+    modified: Modified,
+    existing: Existing,
+) -> io::Result<()> {
+    let fd = dir.as_fd();
+    match rustix::fs::symlinkat(target, fd, name) {
+        Ok(()) => {}
+        Err(Errno::EXIST) if existing == Existing::Overwrite => {
+            let temporary = loop {
+                let temporary = temporary_name();
+                match rustix::fs::symlinkat(target, fd, &temporary) {
+                    Ok(()) => break temporary,
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            };
+            if let Err(error) = rustix::fs::renameat(fd, &temporary, fd, name) {
+                // Nothing more can be done about a link that cannot be removed either.
+                let _ = rustix::fs::unlinkat(fd, &temporary, AtFlags::empty());
+                return Err(error.into());
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let times = timestamps(modified);
+    // A file system that keeps no times for links loses nothing that matters.
+    let _ = rustix::fs::utimensat(fd, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+    Ok(())
+}
+
 /// What a sender's mode may become here: permission bits only, so that no set-user-ID program comes into being by a
 /// transfer, and of these none that the receiver's own umask withholds.
 pub(crate) fn permitted(mode: u32) -> Mode {
@@ -189,6 +239,10 @@ fn umask_in(status: &str) -> Option<u32> {
 
 /// Sets the modification time; a time that the file system cannot hold is left as it is.
 pub(crate) fn set_modified(file: impl AsFd, modified: Modified) {
+    let _ = rustix::fs::futimens(file, &timestamps(modified));
+}
+
+fn timestamps(modified: Modified) -> Timestamps {
     let time = Timespec {
         tv_sec: modified.seconds,
         tv_nsec: modified.nanos.into(),
@@ -197,13 +251,10 @@ pub(crate) fn set_modified(file: impl AsFd, modified: Modified) {
         tv_sec: 0,
         tv_nsec: rustix::fs::UTIME_OMIT,
     };
-    let _ = rustix::fs::futimens(
-        file,
-        &Timestamps {
-            last_access: now,
-            last_modification: time,
-        },
-    );
+    Timestamps {
+        last_access: now,
+        last_modification: time,
+    }
 }
 
 /// Hidden, recognisable, and not to be guessed.
@@ -285,6 +336,29 @@ mod tests {
             2,
             "no temporary names left"
         );
+    }
+
+    #[test]
+    fn holes_stay_holes_also_at_the_end() {
+        use std::os::unix::fs::MetadataExt;
+        let (scratch, dir) = scratch();
+        for (number, mut staged) in both(&dir).into_iter().enumerate() {
+            staged.skip(8 << 20).unwrap();
+            staged.write(b"x").unwrap();
+            staged.skip(8 << 20).unwrap();
+            let name = number.to_string();
+            staged
+                .commit(
+                    name.as_bytes(),
+                    0o644,
+                    Modified::default(),
+                    Existing::Refuse,
+                )
+                .unwrap();
+            let metadata = std::fs::metadata(scratch.path().join(name)).unwrap();
+            assert_eq!(metadata.len(), (16 << 20) + 1);
+            assert!(metadata.blocks() * 512 < 1 << 20, "{}", metadata.blocks());
+        }
     }
 
     #[test]

@@ -18,8 +18,9 @@ use rustix::io::Errno;
 use tempfile::SpooledTempFile;
 
 use super::names;
-use super::protocol::{Entry, MAX_DEPTH, MAX_NAME, Modified, Refusal, Violation};
-use super::staged::{Staged, permitted, set_modified};
+use super::protocol::{Entry, MAX_DEPTH, MAX_HOLES, MAX_NAME, Modified, Refusal, Violation};
+use super::reserved::{Names, Reservation};
+use super::staged::{Staged, permitted, set_modified, symlink};
 
 /// What to do about a name that is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,8 @@ pub(crate) enum Existing {
 pub(crate) struct Store {
     root: Arc<Dir>,
     existing: Existing,
+    /// What the transfers under way are about to name.
+    names: Arc<Names>,
 }
 
 /// An entry that is not stored, and why.
@@ -64,6 +67,14 @@ impl Refused {
         }
     }
 
+    /// More zeros to hash than a transfer is worth.
+    pub(crate) fn holes() -> Self {
+        Self::new(
+            Refusal::Storage,
+            format!("its holes have more than {} TiB", MAX_HOLES >> 40),
+        )
+    }
+
     fn exists() -> Self {
         Self::new(
             Refusal::Exists,
@@ -84,10 +95,13 @@ impl Store {
     /// Opens (and creates, where missing) the receiving directory.
     pub(crate) fn open(path: &Path, existing: Existing) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
-        let root = Dir::open_ambient_dir(path, ambient_authority())?;
+        let root = Arc::new(Dir::open_ambient_dir(path, ambient_authority())?);
+        // A directory that cannot be written to is a mistake to hear of now, not after a transfer.
+        drop(Staged::create(&root)?);
         Ok(Self {
-            root: Arc::new(root),
+            root,
             existing,
+            names: Arc::default(),
         })
     }
 
@@ -166,6 +180,8 @@ impl<'a> Cursor<'a> {
 
     fn enter_checked(&mut self, index: u64, entry: &Entry<'_>) -> Result<(), Refused> {
         self.check_name(entry.name)?;
+        // A file of this name may be on its way; a directory has its name at once.
+        let _reserved = self.reserve(entry.name)?;
         // Owner access while files arrive; the sender's mode follows when they are complete.
         let mode = Mode::from_raw_mode(entry.mode & 0o777 | 0o700);
         let created = match rustix::fs::mkdirat(self.dir.as_fd(), entry.name, mode) {
@@ -231,10 +247,78 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Begins a file here.
-    pub(crate) fn create(&self, entry: &Entry<'_>) -> Result<Staged, Refused> {
+    /// Begins a file here, and has its name reserved.
+    pub(crate) fn create(&self, entry: &Entry<'_>) -> Result<(Staged, Reservation), Refused> {
         self.check_name(entry.name)?;
-        match rustix::fs::statat(self.dir.as_fd(), entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+        let reservation = self.reserve(entry.name)?;
+        self.check_free(entry.name)?;
+        let size = entry.size.unwrap_or(0);
+        if size.saturating_sub(entry.data) > MAX_HOLES {
+            return Err(Refused::holes());
+        }
+        if let (Some(_), Ok(disk)) = (entry.size, rustix::fs::fstatvfs(self.dir.as_fd())) {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let needed = entry.data;
+            if needed > free {
+                let message = format!(
+                    "the receiver's disk has room for {free} bytes, the file needs {needed}"
+                );
+                return Err(Refused::new(Refusal::NoSpace, message));
+            }
+        }
+        let staged = Staged::create(&self.dir).map_err(|error| Refused::storage(&error))?;
+        Ok((staged, reservation))
+    }
+
+    /// Makes a symbolic link here, unless it leads out of the receiving directory.
+    pub(crate) fn link(&self, entry: &Entry<'_>, target: &[u8]) -> Result<(), Refused> {
+        self.check_name(entry.name)?;
+        if !self.stays_inside(target) {
+            return Err(Refused::new(
+                Refusal::Name,
+                "the symbolic link leads out of the receiving directory",
+            ));
+        }
+        let _reserved = self.reserve(entry.name)?;
+        self.check_free(entry.name)?;
+        let (dir, existing) = (&self.dir, self.store.existing);
+        symlink(dir, entry.name, target, entry.modified, existing)
+            .map_err(|error| Refused::storage(&error))
+    }
+
+    /// Whether a link made here leads somewhere below the receiving directory: a relative path that goes up only at its
+    /// beginning, and only through directories that this transfer made, whose parents are known.
+    fn stays_inside(&self, target: &[u8]) -> bool {
+        let made = self.levels.iter().rev();
+        let made = made
+            .take_while(|level| matches!(level.origin, Origin::Created { .. }))
+            .count();
+        let parts = target
+            .split(|byte| *byte == b'/')
+            .filter(|part| !part.is_empty() && *part != b".");
+        let ups = parts.clone().take_while(|part| *part == b"..").count();
+        let goes_back = parts.skip(ups).any(|part| part == b"..");
+        !target.is_empty() && !target.starts_with(b"/") && !goes_back && ups <= made
+    }
+
+    /// No other transfer is about to take the name.
+    fn reserve(&self, name: &[u8]) -> Result<Reservation, Refused> {
+        let dir =
+            rustix::fs::fstat(self.dir.as_fd()).map_err(|error| Refused::storage(&error.into()))?;
+        self.store
+            .names
+            .reserve((dir.st_dev, dir.st_ino), name)
+            .ok_or_else(|| {
+                Refused::new(
+                    Refusal::Exists,
+                    "another transfer, which began before, is storing something of this name",
+                )
+            })
+    }
+
+    /// The name is not taken, or may be taken over.
+    fn check_free(&self, name: &[u8]) -> Result<(), Refused> {
+        match rustix::fs::statat(self.dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => {
                 if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
                     return Err(Refused::new(Refusal::Exists, "a directory has its name"));
@@ -246,19 +330,12 @@ impl<'a> Cursor<'a> {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(Refused::storage(&error.into())),
         }
-        if let (Some(size), Ok(disk)) = (entry.size, rustix::fs::fstatvfs(self.dir.as_fd())) {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            if size > free {
-                let message =
-                    format!("the receiver's disk has room for {free} bytes, the file has {size}");
-                return Err(Refused::new(Refusal::NoSpace, message));
-            }
-        }
-        Staged::create(&self.dir).map_err(|error| Refused::storage(&error))
+        Ok(())
     }
 
     fn check_name(&self, name: &[u8]) -> Result<(), Refused> {
-        names::check(name).map_err(|why| Refused::new(Refusal::Name, why.to_string()))?;
+        names::check(name, names::RULES)
+            .map_err(|why| Refused::new(Refusal::Name, why.to_string()))?;
         // A receiver started in a home directory must not be talked into new start-up files.
         if self.levels.is_empty()
             && name.starts_with(b".")
@@ -409,6 +486,7 @@ mod tests {
             mode: 0o755,
             modified: Modified::default(),
             size: None,
+            data: 0,
         };
         for index in 0..100 {
             for name in [&b"old"[..], b"new"] {
@@ -420,5 +498,62 @@ mod tests {
         cursor
             .finish(|_, path, error| panic!("{path:?}: {error}"))
             .unwrap();
+    }
+
+    #[test]
+    fn links_stay_below_the_receiving_directory() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::create_dir(scratch.path().join("old")).unwrap();
+        let store = Store::open(scratch.path(), Existing::Overwrite).unwrap();
+        let mut cursor = Cursor::new(&store);
+        let entry = |name| Entry {
+            name,
+            mode: 0o755,
+            modified: Modified::default(),
+            size: None,
+            data: 0,
+        };
+        assert!(cursor.stays_inside(b"file") && cursor.stays_inside(b"a//./b/"));
+        for out in [&b""[..], b"..", b"../x", b"/etc", b"a/../../x", b"a/.."] {
+            assert!(!cursor.stays_inside(out), "{out:?}");
+        }
+        cursor.enter(0, &entry(b"new")).unwrap().unwrap();
+        cursor.enter(1, &entry(b"deeper")).unwrap().unwrap();
+        assert!(cursor.stays_inside(b"../../file") && cursor.stays_inside(b".."));
+        assert!(!cursor.stays_inside(b"../../../file"));
+        cursor.leave().unwrap().unwrap();
+        cursor.leave().unwrap().unwrap();
+        // What was there may itself be a link, so that its parent is anywhere.
+        cursor.enter(2, &entry(b"old")).unwrap().unwrap();
+        assert!(!cursor.stays_inside(b"../file"));
+        cursor.link(&entry(b"link"), b"file").unwrap();
+        let found = std::fs::read_link(scratch.path().join("old/link")).unwrap();
+        assert_eq!(found, Path::new("file"));
+    }
+
+    #[test]
+    fn a_name_belongs_to_the_transfer_that_began_first() {
+        let scratch = tempfile::tempdir().unwrap();
+        let store = Store::open(scratch.path(), Existing::Refuse).unwrap();
+        let (mut first, second) = (Cursor::new(&store), Cursor::new(&store));
+        let entry = |name| Entry {
+            name,
+            mode: 0o755,
+            modified: Modified::default(),
+            size: Some(1),
+            data: 1,
+        };
+        let staged = first.create(&entry(b"wanted")).unwrap();
+        let refused = second.create(&entry(b"wanted")).unwrap_err();
+        assert_eq!(refused.reason, Refusal::Exists);
+        assert!(
+            refused.message.contains("began before"),
+            "{}",
+            refused.message
+        );
+        assert!(second.link(&entry(b"wanted"), b"x").is_err());
+        assert!(first.enter(0, &entry(b"wanted")).unwrap().is_err());
+        drop(staged);
+        assert!(second.create(&entry(b"wanted")).is_ok());
     }
 }

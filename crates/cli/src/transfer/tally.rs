@@ -22,6 +22,8 @@ const MAX_REMEMBERED: usize = 8192;
 #[derive(Debug)]
 struct Pending {
     path: PathBuf,
+    /// Of a symbolic link.
+    target: Option<Vec<u8>>,
     /// Size and hash, once all of it has been read.
     sent: Option<(u64, Hash)>,
 }
@@ -38,6 +40,7 @@ struct State {
     /// Position in `active` of the outermost entry the receiver refused.
     refused: Option<usize>,
     report: Report,
+    queued: bool,
     hung: bool,
 }
 
@@ -113,6 +116,7 @@ impl Tally {
             active: Vec::new(),
             refused: None,
             report,
+            queued: false,
             hung: false,
         };
         Self {
@@ -150,9 +154,23 @@ impl Tally {
             index,
             Pending {
                 path: path.to_owned(),
+                target: None,
                 sent: None,
             },
         );
+        Ok(())
+    }
+
+    /// A symbolic link's frame is about to leave; it is complete in itself.
+    pub(crate) fn link(&self, path: &Path, target: &[u8], hash: Hash) -> Result<(), Hung> {
+        self.begin_file(path)?;
+        let mut state = self.state();
+        if let Some((index, _)) = state.end()
+            && let Some(pending) = state.pending.get_mut(&index)
+        {
+            pending.target = Some(target.to_owned());
+            pending.sent = Some((target.len() as u64, hash));
+        }
         Ok(())
     }
 
@@ -232,6 +250,24 @@ impl Tally {
         self.state().report.skipped += 1;
     }
 
+    /// A symbolic link is left out because nobody said what to do with it.
+    pub(crate) fn skip_link(&self, path: &Path) {
+        self.skip(
+            path,
+            "a symbolic link (--keep-links sends it as a link, --follow sends what it points to)",
+        );
+        self.state().report.skipped_links += 1;
+    }
+
+    /// All places of the receiver are taken: said once.
+    pub(crate) fn queued(&self, ahead: u32) {
+        if !std::mem::replace(&mut self.state().queued, true) {
+            self.bar.suspend(|| {
+                eprintln!("tack: the receiver is busy; waiting for our turn ({ahead} ahead of us)");
+            });
+        }
+    }
+
     // The answers' side.
 
     /// The receiver stored a file.
@@ -245,7 +281,10 @@ impl Tally {
             return Err(BadAnswer("it confirms a file before its end"));
         };
         if (size, hash) == (sent_size, &sent_hash) {
-            state.report.file(&pending.path, size, hash);
+            match &pending.target {
+                Some(target) => state.report.link(&pending.path, target, hash),
+                None => state.report.file(&pending.path, size, hash),
+            }
         } else {
             self.failed(
                 &mut state,

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 
 use super::finisher::Finisher;
-use super::protocol::Request;
+use super::protocol::{Kind, NameRules, Reply, Request};
 use super::report::{Listing, Report};
 use super::send::{Outbound, SendError, send};
 use super::serve::{Served, Service, serve};
@@ -185,7 +185,8 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("received");
     let path = scratch.path().join("long");
-    fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
+    // No hole: that would be sent at once.
+    fs::write(&path, vec![1; 64 << 20]).unwrap();
     let (mut near, mut far) = tokio::io::duplex(1 << 16);
     let (stop, stopped) = watch::channel(false);
     let (service, tally) = (service(&dir, SILENCE), tally());
@@ -224,7 +225,7 @@ async fn a_silent_peer_is_given_up() {
     // One that goes away in the middle.
     let (mut near, mut far) = tokio::io::duplex(64);
     let mut hello = Vec::new();
-    Request::Hello.encode(&mut hello);
+    Request::Hello(super::names::RULES).encode(&mut hello);
     near.write_all(&hello).await.unwrap();
     near.shutdown().await.unwrap();
     let (_stop, stopped) = watch::channel(false);
@@ -245,4 +246,54 @@ async fn a_silent_peer_is_given_up() {
         matches!(&sent, Err(SendError::Stream(error)) if error.kind() == std::io::ErrorKind::TimedOut),
         "{sent:?}"
     );
+}
+
+/// The next frame of a stream: its kind and payload.
+async fn frame(stream: &mut DuplexStream) -> (u8, Vec<u8>) {
+    let kind = stream.read_u8().await.unwrap();
+    let mut payload = vec![0; stream.read_u32().await.unwrap() as usize];
+    stream.read_exact(&mut payload).await.unwrap();
+    (kind, payload)
+}
+
+#[tokio::test]
+async fn names_that_the_other_system_does_not_have_are_not_sent() {
+    let scratch = tempfile::tempdir().unwrap();
+    let root = scratch.path().join("names");
+    fs::create_dir(&root).unwrap();
+    for name in ["a:b", "back\\slash", "fine"] {
+        fs::write(root.join(name), "x").unwrap();
+    }
+    let (mut near, mut far) = tokio::io::duplex(1 << 16);
+    let tally = tally();
+    let receiving = async {
+        let mut replies = Vec::new();
+        Reply::Queued { ahead: 1 }.encode(&mut replies);
+        Reply::Welcome(NameRules::Windows).encode(&mut replies);
+        far.write_all(&replies).await.unwrap();
+        let mut kinds = Vec::new();
+        while kinds.last() != Some(&(Kind::Done as u8)) {
+            kinds.push(frame(&mut far).await.0);
+        }
+        replies.clear();
+        Reply::Confirm {
+            index: 1,
+            size: 1,
+            hash: *blake3::hash(b"x").as_bytes(),
+        }
+        .encode(&mut replies);
+        Reply::Finished { files: 1, bytes: 1 }.encode(&mut replies);
+        far.write_all(&replies).await.unwrap();
+        kinds
+    };
+    let (sent, kinds) = tokio::join!(send(&mut near, outbound(&root, SILENCE), &tally), receiving);
+    sent.unwrap();
+    let count = |kind: Kind| kinds.iter().filter(|found| **found == kind as u8).count();
+    assert_eq!(
+        (count(Kind::Missing), count(Kind::File)),
+        (2, 1),
+        "{kinds:?}"
+    );
+    let report = tally.take_report();
+    assert_eq!((report.files, report.failed), (1, 2));
 }

@@ -84,6 +84,13 @@ impl Running {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
+    /// The next line of standard output, as it is.
+    pub(crate) fn text_line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
+        line
+    }
+
     pub(crate) fn pid(&self) -> i32 {
         self.child.id() as i32
     }

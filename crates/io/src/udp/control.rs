@@ -45,6 +45,19 @@ fn adjust(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
     }
 }
 
+/// Has the system keep the errors that `errors` reads. A sandbox that refuses leaves dead peers to the timers.
+#[cfg(target_os = "linux")]
+pub(super) fn keep_errors(socket: &UdpSocket, local: SocketAddr) {
+    // On IPv6 sockets this one is for the IPv4 peers.
+    let _ = set_option(socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1);
+    if local.is_ipv6() {
+        let _ = set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn keep_errors(_socket: &UdpSocket, _local: SocketAddr) {}
+
 #[cfg(not(target_os = "linux"))]
 fn adjust(_socket: &UdpSocket, _local: SocketAddr) -> io::Result<()> {
     Ok(())

@@ -4,6 +4,7 @@
 //! that receives. Both share the socket and its registration with the runtime.
 
 mod control;
+mod errors;
 mod receive;
 mod send;
 
@@ -39,6 +40,9 @@ pub struct UdpOptions {
     /// Wanted socket buffers, bytes, each way; the system may cap them (Linux: `net.core.rmem_max`, `wmem_max`).
     /// Default 4 MiB: the kernel's usual cap, and 30 ms of a 1 Gbit/s path while the process does not run.
     pub socket_buffer: usize,
+    /// Whether [`UdpReceiver::poll_refused`] is to hear of closed ports. Default false: whoever wants that must poll it, or
+    /// what the system keeps for it takes room from datagrams.
+    pub refusals: bool,
 }
 
 impl UdpOptions {
@@ -48,6 +52,7 @@ impl UdpOptions {
             bind,
             segmentation: Segmentation::Offload,
             socket_buffer: 4 << 20,
+            refusals: false,
         }
     }
 
@@ -90,6 +95,9 @@ impl UdpOptions {
         let socket = Arc::new(tokio::net::UdpSocket::from_std(socket.into())?);
         let sending = control::state(&socket)?;
         let receiving = control::state(&socket)?;
+        if self.refusals {
+            control::keep_errors(&socket, local);
+        }
         Ok((
             UdpSender::new(Arc::clone(&socket), sending, local, segmentation),
             UdpReceiver::new(socket, receiving),

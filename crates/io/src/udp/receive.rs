@@ -13,6 +13,7 @@ use tack_wire::encapsulation::{Segments, segments};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use super::errors::Errors;
 use crate::address::canonical;
 use crate::clock::{Clock, Reading, arrival};
 
@@ -30,6 +31,7 @@ pub struct UdpReceiver {
     meta: [RecvMeta; MESSAGES],
     /// Just before the latest system call that found the socket empty, or left it so.
     emptied: Option<Reading>,
+    errors: Errors,
 }
 
 /// Datagrams of one peer, as the kernel joined them.
@@ -67,6 +69,7 @@ impl<'a> Received<'a> {
 impl UdpReceiver {
     pub(super) fn new(socket: Arc<UdpSocket>, state: UdpSocketState) -> Self {
         Self {
+            errors: Errors::new(Arc::clone(&socket)),
             socket,
             state,
             storage: vec![0; MESSAGES * JOINED].into_boxed_slice(),
@@ -83,6 +86,17 @@ impl UdpReceiver {
         self.socket.poll_recv_ready(cx)
     }
 
+    /// Ready with a peer whose host answered that its UDP port is closed (ICMP). On Linux, and with
+    /// [`super::UdpOptions::refusals`]; otherwise never.
+    ///
+    /// Who can send to this socket from the peer's address, or see what is sent to it, can forge such an answer.
+    ///
+    /// # Errors
+    /// When the runtime is shutting down, or the system does not tell.
+    pub fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<SocketAddr>> {
+        self.errors.poll(cx)
+    }
+
     /// Takes what the socket holds, up to one system call's worth, arrival times placed on `clock`.
     ///
     /// # Errors
@@ -95,6 +109,7 @@ impl UdpReceiver {
             storage,
             meta,
             emptied,
+            ..
         } = self;
         let mut before = None;
         let outcome = {

@@ -113,6 +113,7 @@ impl UdpSender {
         let peer = for_socket(datagrams.peer, self.local.is_ipv6());
         let mut sent = 0;
         let mut fallback = Fallback::None;
+        let mut again = false;
         while sent < datagrams.contents.len() {
             let rest = &datagrams.contents[sent..];
             let most = match fallback {
@@ -138,9 +139,15 @@ impl UdpSender {
                         self.refusals += 1;
                     }
                     sent += chunk.len();
+                    again = false;
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => SendCause::Blocked,
+                // Of an earlier datagram, perhaps to another peer: reporting it is all that this call did.
+                Err(error) if !again && is_belated(&error) => {
+                    again = true;
+                    continue;
+                }
                 Err(_) if chunk.len() > size => {
                     fallback = self.fall_back();
                     continue;
@@ -173,6 +180,16 @@ impl UdpSender {
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.poll_send_ready(cx)
     }
+}
+
+/// Whether the error may be what ICMP said of an earlier datagram.
+fn is_belated(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    ) || quinn_udp::is_msg_size_err(error)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -220,3 +220,53 @@ async fn arrival_is_when_the_kernel_had_it_not_when_we_looked() {
         assert!(attempt < 50, "{arrived} {looked}");
     }
 }
+
+/// A closed port is known by its address, though the socket serves many peers, and what goes to others still goes.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_closed_port_is_named_and_disturbs_nobody_else() {
+    for bind in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+        let mut options = loopback(bind);
+        options.refusals = true;
+        let (mut sender, mut receiver) = options.open().unwrap();
+        let (other, mut there) = loopback(bind).open().unwrap();
+        // An unspecified address is reached at loopback; there IPv4 peers are refused, too.
+        let at = |port| match bind {
+            "[::]:0" => SocketAddr::from(([127, 0, 0, 1], port)),
+            _ => SocketAddr::new(sender_ip(bind), port),
+        };
+        let closed = at(std::net::UdpSocket::bind(at(0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port());
+        let alive = at(other.local_addr().port());
+        let contents = segment(1, 10);
+        let to = |peer| Datagrams {
+            peer,
+            ecn: Ecn::NotEct,
+            contents: &contents,
+            segment_size: contents.len(),
+        };
+        for peer in [closed, alive].repeat(3) {
+            poll_fn(|cx| sender.poll_writable(cx)).await.unwrap();
+            sender.send(&to(peer)).unwrap();
+        }
+        let clock = Clock::new();
+        assert_eq!(receive(&mut there, &clock, 3).await.len(), 3, "{bind}");
+        for _ in 0..3 {
+            let refused = poll_fn(|cx| receiver.poll_refused(cx));
+            let refused = tokio::time::timeout(Duration::from_secs(20), refused).await;
+            assert_eq!(
+                refused.expect("the system tells").unwrap(),
+                closed,
+                "{bind}"
+            );
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn sender_ip(bind: &str) -> std::net::IpAddr {
+    bind.parse::<SocketAddr>().unwrap().ip()
+}

@@ -40,6 +40,7 @@ fn a_line_cut_off_costs_its_point_alone() {
 
     let mut store = Store::open(folder.path()).unwrap();
     assert!(store.results().has(&plan[0]) && !store.results().has(&plan[1]));
+    assert_eq!(store.damaged(), [2]);
     store.keep(&plan[1], values()).unwrap();
     drop(store);
     let store = Store::open(folder.path()).unwrap();

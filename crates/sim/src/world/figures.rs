@@ -151,6 +151,7 @@ const fn close_name(reason: CloseReason) -> &'static str {
         CloseReason::Graceful => "graceful",
         CloseReason::Reset => "reset",
         CloseReason::Refused => "refused",
+        CloseReason::Unreachable => "unreachable",
         CloseReason::TimedOut => "timed_out",
         CloseReason::Aborted => "aborted",
         CloseReason::Dishonest => "dishonest",

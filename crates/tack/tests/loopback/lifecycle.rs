@@ -222,3 +222,63 @@ fn a_stream_outlives_its_runtime_with_an_error() {
     let error = runtime().block_on(async { within(client.read(&mut [0; 1])).await.unwrap_err() });
     assert_eq!(error.kind(), ErrorKind::NotConnected);
 }
+
+/// On Linux the system tells; elsewhere the timers do, much later.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_peer_that_is_gone_from_this_machine_is_noticed_without_a_timer() {
+    let endpoint = Endpoint::builder().build().await.unwrap();
+    let config = tack::Config {
+        initial_rto: Duration::from_secs(600),
+        user_timeout: None,
+        ..tack::Config::default()
+    };
+    // Nobody was ever there: the first SYN is answered.
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let connecting = endpoint.connect_with(address, tack::DEFAULT_PORT, &config);
+    let error = within(connecting).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Unreachable(_)), "{error}");
+
+    // The peer's process dies: what is written next is answered. Its runtime dies with it, and its socket.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    runtime.spawn(async move {
+        let mut listener = Listener::bind("127.0.0.1:0".parse().unwrap())
+            .await
+            .unwrap();
+        tell.send(listener.local_addr()).unwrap();
+        let _stream = listener.accept().await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let peer = within(told).await.unwrap();
+    let mut stream = within(endpoint.connect_with(peer, tack::DEFAULT_PORT, &config))
+        .await
+        .unwrap();
+    runtime.shutdown_background();
+    let ended = within(async {
+        loop {
+            if let Err(error) = stream.write_all(&[1; 1000]).await {
+                return error;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let reason = ended.get_ref().unwrap().downcast_ref::<ConnectionEnded>();
+    // A runtime that goes down in good order may have said goodbye itself.
+    assert!(
+        matches!(
+            reason,
+            Some(ConnectionEnded(
+                CloseReason::Unreachable | CloseReason::Reset
+            ))
+        ),
+        "{ended}"
+    );
+}

@@ -181,6 +181,18 @@ impl Connection {
         }
     }
 
+    /// Ends the connection because the peer cannot be reached: a hard error of RFC 1122 §4.2.3.9.
+    ///
+    /// Deviation: nothing is checked here, since a carrier sees no more of the segment than its addresses. It is for the
+    /// carrier to say this only where nobody can forge it, or where a forged reset would do as much: before the handshake
+    /// (RFC 5927 §4.1).
+    pub fn handle_unreachable(&mut self, _now: Instant) {
+        match self.state {
+            State::Closed | State::TimeWait => {}
+            _ => self.end(CloseReason::Unreachable),
+        }
+    }
+
     /// Ends the connection with a reset.
     pub fn abort(&mut self, _now: Instant) {
         match self.state {

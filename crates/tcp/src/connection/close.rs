@@ -22,6 +22,8 @@ pub enum CloseReason {
     Refused,
     /// No acknowledgement within the user timeout, the SYN retries, or the keep-alive probes.
     TimedOut,
+    /// The network says that nobody has the peer's address or port, and can be trusted in it.
+    Unreachable,
     /// This side aborted it.
     Aborted,
     /// The peer acknowledged what had not been sent.
@@ -35,6 +37,7 @@ impl fmt::Display for CloseReason {
             Self::Reset => "the peer reset the connection",
             Self::Refused => "the peer refused the connection",
             Self::TimedOut => "the peer does not answer",
+            Self::Unreachable => "nobody has the peer's port any more",
             Self::Aborted => "the connection was aborted",
             Self::Dishonest => "the peer acknowledged what it was not sent",
         })

@@ -1,0 +1,37 @@
+//! The arguments of `tack demo`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tack::Algorithm;
+
+use crate::links::LinkArgs;
+use crate::trust::TrustArgs;
+use crate::values::interval;
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// File to send; unless given, this program itself, as often as fills --time
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) links: LinkArgs,
+    /// Pairs of runs, each with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) seeds: u16,
+    /// About how long a transfer may take; a file that takes longer is cut
+    #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = interval)]
+    pub(crate) time: Duration,
+    /// Congestion control of the sender
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub(crate) congestion: Algorithm,
+    /// Where the report goes, an HTML page; unless given, to a new file among the temporary ones
+    #[arg(long, value_name = "OUT")]
+    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,299 @@
+//! The arguments of `tack perf`.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::ArgPredicate;
+use tack::{AckKind, Algorithm};
+use tack_base::Rate;
+
+use super::protocol::{
+    Carrier, Coalescing, DEFAULT_DATAGRAM, Direction, Limit, MAX_STREAMS, MAX_TIME, ServerOutput,
+    TestRequest,
+};
+use crate::address::{Address, Family, ReachArgs};
+use crate::exit::Failure;
+use crate::values::{duration, interval, listen, rate, size};
+
+/// Bytes of one write on a connection: what `--blockcount` counts unless `--length` says otherwise.
+const BLOCK: u64 = 128 << 10;
+/// What each stream of a UDP test sends unless told otherwise; iperf3's default.
+const UDP_RATE: Rate = Rate::from_bits_per_sec(1_000_000);
+
+#[derive(Debug, Args)]
+pub(crate) struct PerfArgs {
+    /// The server: host, host:port, [v6]:port (port 7778 unless given)
+    #[arg(
+        value_name = "ADDR",
+        required_unless_present_any = ["server", "client"],
+        conflicts_with_all = ["server", "client"]
+    )]
+    address: Option<Address>,
+    /// The server, as iperf3 has it: -c ADDR
+    #[arg(long, short, value_name = "ADDR", conflicts_with = "server")]
+    client: Option<Address>,
+    /// Serve tests
+    #[arg(long, short)]
+    pub(crate) server: bool,
+    /// Server: address to listen on, or a port of 127.0.0.1; port 0 picks a free one
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:7778",
+        value_parser = listen,
+        requires = "server"
+    )]
+    listen: Address,
+    /// UDP port of the server
+    #[arg(long, short, value_name = "PORT")]
+    port: Option<u16>,
+    /// Local address to use
+    #[arg(long, short = 'B', value_name = "HOST")]
+    pub(crate) bind: Option<IpAddr>,
+    /// IPv4 addresses only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// IPv6 addresses only
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// Server: end after one test
+    #[arg(long, short = '1', requires = "server")]
+    pub(crate) one_off: bool,
+    /// Server: most tests at a time; more clients are turned away
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64), requires = "server")]
+    pub(crate) max_clients: u16,
+    /// Server: longest test
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = interval, requires = "server")]
+    pub(crate) max_duration: Duration,
+    /// Server: most bytes that a test may move, all directions and connections together
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "server")]
+    pub(crate) max_bytes: Option<u64>,
+    /// Length of the test
+    #[arg(long, short, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
+    time: Duration,
+    /// Send this much on each connection instead of for a time: 10MiB; 10M means the same
+    #[arg(long, short = 'n', value_name = "SIZE", value_parser = size, conflicts_with_all = ["time", "server"])]
+    bytes: Option<u64>,
+    /// Send this many blocks on each connection instead of for a time
+    #[arg(long, short = 'k', value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["time", "bytes", "server"])]
+    blockcount: Option<u64>,
+    /// Bytes of a block: 128KiB, with --udp of a datagram's payload: 1448
+    #[arg(long, short, value_name = "SIZE", value_parser = size, conflicts_with = "server")]
+    length: Option<u64>,
+    /// Leave the first part of the test out of the results: slow start
+    #[arg(long, short = 'O', value_name = "DURATION", default_value = "0s", value_parser = duration, conflicts_with = "server")]
+    omit: Duration,
+    /// Most that each connection sends: 10Mbps; 10M means the same; 0 is no limit [default: no limit, with --udp 1Mbps]
+    #[arg(long, short, value_name = "RATE", value_parser = rate, conflicts_with = "server")]
+    bitrate: Option<Rate>,
+    /// Send plain UDP datagrams instead: measures loss and jitter
+    #[arg(long, short, conflicts_with_all = ["server", "congestion", "ack", "coalesce", "mss", "window"])]
+    udp: bool,
+    /// The server sends, this side receives
+    #[arg(long, short = 'R', conflicts_with_all = ["server", "bidir"])]
+    reverse: bool,
+    /// Both sides send
+    #[arg(long, conflicts_with = "server")]
+    bidir: bool,
+    /// Connections at the same time
+    #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)), conflicts_with = "server")]
+    parallel: u16,
+    /// Time between reports; 0s reports only the end
+    #[arg(long, short, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// Print JSON instead of lines for people: one object with intervals and summary; a server one for each test
+    #[arg(long, short = 'J')]
+    pub(crate) json: bool,
+    /// Show what the server saw, interval by interval
+    #[arg(long, conflicts_with = "server")]
+    get_server_output: bool,
+    /// Congestion control of both sides: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
+    #[arg(
+        long,
+        short = 'C',
+        value_name = "NAME",
+        default_value_t,
+        conflicts_with = "server"
+    )]
+    congestion: Algorithm,
+    /// Answer segments that arrive together with one acknowledgement, however few of them the policy would let it cover:
+    /// fastest. Off when --ack is given, so that its policy shows
+    // Stands before `ack`: clap fills in defaults in this order, and one that is filled in counts as present.
+    #[arg(
+        long,
+        value_name = "WHETHER",
+        default_value = "on",
+        default_value_if("ack", ArgPredicate::IsPresent, "off"),
+        conflicts_with = "server"
+    )]
+    coalesce: Coalescing,
+    /// Acknowledgement policy of both sides: tack, every, delayed:2, delayed:8,timer=40ms
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value_t,
+        conflicts_with = "server"
+    )]
+    ack: AckKind,
+    /// Largest segment payload, bytes
+    #[arg(long, short = 'M', value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=65000), conflicts_with = "server")]
+    mss: Option<u16>,
+    /// Cap of send and receive buffers, and so of the window
+    #[arg(long, short, value_name = "SIZE", value_parser = size, conflicts_with = "server")]
+    window: Option<u64>,
+    /// Give up when nobody answers for this long
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
+    pub(crate) connect_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+impl PerfArgs {
+    /// The server to test with; `None` serves.
+    pub(crate) fn server_address(&self) -> Result<Option<Address>, Failure> {
+        self.address
+            .as_ref()
+            .or(self.client.as_ref())
+            .map(|address| self.with_port(address.clone()))
+            .transpose()
+    }
+
+    /// Where a server listens.
+    pub(crate) fn listen_address(&self) -> Result<Address, Failure> {
+        let mut listen = self.listen.clone();
+        if let Some(ip) = self.bind {
+            listen = listen.on(ip);
+        }
+        match self.port {
+            Some(port) => Ok(listen.at(port)),
+            None => Ok(listen),
+        }
+    }
+
+    fn with_port(&self, address: Address) -> Result<Address, Failure> {
+        match (self.port, address.port()) {
+            (Some(port), Some(other)) if port != other => Err(Failure::usage(format!(
+                "{address} names port {other}, and --port {port} another"
+            ))),
+            (Some(port), _) => Ok(address.at(port)),
+            (None, _) => Ok(address),
+        }
+    }
+
+    /// Which addresses of a name are meant.
+    pub(crate) fn family(&self) -> Family {
+        match (self.ipv4, self.ipv6) {
+            (true, _) => Family::V4,
+            (false, true) => Family::V6,
+            (false, false) => Family::Any,
+        }
+    }
+
+    /// The test that a client asks for.
+    pub(crate) fn request(&self) -> Result<TestRequest, Failure> {
+        let direction = match (self.reverse, self.bidir) {
+            (_, true) => Direction::Both,
+            (true, false) => Direction::Down,
+            (false, false) => Direction::Up,
+        };
+        let block = self.length.unwrap_or(match self.udp {
+            true => u64::from(DEFAULT_DATAGRAM),
+            false => BLOCK,
+        });
+        let limit = match (self.bytes, self.blockcount) {
+            (Some(bytes), _) => Limit::Bytes(bytes),
+            (None, Some(blocks)) => Limit::Bytes(blocks.saturating_mul(block)),
+            (None, None) => Limit::Millis(millis(self.time)),
+        };
+        let carrier = if self.udp {
+            let length = u16::try_from(block)
+                .map_err(|_| Failure::usage("a datagram has at most 65507 bytes of payload"))?;
+            Carrier::Udp { length }
+        } else {
+            Carrier::Tcp
+        };
+        let bitrate = match self.bitrate {
+            None if self.udp => Some(UDP_RATE),
+            Some(rate) if rate.is_zero() => None,
+            other => other,
+        };
+        let request = TestRequest {
+            direction,
+            carrier,
+            streams: self.parallel,
+            limit,
+            omit_millis: millis(self.omit),
+            bitrate: bitrate.map(Rate::bits_per_sec),
+            server_output: match (self.get_server_output, self.json) {
+                (false, _) => ServerOutput::None,
+                (true, false) => ServerOutput::Text,
+                (true, true) => ServerOutput::Json,
+            },
+            interval_millis: millis(self.interval),
+            congestion: self.congestion.to_string(),
+            ack: self.ack.to_string(),
+            coalesce: self.coalesce,
+            mss: self.mss,
+            window: self.window,
+        };
+        // What the server would refuse is wrong usage here already.
+        request.config(MAX_TIME, None).map_err(Failure::usage)?;
+        Ok(request)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        perf: PerfArgs,
+    }
+
+    fn parse(line: &str) -> PerfArgs {
+        Program::try_parse_from(line.split(' ')).unwrap().perf
+    }
+
+    #[test]
+    fn iperf3s_spellings_mean_what_they_mean_there() {
+        let ours = parse(
+            "perf 127.0.0.1:5201 --bytes 10MiB --parallel 4 --reverse --json --interval 2s --bitrate 20Mbps",
+        );
+        let theirs = parse("perf -c 127.0.0.1 -p 5201 -n 10M -P 4 -R -J -i 2 -b 20M");
+        assert_eq!(ours.request().unwrap(), theirs.request().unwrap());
+        assert_eq!(
+            ours.server_address().unwrap(),
+            theirs.server_address().unwrap()
+        );
+        let server = parse("perf -s -p 5201 -1 -B ::1");
+        assert!(server.server && server.one_off);
+        assert_eq!(server.listen_address().unwrap().to_string(), "[::1]:5201");
+    }
+
+    #[test]
+    fn blocks_datagrams_and_rates_become_a_request() {
+        let blocks = parse("perf -c ::1 -k 10").request().unwrap();
+        assert_eq!(blocks.limit, Limit::Bytes(10 * BLOCK));
+        assert_eq!(blocks.bitrate, None);
+        let udp = parse("perf -c ::1 -u -k 10 -O 1").request().unwrap();
+        assert_eq!(udp.limit, Limit::Bytes(14_480));
+        assert_eq!((udp.bitrate, udp.omit_millis), (Some(1_000_000), 1000));
+        assert_eq!(udp.carrier, Carrier::Udp { length: 1448 });
+        let fast = parse("perf -c ::1 -u -b 0 -l 100").request().unwrap();
+        assert_eq!(fast.bitrate, None);
+        assert!(
+            parse("perf -c ::1 -u -l 10").request().is_err(),
+            "no room for the head"
+        );
+        assert!(parse("perf -c host:1 -p 2").server_address().is_err());
+    }
+}

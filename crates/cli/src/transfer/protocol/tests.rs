@@ -1,0 +1,151 @@
+//! Frames there and back, and what is refused.
+
+use super::*;
+use proptest::prelude::*;
+
+fn split(frame: &[u8]) -> (Head, &[u8]) {
+    let head = Head::parse(frame[..HEAD].try_into().unwrap()).unwrap();
+    assert_eq!(head.len, frame.len() - HEAD);
+    (head, &frame[HEAD..])
+}
+
+#[test]
+fn every_request_round_trips() {
+    let entry = Entry {
+        name: b"n\xff",
+        mode: 0o755,
+        modified: Modified {
+            seconds: -5,
+            nanos: 999_999_999,
+        },
+        size: Some(7),
+        data: 5,
+    };
+    let unknown = Entry {
+        size: None,
+        ..entry.clone()
+    };
+    for request in [
+        Request::KeepAlive,
+        Request::Hello(NameRules::Unix),
+        Request::Hello(NameRules::Windows),
+        Request::Enter(unknown.clone()),
+        Request::Link(unknown.clone(), b"../there\xff"),
+        Request::Missing {
+            path: b"d/f\xff",
+            message: "no",
+        },
+        Request::Hole(MAX_HOLE),
+        Request::Leave,
+        Request::File(entry),
+        Request::File(unknown),
+        Request::End([3; 32]),
+        Request::Abort("gone"),
+        Request::Done,
+    ] {
+        let mut frame = Vec::new();
+        request.encode(&mut frame);
+        let (head, payload) = split(&frame);
+        assert_eq!(Request::decode(head.kind, payload), Ok(request));
+    }
+}
+
+#[test]
+fn every_reply_round_trips() {
+    for reply in [
+        Reply::KeepAlive,
+        Reply::Welcome(NameRules::Unix),
+        Reply::Queued { ahead: 3 },
+        Reply::Confirm {
+            index: 1,
+            size: 2,
+            hash: [9; 32],
+        },
+        Reply::Reject {
+            index: u64::MAX,
+            reason: Refusal::Exists,
+            message: "there".into(),
+        },
+        Reply::Finished { files: 3, bytes: 4 },
+        Reply::Fatal {
+            reason: Refusal::Busy,
+            message: String::new(),
+        },
+    ] {
+        let mut frame = Vec::new();
+        reply.encode(&mut frame);
+        let (head, payload) = split(&frame);
+        assert_eq!(Reply::decode(head.kind, payload), Ok(reply));
+    }
+}
+
+#[test]
+fn lengths_beyond_the_bound_are_refused_before_anything_is_read() {
+    assert!(matches!(
+        Head::parse([Kind::File as u8, 0, 0, 0x20, 1]),
+        Err(Violation::TooLong { .. })
+    ));
+    assert!(matches!(
+        Head::parse([Kind::Data as u8, 0xff, 0xff, 0xff, 0xff]),
+        Err(Violation::TooLong { .. })
+    ));
+    assert_eq!(
+        Head::parse([0x42, 0, 0, 0, 0]),
+        Err(Violation::UnknownKind(0x42))
+    );
+}
+
+#[test]
+fn long_messages_are_cut_at_a_character() {
+    let mut frame = Vec::new();
+    Request::Abort(&"é".repeat(MAX_MESSAGE)).encode(&mut frame);
+    let (head, payload) = split(&frame);
+    assert!(
+        matches!(Request::decode(head.kind, payload), Ok(Request::Abort(text)) if text.len() == MAX_MESSAGE)
+    );
+}
+
+#[test]
+fn empty_and_endless_holes_are_malformed() {
+    for len in [0, MAX_HOLE + 1, u64::MAX] {
+        assert_eq!(
+            Request::decode(Kind::Hole, &len.to_be_bytes()),
+            Err(Violation::Malformed(Kind::Hole))
+        );
+    }
+}
+
+#[test]
+fn names_beyond_the_bound_are_malformed() {
+    let mut frame = Vec::new();
+    let name = vec![b'a'; MAX_NAME + 1];
+    push_entry(
+        &mut frame,
+        Kind::File,
+        &[],
+        &Entry {
+            name: &name,
+            mode: 0,
+            modified: Modified::default(),
+            size: None,
+            data: 0,
+        },
+    );
+    let (head, payload) = split(&frame);
+    assert_eq!(
+        Request::decode(head.kind, payload),
+        Err(Violation::Malformed(Kind::File))
+    );
+}
+
+proptest! {
+    #[test]
+    fn decoding_never_panics(kind in any::<u8>(), payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut head = [kind, 0, 0, 0, 0];
+        head[1..].copy_from_slice(&(payload.len() as u32).to_be_bytes());
+        if let Ok(head) = Head::parse(head) {
+            let _ = Request::decode(head.kind, &payload);
+            let _ = Reply::decode(head.kind, &payload);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What is more than plain files with plain names: links, holes, names that are no text.
+
+mod support;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+
+use support::{Receiver, noise};
+
+#[test]
+fn links_are_kept_on_request_and_counted_otherwise() {
+    let source = tempfile::tempdir().unwrap();
+    let root = source.path().join("tree");
+    fs::create_dir_all(root.join("inner")).unwrap();
+    fs::write(root.join("file"), "file").unwrap();
+    symlink("file", root.join("here")).unwrap();
+    symlink("../file", root.join("inner/up")).unwrap();
+    symlink("nowhere", root.join("dangling")).unwrap();
+    let mut receiver = Receiver::start(&[]);
+    let sent = receiver.send(&["--keep-links", "--json", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let (here, there) = (sent.json(), receiver.running.line());
+    for told in [&here, &there] {
+        assert_eq!(
+            (&told["links"], &told["files"]),
+            (&3.into(), &1.into()),
+            "{told}"
+        );
+    }
+    for (name, target) in [
+        ("here", "file"),
+        ("inner/up", "../file"),
+        ("dangling", "nowhere"),
+    ] {
+        let found = fs::read_link(receiver.path("tree").join(name)).unwrap();
+        assert_eq!(found, Path::new(target));
+    }
+
+    // One that leads out is refused and named, the rest is stored.
+    symlink("/etc/passwd", root.join("out")).unwrap();
+    let sent = receiver.send(&["--keep-links", "--name", "again", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(4), "{sent:?}");
+    assert!(sent.stderr.contains("leads out"), "{}", sent.stderr);
+    assert!(
+        receiver
+            .path("again")
+            .join("out")
+            .symlink_metadata()
+            .is_err()
+    );
+
+    let sent = receiver.send(&["--name", "without", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(
+        sent.stderr.contains("4 symbolic links were left out"),
+        "{}",
+        sent.stderr
+    );
+}
+
+#[test]
+fn holes_stay_holes() {
+    const SIZE: u64 = 256 << 20;
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("sparse");
+    let mut file = File::create(&path).unwrap();
+    for at in [5 << 20, 100 << 20] {
+        file.seek(SeekFrom::Start(at)).unwrap();
+        file.write_all(&noise(at, 300_000)).unwrap();
+    }
+    file.set_len(SIZE).unwrap();
+    file.sync_all().unwrap();
+    let receiver = Receiver::start(&[]);
+    let sent = receiver.send(&["--json", path.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let sent = sent.json();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(&path).unwrap()).unwrap();
+    assert_eq!(
+        sent["entries"][0]["blake3"],
+        hasher.finalize().to_hex().as_str()
+    );
+    assert_eq!(sent["bytes"], SIZE);
+    let (before, after) = (
+        fs::metadata(&path).unwrap(),
+        fs::metadata(receiver.path("sparse")).unwrap(),
+    );
+    assert_eq!(after.len(), SIZE);
+    // Where the file system has holes, there are some, and what travels is the rest.
+    if before.blocks() * 512 < 1 << 20 {
+        assert!(after.blocks() * 512 < 2 << 20, "{}", after.blocks());
+        let segments = sent["transport"]["data_segments"].as_u64().unwrap();
+        assert!(segments < 10_000, "{segments}");
+    }
+    let mut received = blake3::Hasher::new();
+    received
+        .update_reader(File::open(receiver.path("sparse")).unwrap())
+        .unwrap();
+    assert_eq!(received.finalize(), hasher.finalize());
+}
+
+#[test]
+fn names_that_are_legal_here_and_there_pass_and_have_a_raw_form() {
+    let source = tempfile::tempdir().unwrap();
+    let root = source.path().join("names");
+    fs::create_dir(&root).unwrap();
+    let names: [&[u8]; 5] = [b"a:b", b"back\\slash", b"C:", b"what?", b"caf\xe9"];
+    for name in names {
+        fs::write(root.join(OsStr::from_bytes(name)), "x").unwrap();
+    }
+    let mut receiver = Receiver::start(&[]);
+    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    for name in names {
+        assert!(
+            receiver
+                .path("names")
+                .join(OsStr::from_bytes(name))
+                .exists(),
+            "{name:?}"
+        );
+    }
+    for told in [sent.json(), receiver.running.line()] {
+        let entries = told["entries"].as_array().unwrap();
+        let raw: Vec<_> = entries
+            .iter()
+            .filter_map(|entry| entry["path_hex"].as_str())
+            .collect();
+        assert_eq!(raw.len(), 1, "only where the text is not all of it");
+        assert!(raw[0].ends_with("636166e9"), "{raw:?}");
+    }
+}
