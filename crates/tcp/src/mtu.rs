@@ -14,8 +14,10 @@ use tack_base::Instant;
 /// Segment sizes after verdicts of a black hole (RFC 4821 §7.2: 1024-byte probes nearly always pass; 536 is what
 /// every IPv4 host takes).
 const FALLBACKS: [u16; 2] = [1024, 536];
-/// Timeouts in a row of large segments before the path is suspected.
+/// Timeouts in a row of large segments after which the next one makes the path suspect: of a size that came through before,
+/// and of one that never did, though the handshake did.
 const SUSPICIOUS_TIMEOUTS: u32 = 2;
+const SUSPICIOUS_FIRST_TIMEOUTS: u32 = 1;
 /// Wait before the former size is tried again, at first and at most (RFC 4821 §7.7 has ten minutes).
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
@@ -30,6 +32,8 @@ pub(crate) struct PathMtu {
     /// Bytes of headers below TCP.
     overhead: u16,
     timeouts: u32,
+    /// Longest segment that came through, bytes of payload.
+    longest: u64,
     suspicion: Option<Suspicion>,
 }
 
@@ -55,6 +59,7 @@ impl PathMtu {
             cap: mss.max(MIN_MSS),
             overhead,
             timeouts: 0,
+            longest: 0,
             suspicion: None,
         }
     }
@@ -107,7 +112,12 @@ impl PathMtu {
         let suspected = self
             .suspicion
             .is_some_and(|suspicion| !suspicion.in_trial && !suspicion.proven);
-        if self.timeouts <= SUSPICIOUS_TIMEOUTS && !suspected {
+        let patience = if len <= self.longest {
+            SUSPICIOUS_TIMEOUTS
+        } else {
+            SUSPICIOUS_FIRST_TIMEOUTS
+        };
+        if self.timeouts <= patience && !suspected {
             return false;
         }
         self.timeouts = 0;
@@ -126,10 +136,12 @@ impl PathMtu {
         true
     }
 
-    /// Something was acknowledged: the path lives. True when that raises the segment size.
+    /// Something was acknowledged, segments of `longest` bytes at most: the path lives. True when that raises the segment
+    /// size.
     #[inline]
-    pub(crate) fn on_progress(&mut self, now: Instant) -> bool {
+    pub(crate) fn on_progress(&mut self, now: Instant, longest: u64) -> bool {
         self.timeouts = 0;
+        self.longest = self.longest.max(longest);
         let Some(suspicion) = &mut self.suspicion else {
             return false;
         };
@@ -156,6 +168,7 @@ mod tests {
 
     fn suspected() -> PathMtu {
         let mut mtu = PathMtu::new(1460, 20);
+        assert!(!mtu.on_progress(NOW, 1460));
         assert!(!mtu.on_timeout(NOW, 1460));
         assert!(!mtu.on_timeout(NOW, 1460));
         assert!(mtu.on_timeout(NOW, 1460));
@@ -172,13 +185,22 @@ mod tests {
     }
 
     #[test]
+    fn a_size_that_never_came_through_is_suspected_sooner() {
+        let mut mtu = PathMtu::new(1460, 20);
+        assert!(!mtu.on_progress(NOW, 900));
+        assert!(!mtu.on_timeout(NOW, 1460));
+        assert!(mtu.on_timeout(NOW, 1460));
+        assert_eq!(mtu.mss(), 1024);
+    }
+
+    #[test]
     fn a_fallback_that_carries_nothing_is_given_up_at_once() {
         let mut mtu = suspected();
         assert!(mtu.on_timeout(NOW, 1024));
         assert_eq!(mtu.mss(), 536);
         // One that carried something has to be suspected anew.
         let mut mtu = suspected();
-        assert!(!mtu.on_progress(NOW));
+        assert!(!mtu.on_progress(NOW, 0));
         assert!(!mtu.on_timeout(NOW, 1024));
     }
 
@@ -192,18 +214,18 @@ mod tests {
     #[test]
     fn the_former_size_is_tried_again() {
         let mut mtu = suspected();
-        assert!(!mtu.on_progress(NOW + Duration::from_secs(4)));
+        assert!(!mtu.on_progress(NOW + Duration::from_secs(4), 0));
         // An outage: from now on all is well, and a timeout much later starts from nothing.
-        assert!(mtu.on_progress(NOW + Duration::from_secs(5)));
+        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 0));
         assert_eq!(mtu.mss(), 1460);
         assert!(!mtu.on_timeout(NOW + Duration::from_secs(100), 1460));
         // A black hole: the trial ends with its first timeout, and the next one is further away.
         let mut mtu = suspected();
-        assert!(mtu.on_progress(NOW + Duration::from_secs(5)));
+        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 0));
         assert!(mtu.on_timeout(NOW + Duration::from_secs(6), 1460));
         assert_eq!(mtu.mss(), 1024);
-        assert!(!mtu.on_progress(NOW + Duration::from_secs(15)));
-        assert!(mtu.on_progress(NOW + Duration::from_secs(16)));
+        assert!(!mtu.on_progress(NOW + Duration::from_secs(15), 0));
+        assert!(mtu.on_progress(NOW + Duration::from_secs(16), 0));
     }
 
     #[test]

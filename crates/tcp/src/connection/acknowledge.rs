@@ -32,6 +32,8 @@ struct Delivery {
     spurious: u64,
     /// Where the last of these starts.
     needless: Option<u64>,
+    /// Bytes of the longest segment.
+    longest: u64,
     /// A segment presumed lost by a timeout, and not retransmitted, arrived.
     late_original: bool,
 }
@@ -39,6 +41,7 @@ struct Delivery {
 impl Delivery {
     #[inline]
     fn note(&mut self, delivered: &Delivered) {
+        self.longest = self.longest.max(delivered.transmission.len());
         if !delivered.retransmitted {
             let at = delivered.transmission.sent_at;
             self.oldest_sent_at = Some(self.oldest_sent_at.map_or(at, |oldest| oldest.min(at)));
@@ -96,7 +99,7 @@ impl Connection {
             self.snd_una = ack;
             self.queue.release_to(ack);
             self.timeouts_in_a_row = 0;
-            if self.mtu.on_progress(now) {
+            if self.mtu.on_progress(now, delivery.longest) {
                 self.on_segment_size_changed();
             }
         }
@@ -465,7 +468,15 @@ impl Connection {
             return Some(fastest);
         }
         if self.news.rate != Measured::BySender {
-            // The acknowledgement may have been held back, and does not say for how long.
+            // The acknowledgement may have been held back, and does not say for how long. That is good enough for the timeout
+            // where data carries it, as requests and answers do: reports are rare there.
+            if !self.news.numbered
+                && !delivery.repaired
+                && let Some(newest) = delivery.newest_sent_at
+                && arrived >= newest
+            {
+                self.sample_coarsely(now, arrived.saturating_since(newest));
+            }
             return None;
         }
         if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at)
@@ -479,17 +490,16 @@ impl Connection {
                 .sample(now, smooth, fastest, self.snd_una, self.snd_nxt);
             return Some(fastest);
         }
+        // The echo ticks in milliseconds: good enough for the timeout.
         let age = self.timestamps.age(arrived, echoed?)?;
-        // The echo ticks in milliseconds: good enough for the timeout, too coarse for the minimum.
-        let floor = self.rtt.min().unwrap_or(age);
-        self.rtt.sample(
-            now,
-            age.max(floor),
-            age.max(floor),
-            self.snd_una,
-            self.snd_nxt,
-        );
+        self.sample_coarsely(now, age);
         None
+    }
+
+    /// Takes a round trip that is good enough for the timeout, and too coarse for the minimum.
+    fn sample_coarsely(&mut self, now: Instant, age: core::time::Duration) {
+        let age = self.rtt.min().map_or(age, |floor| age.max(floor));
+        self.rtt.sample(now, age, age, self.snd_una, self.snd_nxt);
     }
 
     fn restart_timers(&mut self, now: Instant, advanced: bool) {

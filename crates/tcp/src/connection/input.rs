@@ -183,8 +183,11 @@ impl Connection {
         }
         self.on_acknowledgement(now, arrived, segment, lists, ack);
         if let Some(TackOption::Sync(sync)) = &segment.header.options.tack {
-            self.receiver_round_trip
-                .on_stated(Duration::from_micros(sync.rtt.into()));
+            let round_trip = Duration::from_micros(sync.rtt.into());
+            self.receiver_round_trip.on_stated(round_trip);
+            if !round_trip.is_zero() {
+                self.rtt.on_stated(round_trip);
+            }
             self.receive_window.on_slow_start(sync.startup);
             let decision = self.policy.on_sync(now, sync);
             self.follow(decision);

@@ -10,6 +10,9 @@ use tack_base::time::nanos;
 /// follow a changed path (Linux uses 300 s, BBR 10 s for its own).
 const MIN_WINDOW: Duration = Duration::from_secs(300);
 
+/// A peer that states less is not believed: it would draw probes at once.
+const SHORTEST_STATED: Duration = Duration::from_millis(1);
+
 /// RTT estimator of one connection.
 #[derive(Debug)]
 pub(crate) struct RttEstimator {
@@ -87,6 +90,14 @@ impl RttEstimator {
             }
             self.round_max_deviation = Duration::ZERO;
             self.round_end = snd_nxt;
+        }
+    }
+
+    /// The peer states its round trip over the same path. It stands in for a first sample where the handshake gave none.
+    pub(crate) fn on_stated(&mut self, round_trip: Duration) {
+        if self.smoothed.is_none() {
+            self.smoothed = Some(round_trip.max(SHORTEST_STATED));
+            self.variation = round_trip / 2;
         }
     }
 
