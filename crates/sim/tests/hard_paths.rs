@@ -1,0 +1,185 @@
+//! Paths with two faults at once on which TACK once hung or crawled while delayed acknowledgements in the same stack did not:
+//! whole families of them, against those. Nothing here expects a figure; what `delayed:2` makes of the same path is the measure.
+
+use rayon::prelude::*;
+use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
+
+const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
+
+/// Runs a scenario, every invariant checked at every event; a sender that does not get on is one that breaks.
+fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
+    let scenario = Scenario::from_toml("hard_path.toml", text, &[]).expect("the scenario is sound");
+    let mut observers = Observers::default().checking(Checks::EveryEvent);
+    match run(&scenario, seed, &mut observers) {
+        Ok(report) => report.flows,
+        Err(broken) => panic!("{broken}\n{text}"),
+    }
+}
+
+fn flow(text: &str, seed: u64) -> FlowReport {
+    flows(text, seed).remove(0)
+}
+
+fn mbps(flow: &FlowReport) -> f64 {
+    flow.goodput_bps / 1e6
+}
+
+/// A path that swallows large packets without a word, under a transfer whose last segment is small enough: its arrival lets
+/// the receiver report the others, again and again.
+#[test]
+fn an_mtu_black_hole_is_found_at_every_size() {
+    let sizes = [1_500, 2_000, 2_921, 4_380, 5_900, 7_340, 10_001, 14_000];
+    let cases: Vec<_> = CONTROLLERS
+        .iter()
+        .flat_map(|congestion| sizes.map(|bytes| (congestion, bytes)))
+        .collect();
+    cases.par_iter().for_each(|(congestion, bytes)| {
+        let took = |ack| {
+            let text = format!(
+                "duration = '300s'\n[wired]\nrate = '10Mbps'\ndelay = '10ms'\nmtu_black_hole = 1400\n\
+                 [[flow]]\nack = '{ack}'\ncongestion = '{congestion}'\nbytes = '{bytes}B'\n"
+            );
+            flow(&text, 1).completion_s.unwrap_or(f64::INFINITY)
+        };
+        let (tack, plain) = (took("tack"), took("delayed:2"));
+        assert!(
+            tack <= 2.0 * plain,
+            "{congestion}, {bytes} bytes: {tack} s, {plain} s with delayed:2"
+        );
+    });
+}
+
+/// A number that is lost while others are late once fell through the receiver's books, and the stream stood still for ever.
+#[test]
+fn no_hole_outlives_loss_with_reordering() {
+    let seeds: Vec<u64> = (570..582).collect();
+    let shortfalls: Vec<_> = seeds
+        .par_iter()
+        .flat_map(|&seed| {
+            let congestion = CONTROLLERS[seed as usize % 5];
+            ["6MiB", "32MiB"].map(|buffer| {
+                let at = |ack| {
+                    let text = format!(
+                        "duration = '20s'\nwarmup = '5s'\n[wired]\nrate = '5Mbps'\ndelay = '10ms'\nqueue = '2.0bdp'\nloss = 0.03\n\
+                         reorder = 0.1\nreorder_delay = '5ms'\nreorder_reverse = 0.1\nreorder_delay_reverse = '5ms'\n\
+                         ecn_threshold = '2p'\n[[flow]]\nack = '{ack}'\ncongestion = '{congestion}'\n\
+                         receive_buffer = '{buffer}'\nsend_buffer = '{buffer}'\n"
+                    );
+                    flow(&text, seed)
+                };
+                let (tack, plain) = (at("tack"), at("delayed:2"));
+                println!(
+                    "{seed}, {congestion}, {buffer}: {:.2} Mbit/s, {:.2} with delayed:2",
+                    mbps(&tack),
+                    mbps(&plain)
+                );
+                assert!(
+                    tack.no_progress_max_s < plain.no_progress_max_s + 1.0,
+                    "{seed}, {congestion}: {} s without progress, {} with delayed:2",
+                    tack.no_progress_max_s,
+                    plain.no_progress_max_s
+                );
+                mbps(&tack) / mbps(&plain)
+            })
+        })
+        .collect();
+    let mean = shortfalls.iter().sum::<f64>() / shortfalls.len() as f64;
+    assert!(mean > 0.9, "{mean} of the goodput of delayed:2");
+}
+
+/// A handshake whose segments get lost or come twice gives no round trip, and is an ordinary case all the same.
+#[test]
+fn a_handshake_without_a_round_trip_costs_nothing_later() {
+    const FAULTS: [&str; 3] = [
+        "[[wired.blackout_reverse]]\nstart = '0s'\nduration = '300ms'",
+        "[[wired.blackout]]\nstart = '0s'\nduration = '300ms'",
+        "duplicate = 1.0",
+    ];
+    CONTROLLERS.par_iter().for_each(|congestion| {
+        let with = |fault: &str| {
+            let text = format!(
+                "duration = '14s'\nwarmup = '9s'\n[wired]\nrate = '40Mbps'\ndelay = '100ms'\nqueue = '1.0bdp'\n{fault}\n\
+                 [[flow]]\nack = 'tack'\ncongestion = '{congestion}'\nreceive_buffer = '32MiB'\nsend_buffer = '32MiB'\n"
+            );
+            mbps(&flow(&text, 1))
+        };
+        let plain = with("");
+        for fault in FAULTS {
+            let hurt = with(fault);
+            assert!(
+                hurt > 0.9 * plain,
+                "{congestion}, {fault:?}: {hurt:.1} Mbit/s, {plain:.1} without"
+            );
+        }
+    });
+}
+
+/// Two CUBIC flows, the first alone on an empty path of 10 ms, fill a queue of 300 ms: the receive window must follow. The
+/// rest of a difference is CUBIC's own, which gets over the beginning slowly, and goes with the order of the flows.
+#[test]
+fn a_round_trip_that_grows_leaves_tack_its_share() {
+    let shares: Vec<_> = [("tack", "delayed:2"), ("delayed:2", "tack")]
+        .par_iter()
+        .map(|(first, second)| {
+            let text = format!(
+                "duration = '90s'\nwarmup = '40s'\n[wired]\nrate = '100Mbps'\ndelay = '5ms'\nqueue = '2500p'\n\
+                 [[flow]]\nack = '{first}'\ncongestion = 'cubic'\nreceive_buffer = '32MiB'\nsend_buffer = '32MiB'\n\
+                 [[flow]]\nack = '{second}'\ncongestion = 'cubic'\nstart = '2s'\nreceive_buffer = '32MiB'\nsend_buffer = '32MiB'\n"
+            );
+            let flows = flows(&text, 1);
+            let limited = flows.iter().map(|flow| flow.limited_by.rwnd).fold(0.0, f64::max);
+            assert!(limited < 0.02, "the receive window limited for {limited} of the time");
+            let [a, b] = [mbps(&flows[0]), mbps(&flows[1])];
+            println!("{first} {a:.1}, {second} {b:.1} Mbit/s");
+            if *first == "tack" { a / b } else { b / a }
+        })
+        .collect();
+    // Either order, so that the beginning cancels.
+    let mean = (shares[0] * shares[1]).sqrt();
+    assert!((0.8..1.25).contains(&mean), "{mean} of the neighbour's");
+}
+
+/// A receive buffer from less than a bdp to twice that: never slower than delayed acknowledgements, and the saving shrinks
+/// with the buffer, not all at once.
+#[test]
+fn a_scarce_window_costs_acknowledgements_smoothly() {
+    // 100 Mbit/s and 40 ms: 500,000 bytes.
+    let runs: Vec<_> = [0.75, 1.0, 1.1, 1.25, 1.4, 2.0]
+        .par_iter()
+        .map(|share| {
+            let bytes = (share * 500_000.0) as u64;
+            let at = |ack| {
+                let text = format!(
+                    "duration = '12s'\nwarmup = '4s'\n[wired]\nrate = '100Mbps'\ndelay = '20ms'\nqueue = '1.0bdp'\n\
+                     [[flow]]\nack = '{ack}'\ncongestion = 'bbr'\nreceive_buffer = '{bytes}B'\n"
+                );
+                flow(&text, 1)
+            };
+            let (tack, plain) = (at("tack"), at("delayed:2"));
+            println!(
+                "{share} bdp: {:.2} Mbit/s with {} ACKs, {:.2} with {}",
+                mbps(&tack),
+                tack.acks,
+                mbps(&plain),
+                plain.acks
+            );
+            assert!(
+                mbps(&tack) > 0.99 * mbps(&plain),
+                "{share} bdp: {} Mbit/s, {} with delayed:2",
+                mbps(&tack),
+                mbps(&plain)
+            );
+            tack.acks as f64 / plain.acks as f64
+        })
+        .collect();
+    assert!(runs[0] <= 1.05 && runs[5] < 0.05, "{runs:?}");
+    assert!(
+        runs.windows(2).all(|pair| pair[1] <= pair[0] * 1.1),
+        "{runs:?}"
+    );
+    // Somewhere between all and nothing.
+    assert!(
+        runs[1..4].iter().any(|share| (0.02..0.5).contains(share)),
+        "{runs:?}"
+    );
+}
