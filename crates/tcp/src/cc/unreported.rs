@@ -106,8 +106,11 @@ impl Unreported {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::plain_ack;
+    use super::super::Cause;
+    use super::super::tests::{congestion, plain_ack};
     use super::*;
+
+    const MSS: u64 = 1_000;
 
     fn ack(ms: u64, srtt_ms: u64, prior_in_flight: u64) -> Ack {
         Ack {
@@ -121,21 +124,48 @@ mod tests {
     fn an_interval_of_a_quarter_makes_the_window_a_quarter_wider() {
         let mut unreported = Unreported::default();
         unreported.on_ack(&ack(0, 40, 0));
-        assert_eq!(unreported.widen(100_001, 1), 100_001);
+        assert_eq!(unreported.widen(100_001, MSS), 100_001);
         unreported.on_feedback_gap(Duration::from_millis(10));
-        assert_eq!(unreported.widen(100_000, 1), 125_000);
+        assert_eq!(unreported.widen(100_000, MSS), 125_000);
         assert_eq!(unreported.narrow(125_000, 1.25, Instant::ZERO), 100_000);
         // A queue makes the interval a smaller part of the round trip.
         unreported.on_ack(&ack(0, 100, 0));
-        assert_eq!(unreported.widen(100_000, 1), 110_000);
+        assert_eq!(unreported.widen(100_000, MSS), 110_000);
         unreported.on_feedback_gap(Duration::from_secs(5));
-        assert_eq!(unreported.widen(100_000, 1), 200_000);
-        assert_eq!(unreported.widen(u64::MAX, 1), MAX_WINDOW);
-        // Where an interval carries less than the segments that are waited for, these are counted.
-        unreported.on_feedback_interval(Duration::from_millis(10));
+        assert_eq!(unreported.widen(100_000, MSS), 200_000);
+        assert_eq!(unreported.widen(u64::MAX, MSS), MAX_WINDOW);
+    }
+
+    #[test]
+    fn where_segments_are_counted_the_window_has_no_room_for_an_interval() {
+        let mut unreported = Unreported::default();
+        unreported.on_ack(&ack(0, 40, 0));
         unreported.on_feedback_threshold(2);
-        assert_eq!(unreported.ratio(19_999, 1000), 1.0);
-        assert!(unreported.ratio(30_000, 1000) > 1.0);
+        unreported.on_feedback_interval(Duration::from_millis(10));
+        // A quarter of seven segments is less than two, that of eight is two.
+        assert_eq!(unreported.widen(7 * MSS, MSS), 7 * MSS);
+        assert_eq!(unreported.widen(8 * MSS, MSS), 10 * MSS);
+    }
+
+    #[test]
+    fn a_window_in_use_is_reduced_itself_however_much_is_outstanding() {
+        let unreported = Unreported::default();
+        for (cwnd_limited, flight, expected) in [
+            (true, 90, 10),
+            (true, 3, 10),
+            (false, 90, 10),
+            (false, 3, 3),
+        ] {
+            let congestion = Congestion {
+                cwnd_limited,
+                ..congestion(Cause::Loss, flight * MSS, 0)
+            };
+            assert_eq!(
+                unreported.used(&congestion, 10 * MSS, MSS),
+                expected * MSS,
+                "{cwnd_limited} {flight}"
+            );
+        }
     }
 
     #[test]

@@ -128,3 +128,46 @@ impl FilterClock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1_000;
+
+    /// Four acknowledgements a round trip of 40 ms, each for two segments at least, at this many segments a second.
+    fn feedback(segments_per_second: u64) -> Feedback {
+        let mut feedback = Feedback::new(MSS);
+        feedback.set_interval(Duration::from_millis(10));
+        feedback.set_segments(2);
+        feedback.on_path(Rate::from_bytes_per_sec(segments_per_second * MSS), MSS);
+        feedback
+    }
+
+    #[test]
+    fn the_lower_one_of_two_frequencies_is_in_force() {
+        // By the clock: at 400 segments a second, four arrive in an interval.
+        let fast = feedback(400);
+        assert!(fast.is_sparse());
+        assert_eq!(fast.unreported(), 4 * MSS);
+        assert_eq!(fast.pacing_floor(), Rate::from_bytes_per_sec(100 * MSS));
+        assert_eq!(fast.rounding(), Duration::from_millis(5));
+        // By count: at 100, two take longer than the interval.
+        let slow = feedback(100);
+        assert!(!slow.is_sparse());
+        assert_eq!(slow.unreported(), 0);
+        assert_eq!(slow.pacing_floor(), Rate::from_bytes_per_sec(50 * MSS));
+        assert_eq!(slow.rounding(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_legacy_peer_asks_for_nothing() {
+        let mut legacy = Feedback::new(MSS);
+        legacy.on_path(Rate::from_bytes_per_sec(400 * MSS), MSS);
+        assert!(!legacy.is_sparse());
+        assert_eq!(
+            (legacy.unreported(), legacy.pacing_floor()),
+            (0, Rate::ZERO)
+        );
+    }
+}

@@ -353,6 +353,14 @@ impl Bbr {
         self.cap_window();
     }
 
+    /// Bytes in flight that need no queue, after the model.
+    fn path_holds(&self) -> u64 {
+        self.model
+            .bdp(self.bandwidth(), 1.0)
+            .unwrap_or(0)
+            .saturating_add(self.feedback.unreported())
+    }
+
     /// The window that the model asks for.
     fn target(&self) -> u64 {
         let bandwidth = self.bandwidth();
@@ -382,7 +390,7 @@ impl Bbr {
 
     fn cap_window(&mut self) {
         self.cwnd = self.cwnd.clamp(self.mss, MAX_WINDOW);
-        if let Some(bound) = self.marks.bound() {
+        if let Some(bound) = self.marks.bound(self.path_holds()) {
             self.cwnd = self.cwnd.min(bound.max(self.min_window()));
         }
         if self.mode == Mode::ProbeRtt {
@@ -447,15 +455,17 @@ impl CongestionController for Bbr {
         self.pacing.on_srtt(self.cwnd, ack.srtt, self.mss);
         self.update_pacing(self.pacing_gain);
         let target = self.target();
+        let path = self.path_holds();
         self.marks
-            .on_ack(ack, self.round.started(), self.cwnd, target);
+            .on_ack(ack, self.round.started(), self.cwnd, path, target);
         self.update_window(ack);
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) {
         match congestion.cause {
             Cause::Ecn => {
-                self.marks.on_mark(congestion, self.cwnd, self.mss);
+                let path = self.path_holds();
+                self.marks.on_mark(congestion, self.cwnd, path, self.mss);
                 self.cap_window();
             }
             Cause::Loss => {

@@ -198,11 +198,15 @@ fn a_timeout_starts_from_one_segment_and_ends_with_the_old_window() {
 }
 
 #[test]
-fn marks_change_nothing() {
+fn marks_bound_the_window_by_what_is_in_flight_but_not_below_what_the_path_holds() {
     let mut driver = Driver::new().cruise();
-    let before = (driver.bbr.cwnd(), driver.bbr.pacing_rate());
-    driver.congestion(Cause::Ecn, 50);
-    assert_eq!((driver.bbr.cwnd(), driver.bbr.pacing_rate()), before);
+    for _ in 0..5 {
+        driver.congestion(Cause::Ecn, BDP + 20);
+        driver.in_recovery = false;
+        driver.ack(BDP, 0);
+    }
+    let segments = driver.bbr.cwnd() / MSS;
+    assert!((BDP - 1..=BDP + 1).contains(&segments), "{segments}");
 }
 
 #[test]

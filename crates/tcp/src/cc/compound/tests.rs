@@ -17,7 +17,7 @@ impl Driver {
         let mut compound = Compound::new(&Init {
             now: Instant::ZERO,
             mss: MSS,
-            initial_window: segments * MSS,
+            initial_window: 2 * segments * MSS,
             rtt: None,
             seed: 0,
         });
