@@ -480,6 +480,9 @@ impl Connection {
             return Some(fastest);
         }
         let age = self.timestamps.age(arrived, echoed?)?;
+        // A segment that the receiver has already leaves TS.Recent alone (RFC 7323 §5.3 R2): where the first acknowledgement
+        // got lost, the echo is as old as all timeouts since. Twice the timeout still lets it grow if round trips have.
+        let age = age.min(self.rtt.base_rto() * 2);
         // The echo ticks in milliseconds: good enough for the timeout, too coarse for the minimum.
         let floor = self.rtt.min().unwrap_or(age);
         self.rtt.sample(
