@@ -492,7 +492,9 @@ impl Connection {
         }
         // The echo ticks in milliseconds: good enough for the timeout.
         let age = self.timestamps.age(arrived, echoed?)?;
-        self.sample_coarsely(now, age);
+        // A segment that the receiver has already leaves TS.Recent alone (RFC 7323 §5.3 R2): where the first acknowledgement
+        // got lost, the echo is as old as all timeouts since. Twice the timeout still lets it grow if round trips have.
+        self.sample_coarsely(now, age.min(self.rtt.base_rto() * 2));
         None
     }
 

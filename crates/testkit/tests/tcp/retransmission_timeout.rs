@@ -246,3 +246,29 @@ fn late_processing_is_not_part_of_the_rtt() {
         );
     }
 }
+
+/// A peer that has a segment already does not note the timestamp of its retransmission (RFC 7323 §5.3 R2): when the first
+/// acknowledgement got lost, the one that the retransmission draws echoes the original, and its age is mostly our own
+/// timeouts. They must not become the round-trip time.
+#[test]
+fn timeouts_are_no_round_trip_time() {
+    let config = Config {
+        timestamps: true,
+        ..plain()
+    };
+    let mut peer = Peer::accepted(config, "mss 1000,TS val 100 ecr 0");
+    peer.run("write 100\n+0 > P. 1:101(100) ack 1");
+    let original = peer.newest_timestamp();
+    let before = peer.connection().stats(peer.now()).rto;
+    for _ in 0..5 {
+        let timeout = peer.next_timer().expect("a timer is armed");
+        peer.wait(timeout);
+        peer.take_output();
+    }
+    let value = peer.peer_timestamp() + 10;
+    peer.run(&format!(
+        "+10ms < . 1:1(0) ack 101 <TS val {value} ecr {original}>"
+    ));
+    let after = peer.connection().stats(peer.now()).rto;
+    assert!(after < 3 * before, "from {before:?} to {after:?}");
+}
