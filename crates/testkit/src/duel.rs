@@ -85,12 +85,13 @@ impl Duel {
         for side in [Side::Client, Side::Server] {
             pair.model(side).loss = 0.0;
         }
-        let limit = if harm < Harm::State {
-            // What backed off while they were there comes back within the same time again, doubled.
-            let backed_off = last_deed.map_or(Duration::ZERO, |at| at.saturating_since(BEGIN));
-            PATIENCE + 2 * backed_off.min(STAY)
-        } else {
-            GIVING_UP
+        // What backed off while they were there comes back within the same time again, doubled. Three timeouts as long pass until
+        // reports that are refused end TACK.
+        let backed_off = last_deed.map_or(Duration::ZERO, |at| at.saturating_since(BEGIN));
+        let limit = match harm {
+            Harm::Path => PATIENCE + 2 * backed_off.min(STAY),
+            Harm::Words => PATIENCE + 4 * backed_off.min(STAY),
+            Harm::State | Harm::Content => GIVING_UP,
         };
         let over = pair.run_until(limit, is_over);
         self.judge(&mut pair, harm, over);

@@ -486,6 +486,34 @@ fn blind_segments_move_no_numbers() {
     );
 }
 
+/// Numbers start anew with three segments in a row whose numbers seem old, over a round trip, but not with such that somebody
+/// outside the path made up.
+#[test]
+fn blind_segments_do_not_make_numbers_start_anew() {
+    let mut peer = TackPeer::new(tack());
+    let first = 1 << 20;
+    peer.send_data(1, 1000, first);
+    let old = Some(TackOption::Data(DataStamp {
+        number: 5,
+        departure: 7,
+    }));
+    for seq in [1_000_000_000, 2_000_000_000, 3_000_000_000, 1_500_000_000] {
+        let header = peer.header(seq, 1, Flags::ACK, old);
+        peer.send(&header, b"guess");
+        peer.peer.wait(ms(RTT_MS));
+    }
+    peer.peer.take_output();
+    peer.send_data(1001, 1000, first + 1);
+    peer.send_data(2001, 1000, first + 2);
+    peer.peer.wait(ms(100));
+    let answers = peer.peer.take_output();
+    let last = answers.last().expect("data is acknowledged");
+    assert!(
+        matches!(&last.header.options.tack, Some(TackOption::Report(report)) if report.largest == first + 2),
+        "{last:?}"
+    );
+}
+
 /// Syncs with a RTTmin of nothing, of a microsecond and of an hour, with every loss rate: acknowledgements stay at most one for
 /// each segment, and data is delivered.
 #[test]
