@@ -74,7 +74,10 @@ impl World {
                 return;
             };
             self.now = self.now.max(next);
-            while let Some((_, to, bytes)) = self.wire.pop_front_if(|(at, ..)| *at <= self.now) {
+            while self.wire.front().is_some_and(|(at, ..)| *at <= self.now) {
+                let Some((_, to, bytes)) = self.wire.pop_front() else {
+                    break;
+                };
                 let segment = Segment::parse(&bytes).expect("a segment");
                 let from = address(1 - to);
                 self.ends[to].handle_segment(self.now, self.now, from, &segment, Ecn::NotEct);
