@@ -268,8 +268,8 @@ impl Endpoint {
     /// Takes memory back that connections can do without, from the next few in turn.
     pub(super) fn relieve(&mut self) {
         for _ in 0..LOOKED_AT {
-            let place = self.table.from_place(self.memory.hand);
-            let Some((place, id)) = place.or_else(|| self.table.from_place(0)) else {
+            let place = self.table.taken_from(self.memory.hand);
+            let Some((place, id)) = place.or_else(|| self.table.taken_from(0)) else {
                 return;
             };
             self.memory.hand = place + 1;

@@ -149,7 +149,7 @@ impl Table {
     }
 
     /// The connection in the first place from `place` on that is taken, and that place.
-    pub(super) fn from_place(&self, place: usize) -> Option<(usize, ConnectionId)> {
+    pub(super) fn taken_from(&self, place: usize) -> Option<(usize, ConnectionId)> {
         (place..self.entries.capacity())
             .find_map(|place| Some((place, self.entries.get(place)?.id)))
     }
