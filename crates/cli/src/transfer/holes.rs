@@ -38,7 +38,7 @@ pub(crate) fn next_extent(file: &File, at: u64, left: u64) -> io::Result<(u64, u
 
 /// Feeds `len` zeros to `hasher`.
 pub(crate) fn hash_zeros(hasher: &mut blake3::Hasher, mut len: u64) {
-    const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     while len > 0 {
         let amount = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
         hasher.update(&ZEROS[..amount]);

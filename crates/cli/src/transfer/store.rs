@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, MetadataExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::SpooledTempFile;
@@ -303,11 +303,13 @@ impl<'a> Cursor<'a> {
 
     /// No other transfer is about to take the name.
     fn reserve(&self, name: &[u8]) -> Result<Reservation, Refused> {
-        let dir =
-            rustix::fs::fstat(self.dir.as_fd()).map_err(|error| Refused::storage(&error.into()))?;
+        let dir = self
+            .dir
+            .dir_metadata()
+            .map_err(|error| Refused::storage(&error))?;
         self.store
             .names
-            .reserve((dir.st_dev, dir.st_ino), name)
+            .reserve((dir.dev(), dir.ino()), name)
             .ok_or_else(|| {
                 Refused::new(
                     Refusal::Exists,
