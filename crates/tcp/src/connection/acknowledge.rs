@@ -99,6 +99,7 @@ impl Connection {
             self.snd_una = ack;
             self.queue.release_to(ack);
             self.timeouts_in_a_row = 0;
+            self.head_retransmissions = 0;
             if self.mtu.on_progress(now, delivery.longest) {
                 self.on_segment_size_changed();
             }

@@ -124,6 +124,8 @@ pub struct Connection {
     unnamed: u64,
     /// Retransmission timeouts since the last progress.
     timeouts_in_a_row: u32,
+    /// Retransmissions of the oldest segment that restarted the timer, since the last progress.
+    head_retransmissions: u32,
     retransmitted: Retransmitted,
     probe_due: bool,
     window_probe_due: bool,
@@ -280,6 +282,7 @@ impl Connection {
             force_retransmission: false,
             unnamed: 0,
             timeouts_in_a_row: 0,
+            head_retransmissions: 0,
             retransmitted: Retransmitted::default(),
             probe_due: false,
             window_probe_due: false,

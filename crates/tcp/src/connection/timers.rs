@@ -246,7 +246,7 @@ impl Connection {
     }
 
     /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative acknowledgement
-    /// advances. Nothing else restarts the timeout, whoever detects losses (RFC 6298 §5.3), and recovery has no probes
+    /// advances. No report restarts the timeout, whoever detects losses (RFC 6298 §5.3), and recovery has no probes
     /// (RFC 8985 §7.2): a receiver that is wrong about what is missing must not keep the timeout away.
     #[inline]
     pub(super) fn arm_retransmission(&mut self, now: Instant, restart: bool) {
