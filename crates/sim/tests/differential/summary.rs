@@ -2,7 +2,7 @@
 
 use crate::Verdict;
 use crate::figures::{Figures, PLAIN};
-use crate::judge::FLAGS;
+use crate::judge::{FLAGS, known};
 use crate::paths::CONTROLLERS;
 
 /// Prints a flagged path: a scenario file whose first lines, comments, say what was found.
@@ -15,6 +15,11 @@ pub(crate) fn print(verdict: &Verdict) {
         plain,
     } = verdict;
     let names: Vec<_> = flags.iter().map(ToString::to_string).collect();
+    for flag in flags {
+        if let Some(why) = known(path.number, *flag) {
+            println!("# known: path {}, {flag}: {why}", path.number);
+        }
+    }
     println!(
         "# ---- path {}, seed {seed}: {} ({:?}, {}; {})\n{}{}{}",
         path.number,
