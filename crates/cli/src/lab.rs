@@ -305,7 +305,8 @@ impl ProgressLines {
     fn next(&mut self, now: Instant, done: usize, total: usize) -> Option<String> {
         let began = *self.began.get_or_insert(now);
         let last = *self.last.get_or_insert(now);
-        if !self.wanted || now.saturating_duration_since(last) < LINE_EVERY {
+        // What comes at the end says that it is one.
+        if !self.wanted || done == total || now.saturating_duration_since(last) < LINE_EVERY {
             return None;
         }
         self.last = Some(now);
@@ -329,6 +330,7 @@ mod tests {
         assert_eq!(told.as_deref(), Some("tack: 4 of 9 runs after 16 s"));
         assert_eq!(lines.next(at(30), 5, 9), None);
         assert!(lines.next(at(31), 6, 9).is_some());
+        assert_eq!(lines.next(at(99), 9, 9), None, "the results follow");
         let mut bar = ProgressLines::new(false);
         assert_eq!(
             (bar.next(at(0), 0, 9), bar.next(at(99), 1, 9)),

@@ -403,7 +403,7 @@ fn lines_for_people() {
         "role",
         "send",
         "receive",
-        "0.00-0.2",
+        "0.00-",
         "bit/s",
         "up: limited by",
         "down: limited by",
