@@ -88,8 +88,6 @@ impl Connection {
         self.numbering = mechanism.numbering;
         self.peer_contract = self.reader.contract();
         self.rtt.follow_closely();
-        // Until the peer says otherwise.
-        self.receive_window.on_slow_start(true);
     }
 
     /// What our SYN offers, or our SYN-ACK accepts. After two SYNs without an answer a path that drops unknown options

@@ -188,7 +188,6 @@ impl Connection {
             if !round_trip.is_zero() {
                 self.rtt.on_stated(round_trip);
             }
-            self.receive_window.on_slow_start(sync.startup);
             let decision = self.policy.on_sync(now, sync);
             self.follow(decision);
         }

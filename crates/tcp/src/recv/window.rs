@@ -16,9 +16,6 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(1);
 /// twice the bandwidth-delay product of an empty path does not fill it.
 const UNMEASURED_ROUND: Duration = Duration::from_millis(20);
 
-/// Round trips' worth of data that the buffer holds, so that a sender may double its rate.
-const ROOM: u128 = 2;
-
 /// How much is known of the round trip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RoundTrip {
@@ -42,8 +39,6 @@ pub(crate) struct ReceiveWindow {
     round_read: u64,
     /// What the application's pace asks for, bytes.
     target: usize,
-    /// How many round trips' worth of data the buffer holds.
-    room: u128,
 }
 
 impl ReceiveWindow {
@@ -58,7 +53,6 @@ impl ReceiveWindow {
             round_start: now,
             round_read: 1,
             target: 0,
-            room: ROOM,
         }
     }
 
@@ -71,12 +65,6 @@ impl ReceiveWindow {
     pub(crate) fn set_cap(&mut self, cap: usize) {
         self.cap = cap.max(1);
         self.buffer = self.buffer.min(self.cap);
-    }
-
-    /// The sender says whether it is in slow start: then it sends twice as much in the next round trip, and what it is
-    /// offered now is used in the one after.
-    pub(crate) fn on_slow_start(&mut self, slow_start: bool) {
-        self.room = if slow_start { 2 * ROOM } else { ROOM };
     }
 
     /// By how much window fields are shifted.
@@ -160,7 +148,7 @@ impl ReceiveWindow {
             // A round that took much longer than asked for says less about the rate: scale it down.
             let rounds = elapsed.as_nanos() / round;
             let share = (judged.as_nanos() / round).max(1);
-            let target = usize::try_from(self.room * taken * share / rounds).unwrap_or(usize::MAX);
+            let target = usize::try_from(2 * taken * share / rounds).unwrap_or(usize::MAX);
             let target = target.saturating_add(16 * 1460);
             self.target = target;
             self.buffer = self.buffer.max(target.min(self.cap));
@@ -218,14 +206,6 @@ mod tests {
             window.on_read(Instant::from_millis(10 * round), read, read, TEN_MS);
         }
         assert_eq!(window.buffer(), 1 << 20);
-    }
-
-    #[test]
-    fn slow_start_gets_room_for_two_doublings() {
-        let mut window = ReceiveWindow::new(64 << 10, 1 << 20, Instant::ZERO);
-        window.on_slow_start(true);
-        window.on_read(Instant::from_millis(10), 50_001, 50_001, TEN_MS);
-        assert_eq!(window.buffer(), 4 * 50_000 + 16 * 1460);
     }
 
     /// 100 Mbit/s over an empty path of 2 ms: two such round trips are not enough for a queue that builds up.
