@@ -57,20 +57,23 @@ impl Observer for RoundTrips {
 
 #[test]
 fn percentiles_of_the_round_trip_are_to_be_had() {
-    let medians = [0, 50, 100].map(|wanted| {
+    let medians = [0, 75, 100].map(|wanted| {
         let mut round_trips = RoundTrips::default();
         observe(
             "round-trip",
             &set![
                 "flow.0.congestion=cubic",
                 format_args!("flow.0.ack=tack:percentile={wanted}"),
-                "wired.queue=0.4bdp",
+                // No queue of the flow's own, which would differ from run to run: half of the segments are late.
+                "flow.0.receive_buffer=200KiB",
+                "wired.reorder=0.5",
+                "wired.reorder_delay=10ms",
             ],
             &mut round_trips,
         );
         percentile(&mut round_trips.0, 0.5)
     });
-    println!("medians of the minima, medians and maxima of the intervals: {medians:?} us");
+    println!("medians of the minima, upper quartiles and maxima of the intervals: {medians:?} us");
     assert!(
         medians[0] < medians[1] && medians[1] < medians[2],
         "{medians:?}"
