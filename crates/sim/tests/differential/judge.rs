@@ -68,18 +68,11 @@ const ACKS: f64 = 1.3;
 const PROCESSOR: f64 = 3.0;
 
 /// Flags of the quick form's paths that do not fail it, and what is known of each. Every other one does.
-const KNOWN: [(u64, Flag, &str); 2] = [
-    (
-        12,
-        Flag::Acks,
-        "a send buffer of less than three segments: a flight draws an acknowledgement and the rest of it another",
-    ),
-    (
-        19,
-        Flag::Retx,
-        "slow start overshoots a queue of 140 bandwidth-delay products three times as far as with delayed acknowledgements",
-    ),
-];
+const KNOWN: [(u64, Flag, &str); 1] = [(
+    12,
+    Flag::Acks,
+    "a send buffer of less than three segments: a flight draws an acknowledgement and the rest of it another",
+)];
 
 /// What is known of a flag of a path, if it is one that stands for now.
 pub(crate) fn known(path: u64, flag: Flag) -> Option<&'static str> {

@@ -197,9 +197,10 @@ pub(crate) trait AckPolicy: fmt::Debug + Send {
     }
 
     /// The peer, as a sender of data, told what it measures.
-    fn on_sync(&mut self, now: Instant, sync: &Sync) -> AckDecision {
+    /// `None` when it is not newer than what it told before, or not expected at all.
+    fn on_sync(&mut self, now: Instant, sync: &Sync) -> Option<AckDecision> {
         let _ = (now, sync);
-        AckDecision::Nothing
+        None
     }
 
     /// A segment with this stamp, which arrived at `arrived`, left so long ago that its sequence number may mean something else

@@ -499,10 +499,13 @@ impl Connection {
         None
     }
 
-    /// Takes a round trip that is good enough for the timeout, and too coarse for the minimum.
+    /// Takes a round trip that is good enough for the timeout. The minimum takes it only for want of a better one.
     fn sample_coarsely(&mut self, now: Instant, age: core::time::Duration) {
-        let age = self.rtt.min().map_or(age, |floor| age.max(floor));
-        self.rtt.sample(now, age, age, self.snd_una, self.snd_nxt);
+        let (una, nxt) = (self.snd_una, self.snd_nxt);
+        match self.rtt.min() {
+            None => self.rtt.sample(now, age, age, una, nxt),
+            Some(floor) => self.rtt.sample_smooth(age.max(floor), una, nxt),
+        }
     }
 
     fn restart_timers(&mut self, now: Instant, advanced: bool) {

@@ -127,8 +127,8 @@ impl Connection {
             }
             return;
         };
-        // Where segments are numbered instead, their numbers protect. Whoever is to be believed that numbers start anew has a
-        // sequence number that fits.
+        // Where segments are numbered instead, their numbers protect. Only a segment within the window can make the numbers
+        // start anew.
         if let Some(TackOption::Data(stamp)) = &segment.header.options.tack
             && !flags.rst()
             && self.policy.is_outdated(arrived, stamp)
@@ -182,13 +182,14 @@ impl Connection {
             self.counters.ce_received += 1;
         }
         self.on_acknowledgement(now, arrived, segment, lists, ack);
-        if let Some(TackOption::Sync(sync)) = &segment.header.options.tack {
+        if let Some(TackOption::Sync(sync)) = &segment.header.options.tack
+            && let Some(decision) = self.policy.on_sync(now, sync)
+        {
             let round_trip = Duration::from_micros(sync.rtt.into());
             self.receiver_round_trip.on_stated(round_trip);
             if !round_trip.is_zero() {
                 self.rtt.on_stated(round_trip);
             }
-            let decision = self.policy.on_sync(now, sync);
             self.follow(decision);
         }
         if self.state == State::Closed {

@@ -33,11 +33,12 @@ impl Endpoint {
         if let Some(record) = self.time_wait.get_mut(name) {
             let listening = self.listeners.contains_key(&name.local_port);
             let verdict = record.on_segment(now, segment, listening);
+            // A FIN that came again begins the wait anew, answered or not.
             let end = record.end;
+            self.time_wait.postpone(name, end);
             return match verdict {
                 Verdict::Ignore => Outcome::Taken(None),
                 Verdict::Answer(header) => {
-                    self.time_wait.postpone(name, end);
                     self.strays.send(name.peer, header);
                     Outcome::Taken(None)
                 }
@@ -241,7 +242,8 @@ impl Endpoint {
         if !routed || self.max_time_wait == 0 {
             return;
         }
-        if self.time_wait.len() >= self.max_time_wait
+        // Neither their number nor the memory that they take may keep new connections out.
+        while (self.time_wait.len() >= self.max_time_wait || self.pressure() == Pressure::Exhausted)
             && let Some((_, oldest)) = self.time_wait.first()
         {
             self.time_wait.remove(&oldest);

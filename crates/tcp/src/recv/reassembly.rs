@@ -6,7 +6,7 @@ use tack_base::range_set::RangeSet;
 
 use crate::ring::Ring;
 
-/// A hole costs more to remember than the byte behind it. As many are kept as there are segments of this size (RFC 9293
+/// Remembering a hole takes more memory than a byte of data does. As many are kept as there are segments of this size (RFC 9293
 /// §3.7.1, the least that every path takes) between RCV.NXT and the newest byte: honest senders leave fewer. Data that
 /// would open another one is dropped and comes again.
 const BYTES_PER_HOLE: u64 = 536;

@@ -10,9 +10,6 @@ use tack_base::time::nanos;
 /// follow a changed path (Linux uses 300 s, BBR 10 s for its own).
 const MIN_WINDOW: Duration = Duration::from_secs(300);
 
-/// A peer that states less is not believed: it would draw probes at once.
-const SHORTEST_STATED: Duration = Duration::from_millis(1);
-
 /// RTT estimator of one connection.
 #[derive(Debug)]
 pub(crate) struct RttEstimator {
@@ -20,6 +17,8 @@ pub(crate) struct RttEstimator {
     variation: Duration,
     min: WindowedMin<u64>,
     initial_rto: Duration,
+    /// What the peer stated, before there was a sample.
+    stated: Option<Duration>,
     min_rto: Duration,
     max_rto: Duration,
     /// Timeouts in a row without a sample of new data: each doubles the timeout.
@@ -39,6 +38,7 @@ impl RttEstimator {
             variation: Duration::ZERO,
             min: WindowedMin::new(nanos(MIN_WINDOW)),
             initial_rto,
+            stated: None,
             min_rto,
             max_rto,
             backoff: 0,
@@ -64,6 +64,11 @@ impl RttEstimator {
         snd_nxt: u64,
     ) {
         self.min.update(now.as_nanos(), nanos(fastest).max(1));
+        self.sample_smooth(smooth, snd_una, snd_nxt);
+    }
+
+    /// Takes a sample that is good enough for SRTT and RTTVAR, and too coarse for the minimum.
+    pub(crate) fn sample_smooth(&mut self, smooth: Duration, snd_una: u64, snd_nxt: u64) {
         // Karn's algorithm: backing off ends with a sample, not with an acknowledgement that could be anyone's. A peer that only
         // repeats itself yields samples too, so that the sample must come with progress (RFC 6298 §5.7).
         if snd_una > self.backed_off_at {
@@ -93,11 +98,11 @@ impl RttEstimator {
         }
     }
 
-    /// The peer states its round trip over the same path. It stands in for a first sample where the handshake gave none.
+    /// The peer states its round trip over the same path: as long as there is no sample of ours, the timeout need not be
+    /// longer than that asks for. Nothing else follows the statement, and it makes the timeout no longer.
     pub(crate) fn on_stated(&mut self, round_trip: Duration) {
         if self.smoothed.is_none() {
-            self.smoothed = Some(round_trip.max(SHORTEST_STATED));
-            self.variation = round_trip / 2;
+            self.stated = Some(round_trip);
         }
     }
 
@@ -136,7 +141,10 @@ impl RttEstimator {
     #[inline]
     pub(crate) fn base_rto(&self) -> Duration {
         match self.smoothed {
-            None => self.initial_rto,
+            // RFC 6298 §2.2, with what the peer measured.
+            None => self.stated.map_or(self.initial_rto, |stated| {
+                self.initial_rto.min(stated.saturating_mul(3))
+            }),
             Some(smoothed) => smoothed + (self.variation * 4).max(self.min_rto),
         }
         .max(self.min_rto)
@@ -157,5 +165,52 @@ impl RttEstimator {
     #[inline]
     pub(crate) fn min(&self) -> Option<Duration> {
         self.min.get().map(Duration::from_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn what_a_peer_states_shortens_the_first_timeout_and_nothing_else() {
+        let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
+        rtt.on_syn_timeout();
+        assert_eq!(rtt.rto(), ms(3000));
+        rtt.on_stated(ms(100));
+        assert_eq!((rtt.rto(), rtt.smoothed()), (ms(300), None));
+        rtt.on_stated(Duration::from_micros(1));
+        assert_eq!(rtt.rto(), ms(200), "not below the least");
+        rtt.on_stated(Duration::from_micros(u32::MAX.into()));
+        assert_eq!(rtt.rto(), ms(3000), "and no longer than without it");
+        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        rtt.on_stated(ms(1));
+        assert_eq!(rtt.smoothed(), Some(ms(40)));
+    }
+
+    #[test]
+    fn only_samples_of_new_data_end_backing_off() {
+        let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
+        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        let base = rtt.rto();
+        rtt.back_off(1001);
+        rtt.sample(Instant::from_millis(2), ms(40), ms(40), 1001, 5001);
+        assert!(rtt.rto() > base * 3 / 2, "a peer that repeats itself");
+        rtt.sample(Instant::from_millis(3), ms(40), ms(40), 2001, 5001);
+        assert!(rtt.rto() <= base);
+    }
+
+    #[test]
+    fn coarse_samples_leave_the_minimum_alone() {
+        let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
+        rtt.follow_closely();
+        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        rtt.sample_smooth(ms(120), 1, 1);
+        assert_eq!(rtt.min(), Some(ms(40)));
+        assert!(rtt.smoothed() > Some(ms(40)));
     }
 }

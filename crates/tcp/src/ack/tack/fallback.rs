@@ -46,7 +46,7 @@ impl TackPolicy {
         self.fallback = Some(fallback);
         self.run.end();
         self.loss_due = false;
-        // What waits for a report waits no longer.
+        // There will be no report for it to wait for.
         AckDecision::Now(AckReason::Event)
     }
 

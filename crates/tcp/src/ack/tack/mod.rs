@@ -78,6 +78,8 @@ pub(crate) struct TackPolicy {
     /// Bytes since the last report, those included that data going the other way acknowledged.
     unreported: u64,
     repeats: Repeats,
+    /// The last report named gaps. One that had no room for any will not have it next time, while nothing arrives.
+    named_gaps: bool,
     /// Among them is something that should not wait for L segments.
     pushed: bool,
     peer_mss: u64,
@@ -122,6 +124,7 @@ impl TackPolicy {
             pending_since: Instant::ZERO,
             unreported: 0,
             repeats: Repeats::default(),
+            named_gaps: false,
             pushed: false,
             peer_mss: 1,
             gaps: Gaps::new(params.settle),
@@ -240,7 +243,7 @@ impl TackPolicy {
         if self.pending == 0 {
             let wait = self
                 .repeats
-                .next(self.period(), self.gaps.is_any_untold())?;
+                .next(self.period(), self.named_gaps && self.gaps.is_any_untold())?;
             return Some((self.last_report_at? + wait, AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();
@@ -306,9 +309,13 @@ impl TackPolicy {
         }
         // The repair of what is told now can be here no sooner.
         let round = self.rtt_min + self.time_period();
+        let mut named = false;
         self.gaps.tell(wanted, context.now, round, |numbers| {
-            writer.gap(largest - numbers.start, numbers.end - numbers.start)
+            let fits = writer.gap(largest - numbers.start, numbers.end - numbers.start);
+            named |= fits;
+            fits
         });
+        self.named_gaps = named;
         writer.finish()
     }
 
@@ -533,12 +540,12 @@ impl AckPolicy for TackPolicy {
         Some((TackOption::Report(report), len))
     }
 
-    fn on_sync(&mut self, now: Instant, sync: &Sync) -> AckDecision {
+    fn on_sync(&mut self, now: Instant, sync: &Sync) -> Option<AckDecision> {
         let newer = self
             .sync_number
             .is_none_or(|known| (sync.number.wrapping_sub(known) as i32) > 0);
         if !newer {
-            return AckDecision::Nothing;
+            return None;
         }
         self.sync_number = Some(sync.number);
         if sync.startup && !self.startup {
@@ -550,12 +557,12 @@ impl AckPolicy for TackPolicy {
             self.rtt_min = Duration::from_micros(sync.rtt_min.into());
         }
         if self.fallback.is_some() {
-            return AckDecision::Nothing;
+            return Some(AckDecision::Nothing);
         }
         if self.frequency_news() {
-            return AckDecision::Now(AckReason::Frequency);
+            return Some(AckDecision::Now(AckReason::Frequency));
         }
-        self.decide(now)
+        Some(self.decide(now))
     }
 
     fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {

@@ -304,7 +304,7 @@ impl TackReader {
         lists: &[u8],
         news: &mut News,
     ) -> Result<(), Impossible> {
-        // Reports say how long they were held back, and plain acknowledgements among them do not.
+        // A plain acknowledgement among reports does not say how long it was held back: it yields no rate.
         if self.mode == Mode::Reports {
             news.rate = Measured::ByReceiver(None);
         }

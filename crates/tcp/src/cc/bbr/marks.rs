@@ -32,7 +32,7 @@ impl Marks {
             .as_ref()
             .is_some_and(|bound| bound.cwnd() <= path)
         {
-            // Lower would only take longer to come back.
+            // A further reduction would empty the pipe, and the window would take longer to return.
             return;
         }
         let in_use = self.peak[0].max(self.peak[1]).min(cwnd).max(mss);
