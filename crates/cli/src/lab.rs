@@ -189,6 +189,7 @@ fn claims(entry: &Entry) -> String {
         let (word, reason) = match claim.verdict() {
             Verdict::Pass => ("pass", String::new()),
             Verdict::Deviation(reason) => ("DEVIATION", format!("\n            {reason}")),
+            Verdict::Inconclusive => ("undecided", String::new()),
             Verdict::Fail => ("FAILS", String::new()),
         };
         let _ = writeln!(

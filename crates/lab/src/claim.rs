@@ -10,6 +10,7 @@ pub struct Claim {
     /// Ours, with its confidence interval where it has one.
     pub ours: String,
     holds: bool,
+    undecided: bool,
     deviation: Option<Deviation>,
 }
 
@@ -27,6 +28,8 @@ pub enum Verdict<'a> {
     Pass,
     /// It does not hold, for a known reason, and the numbers are where that reason puts them.
     Deviation(&'a str),
+    /// The interval has the claim's bound within it: more seeds have to decide.
+    Inconclusive,
     /// It does not hold.
     Fail,
 }
@@ -45,6 +48,7 @@ impl Claim {
             paper: paper.into(),
             ours: ours.into(),
             holds,
+            undecided: false,
             deviation: None,
         }
     }
@@ -59,11 +63,20 @@ impl Claim {
         self
     }
 
+    /// Says that the claim's bound lies `within` the interval, so that a claim that does not hold is not refuted either.
+    /// Compute that with comparisons that are false for what is no number.
+    #[must_use]
+    pub fn undecided(mut self, within: bool) -> Self {
+        self.undecided = within;
+        self
+    }
+
     /// What became of it.
     pub fn verdict(&self) -> Verdict<'_> {
         match &self.deviation {
             _ if self.holds => Verdict::Pass,
             Some(deviation) if deviation.as_known => Verdict::Deviation(&deviation.reason),
+            _ if self.undecided => Verdict::Inconclusive,
             _ => Verdict::Fail,
         }
     }
@@ -84,5 +97,13 @@ mod tests {
             Verdict::Deviation("ideal air")
         );
         assert_eq!(claim(false).or("ideal air", false).verdict(), Verdict::Fail);
+    }
+
+    #[test]
+    fn an_interval_that_does_not_decide_neither_passes_nor_fails() {
+        let claim = |holds, within| Claim::new("faster", "2", "1", holds).undecided(within);
+        assert_eq!(claim(true, true).verdict(), Verdict::Pass);
+        assert_eq!(claim(false, true).verdict(), Verdict::Inconclusive);
+        assert_eq!(claim(false, false).verdict(), Verdict::Fail);
     }
 }

@@ -74,6 +74,7 @@ impl Entry {
             let (class, word, reason) = match claim.verdict() {
                 Verdict::Pass => ("pass", "pass", ""),
                 Verdict::Deviation(reason) => ("deviation", "deviation", reason),
+                Verdict::Inconclusive => ("deviation", "inconclusive", ""),
                 Verdict::Fail => ("fail", "fails", ""),
             };
             Line {

@@ -81,6 +81,7 @@ fn verdict(claim: &Claim) -> (&'static str, &str) {
     match claim.verdict() {
         Verdict::Pass => ("pass", ""),
         Verdict::Deviation(reason) => ("deviation", reason),
+        Verdict::Inconclusive => ("inconclusive", ""),
         Verdict::Fail => ("fail", ""),
     }
 }

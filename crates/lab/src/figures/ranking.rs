@@ -328,7 +328,8 @@ impl Ranking {
                     self.rank(delayed)
                 ),
                 least >= 1.0 - TOLERANCE,
-            );
+            )
+            .undecided(most >= 1.0 - TOLERANCE);
             claims.push(match controller {
                 "Vegas" => self.excuse_vegas(claim, tack, delayed),
                 _ => claim,

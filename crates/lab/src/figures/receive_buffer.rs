@@ -179,7 +179,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 format_number(times.high().exp())
             ),
             times.low().exp() >= 2.0,
-        ),
+        )
+        .undecided(times.high().exp() >= 2.0),
     ];
     let lines = WAYS
         .iter()
