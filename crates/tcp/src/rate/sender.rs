@@ -108,11 +108,13 @@ impl RateEstimator {
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
-        if measured == Measured::ByReceiver(None) {
-            // Reports of losses carry no rate. Where they come often, the next one that does carry one may deliver nothing by
-            // itself: the sample waits for it.
-            return None;
-        }
+        let told = match measured {
+            Measured::BySender => None,
+            // Reports of losses carry no rate. Where they come often, the next report that carries one may deliver nothing
+            // by itself: the sample waits for it.
+            Measured::ByReceiver(None) => return None,
+            Measured::ByReceiver(rate) => rate,
+        };
         let sample = self.sample.take()?;
         let send_elapsed = sample.sent_at.saturating_since(sample.prior.first_sent_at);
         let ack_elapsed = self
@@ -125,11 +127,11 @@ impl RateEstimator {
             return None;
         }
         let delivered = self.delivered - sample.prior.delivered;
-        let delivery_rate = match measured {
-            Measured::BySender => Rate::from_bytes_over(delivered, interval),
+        let delivery_rate = match told {
+            None => Rate::from_bytes_over(delivered, interval),
             // Never more than was delivered in that time, whatever a burst (or a lie) makes it look like. In slow start the
             // first segments of a flight leave in no time at all, and the round trip that follows carries twice as much.
-            Measured::ByReceiver(Some(rate)) => {
+            Some(rate) => {
                 let span = if slow_start {
                     send_elapsed.max(interval / 2)
                 } else {
@@ -137,7 +139,6 @@ impl RateEstimator {
                 };
                 rate.min(Rate::from_bytes_over(delivered, span))
             }
-            Measured::ByReceiver(None) => return None, // Seen to above.
         };
         Some(RateSample {
             delivered,
