@@ -186,7 +186,9 @@ impl Connection {
             && let Some(decision) = self.policy.on_sync(now, sync)
         {
             let round_trip = Duration::from_micros(sync.rtt.into());
-            self.receiver_round_trip.on_stated(round_trip);
+            let shortest = Duration::from_micros(sync.rtt_min.into());
+            self.receiver_round_trip
+                .on_stated(arrived, round_trip, shortest);
             if !round_trip.is_zero() {
                 self.rtt.on_stated(round_trip);
             }
@@ -564,6 +566,10 @@ impl Connection {
                 self.peer_mss = len;
                 self.peer_short_run = 0;
             }
+        }
+        if let Some(TackOption::Data(stamp)) = &segment.header.options.tack {
+            self.receiver_round_trip
+                .on_departure(arrived, stamp.departure);
         }
         if let Some(timestamps) = segment.header.options.timestamps
             && self.timestamps.is_agreed()

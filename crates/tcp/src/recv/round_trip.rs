@@ -1,6 +1,8 @@
 //! The round trip as the receiver of data knows it: the measure of its window.
 //!
-//! Best is what the sender says, for it measures the round trip as it is now, queues included. Echoed timestamps
+//! Best is what the sender says, for it measures the whole round trip, queues included. What it says is two round trips old:
+//! one passed before it had the sample, and its statement waits in the queue that it speaks of. What the queue gained since then
+//! shows in the one-way delay of each stamped segment, and is added. Echoed timestamps
 //! (RFC 7323) say the same where both sides agreed on them. Without either there is the handshake, which saw
 //! an empty path, if it gave a sample at all; and last the time in which a window's worth arrives, which is never
 //! shorter than a round trip (as Linux' `tcp_rcv_rtt_measure`).
@@ -8,17 +10,61 @@
 use core::time::Duration;
 
 use tack_base::Instant;
+use tack_base::filter::WindowedMin;
+use tack_base::time::nanos;
 
 use super::window::RoundTrip;
 
 /// What a sender may claim at most.
 const LONGEST: Duration = Duration::from_secs(10);
 
+/// For how long the sender keeps its shortest round trip (TACK §4.4), and this side the shortest delay.
+const MIN_WINDOW: Duration = Duration::from_secs(10);
+
+/// What the sender says of its round trips.
+#[derive(Clone, Copy, Debug)]
+struct Stated {
+    /// The smoothed one.
+    smoothed: Duration,
+    /// The shortest one.
+    shortest: Duration,
+}
+
+/// One-way delays from the sender, up to the unknown difference between the clocks.
+#[derive(Debug)]
+struct Delays {
+    /// Delay of the first segment, microseconds modulo 2^32: all others are compared to it.
+    origin: u32,
+    /// Smoothed relative delay in 1/8 microseconds.
+    smoothed: i64,
+    /// The shortest relative delay, microseconds.
+    shortest: WindowedMin<i64>,
+}
+
+impl Delays {
+    /// By how much the delay is above the shortest.
+    fn rise(&self) -> Duration {
+        let rise = self
+            .shortest
+            .get()
+            .map_or(0, |shortest| self.smoothed / 8 - shortest);
+        Duration::from_micros(u64::try_from(rise).unwrap_or(0))
+    }
+
+    /// From now on the shortest delay is that of `rise` ago.
+    fn set_rise(&mut self, now: Instant, rise: Duration) {
+        let rise = i64::try_from(rise.as_micros()).unwrap_or(i64::MAX);
+        let shortest = (self.smoothed / 8).saturating_sub(rise);
+        self.shortest.reset(now.as_nanos(), shortest);
+    }
+}
+
 /// Estimates of one connection, by source.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiverRoundTrip {
-    /// The sender's smoothed round trip, as it last said.
-    stated: Option<Duration>,
+    stated: Option<Stated>,
+    /// From segments that carry their departure.
+    delays: Option<Delays>,
     /// Smoothed age of echoed timestamps.
     echoed: Option<Duration>,
     /// Echo that was measured last: each is measured once.
@@ -31,11 +77,35 @@ pub(crate) struct ReceiverRoundTrip {
 }
 
 impl ReceiverRoundTrip {
-    /// The sender states its smoothed round trip.
-    pub(crate) fn on_stated(&mut self, round_trip: Duration) {
-        if !round_trip.is_zero() {
-            self.stated = Some(round_trip.min(LONGEST));
+    /// The sender states its smoothed and its shortest round trip.
+    pub(crate) fn on_stated(&mut self, now: Instant, smoothed: Duration, shortest: Duration) {
+        if smoothed.is_zero() {
+            return;
         }
+        let smoothed = smoothed.min(LONGEST);
+        let shortest = shortest.min(smoothed);
+        let known = self.stated.replace(Stated { smoothed, shortest });
+        // The path became longer, or the shortest round trip is forgotten: the shortest delay belongs to it and goes too.
+        if let Some(known) = known
+            && shortest > known.shortest
+            && let Some(delays) = &mut self.delays
+        {
+            delays.set_rise(now, smoothed - shortest);
+        }
+    }
+
+    /// A segment that left at `departure` (microseconds on the sender's clock) arrived.
+    #[inline]
+    pub(crate) fn on_departure(&mut self, arrived: Instant, departure: u32) {
+        let raw = (arrived.as_micros() as u32).wrapping_sub(departure);
+        let delays = self.delays.get_or_insert_with(|| Delays {
+            origin: raw,
+            smoothed: 0,
+            shortest: WindowedMin::new(nanos(MIN_WINDOW)),
+        });
+        let relative = i64::from(raw.wrapping_sub(delays.origin) as i32);
+        delays.smoothed += relative - delays.smoothed / 8;
+        delays.shortest.update(arrived.as_nanos(), relative);
     }
 
     /// The handshake measured a round trip.
@@ -71,12 +141,11 @@ impl ReceiverRoundTrip {
     /// The best estimate. `sending` is the smoothed round trip of what this side sends, where it sends.
     pub(crate) fn estimate(&self, sending: Option<Duration>) -> RoundTrip {
         let initial = self.handshake.or(sending);
-        match (self.stated, self.echoed, initial, self.by_window) {
-            // What the sender stated is a round trip old. A sender that the window limits fills it each round trip; another
-            // takes more than two, as the window has room for twice what it sends.
-            (Some(stated), _, _, Some((_, newest))) if newest < stated * 7 / 4 => {
-                RoundTrip::Measured(newest.max(stated))
-            }
+        let stated = self.stated.map(|stated| {
+            let rise = self.delays.as_ref().map_or(Duration::ZERO, Delays::rise);
+            stated.smoothed.max(stated.shortest + rise).min(LONGEST)
+        });
+        match (stated, self.echoed, initial, self.by_window) {
             (Some(stated), ..) => RoundTrip::Measured(stated),
             (None, Some(echoed), ..) => RoundTrip::Measured(echoed),
             (None, None, Some(initial), _) => RoundTrip::Initial(initial),
@@ -106,26 +175,41 @@ mod tests {
         assert_eq!(round_trip.estimate(None), RoundTrip::Initial(ms(10)));
         round_trip.on_echo_age(ms(40));
         assert_eq!(round_trip.estimate(None), RoundTrip::Measured(ms(40)));
-        round_trip.on_stated(ms(300));
-        round_trip.on_stated(Duration::ZERO);
+        let now = Instant::ZERO;
+        round_trip.on_stated(now, ms(300), ms(10));
+        round_trip.on_stated(now, Duration::ZERO, ms(10));
         assert_eq!(round_trip.estimate(None), RoundTrip::Measured(ms(300)));
-        round_trip.on_stated(Duration::from_secs(3600));
+        round_trip.on_stated(now, Duration::from_secs(3600), ms(10));
         assert_eq!(round_trip.estimate(None), RoundTrip::Measured(LONGEST));
     }
 
+    /// Segments take 20 ms on a path of 40 ms that the sender stated; then a queue grows.
     #[test]
-    fn a_window_that_takes_longer_to_fill_tells_sooner_than_the_sender() {
-        let filled_in = |millis| {
-            let mut round_trip = ReceiverRoundTrip::default();
-            round_trip.on_stated(ms(100));
-            round_trip.on_arrival(Instant::from_millis(0), 1, 65_537);
-            round_trip.on_arrival(Instant::from_millis(millis), 65_537, 131_073);
-            round_trip.estimate(None)
+    fn a_queue_that_grows_shows_before_the_sender_can_say_so() {
+        let mut round_trip = ReceiverRoundTrip::default();
+        let offset = u32::MAX - 50_000;
+        let segment = |round_trip: &mut ReceiverRoundTrip, at_ms: u64, took_ms: u64| {
+            let departure = (at_ms as u32 * 1_000).wrapping_add(offset);
+            round_trip.on_departure(Instant::from_millis(at_ms + took_ms), departure);
         };
-        assert_eq!(filled_in(160), RoundTrip::Measured(ms(160)));
-        assert_eq!(filled_in(60), RoundTrip::Measured(ms(100)));
-        let unlimited = filled_in(200);
-        assert_eq!(unlimited, RoundTrip::Measured(ms(100)));
+        for at in 0..50 {
+            segment(&mut round_trip, at, 20);
+        }
+        round_trip.on_stated(Instant::from_millis(70), ms(40), ms(40));
+        assert_eq!(round_trip.estimate(None), RoundTrip::Measured(ms(40)));
+        for at in 50..150 {
+            segment(&mut round_trip, at, 80);
+        }
+        let RoundTrip::Measured(grown) = round_trip.estimate(None) else {
+            panic!("the sender stated a round trip");
+        };
+        assert!((ms(99)..=ms(100)).contains(&grown), "{grown:?}");
+        // The sender's shortest round trip expires in the queue: what the queue holds is not counted twice.
+        round_trip.on_stated(Instant::from_millis(240), ms(100), ms(98));
+        let RoundTrip::Measured(stated) = round_trip.estimate(None) else {
+            panic!("the sender stated a round trip");
+        };
+        assert!((ms(99)..=ms(101)).contains(&stated), "{stated:?}");
     }
 
     /// A sender limited by a window of 64 KiB: a window's worth takes a round trip. Larger windows later take longer.

@@ -39,6 +39,8 @@ pub(crate) struct ReceiveWindow {
     round_read: u64,
     /// What the application's pace asks for, bytes.
     target: usize,
+    /// The round trip that the target is for; zero before the first round.
+    target_round: Duration,
 }
 
 impl ReceiveWindow {
@@ -53,6 +55,7 @@ impl ReceiveWindow {
             round_start: now,
             round_read: 1,
             target: 0,
+            target_round: Duration::ZERO,
         }
     }
 
@@ -142,25 +145,41 @@ impl ReceiveWindow {
             RoundTrip::Measured(round) => (round, round),
             RoundTrip::Initial(round) => (round, round.max(UNMEASURED_ROUND)),
         };
-        let round = round.max(SHORTEST_ROUND).as_nanos();
-        if elapsed.as_nanos() >= round {
-            let taken = u128::from(read - self.round_read);
+        let round = round.max(SHORTEST_ROUND);
+        let judged = judged.max(SHORTEST_ROUND);
+        if elapsed >= round {
+            let taken = read - self.round_read;
             // A round that took much longer than asked for says less about the rate: scale it down.
-            let rounds = elapsed.as_nanos() / round;
-            let share = (judged.as_nanos() / round).max(1);
-            let target = usize::try_from(2 * taken * share / rounds).unwrap_or(usize::MAX);
-            let target = target.saturating_add(16 * 1460);
-            self.target = target;
-            self.buffer = self.buffer.max(target.min(self.cap));
+            let rounds = elapsed.as_nanos() / round.as_nanos();
+            let share = judged.as_nanos() / round.as_nanos();
+            let target = 2 * u128::from(taken) * share / rounds;
+            self.aim_at(target, judged);
             self.round_start = now;
             self.round_read = read;
+        } else if judged > self.target_round + self.target_round / 8 && self.target > 0 {
+            // A queue grows on the path: the same rate takes more room. To wait for the end of a round that gets longer
+            // all the time would keep the sender from filling the path meanwhile.
+            let grown = (self.target.saturating_sub(SPARE) as u128) * judged.as_nanos()
+                / self.target_round.as_nanos().max(1);
+            self.aim_at(grown, judged);
         }
         let current = self.edge.saturating_sub(next);
         let offered = self.wanted_edge(read).saturating_sub(next);
         offered >= current.saturating_mul(2).max(1)
             && offered - current >= (self.buffer as u64 / 2).min(2 * SILLY_STEP)
     }
+
+    /// Takes `target` bytes and some segments for what a round trip of `round` asks for.
+    fn aim_at(&mut self, target: u128, round: Duration) {
+        let target = usize::try_from(target).unwrap_or(usize::MAX);
+        self.target = target.saturating_add(SPARE);
+        self.target_round = round;
+        self.buffer = self.buffer.max(self.target.min(self.cap));
+    }
 }
+
+/// Room beyond what the pace asks for, bytes: some segments, so that the first rounds grow.
+const SPARE: usize = 16 * 1460;
 
 /// A window edge moves by at least this much, about one full-sized segment.
 const SILLY_STEP: u64 = 1460;
@@ -222,6 +241,28 @@ mod tests {
         let two = Duration::from_millis(2);
         assert_eq!(buffer(RoundTrip::Measured(two)), 2 * 25_000 + 16 * 1460);
         assert_eq!(buffer(RoundTrip::Initial(two)), 20 * 25_000 + 16 * 1460);
+    }
+
+    /// The rate stays, the round trip triples: the buffer does not wait for the end of the longer round.
+    #[test]
+    fn a_round_trip_that_grows_is_followed_before_its_round_ends() {
+        let mut window = ReceiveWindow::new(64 << 10, 4 << 20, Instant::ZERO);
+        let mut at = |ms: u64, round_trip| {
+            let read = 1 + ms * 10_000;
+            let measured = RoundTrip::Measured(Duration::from_millis(round_trip));
+            window.on_read(Instant::from_millis(ms), read, read, measured);
+            window.buffer()
+        };
+        at(10, 10);
+        assert_eq!(at(20, 10), 2 * 100_000 + SPARE);
+        assert_eq!(at(21, 11), 2 * 100_000 + SPARE, "less than an eighth more");
+        assert_eq!(at(22, 30), 2 * 300_000 + SPARE);
+        assert_eq!(at(23, 20), 2 * 300_000 + SPARE, "it never shrinks");
+        assert_eq!(
+            at(80, 30),
+            2 * 300_000 + SPARE,
+            "the same at the end of a round"
+        );
     }
 
     #[test]
