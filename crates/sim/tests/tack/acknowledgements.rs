@@ -127,7 +127,7 @@ fn small_windows_draw_no_more() {
                         format_args!("wired.rate={rate}"),
                         format_args!("wired.delay={delay}"),
                         format_args!("wired.queue=100p"),
-                        format_args!("duration=14s"),
+                        format_args!("duration=34s"),
                     ],
                 );
                 let flow = &result.flows[0];
@@ -145,9 +145,10 @@ fn small_windows_draw_no_more() {
                 tack.0 <= 1.02 * delayed.0,
                 "{controller} {rate} {delay}: {tack:?}, {delayed:?}"
             );
-            // A queue of a second has NewReno's saw teeth pass slower than this runs: where one begins makes a tenth.
+            // NewReno's saw teeth are as long as this runs: a hole that is filled just before or after the beginning counts a
+            // window in or out, two per cent.
             assert!(
-                tack.1 >= 0.9 * delayed.1,
+                tack.1 >= 0.97 * delayed.1,
                 "{controller} {rate} {delay}: {tack:?}, {delayed:?}"
             );
         }

@@ -57,7 +57,7 @@ impl Observer for RoundTrips {
 
 #[test]
 fn percentiles_of_the_round_trip_are_to_be_had() {
-    let medians = [0, 75, 100].map(|wanted| {
+    let means = [0, 75, 100].map(|wanted| {
         let mut round_trips = RoundTrips::default();
         observe(
             "round-trip",
@@ -65,18 +65,19 @@ fn percentiles_of_the_round_trip_are_to_be_had() {
                 "flow.0.congestion=cubic",
                 format_args!("flow.0.ack=tack:percentile={wanted}"),
                 // No queue of the flow's own, which would differ from run to run: half of the segments are late.
-                "flow.0.receive_buffer=200KiB",
+                "flow.0.send_buffer=200KiB",
                 "wired.reorder=0.5",
                 "wired.reorder_delay=10ms",
             ],
             &mut round_trips,
         );
-        percentile(&mut round_trips.0, 0.5)
+        round_trips.0.iter().sum::<u64>() / round_trips.0.len() as u64
     });
-    println!("medians of the minima, upper quartiles and maxima of the intervals: {medians:?} us");
+    println!("means of the minima, upper quartiles and maxima of the intervals: {means:?} us");
+    // A tenth of the ten milliseconds apart at least.
     assert!(
-        medians[0] < medians[1] && medians[1] < medians[2],
-        "{medians:?}"
+        means[0] + 1_000 < means[1] && means[1] + 1_000 < means[2],
+        "{means:?}"
     );
 }
 

@@ -25,6 +25,9 @@ const BETA: f64 = 4.0;
 /// More segments waiting than this end slow start (γ).
 const GAMMA: f64 = 1.0;
 
+/// The pacing gain where the peer reports by the clock: as small as leaves the window in use.
+const SPARSE_GAIN: f64 = 1.02;
+
 /// What slow start does in the present round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SlowStartRound {
@@ -186,9 +189,13 @@ impl CongestionController for Vegas {
     fn pacing_gain(&self) -> f64 {
         // A round that looks is to send evenly: bursts would queue by themselves.
         if self.in_slow_start() && self.slow_start == SlowStartRound::Grow {
-            2.0
-        } else {
-            1.2 / self.reno.widening()
+            return 2.0;
+        }
+        match self.reno.widening() {
+            // No acknowledgements between the peer's reports spread what a report frees. At 1.2 an interval's segments would queue
+            // for a sixth of it, more than β on most paths, and the flow would give way to itself.
+            widening if widening > 1.0 => SPARSE_GAIN / widening,
+            _ => 1.2,
         }
     }
 

@@ -180,3 +180,22 @@ fn idle_time_lets_a_longer_route_count_as_such() {
     });
     assert_eq!(driver.vegas.metrics().min_rtt, Some(2 * BASE));
 }
+
+/// What a report of a quarter round trip frees leaves over that quarter: sent faster, it would be the backlog itself.
+#[test]
+fn what_a_report_frees_does_not_queue_by_itself() {
+    let mut driver = Driver::new(100, 100);
+    for _ in 0..50 {
+        driver.round();
+    }
+    let gain = |vegas: &Vegas| vegas.cwnd() as f64 * vegas.pacing_gain();
+    let dense = gain(&driver.vegas);
+    driver.vegas.on_feedback_interval(BASE / 4);
+    driver.vegas.on_feedback_gap(BASE / 4);
+    driver.round();
+    let window = driver.vegas.reno.window() as f64;
+    assert!(driver.vegas.cwnd() as f64 > 1.2 * window);
+    let backlog = (gain(&driver.vegas) - window) / 4.0;
+    assert!(backlog > 0.0 && backlog < ALPHA * MSS as f64, "{backlog}");
+    assert!((dense / window - 1.2).abs() < 0.05, "{dense}");
+}
