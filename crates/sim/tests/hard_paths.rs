@@ -208,3 +208,32 @@ fn a_scarce_window_costs_acknowledgements_smoothly() {
         "{runs:?}"
     );
 }
+
+/// The same on 802.11ac at 80 ms (a bdp of 6 MB), with BBR and with CUBIC behind a queue that makes the round trip twice as long.
+#[test]
+fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
+    let cases = [("bbr", 1000), ("cubic", 4000)]
+        .map(|(controller, queue)| [3, 5, 6].map(|mib| (controller, queue, mib)));
+    cases.as_flattened().par_iter().for_each(|(controller, queue, mib)| {
+        let at = |ack| {
+            let text = format!(
+                "duration = '10s'\nwarmup = '4s'\n[wlan]\npreset = 'tack-ac'\nap_queue = '{queue}p'\n\
+                 [wired]\nrate = '10Gbps'\ndelay = '40ms'\n\
+                 [[flow]]\nack = '{ack}'\ncongestion = '{controller}'\nreceive_buffer = '{mib}MiB'\nsend_buffer = '64MiB'\n"
+            );
+            flow(&text, 1)
+        };
+        let (tack, plain) = (at("tack"), at("delayed:2"));
+        let share = tack.acks as f64 / plain.acks as f64;
+        println!(
+            "{controller}, {mib} MiB: {:.0} Mbit/s, {:.0} with delayed:2, {share:.4} of its ACKs",
+            mbps(&tack),
+            mbps(&plain)
+        );
+        // A per cent for where the run begins and ends within a round trip.
+        assert!(mbps(&tack) > 0.99 * mbps(&plain), "{controller}, {mib} MiB");
+        // Half a bdp: the window is what limits, and each second segment says so. From 5 MiB on it is the clock.
+        let most = if *mib == 3 { 1.02 } else { 0.1 };
+        assert!(share < most, "{controller}, {mib} MiB: {share} of the ACKs");
+    });
+}
