@@ -233,7 +233,7 @@ impl Connection {
 
     /// The acknowledgement of a segment whose payload came before. A report whose option was taken off on the way looks so: its
     /// lists are no data, and the peer's acknowledgements must be heard all the same. It is judged from where the peer stands,
-    /// like the report that it was.
+    /// like the report that it was; but as it may be an old segment too, its window only opens.
     fn bare_acknowledgement<'a>(&self, segment: &Segment<'a>) -> Option<Segment<'a>> {
         let (header, rcv_nxt) = (&segment.header, self.rcv_nxt());
         let special = header.flags.syn() || header.flags.fin() || header.flags.rst();
@@ -249,6 +249,9 @@ impl Connection {
         (before || recent).then(|| {
             let mut header = header.clone();
             header.seq = SeqNum::at(self.irs, rcv_nxt);
+            if let Some(ack) = header.ack.position(self.iss, self.snd_una) {
+                header.window = self.window.opening(ack, header.window);
+            }
             Segment {
                 header,
                 payload: &[],

@@ -2,7 +2,8 @@
 //!
 //! They take no memory at all, and so have the last word when the backlog is full of half-open connections. They say less
 //! than a record: the segment size rounded down, and of TACK only its default parameters; nothing repeats the SYN-ACK when it
-//! gets lost, and the round trip of the handshake is not measured unless timestamps tell. Timestamps themselves need no
+//! gets lost, so that a peer whose last acknowledgement of the handshake gets lost and that waits for this side to speak first
+//! waits until its own keep-alive or its user ends that; and the round trip of the handshake is not measured unless timestamps tell. Timestamps themselves need no
 //! place: an acknowledgement that carries them says that they were agreed.
 //!
 //! From the left, 21 bits of a keyed hash over the connection's name, the peer's initial sequence number, the time and the

@@ -56,6 +56,12 @@ impl SendWindow {
         changed
     }
 
+    /// The window field of a segment of unknown age that acknowledges up to `ack`: `field`, or what leaves the edge where it is.
+    pub(crate) fn opening(&self, ack: u64, field: u16) -> u16 {
+        let known = self.edge.saturating_sub(ack) >> self.scale;
+        field.max(u16::try_from(known).unwrap_or(u16::MAX))
+    }
+
     /// Sequence number of the segment that last updated the window.
     pub(crate) fn newest_update(&self) -> Option<SeqNum> {
         self.updated_by.map(|(seq, _)| seq)

@@ -5,7 +5,10 @@ use std::time::Duration;
 use tack_tcp::Config;
 use tack_testkit::{Model, Pair, Peer, Side};
 
+use tack_wire::{Flags, Header};
+
 use crate::settings::{ms, plain, secs, unpaced};
+use crate::tack_peer::{TackPeer, tack};
 
 /// RFC 9293 §3.8.6: no byte beyond the window.
 #[test]
@@ -347,4 +350,37 @@ fn a_peer_that_shrinks_its_window() {
         +0    > . 5001:6001(1000) ack 1
         ",
     );
+}
+
+/// A copy of old data whose option was taken off looks like a report that lost its own: what it acknowledges is heard, and the
+/// window of its time does not close the one of today (RFC 9293 §3.10.7.4).
+#[test]
+fn a_late_copy_without_its_option_does_not_close_the_window() {
+    let mut peer = TackPeer::new(tack());
+    peer.send_data(1, 1000, 0);
+    peer.send_data(1001, 1000, 1);
+    peer.peer.wait(ms(100));
+    assert!(!peer.peer.take_output().is_empty(), "both are acknowledged");
+    let old = Header {
+        window: 0,
+        ..peer.header(1, 1, Flags::ACK, None)
+    };
+    let update = |window| Header {
+        window,
+        ..peer.header(2001, 1, Flags::ACK, None)
+    };
+    let [closed, open] = [update(0), update(3000)];
+    peer.send(&closed, &[]);
+    assert!(peer.write(1000).iter().all(|out| out.payload.is_empty()));
+    peer.send(&open, &[]);
+    let first: usize = peer
+        .peer
+        .take_output()
+        .iter()
+        .map(|out| out.payload.len())
+        .sum();
+    assert_eq!(first, 1000);
+    peer.send(&old, &[0; 1000]);
+    let second: usize = peer.write(1000).iter().map(|out| out.payload.len()).sum();
+    assert_eq!(second, 1000);
 }
