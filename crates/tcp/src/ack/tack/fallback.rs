@@ -87,6 +87,7 @@ impl TackPolicy {
         self.pending_since = arrival.now;
         self.unreported = self.pending;
         self.pushed = false;
+        self.filled = false;
         self.repeats = Repeats::default();
         self.last_report_at = None;
         self.window_closing = false;

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod carried;
+mod conversation;
 mod fallback;
 mod frontier;
 mod gaps;
@@ -35,6 +36,7 @@ use super::policy::{
 use crate::rate::receiver::ArrivalMeter;
 use crate::rtt::one_way::OneWayDelays;
 use blocks::{Blocks, MAX_BLOCKS};
+use conversation::Conversation;
 use gaps::{Arrival, Gaps};
 use path::Run;
 pub(super) use reader::TackReader;
@@ -80,8 +82,11 @@ pub(crate) struct TackPolicy {
     repeats: Repeats,
     /// The last report named gaps. One that had no room for any will not have it next time, while nothing arrives.
     named_gaps: bool,
-    /// Among them is something that should not wait for L segments.
+    /// Among them is the end of what the peer had to send, …
     pushed: bool,
+    /// … or what filled a gap: neither should wait for L segments.
+    filled: bool,
+    conversation: Conversation,
     peer_mss: u64,
     gaps: Gaps,
     /// A loss was settled and not told yet.
@@ -126,6 +131,8 @@ impl TackPolicy {
             repeats: Repeats::default(),
             named_gaps: false,
             pushed: false,
+            filled: false,
+            conversation: Conversation::default(),
             peer_mss: 1,
             gaps: Gaps::new(params.settle),
             loss_due: false,
@@ -261,8 +268,8 @@ impl TackPolicy {
             return Some((at, AckReason::Threshold));
         }
         let latest = self.pending_since + self.params.timer;
-        if self.pushed {
-            // The sender has nothing more: a period is enough to let an answer carry the acknowledgement.
+        if self.filled || (self.pushed && !self.conversation.is_answered()) {
+            // The sender has nothing more, and may wait for word.
             let at = point.max(self.pending_since + self.time_period());
             return Some((at.min(latest), AckReason::Timer));
         }
@@ -322,6 +329,10 @@ impl TackPolicy {
     /// An acknowledgement of all that is pending leaves, as a report or without one.
     fn note_report(&mut self, now: Instant) {
         self.loss_due = false;
+        if self.pending > 0 && self.pending < self.threshold() {
+            self.conversation
+                .on_remainder(now, self.pending_since, self.params.timer);
+        }
         if self.pending == 0 {
             self.repeats.on_repeated();
         } else {
@@ -332,6 +343,7 @@ impl TackPolicy {
         self.pending = 0;
         self.unreported = 0;
         self.pushed = false;
+        self.filled = false;
         self.last_report_at = Some(now);
     }
 
@@ -432,7 +444,8 @@ impl AckPolicy for TackPolicy {
         if arrival.place == Place::OutOfOrder && arrival.stamp.is_none() {
             return AckDecision::Now(AckReason::Event);
         }
-        self.pushed |= arrival.push || arrival.place == Place::FilledGap;
+        self.pushed |= arrival.push;
+        self.filled |= arrival.place == Place::FilledGap;
         self.decide(now)
     }
 
@@ -452,9 +465,17 @@ impl AckPolicy for TackPolicy {
         // that goes the other way acknowledges each segment of it: its sender lives on round trips and rates.
         let is_lone = self.pending < self.threshold()
             && self.unreported < self.threshold() * u64::from(self.params.beta);
-        if carried == Carried::OnData && is_lone {
-            self.pending = 0;
-            self.pushed = false;
+        if carried == Carried::OnData {
+            let waiting = self.pending > 0 && is_lone;
+            self.conversation.on_data(now, waiting, self.params.timer);
+            if is_lone {
+                self.pending = 0;
+                self.pushed = false;
+                self.filled = false;
+            }
+            if self.pending == 0 {
+                self.repeats.on_carried();
+            }
         }
         match self.decide(now) {
             AckDecision::Delayed(at) => Some(at),

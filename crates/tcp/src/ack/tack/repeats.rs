@@ -64,6 +64,13 @@ impl Repeats {
         self.done += 1;
     }
 
+    /// Data left that carries the same cumulative acknowledgement: for a sender that waits for just that it is a copy.
+    pub(super) fn on_carried(&mut self) {
+        if self.done < self.close {
+            self.done += 1;
+        }
+    }
+
     /// How long after the last report the next repeat is due; `None` when there is none to come. A period, as long as there
     /// are losses that no report had room for (`untold`).
     pub(super) fn next(&self, period: Duration, untold: bool) -> Option<Duration> {
@@ -101,6 +108,19 @@ mod tests {
         let mut repeats = Repeats::default();
         repeats.on_report(0.0, false, 4);
         assert!(waits(&mut repeats).is_empty());
+    }
+
+    #[test]
+    fn data_that_carries_the_acknowledgement_is_a_copy() {
+        let mut repeats = Repeats::default();
+        repeats.on_report(0.3, true, 4);
+        let all = waits(&mut repeats).len();
+        repeats.on_report(0.3, true, 4);
+        // Word of an open loss no data carries.
+        for _ in 0..5 {
+            repeats.on_carried();
+        }
+        assert_eq!(waits(&mut repeats).len(), all - 3);
     }
 
     #[test]
