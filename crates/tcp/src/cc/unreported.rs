@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, Rate};
 
 use super::{Ack, Congestion, MAX_WINDOW};
 
@@ -21,6 +21,8 @@ pub(super) struct Unreported {
     /// How often they arrive, as some get lost.
     gap: Duration,
     srtt: Duration,
+    /// How fast data arrives, as last measured.
+    rate: Option<Rate>,
     /// The largest flight of late, and when it was that.
     peak: u64,
     peak_at: Instant,
@@ -46,6 +48,9 @@ impl Unreported {
         if !ack.srtt.is_zero() {
             self.srtt = ack.srtt;
         }
+        if let Some(sample) = ack.rate {
+            self.rate = Some(sample.delivery_rate);
+        }
         if ack.prior_in_flight >= self.peak || !self.is_recent(ack.now) {
             self.peak = ack.prior_in_flight;
             self.peak_at = ack.now;
@@ -64,7 +69,10 @@ impl Unreported {
         if self.gap.is_zero() || self.srtt.is_zero() {
             return 1.0;
         }
-        let regular = window as f64 * (self.interval.as_secs_f64() / self.srtt.as_secs_f64());
+        let regular = match self.rate {
+            Some(rate) => rate.bytes_in(self.interval) as f64,
+            None => window as f64 * (self.interval.as_secs_f64() / self.srtt.as_secs_f64()),
+        };
         if regular < f64::from(self.segments) * mss as f64 {
             return 1.0;
         }
@@ -106,8 +114,8 @@ impl Unreported {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Cause;
     use super::super::tests::{congestion, plain_ack};
+    use super::super::{Cause, RateSample};
     use super::*;
 
     const MSS: u64 = 1_000;
@@ -145,6 +153,29 @@ mod tests {
         // A quarter of seven segments is less than two, that of eight is two.
         assert_eq!(unreported.widen(7 * MSS, MSS), 7 * MSS);
         assert_eq!(unreported.widen(8 * MSS, MSS), 10 * MSS);
+    }
+
+    #[test]
+    fn what_arrives_decides_whether_segments_are_counted_not_a_round_trip_that_lags_behind_a_queue()
+    {
+        let mut unreported = Unreported::default();
+        unreported.on_feedback_threshold(2);
+        unreported.on_feedback_interval(Duration::from_millis(10));
+        // Twelve segments in 40 ms would be three in an interval; what arrives is not two.
+        let sample = |segments: u64| RateSample {
+            delivered: MSS,
+            interval: Duration::from_millis(10),
+            delivery_rate: Rate::from_bytes_per_sec(segments * 100 * MSS),
+            prior_delivered: 0,
+            app_limited: false,
+        };
+        for (arriving, expected) in [(1, 12 * MSS), (2, 15 * MSS)] {
+            unreported.on_ack(&Ack {
+                rate: Some(sample(arriving)),
+                ..ack(0, 40, 0)
+            });
+            assert_eq!(unreported.widen(12 * MSS, MSS), expected, "{arriving}");
+        }
     }
 
     #[test]

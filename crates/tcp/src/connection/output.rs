@@ -438,14 +438,13 @@ impl Connection {
         if fin {
             flags = flags.with(Flags::FIN);
         }
-        // What empties the queue is pushed (RFC 9293 §3.9.1 SEND). Towards a peer that holds acknowledgements back for
-        // long, so is what fills the window: nothing follows until it answers. Not where it counts segments and the window
-        // holds more than the count: the next acknowledgement comes by itself, and a push would draw one more.
+        // What empties the queue is pushed (RFC 9293 §3.9.1 SEND). Towards a peer that waits for a count of segments, so is
+        // what fills a window of fewer: nothing follows until it answers. A larger one brings the count together by itself;
+        // a push would draw an acknowledgement for the segment, which lets out one that fills the window again, and so on.
         let limit = self.flight_limit();
         let count = u64::from(self.peer_contract.least_segments);
-        let counted = (count + 1) * self.max_payload()..4 * count * self.max_payload();
         let fills_window = self.peer_contract.max_segments > 2
-            && !counted.contains(&limit)
+            && limit < count * self.max_payload()
             && self.bytes_in_flight() + self.max_payload() > limit;
         if data.start < end && (data.end == end || fills_window) {
             flags = flags.with(Flags::PSH);
