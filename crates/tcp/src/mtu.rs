@@ -92,6 +92,11 @@ impl PathMtu {
             if now.saturating_since(suspicion.since) >= TRIAL {
                 self.suspicion = None;
             } else if len > u64::from(suspicion.fallback) {
+                // One may be lost as others are.
+                self.timeouts += 1;
+                if self.timeouts <= SUSPICIOUS_FIRST_TIMEOUTS {
+                    return false;
+                }
                 suspicion.in_trial = false;
                 suspicion.since = now;
                 suspicion.wait = (suspicion.wait * 2).min(LONGEST_WAIT);
@@ -146,6 +151,11 @@ impl PathMtu {
             return false;
         };
         suspicion.proven = true;
+        if suspicion.in_trial && longest > u64::from(suspicion.fallback) {
+            // It comes through: the silence was that of a path which lost everything, or much.
+            self.suspicion = None;
+            return false;
+        }
         if suspicion.in_trial || now.saturating_since(suspicion.since) < suspicion.wait {
             return false;
         }
@@ -219,13 +229,29 @@ mod tests {
         assert!(mtu.on_progress(NOW + Duration::from_secs(5), 0));
         assert_eq!(mtu.mss(), 1460);
         assert!(!mtu.on_timeout(NOW + Duration::from_secs(100), 1460));
-        // A black hole: the trial ends with its first timeout, and the next one is further away.
+        // A black hole: the trial ends with its second timeout, and the next one is further away.
         let mut mtu = suspected();
         assert!(mtu.on_progress(NOW + Duration::from_secs(5), 0));
+        assert!(!mtu.on_timeout(NOW + Duration::from_secs(6), 1460));
         assert!(mtu.on_timeout(NOW + Duration::from_secs(6), 1460));
         assert_eq!(mtu.mss(), 1024);
         assert!(!mtu.on_progress(NOW + Duration::from_secs(15), 0));
         assert!(mtu.on_progress(NOW + Duration::from_secs(16), 0));
+    }
+
+    /// A path that is lossy enough for timeouts takes large segments all the same.
+    #[test]
+    fn a_trial_that_comes_through_ends_the_suspicion() {
+        let mut mtu = suspected();
+        assert!(mtu.on_progress(NOW + Duration::from_secs(5), 1000));
+        assert!(!mtu.on_progress(NOW + Duration::from_secs(6), 1448));
+        for _ in 0..2 {
+            assert!(!mtu.on_timeout(NOW + Duration::from_secs(7), 1448));
+        }
+        assert_eq!(mtu.mss(), 1460);
+        // A new suspicion takes as much as the first.
+        assert!(mtu.on_timeout(NOW + Duration::from_secs(7), 1448));
+        assert_eq!(mtu.mss(), 1024);
     }
 
     #[test]

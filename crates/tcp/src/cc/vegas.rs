@@ -112,10 +112,7 @@ impl Vegas {
                     .come_down_to(self.reno.window().saturating_sub(mss));
             }
             Some(waiting) if waiting >= ALPHA => {}
-            // Sent evenly, a window has no more than itself in flight where the peer reports sooner than it said.
-            _ if ack.cwnd_limited || ack.prior_in_flight >= self.reno.window() => {
-                self.reno.grow(mss);
-            }
+            _ if ack.cwnd_limited => self.reno.grow(mss),
             _ => {}
         }
     }

@@ -13,6 +13,7 @@ use super::state::State;
 use super::timers::Timer;
 use crate::ack::policy::{Carried, LossDetectedBy};
 use crate::cc::{SendToken, Sent};
+use crate::config::WindowPacing;
 use crate::recovery::Phase;
 use crate::send::sent::FlightStart;
 use crate::send::window::Candidate;
@@ -138,6 +139,9 @@ impl Connection {
             return None;
         }
         if let Some(until) = self.pacer.blocked_until(now) {
+            if self.is_paced_below_window(in_flight + len) {
+                self.cwnd_limited_until = self.snd_nxt;
+            }
             self.timers.set(Timer::Pacing, until);
             self.limits.set(now, Limit::Pacing);
             return None;
@@ -147,6 +151,16 @@ impl Connection {
             range,
             forced: false,
         })
+    }
+
+    /// A window that has room for what a sparse peer has not reported leaves more slowly than within a smoothed round trip. Where
+    /// the reports come sooner than the room is for, that much is all that is ever in flight: it is the window that limits.
+    fn is_paced_below_window(&self, in_flight: u64) -> bool {
+        if self.config.window_pacing == WindowPacing::Off || self.cc.pacing_rate().is_some() {
+            return false;
+        }
+        let gain = self.cc.pacing_gain();
+        gain < 1.0 && in_flight as f64 >= gain * self.cc.cwnd() as f64
     }
 
     /// RFC 8985 §7.3: new data if there is any and the window allows it, else the last segment again.

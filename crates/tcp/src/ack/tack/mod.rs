@@ -268,12 +268,20 @@ impl TackPolicy {
             return Some((at, AckReason::Threshold));
         }
         let latest = self.pending_since + self.params.timer;
-        if self.filled || (self.pushed && !self.conversation.is_answered()) {
+        let is_answered = self.is_lone() && self.conversation.is_answered();
+        if self.filled || (self.pushed && !is_answered) {
             // The sender has nothing more, and may wait for word.
             let at = point.max(self.pending_since + self.time_period());
             return Some((at.min(latest), AckReason::Timer));
         }
         Some((latest, AckReason::Timer))
+    }
+
+    /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream does, though data
+    /// that goes the other way acknowledges each segment of it: its sender lives on round trips and rates.
+    fn is_lone(&self) -> bool {
+        self.pending < self.threshold()
+            && self.unreported < self.threshold() * u64::from(self.params.beta)
     }
 
     /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where that pays.
@@ -461,10 +469,7 @@ impl AckPolicy for TackPolicy {
         if let Some(fallback) = &mut self.fallback {
             return fallback.on_ack_sent(now, carried);
         }
-        // A lone remainder needs no report once data carried its cumulative acknowledgement. A stream does, though data
-        // that goes the other way acknowledges each segment of it: its sender lives on round trips and rates.
-        let is_lone = self.pending < self.threshold()
-            && self.unreported < self.threshold() * u64::from(self.params.beta);
+        let is_lone = self.is_lone();
         if carried == Carried::OnData {
             let waiting = self.pending > 0 && is_lone;
             self.conversation.on_data(now, waiting, self.params.timer);
