@@ -48,15 +48,7 @@ impl Figures {
 
     /// Runs `path` with `seed`: with TACK, or with [`PLAIN`].
     pub(crate) fn measure(path: &Path, is_tack: bool, seed: u64) -> Self {
-        let overrides: Vec<_> = (0..path.judged)
-            .filter(|_| !is_tack)
-            .map(|flow| format!("flow.{flow}.ack={PLAIN}"))
-            .collect();
-        let name = format!("path-{}.toml", path.number);
-        let scenario = match Scenario::from_toml(&name, &path.toml, &overrides) {
-            Ok(scenario) => scenario,
-            Err(error) => panic!("{error}\n{}", path.toml),
-        };
+        let scenario = scenario(path, is_tack);
         let begin = processor_seconds();
         let mut observers = Observers::default().checking(Checks::EveryEvent);
         let outcome = run(&scenario, seed, &mut observers);
@@ -135,6 +127,28 @@ impl Figures {
             broken: runs.iter().find_map(|run| run.broken.clone()),
         }
     }
+}
+
+/// The path with TACK, or with [`PLAIN`].
+fn scenario(path: &Path, is_tack: bool) -> Scenario {
+    let overrides: Vec<_> = (0..path.judged)
+        .filter(|_| !is_tack)
+        .map(|flow| format!("flow.{flow}.ack={PLAIN}"))
+        .collect();
+    let name = format!("path-{}.toml", path.number);
+    match Scenario::from_toml(&name, &path.toml, &overrides) {
+        Ok(scenario) => scenario,
+        Err(error) => panic!("{error}\n{}", path.toml),
+    }
+}
+
+/// Processor seconds of a run without the checks, whose work grows with what is in flight and is not the stack's.
+pub(crate) fn processor_without_checks(path: &Path, is_tack: bool, seed: u64) -> f64 {
+    let scenario = scenario(path, is_tack);
+    let begin = processor_seconds();
+    // What it brings is known.
+    let _ = run(&scenario, seed, &mut Observers::default());
+    processor_seconds() - begin
 }
 
 /// Processor time of this thread, where Linux tells: it is printed and judged in the long form only.
