@@ -1,8 +1,8 @@
 //! Spreads segments over time, in quanta that the carrier can keep.
 //!
-//! A segment may leave once the time of those before it has passed. A carrier whose timer is coarse
-//! sends one quantum together, then waits until that quantum's time is over; lateness is made up for,
-//! but never by more than one quantum.
+//! A segment may leave once the time of those before it has passed, each at the rate at which it left: a rate that changes
+//! meanwhile holds from the next one on. A carrier whose timer is coarse sends one quantum together, then waits until that
+//! quantum's time is over; lateness is made up for, but never by more than one quantum.
 
 use core::time::Duration;
 

@@ -29,6 +29,11 @@ pub(super) struct Onlooker {
 }
 
 /// A token bucket: the pacing rate over time, and at most [`QUANTA`] quanta at once.
+///
+/// A segment takes its time at the rate at which it left, and a lower rate holds from the next one on: that is how departures
+/// are scheduled (draft-cardwell-iccrg-bbr-congestion-control, `next_departure_time`). Where acknowledgements come in step with
+/// departures, as on a path of a few segments, a bucket filled at each rate from the moment on at which it is told would be a
+/// part of a segment short each time the rate falls, and empty after some seconds.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     rate: Rate,
@@ -36,6 +41,9 @@ struct Pace {
     /// Tokens, in bytes.
     tokens: f64,
     since: Instant,
+    /// The time of what left is over then, and tokens come at the rate at which it left, if that is the higher one.
+    under_way_until: Instant,
+    left_at_rate: Rate,
 }
 
 impl Onlooker {
@@ -125,16 +133,21 @@ impl Onlooker {
         // What a late timer held back is made up for: with single segments too.
         let quantum = batch.max(rate.bytes_in(carrier.timer_granularity));
         let depth = quantum * QUANTA;
-        let tokens = match self.pace {
-            None => depth as f64,
-            // A quantum in reserve is one at the rate in force.
-            Some(pace) => pace.filled(now) * (depth as f64 / pace.depth as f64).max(1.0),
-        };
+        let pace = self.pace.unwrap_or(Pace {
+            rate,
+            depth,
+            tokens: depth as f64,
+            since: now,
+            under_way_until: now,
+            left_at_rate: rate,
+        });
         self.pace = Some(Pace {
             rate,
             depth,
-            tokens,
+            // A quantum in reserve is one at the rate in force.
+            tokens: pace.filled(now) * (depth as f64 / pace.depth as f64).max(1.0),
             since: now,
+            ..pace
         });
     }
 
@@ -144,6 +157,12 @@ impl Onlooker {
         };
         pace.tokens = pace.filled(now) - bytes as f64;
         pace.since = now;
+        pace.left_at_rate = if pace.under_way_until > now {
+            pace.left_at_rate.max(pace.rate)
+        } else {
+            pace.rate
+        };
+        pace.under_way_until = pace.under_way_until.max(now) + pace.rate.time_for(bytes);
         if pace.tokens < 0.0 {
             let (rate, excess) = (pace.rate, -pace.tokens);
             return Err(format!(
@@ -158,8 +177,12 @@ impl Pace {
     /// Tokens at `now`.
     fn filled(&self, now: Instant) -> f64 {
         // A pacer that counts whole nanoseconds is a little fast: less than a thousandth where anyone paces.
-        let bytes_per_ns = self.rate.bits_per_sec() as f64 / 8e9 * 1.001;
-        let earned = bytes_per_ns * nanos(now.saturating_since(self.since)) as f64;
+        let earned = |rate: Rate, from: Instant, to: Instant| {
+            rate.bits_per_sec() as f64 / 8e9 * 1.001 * nanos(to.saturating_since(from)) as f64
+        };
+        let until = self.under_way_until.clamp(self.since, now);
+        let earned = earned(self.rate.max(self.left_at_rate), self.since, until)
+            + earned(self.rate, until, now);
         // A quantum begun at a higher rate may be sent to its end: what is above a smaller depth only gets no more.
         (self.tokens + earned).min(self.tokens.max(self.depth as f64))
     }
@@ -228,5 +251,28 @@ mod tests {
             );
             assert_eq!(side.on_sent(at, &header(seq, 10, 0), 100), Ok(()));
         }
+    }
+
+    /// Sends 60 segments of 100 bytes, of which each takes its time at 1,000 bytes a second, or a little `less`, while a lower
+    /// rate is told in between each time.
+    fn sends_in_step_with_lower_rates(less: u64) -> Result<(), String> {
+        let mut side = Onlooker::default();
+        let tell = |side: &mut Onlooker, at, bytes| {
+            let rate = Some(Rate::from_bytes_per_sec(bytes));
+            side.set_rate(at, rate, 100, Carrier::default());
+        };
+        (0..60).try_for_each(|nth| {
+            let at = Instant::from_millis((100 - less) * nth);
+            tell(&mut side, at, 1_000);
+            side.on_sent(at, &header(200 + 100 * nth as u32, 10, 0), 100)?;
+            tell(&mut side, at + Duration::from_millis(10), 600);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn a_segment_takes_its_time_at_the_rate_at_which_it_left() {
+        assert_eq!(sends_in_step_with_lower_rates(0), Ok(()));
+        assert!(sends_in_step_with_lower_rates(10).is_err());
     }
 }
