@@ -4,7 +4,7 @@ use tack_sim::Observer;
 use tack_sim::scenario::Party;
 use tack_tcp::trace::{TraceEvent, Traced};
 
-use super::{observe, of_seeds, percentile, report, seeds, set};
+use super::{observe, of_seeds, report, seeds, set};
 
 /// Propagation both ways, and the time that a data packet and a report take at 20 Mbit/s.
 const RTT_MIN_US: f64 = 100_000.0 + 600.0 + 32.0;
