@@ -46,11 +46,12 @@ impl Connection {
         self.handshake.sack = self.config.sack && options.sack_permitted;
         self.handshake.peer_scale = options.window_scale.filter(|_| self.config.window_scaling);
         self.agree_on_mechanism(segment);
-        if let Some(timestamps) = options.timestamps
-            && self.config.timestamps
-            && !self.handshake.mechanism_agreed
-        {
-            self.timestamps.agree(now, timestamps);
+        if let Some(timestamps) = options.timestamps.filter(|_| self.config.timestamps) {
+            if self.handshake.mechanism_agreed {
+                self.timestamps.reserve(now, timestamps);
+            } else {
+                self.timestamps.agree(now, timestamps);
+            }
         }
         if let Some(shift) = self.handshake.peer_scale {
             self.window.set_scale(shift);
@@ -121,7 +122,7 @@ impl Connection {
             self.receive_window
                 .announce(self.reassembly.read_position(), self.rcv_nxt(), true);
         let timestamps = if answer {
-            self.timestamps.option(now)
+            self.timestamps.answer(now)
         } else {
             self.config.timestamps.then(|| tack_wire::Timestamps {
                 value: self.timestamps.value(now),
@@ -229,7 +230,7 @@ impl Connection {
             .header
             .options
             .timestamps
-            .filter(|_| self.timestamps.is_agreed())
+            .filter(|_| self.timestamps.is_known())
             .map(|timestamps| timestamps.echo);
         self.state = self.state.after(Transition::HandshakeComplete);
         self.snd_una = 1;

@@ -155,6 +155,10 @@ impl Connection {
             self.counters.dropped_segments += 1;
             return;
         }
+        // A peer that did not hear of our TACK sends them, as both SYNs did.
+        if segment.header.options.timestamps.is_some() {
+            self.take_up_timestamps();
+        }
         if self.state == State::SynReceived
             && !self.on_acknowledgement_of_syn(now, arrived, segment)
         {
@@ -170,6 +174,11 @@ impl Connection {
             self.challenge(now);
             return;
         }
+        let timestamps = segment
+            .header
+            .options
+            .timestamps
+            .filter(|_| self.timestamps.is_agreed());
         if let Some(timestamps) = timestamps {
             let last_ack_sent = SeqNum::at(self.irs, self.last_ack_sent);
             self.timestamps
@@ -182,6 +191,9 @@ impl Connection {
             self.counters.ce_received += 1;
         }
         self.on_acknowledgement(now, arrived, segment, lists, ack);
+        if !self.reader.stamps() {
+            self.take_up_timestamps();
+        }
         if let Some(TackOption::Sync(sync)) = &segment.header.options.tack
             && let Some(decision) = self.policy.on_sync(now, sync)
         {
@@ -203,6 +215,13 @@ impl Connection {
             self.on_payload(now, arrived, segment, start, ce_begins);
         } else if segment.header.flags.fin() {
             self.on_fin_segment(now, arrived, segment, start);
+        }
+    }
+
+    /// TACK's option does not get through: timestamps take its place where both SYNs had them (RFC 7323).
+    fn take_up_timestamps(&mut self) {
+        if self.timestamps.take_up() {
+            self.on_segment_size_changed();
         }
     }
 

@@ -122,7 +122,7 @@ impl Offer {
                 sack_permitted: sack,
                 timestamps: self
                     .timestamp
-                    .filter(|_| config.timestamps && tack.is_none())
+                    .filter(|_| config.timestamps)
                     .map(|echo| Timestamps {
                         value: timestamps(identity).value(now),
                         echo,
@@ -141,7 +141,10 @@ impl Offer {
             flags: Flags::ACK,
             window: answer.window >> answer.options.window_scale.unwrap_or_default(),
             options: TcpOptions {
-                timestamps: answer.options.timestamps,
+                timestamps: answer
+                    .options
+                    .timestamps
+                    .filter(|_| answer.options.tack.is_none()),
                 ..TcpOptions::default()
             },
             ..answer

@@ -55,6 +55,8 @@ impl Connection {
             len = listed;
             self.unanswered = self.unanswered.saturating_sub(len);
             header.options.tack = Some(option);
+            // They are taken up before the policy gave the peer up: a report leaves no room.
+            header.options.timestamps = None;
             if len > 0 {
                 // Should the option get lost on the way, the lists must not pass for data: they come in the place of
                 // bytes that the peer has acknowledged.

@@ -14,6 +14,10 @@ pub(crate) struct TimestampClock {
     /// Random start per connection (RFC 7323 §7.1).
     offset: u32,
     agreed: bool,
+    /// Both sides sent the option on their SYN, and segments do without as long as TACK's numbers and departures do better.
+    reserved: bool,
+    /// TS.Recent is of a segment, not of the handshake: an echo of that would be an age, not a round trip.
+    heard: bool,
     recent: u32,
     recent_at: Instant,
 }
@@ -24,6 +28,8 @@ impl TimestampClock {
         Self {
             offset,
             agreed: false,
+            reserved: false,
+            heard: false,
             recent: 0,
             recent_at: Instant::ZERO,
         }
@@ -31,9 +37,29 @@ impl TimestampClock {
 
     /// Both sides sent the option on their SYN.
     pub(crate) fn agree(&mut self, now: Instant, first: Timestamps) {
-        self.agreed = true;
+        self.reserve(now, first);
+        self.take_up();
+        self.heard = true;
+    }
+
+    /// Both sides sent the option on their SYN, and agreed on TACK too. A middlebox that takes TACK's option off leaves these.
+    pub(crate) fn reserve(&mut self, now: Instant, first: Timestamps) {
+        self.reserved = true;
         self.recent = first.value;
         self.recent_at = now;
+    }
+
+    /// From now on segments carry the option, if it is in reserve. True when that is so and was not before.
+    pub(crate) fn take_up(&mut self) -> bool {
+        let begins = core::mem::take(&mut self.reserved);
+        self.agreed |= begins;
+        begins
+    }
+
+    /// True when both sides sent the option on their SYN.
+    #[inline]
+    pub(crate) fn is_known(&self) -> bool {
+        self.agreed || self.reserved
     }
 
     /// True when segments carry the option.
@@ -57,6 +83,14 @@ impl TimestampClock {
     #[inline]
     pub(crate) fn option(&self, now: Instant) -> Option<Timestamps> {
         self.agreed.then(|| Timestamps {
+            value: self.value(now),
+            echo: if self.heard { self.recent } else { 0 },
+        })
+    }
+
+    /// The option for a SYN-ACK that leaves now.
+    pub(crate) fn answer(&self, now: Instant) -> Option<Timestamps> {
+        self.is_known().then(|| Timestamps {
             value: self.value(now),
             echo: self.recent,
         })
@@ -85,6 +119,7 @@ impl TimestampClock {
         if !seq.after(last_ack_sent) && !self.is_old(now, timestamps) {
             self.recent = timestamps.value;
             self.recent_at = now;
+            self.heard = true;
         }
     }
 
