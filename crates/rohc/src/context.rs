@@ -173,18 +173,13 @@ impl Context {
         Some(context)
     }
 
-    /// The same flow after another native packet: all its fields are known now. What no header says
-    /// (MSN, stride, behaviour while it is possible) stays.
-    pub(crate) fn after_native(&self, header: &Header) -> Option<Self> {
-        let mut context = self.clone();
-        context.header = header.clone();
-        context.learn_options()?;
-        let is_zero = header.ip_id() == Some(0);
-        if is_zero != (context.ip_id_behavior == IpIdBehavior::Zero) {
-            context.ip_id_behavior = IpIdBehavior::of_native(header);
-        }
-        context.ecn_used |= header.has_ecn_bits();
-        Some(context)
+    /// The same flow after another native packet, which says everything but the stride. So one native packet brings any two
+    /// contexts together, but for that.
+    pub(crate) fn after_native(&self, header: Header) -> Option<Self> {
+        Some(Self {
+            ack_stride: self.ack_stride,
+            ..Self::of_native(header)?
+        })
     }
 
     /// Takes structure and contents of the option list from the header.

@@ -50,7 +50,7 @@ impl Decompressor {
     pub fn handle_native(&mut self, packet: &[u8]) -> Result<(), Refusal> {
         let header = Header::read(packet)?;
         let next = match &self.context {
-            Some(context) if context.header.same_flow(&header) => context.after_native(&header),
+            Some(context) if context.header.same_flow(&header) => context.after_native(header),
             _ => Context::of_native(header),
         };
         self.context = Some(next.ok_or(Refusal::Options)?);

@@ -23,9 +23,11 @@ pub enum Refusal {
     Options,
     /// The TCP checksum is wrong; only [`Mode::LeanNoChecksum`](crate::Mode::LeanNoChecksum) looks at it.
     TcpChecksum,
+    /// No packet has established a context yet.
+    NoContext,
     /// Addresses, ports or the flow label are not the context's.
     OtherFlow,
-    /// A native packet may or may not have arrived, and too many contexts are possible at the decompressor.
+    /// The decompressor's context is not known: a native packet may or may not have arrived, or compressed ones were lost.
     Uncertain,
 }
 
@@ -42,8 +44,9 @@ impl fmt::Display for Refusal {
             Self::Flags => "expected ACK with at most one of RST, SYN and FIN (lean: and no PSH)",
             Self::Options => "the TCP options are malformed, repeated or more than 15",
             Self::TcpChecksum => "the TCP checksum is wrong, so it cannot be left out",
+            Self::NoContext => "expected a native or an IR packet first",
             Self::OtherFlow => "addresses, ports or flow label differ from the context's",
-            Self::Uncertain => "too many contexts are possible at the decompressor",
+            Self::Uncertain => "expected a native packet whose delivery is certain first",
         })
     }
 }

@@ -2,13 +2,17 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
 mod bits;
+mod choice;
+mod compressor;
 mod context;
 mod crc;
 mod decompressor;
+mod encode;
 mod error;
 mod fields;
 mod format;
@@ -21,6 +25,7 @@ mod mode;
 mod options;
 
 pub use bits::{CompressedBytes, MAX_COMPRESSED_LEN};
+pub use compressor::{Compressed, Compressor, Config, Delivery};
 pub use decompressor::{Decompressed, Decompressor};
 pub use error::{DecodeError, Refusal};
 pub use format::Format;
