@@ -1,5 +1,6 @@
 //! From compressed packets back to the originals.
 
+use crate::cid;
 use crate::context::Context;
 use crate::error::{DecodeError, Refusal};
 use crate::fields::Fields;
@@ -15,7 +16,7 @@ use crate::mode::Mode;
 pub struct Decompressed {
     /// The packet, bit for bit as it was compressed.
     pub packet: PacketBytes,
-    /// Bytes of the compressed packet. What follows them is not part of it: a pure acknowledgement has no payload.
+    /// Bytes of the compressed packet, CID included. What follows them is not part of it: a pure acknowledgement has no payload.
     pub consumed: usize,
     /// The format of the compressed packet.
     pub format: Format,
@@ -57,7 +58,8 @@ impl Decompressor {
         Ok(())
     }
 
-    /// Rebuilds a packet from a compressed one at the start of `bytes`, which has no CID.
+    /// Rebuilds a packet from a compressed one at the start of `bytes`. Padding and an Add-CID octet in front of it are stepped
+    /// over ([`small_cid`](crate::small_cid) reads them); which flow they mean is the caller's matter.
     ///
     /// IR and IR-DYN packets (RFC 6846 §8.1) establish or refresh the context; they are read as the RFC has them in
     /// every mode.
@@ -66,12 +68,23 @@ impl Decompressor {
     /// [`DecodeError`]; the context is then as it was. [`DecodeError::Crc`] means that the contexts of the two
     /// ends differ, or that bits flipped; a CRC of three bits lets one wrong header in eight pass.
     pub fn decompress(&mut self, bytes: &[u8]) -> Result<Decompressed, DecodeError> {
-        let (format, header, next, consumed) = match bytes.first() {
+        let prefix = cid::prefix(bytes);
+        let (format, header, next, consumed) = match bytes.get(prefix) {
             Some(&first) if ir::is_ir(first) => {
-                let read = ir::read(bytes, self.context.as_ref())?;
-                (read.format, read.header, read.context, read.consumed)
+                // The CRC of these covers the identifier.
+                let start = cid::padding(bytes);
+                let read = ir::read(&bytes[start..], prefix - start, self.context.as_ref())?;
+                (
+                    read.format,
+                    read.header,
+                    read.context,
+                    start + read.consumed,
+                )
             }
-            _ => self.read_compressed(bytes)?,
+            _ => {
+                let (format, header, next, consumed) = self.read_compressed(&bytes[prefix..])?;
+                (format, header, next, prefix + consumed)
+            }
         };
         // An IR packet's own CRC was checked; the options' lengths were not.
         let packet = header

@@ -1,6 +1,6 @@
 //! IR and IR-DYN packets (RFC 6846 §8.1): whole fields, in a static and a dynamic chain (§8.2).
 
-use crate::bits::{BitReader, BitWriter, CompressedBytes};
+use crate::bits::{BitReader, BitWriter, CompressedBytes, MAX_COMPRESSED_LEN};
 use crate::context::{Context, IpIdBehavior, OptionTable, Structure};
 use crate::crc::Crc;
 use crate::error::DecodeError;
@@ -13,7 +13,7 @@ const IR: u8 = 0b1111_1101;
 const IR_DYN: u8 = 0b1111_1000;
 /// The profile number of ROHC-TCP, low octet (RFC 6846 §8).
 const PROFILE: u8 = 0x06;
-/// Where the CRC stands, without a CID.
+/// Where the CRC stands, counted from the type.
 const CRC_AT: usize = 2;
 const TCP: u8 = 6;
 
@@ -30,9 +30,16 @@ pub(crate) struct Read {
     pub(crate) consumed: usize,
 }
 
-/// Reads an IR or IR-DYN packet; `known` is the context so far, which IR-DYN needs.
-pub(crate) fn read(bytes: &[u8], known: Option<&Context>) -> Result<Read, DecodeError> {
+/// Reads an IR or IR-DYN packet behind `prefix` octets of CID; `known` is the context so far, which IR-DYN needs.
+pub(crate) fn read(
+    bytes: &[u8],
+    prefix: usize,
+    known: Option<&Context>,
+) -> Result<Read, DecodeError> {
     let mut bits = BitReader::new(bytes);
+    for _ in 0..prefix {
+        bits.take_u8()?;
+    }
     let first = bits.take_u8()?;
     let profile = bits.take_u8()?;
     if profile != PROFILE {
@@ -53,7 +60,7 @@ pub(crate) fn read(bytes: &[u8], known: Option<&Context>) -> Result<Read, Decode
     }
     let header = read_dynamic(&mut context, &mut bits)?;
     let consumed = bits.consumed();
-    let rebuilt = check(&bytes[..consumed]);
+    let rebuilt = check(&bytes[..consumed], prefix + CRC_AT);
     if rebuilt != expected {
         return Err(DecodeError::Crc { expected, rebuilt });
     }
@@ -66,13 +73,10 @@ pub(crate) fn read(bytes: &[u8], known: Option<&Context>) -> Result<Read, Decode
 }
 
 /// CRC-8 over the packet, with zero where the CRC stands (RFC 4995 §5.3.1.1).
-fn check(packet: &[u8]) -> u8 {
-    let mut cleared: CompressedBytes = packet
-        .iter()
-        .copied()
-        .take(CompressedBytes::new().capacity())
-        .collect();
-    if let Some(crc) = cleared.get_mut(CRC_AT) {
+fn check(packet: &[u8], crc_at: usize) -> u8 {
+    // No packet is longer whose header could be written again.
+    let mut cleared: CompressedBytes = packet.iter().copied().take(MAX_COMPRESSED_LEN).collect();
+    if let Some(crc) = cleared.get_mut(crc_at) {
         *crc = 0;
     }
     Crc::Eight.of(&cleared)
@@ -202,7 +206,7 @@ pub(crate) fn write(context: &Context) -> CompressedBytes {
     write_static(header, &mut out);
     write_dynamic(context, &mut out);
     let mut packet = out.finish();
-    let crc = check(&packet);
+    let crc = check(&packet, CRC_AT);
     if let Some(place) = packet.get_mut(CRC_AT) {
         *place = crc;
     }

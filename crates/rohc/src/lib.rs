@@ -8,6 +8,7 @@ extern crate std;
 
 mod bits;
 mod choice;
+mod cid;
 mod compressor;
 mod context;
 mod crc;
@@ -25,6 +26,7 @@ mod mode;
 mod options;
 
 pub use bits::{CompressedBytes, MAX_COMPRESSED_LEN};
+pub use cid::{add_cid, small_cid};
 pub use compressor::{Compressed, Compressor, Config, Delivery};
 pub use decompressor::{Decompressed, Decompressor};
 pub use error::{DecodeError, Refusal};

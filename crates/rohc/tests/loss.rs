@@ -4,7 +4,7 @@ mod acks;
 
 use acks::{Ack, Version};
 use proptest::prelude::*;
-use tack_rohc::{Compressor, Config, Decompressor, Delivery, Format, Mode, Refusal};
+use tack_rohc::{Compressor, Config, Decompressor, Delivery, Mode, Refusal};
 
 /// What happens from one acknowledgement to the next.
 #[derive(Clone, Debug)]

@@ -3,27 +3,27 @@
 use anyhow::{Context, Result, bail, ensure};
 
 /// One packet of a vector.
-pub struct Vector {
+pub(crate) struct Vector {
     /// Number in the file, from 0.
-    pub number: usize,
+    pub(crate) number: usize,
     /// The packet as it was.
-    pub packet: Vec<u8>,
+    pub(crate) packet: Vec<u8>,
     /// The compressed packet.
-    pub compressed: Vec<u8>,
+    pub(crate) compressed: Vec<u8>,
     /// The name of the format, as the compressor that wrote the file has it.
-    pub format: String,
+    pub(crate) format: String,
 }
 
 impl Vector {
     /// Whether the compressed packet is one of the CO formats; else it initialises or refreshes.
-    pub fn is_co(&self) -> bool {
+    pub(crate) fn is_co(&self) -> bool {
         !self.format.starts_with("IR")
     }
 }
 
 /// Reads both files: `packets` has one packet in hex on each line, `compressed` one line for each of
 /// them, which ends in the compressed packet in hex and names its format as `type=…`.
-pub fn read(packets: &str, compressed: &str) -> Result<Vec<Vector>> {
+pub(crate) fn read(packets: &str, compressed: &str) -> Result<Vec<Vector>> {
     let lines = |text: &str| -> Vec<(usize, String)> {
         (1..)
             .zip(text.lines().map(str::to_owned))

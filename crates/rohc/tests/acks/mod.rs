@@ -6,30 +6,30 @@ use tack_wire::checksum::{self, Sum};
 
 /// A flow's IP version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Version {
+pub(crate) enum Version {
     V4,
     V6,
 }
 
 /// The fields of one acknowledgement.
 #[derive(Clone, Debug)]
-pub struct Ack {
-    pub version: Version,
-    pub ip_id: u16,
-    pub dont_fragment: bool,
-    pub dscp: u8,
-    pub ip_ecn: u8,
-    pub ttl: u8,
-    pub seq: u32,
-    pub ack: u32,
+pub(crate) struct Ack {
+    pub(crate) version: Version,
+    pub(crate) ip_id: u16,
+    pub(crate) dont_fragment: bool,
+    pub(crate) dscp: u8,
+    pub(crate) ip_ecn: u8,
+    pub(crate) ttl: u8,
+    pub(crate) seq: u32,
+    pub(crate) ack: u32,
     /// Reserved bits, CWR, ECE, URG, ACK, PSH, RST, SYN, FIN.
-    pub flags: u16,
-    pub window: u16,
-    pub urgent: u16,
-    pub timestamps: Option<(u32, u32)>,
-    pub sack: Vec<(u32, u32)>,
+    pub(crate) flags: u16,
+    pub(crate) window: u16,
+    pub(crate) urgent: u16,
+    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) sack: Vec<(u32, u32)>,
     /// An option of a kind that no RFC 6846 table knows.
-    pub unknown: Option<(u8, Vec<u8>)>,
+    pub(crate) unknown: Option<(u8, Vec<u8>)>,
 }
 
 impl Default for Ack {
@@ -78,7 +78,7 @@ impl Ack {
     }
 
     /// The packet.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let options = self.options();
         let mut tcp = Vec::new();
         tcp.extend(40_000_u16.to_be_bytes());
