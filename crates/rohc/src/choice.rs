@@ -114,8 +114,8 @@ impl IpIdObserver {
     }
 }
 
-/// For how many packets without ECN bits the byte for them stays: signalling the change costs about as much.
-const QUIET_PACKETS: u8 = 8;
+/// After how many packets without ECN bits the byte for them goes: signalling the change costs about as much.
+const QUIET_PACKETS: u8 = 5;
 
 /// Decides whether the irregular chain carries the ECN bits.
 #[derive(Clone, Debug, Default)]

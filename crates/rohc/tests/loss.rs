@@ -217,7 +217,7 @@ fn run(config: Config, mut ack: Ack, ip_id: IpId, steps: &[Step]) -> Result<(), 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn what_arrives_is_what_was_sent(
