@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use etherparse::{IpSlice, TcpSlice};
@@ -129,7 +130,7 @@ impl Report {
     }
 }
 
-fn main() -> Result<()> {
+fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (path, robustness) = match arguments.as_slice() {
         [path] => (path, 1),
@@ -172,4 +173,14 @@ fn main() -> Result<()> {
     }
     report.print();
     Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Bit by bit, most significant first: how RFC 6846 §8 draws its formats.
+//! Bit by bit, most significant first: how RFC 6846 §8.2 defines its formats.
 
 use arrayvec::ArrayVec;
 

@@ -1,4 +1,4 @@
-//! Small context identifiers (RFC 4995 §5.1.2): an octet before the packet says which flow it belongs to.
+//! Small context identifiers (RFC 5795 §5.1): an octet before the packet says which flow it belongs to.
 
 /// The first four bits of an Add-CID octet; with CID 0 it is padding.
 const ADD_CID: u8 = 0b1110;

@@ -24,7 +24,7 @@ pub struct Config {
     /// A decompressor that got any one of this many newest compressed packets understands the next one. 1 to
     /// 11, others are taken for the nearest; each costs about 1.5 KiB.
     ///
-    /// It is the width of the W-LSB window and the number of optimistic repetitions (RFC 6846 §4.2) in one. 1 is for
+    /// It is the width of the W-LSB window and the number of optimistic repetitions (RFC 6846 §5.2.1) in one. 1 is for
     /// carriers that deliver each packet, in order; the default is 4: three losses in a row are survived.
     pub robustness: u8,
 }
@@ -204,7 +204,7 @@ impl Compressor {
         })
     }
 
-    /// Writes an IR packet (RFC 6846 §8.1) for this acknowledgement: about as long as the packet, and enough to establish a context.
+    /// Writes an IR packet (RFC 6846 §7.1) for this acknowledgement: about as long as the packet, and enough to establish a context.
     ///
     /// Later packets count on it. On a carrier that loses packets, send as many as [`Config::robustness`] says.
     ///

@@ -40,12 +40,12 @@ impl IpIdBehavior {
         }
     }
 
-    /// Whether the formats of the `seq` family are used; else those of `rnd` are (RFC 6846 §8.3).
+    /// Whether the formats of the `seq` family are used; else those of `rnd` are (RFC 6846 §8.2).
     pub(crate) const fn is_sequential(self) -> bool {
         matches!(self, Self::Sequential | Self::Swapped)
     }
 
-    /// The distance of an identification from the MSN, which is what travels (RFC 6846 §6.2, `ip_id_lsb`).
+    /// The distance of an identification from the MSN, which is what travels (RFC 6846 §8.2, `ip_id_lsb`).
     pub(crate) const fn offset(self, ip_id: u16, msn: u16) -> u16 {
         self.ordered(ip_id).wrapping_sub(msn)
     }
@@ -63,7 +63,7 @@ impl IpIdBehavior {
     }
 }
 
-/// The options that a context knows, by index (RFC 6846 §6.3.3).
+/// The options that a context knows, by index (RFC 6846 §6.3.2).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct OptionTable {
     entries: [Option<TcpOption>; 16],
@@ -204,7 +204,7 @@ impl Context {
     }
 }
 
-/// `field_scaling` of RFC 6846 §6.1.1: steps and residue.
+/// `field_scaling` of RFC 6846: steps and residue.
 pub(crate) fn scale(ack: u32, stride: u16) -> Option<(u32, u32)> {
     let stride = u32::from(stride);
     (stride != 0).then(|| (ack / stride, ack % stride))

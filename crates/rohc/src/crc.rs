@@ -1,4 +1,4 @@
-//! The checks of ROHC (RFC 4995 §5.3.1.1): least significant bit first, over the uncompressed header.
+//! The checks of ROHC (RFC 5795 §5.3.1): least significant bit first, over the uncompressed header.
 
 /// A CRC of a width up to eight bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ impl Crc {
         }
     }
 
-    /// The polynomial, bits reversed: RFC 4995 §5.3.1.1 has the low-order bit enter first.
+    /// The polynomial, bits reversed: RFC 5795 §5.3.1 has the low-order bit enter first.
     const fn polynomial(self) -> u8 {
         match self {
             Self::Three => 0x6,

@@ -61,7 +61,7 @@ impl Decompressor {
     /// Rebuilds a packet from a compressed one at the start of `bytes`. Padding and an Add-CID octet in front of it are stepped
     /// over ([`small_cid`](crate::small_cid) reads them); which flow they mean is the caller's matter.
     ///
-    /// IR and IR-DYN packets (RFC 6846 §8.1) establish or refresh the context; they are read as the RFC has them in
+    /// IR and IR-DYN packets (RFC 6846 §7.1) establish or refresh the context; they are read as the RFC has them in
     /// every mode.
     ///
     /// # Errors

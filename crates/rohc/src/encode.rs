@@ -174,7 +174,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The base header as `co_common` (RFC 6846 §8.3).
+    /// The base header as `co_common` (RFC 6846 §8.2).
     fn common(&self) -> BitWriter {
         let header = self.header;
         let seq = self.variable(|header| header.seq);
@@ -258,7 +258,7 @@ fn push_variable(indicator: u32, value: u32, out: &mut BitWriter) {
     }
 }
 
-/// The index of RST, SYN, FIN; `None` if more than one is set (RFC 6846 §6.1.2, `rsf_index_enc`).
+/// The index of RST, SYN, FIN; `None` if more than one is set (RFC 6846 §8.2, `rsf_index_enc`).
 pub(crate) fn rsf_index(rsf: u8) -> Option<u32> {
     RSF.iter()
         .position(|&flags| flags == rsf)

@@ -45,7 +45,7 @@ pub(crate) struct Fields {
     /// Width and value.
     pub(crate) check: Option<(Crc, u8)>,
     pub(crate) list_present: bool,
-    /// RST, SYN, FIN as the index of RFC 6846 §6.1.2; 0, none, where it does not travel.
+    /// RST, SYN, FIN as the index of RFC 6846 §8.2; 0, none, where it does not travel.
     pub(crate) rsf: u32,
     pub(crate) seq: Option<Number>,
     pub(crate) ack: Option<Number>,
@@ -64,7 +64,7 @@ pub(crate) struct Fields {
     pub(crate) urgent: Option<u16>,
 }
 
-/// RST, SYN and FIN for their index (RFC 6846 §6.1.2, `rsf_index_enc`).
+/// RST, SYN and FIN for their index (RFC 6846 §8.2, `rsf_index_enc`).
 pub(crate) const RSF: [u8; 4] = [0b000, 0b100, 0b010, 0b001];
 
 impl Fields {
@@ -108,7 +108,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Reads `co_common` (RFC 6846 §8.3).
+    /// Reads `co_common` (RFC 6846 §8.2).
     fn read_common(bits: &mut BitReader<'_>) -> Result<Self, DecodeError> {
         bits.take(7)?;
         if bits.take_bit()? {
@@ -231,19 +231,18 @@ impl Fields {
 
 /// The discriminator of `co_common`, seven bits.
 pub(crate) const CO_COMMON: u8 = 0b111_1101;
-/// The short form of the identification in `co_common` (RFC 6846 §6.2, `optional_ip_id_lsb`).
+/// The short form of the identification in `co_common` (RFC 6846 §8.2, `optional_ip_id_lsb`).
 pub(crate) const IP_ID_SHORT: Lsb = Lsb::of_16(8, 3);
-/// The short forms of `variable_length_32_enc` (RFC 6846 §6.1.3), by indicator less one.
+/// The short forms of `variable_length_32_enc` (RFC 6846 §8.2), by indicator less one.
 pub(crate) const VARIABLE: [Lsb; 2] = [Lsb::of_32(8, 63), Lsb::of_32(16, 16383)];
 
 fn read_variable(indicator: u32, bits: &mut BitReader<'_>) -> Result<Option<Number>, DecodeError> {
-    Ok(match indicator {
-        0 => None,
-        3 => Some(Number::Whole(bits.take(32)?)),
-        short => {
-            let lsb = VARIABLE[short as usize - 1 & 1];
-            let value = bits.take(lsb.bits)?;
-            Some(Number::Low(Bits { lsb, value }))
-        }
-    })
+    let lsb = match indicator {
+        0 => return Ok(None),
+        1 => VARIABLE[0],
+        2 => VARIABLE[1],
+        _ => return Ok(Some(Number::Whole(bits.take(32)?))),
+    };
+    let value = bits.take(lsb.bits)?;
+    Ok(Some(Number::Low(Bits { lsb, value })))
 }

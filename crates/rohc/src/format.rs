@@ -1,4 +1,4 @@
-//! The compressed base headers (RFC 6846 §8.3), as tables of their fields.
+//! The compressed base headers (RFC 6846 §8.2), as tables of their fields.
 //!
 //! Which table applies follows from the context, not from the packet: a flow whose IPv4 identification is
 //! sequential uses `seq`, every other one uses `rnd`, and bits that start one format in the first start

@@ -1,4 +1,4 @@
-//! IR and IR-DYN packets (RFC 6846 §8.1): whole fields, in a static and a dynamic chain (§8.2).
+//! IR and IR-DYN packets (RFC 6846 §7.1): whole fields, in a static and a dynamic chain (§8.2).
 
 use crate::bits::{BitReader, BitWriter, CompressedBytes, MAX_COMPRESSED_LEN};
 use crate::context::{Context, IpIdBehavior, OptionTable, Structure};
@@ -72,7 +72,7 @@ pub(crate) fn read(
     })
 }
 
-/// CRC-8 over the packet, with zero where the CRC stands (RFC 4995 §5.3.1.1).
+/// CRC-8 over the packet, with zero where the CRC stands (RFC 5795 §5.3.1.1).
 fn check(packet: &[u8], crc_at: usize) -> u8 {
     // No packet is longer whose header could be written again.
     let mut cleared: CompressedBytes = packet.iter().copied().take(MAX_COMPRESSED_LEN).collect();

@@ -1,4 +1,4 @@
-//! The contents of options: as items of a list (RFC 6846 §6.3.4) and in the irregular chain.
+//! The contents of options: as items of a list (RFC 6846 §6.3.4) and in the irregular chain (§6.3.6).
 
 use tack_wire::{SackBlock, SackBlocks, SeqNum, Timestamps};
 
@@ -8,7 +8,7 @@ use crate::error::DecodeError;
 use crate::lsb::Lsb;
 use crate::options::{Body, MAX_OPTIONS_LEN, TcpOption, index};
 
-/// `ts_lsb` of RFC 6846 §6.3.4: discriminator, its width, bits of the timestamp. With `p` = -1 the short
+/// `ts_lsb` of RFC 6846 §8.2: discriminator, its width, bits of the timestamp. With `p` = -1 the short
 /// forms cannot say "unchanged", so an unchanged timestamp takes three bytes.
 const TS_LSB: [(u32, u8, Lsb); 4] = [
     (0b0, 1, Lsb::of_32(7, -1)),
@@ -197,7 +197,7 @@ pub(crate) fn write_item(option: &TcpOption, ack: u32, out: &mut BitWriter) {
     }
 }
 
-/// `sack_var_length_enc` of RFC 6846 §6.3.4.
+/// `sack_var_length_enc` of RFC 6846 §8.2.
 fn write_sack_field(distance: u32, out: &mut BitWriter) {
     match distance {
         0..0x8000 => out.push(distance, 16),
@@ -226,7 +226,7 @@ pub(crate) fn read_item(
         index::NOP => TcpOption::Nop,
         index::END => {
             let padding = bits.take_u8()?;
-            if padding % 8 != 0 || usize::from(padding / 8) >= MAX_OPTIONS_LEN {
+            if !padding.is_multiple_of(8) || usize::from(padding / 8) >= MAX_OPTIONS_LEN {
                 return Err(DecodeError::Malformed("the padding of the option list"));
             }
             TcpOption::End {

@@ -1,4 +1,4 @@
-//! The compressed list of options (RFC 6846 §6.3.3) and the irregular chain behind it (§6.3.1).
+//! The compressed list of options (RFC 6846 §6.3.3) and the irregular chain behind it (§6.2, §6.3.6).
 
 use arrayvec::ArrayVec;
 

@@ -1,4 +1,4 @@
-//! Window-based least significant bits (RFC 4997 §4.11.5, RFC 6846 §6.2).
+//! Window-based least significant bits (RFC 4997 §4.11.5).
 //!
 //! `k` bits of a value name one value of the interval `[reference - p, reference - p + 2^k)`, modulo the
 //! field's width. A compressor that does not know which reference the decompressor has may use `k` bits only if

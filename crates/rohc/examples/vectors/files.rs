@@ -55,7 +55,7 @@ pub(crate) fn read(packets: &str, compressed: &str) -> Result<Vec<Vector>> {
 }
 
 fn bytes_of(hex: &str) -> Result<Vec<u8>> {
-    if !hex.is_ascii() || hex.len() % 2 != 0 {
+    if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
         bail!("expected pairs of hexadecimal digits, got {hex:?}");
     }
     (0..hex.len())
