@@ -198,9 +198,11 @@ impl Context {
         scale(self.header.ack, self.ack_stride)
     }
 
-    /// The distance of the identification from the MSN.
-    pub(crate) fn ip_id_offset(&self, behavior: IpIdBehavior) -> u16 {
-        behavior.offset(self.header.ip_id().unwrap_or(0), self.msn)
+    /// The distance of the identification from the MSN: the reference for the next one, even if that has another
+    /// behaviour.
+    pub(crate) fn ip_id_offset(&self) -> u16 {
+        self.ip_id_behavior
+            .offset(self.header.ip_id().unwrap_or(0), self.msn)
     }
 }
 

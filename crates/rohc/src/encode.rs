@@ -91,7 +91,7 @@ impl Encoder<'_> {
 
     fn ip_id_reaches(&self, lsb: Lsb) -> bool {
         let offset = self.ip_id_offset();
-        self.all(|old| lsb.reaches(u32::from(old.ip_id_offset(self.ip_id_behavior)), offset))
+        self.all(|old| lsb.reaches(u32::from(old.ip_id_offset()), offset))
     }
 
     /// The scaled acknowledgement number, if its low bits are enough.

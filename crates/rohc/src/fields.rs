@@ -220,7 +220,7 @@ impl Fields {
         match self.ip_id {
             Some(Number::Whole(id)) => header.set_ip_id(id as u16),
             Some(Number::Low(bits)) => {
-                let offset = bits.decode(u32::from(context.ip_id_offset(behavior)));
+                let offset = bits.decode(u32::from(context.ip_id_offset()));
                 header.set_ip_id(behavior.at_offset(offset as u16, next.msn));
             }
             None if behavior == IpIdBehavior::Zero => header.set_ip_id(0),
