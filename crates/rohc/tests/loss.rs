@@ -67,6 +67,7 @@ fn change() -> impl Strategy<Value = Change> {
         10 => (0_usize..4).prop_map(|holes| Change::Duplicate { holes }),
         4 => any::<u16>().prop_map(Change::Window),
         2 => (0_u16..64).prop_map(|bits| Change::TcpEcn(bits << 6)),
+        2 => Just(Change::TcpEcn(0)),
         1 => (0_u8..4).prop_map(Change::IpEcn),
         1 => any::<u8>().prop_map(Change::Ttl),
         1 => (0_u8..64).prop_map(Change::Dscp),
@@ -76,7 +77,8 @@ fn change() -> impl Strategy<Value = Change> {
         1 => any::<u32>().prop_map(Change::Seq),
         1 => (6_u8..8, prop::collection::vec(any::<u8>(), 0..6))
             .prop_map(|(kind, body)| Change::Unknown(kind, body)),
-        1 => Just(Change::NoUnknown),
+        2 => (0_u8..2).prop_map(|byte| Change::Unknown(253, vec![byte; 2])),
+        2 => Just(Change::NoUnknown),
         1 => any::<bool>().prop_map(Change::DontFragment),
     ]
 }
@@ -85,10 +87,11 @@ fn tick() -> impl Strategy<Value = u32> {
     prop_oneof![6 => Just(0_u32), 6 => 1_u32..3, 1 => 0_u32..40_000, 1 => any::<u32>()]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+/// `losses` in as many packets and 22 more are lost.
+fn step(losses: u32) -> impl Strategy<Value = Step> {
     let fate = prop_oneof![
         20 => Just(Fate::Arrives),
-        8 => Just(Fate::Lost),
+        losses => Just(Fate::Lost),
         1 => Just(Fate::Native),
         1 => Just(Fate::Ir),
     ];
@@ -230,7 +233,10 @@ proptest! {
         ]),
         first_id: u16,
         first_ack: u32,
-        steps in prop::collection::vec(step(), 1..80),
+        steps in prop_oneof![
+            prop::collection::vec(step(8), 1..80),
+            prop::collection::vec(step(200), 1..200),
+        ],
     ) {
         let config = Config { mode, robustness };
         let first = Ack {
