@@ -277,3 +277,64 @@ fn write_dynamic(context: &Context, out: &mut BitWriter) {
     }
     ListPlan::all_items(context).write(&header.options, header.ack, out);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IPv4 without options, as in the first packet of `tests/vectors/in.ts_zero`.
+    const PACKET: [u8; 52] = [
+        0x45, 0, 0, 0x34, 0, 0, 0x40, 0, 0x40, 6, 0x6f, 0x19, 0xc0, 0xa8, 1, 2, 0x0a, 0, 0, 1,
+        0x9c, 0x40, 0x13, 0x89, 0, 0, 3, 0xe8, 0, 1, 0x86, 0xa0, 0x80, 0x10, 2, 0, 0x38, 0x0f, 0,
+        0, 1, 1, 8, 10, 0, 0, 0x13, 0x88, 0, 0, 0x23, 0x28,
+    ];
+    /// Type, profile and CRC; then version, protocol, addresses and ports.
+    const STATIC: core::ops::Range<usize> = 3..3 + 1 + 1 + 8 + 4;
+
+    fn context() -> Context {
+        let mut context = Context::of_native(Header::read(&PACKET).unwrap()).unwrap();
+        context.ack_stride = 2896;
+        context.msn = 77;
+        context
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let context = context();
+        let packet = write(&context);
+        let read = read(&packet, 0, None).unwrap();
+        assert_eq!(read.consumed, packet.len());
+        assert_eq!(read.header, context.header);
+        assert_eq!((read.context.msn, read.context.ack_stride), (77, 2896));
+        assert_eq!(read.context.table, context.table);
+    }
+
+    #[test]
+    fn a_refresh_of_the_dynamic_chain_needs_a_context() {
+        let context = context();
+        let mut packet = write(&context);
+        packet.drain(STATIC);
+        packet[0] = IR_DYN;
+        packet[CRC_AT] = check(&packet, CRC_AT);
+        assert_eq!(read(&packet, 0, None).err(), Some(DecodeError::NoContext));
+        let mut other = context.clone();
+        other.header.ack = 9;
+        other.header.options.clear();
+        let read = read(&packet, 0, Some(&other)).unwrap();
+        assert_eq!(read.format, Format::IrDyn);
+        assert_eq!(read.header, context.header);
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed_behind_an_identifier_too() {
+        let mut packet = write(&context());
+        packet.insert(0, 0xe3);
+        packet[1 + CRC_AT] = check(&packet, 1 + CRC_AT);
+        assert!(read(&packet, 1, None).is_ok());
+        for bit in 16..packet.len() * 8 {
+            let mut flipped = packet.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(read(&flipped, 1, None).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -220,7 +220,7 @@ fn run(config: Config, mut ack: Ack, ip_id: IpId, steps: &[Step]) -> Result<(), 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn what_arrives_is_what_was_sent(
