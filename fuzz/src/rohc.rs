@@ -90,7 +90,9 @@ pub fn rohc_streams(bytes: &[u8]) {
         let Ok(sent) = sent else {
             let native = compressor.handle_native(&packet, Delivery::Certain);
             assert_eq!(native, decompressor.handle_native(&packet));
-            lost_in_row = 0;
+            if native.is_ok() {
+                lost_in_row = 0;
+            }
             continue;
         };
         assert!(sent.bytes.len() <= MAX_COMPRESSED_LEN);

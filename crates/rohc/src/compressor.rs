@@ -204,7 +204,8 @@ impl Compressor {
         })
     }
 
-    /// Writes an IR packet (RFC 6846 §7.1) for this acknowledgement: about as long as the packet, and enough to establish a context.
+    /// Writes an IR packet (RFC 6846 §7.1) for this acknowledgement. It is about as long as the packet, and establishes
+    /// a context.
     ///
     /// Later packets count on it. On a carrier that loses packets, send as many as [`Config::robustness`] says.
     ///
