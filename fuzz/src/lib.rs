@@ -4,10 +4,12 @@
 
 mod connection;
 mod duel;
+mod rohc;
 mod wire;
 
 pub use connection::{Run, connection_ops};
 pub use duel::{Match, duel};
+pub use rohc::{rohc_packets, rohc_streams};
 pub use wire::{encapsulation, ip, options, segment, tack_lists};
 
 #[cfg(test)]

@@ -68,3 +68,13 @@ fn duel_seeds() {
 fn tack_lists_seeds() {
     replay("tack_lists", super::tack_lists);
 }
+
+#[test]
+fn rohc_packets_seeds() {
+    replay("rohc_packets", super::rohc_packets);
+}
+
+#[test]
+fn rohc_streams_seeds() {
+    replay("rohc_streams", super::rohc_streams);
+}

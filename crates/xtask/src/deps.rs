@@ -46,6 +46,7 @@ const fn room(name: &'static str, uses: &'static [&'static str]) -> Room {
 const BASE: &str = "tack-base";
 const WIRE: &str = "tack-wire";
 const TCP: &str = "tack-tcp";
+const ROHC: &str = "tack-rohc";
 const WLAN: &str = "tack-wlan";
 const TESTKIT: &str = "tack-testkit";
 const SIM: &str = "tack-sim";
@@ -69,6 +70,10 @@ const ROOMS: &[Room] = &[
         purity: Purity::Pure,
         tests_use: &[TESTKIT],
         ..room(TCP, &[BASE, WIRE])
+    },
+    Room {
+        purity: Purity::Pure,
+        ..room(ROHC, &[BASE, WIRE])
     },
     Room {
         purity: Purity::Pure,
