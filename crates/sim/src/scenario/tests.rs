@@ -60,7 +60,8 @@ fn a_flow_may_have_a_delay_of_its_own() {
     assert_eq!(delays, [40, 0, 1_500].map(Duration::from_millis));
     let uplink = read("[wlan]\n[[flow]]\nfrom = 'sta0'\nextra_delay = '1ms'\n").unwrap();
     assert_eq!(uplink.flows[0].extra_delay, Duration::from_millis(1));
-    let between = "[wlan]\nstations = 2\n[[flow]]\nfrom = 'sta0'\nto = 'sta1'\nextra_delay = '50ms'\n";
+    let between =
+        "[wlan]\nstations = 2\n[[flow]]\nfrom = 'sta0'\nto = 'sta1'\nextra_delay = '50ms'\n";
     let between = read(between).unwrap();
     assert_eq!(between.flows[0].extra_delay, Duration::from_millis(50));
 }

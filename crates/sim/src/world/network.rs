@@ -364,7 +364,9 @@ impl Network {
         let is_silent = self.wireless.as_ref().is_none_or(|wireless| {
             (0..wireless.members()).all(|node| wireless.queued(NodeId(node)) == 0)
         });
-        is_silent && self.held.is_empty() && self.paths.iter().all(|path| path.next_arrival().is_none())
+        is_silent
+            && self.held.is_empty()
+            && self.paths.iter().all(|path| path.next_arrival().is_none())
     }
 }
 
