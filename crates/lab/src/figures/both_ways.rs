@@ -344,3 +344,26 @@ fn default_claims(depth: &Depth, results: &Results, numbers: &mut Table) -> Vec<
 fn percent_of(number: f64) -> String {
     format!("{} %", format_number(number))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_below_half_of_the_median_are_the_slow_mode() {
+        let mut runs = vec![(17.5, 40e6)];
+        runs.extend((0..39).map(|run| (80.0 + f64::from(run) / 10.0, 7e6)));
+        let modes = Modes {
+            ack_loss: 0.05,
+            runs,
+        };
+        assert_eq!(modes.slow(), [(17.5, 40e6)]);
+        // Wilson's interval of 1 of 40: 0.4 to 12.9 %.
+        assert!((modes.upper_share() - 12.9).abs() < 0.1);
+        let without = Modes {
+            runs: modes.runs[1..].to_vec(),
+            ..modes
+        };
+        assert!(without.slow().is_empty() && without.is_measured());
+    }
+}

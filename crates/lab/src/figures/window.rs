@@ -148,7 +148,7 @@ impl Other {
         let more = pair(|large, default| by_buffers(default) - by_buffers(large));
         Claim::new(
             format!(
-                "Figures {}, {}: goodput with TACK is the same with default buffers, within 2 %{}",
+                "Figure {}, {}: goodput with TACK is the same with default buffers, within 2 %{}",
                 self.figure,
                 self.what,
                 by_means(depth)
