@@ -81,7 +81,11 @@ const SHARES: [u32; 3] = [80, 100, 200];
 
 fn share_cell(depth: &Depth, rtt_ms: u32) -> Cell {
     let [_, tack] = actual(depth, LINKS[1], rtt_ms);
-    tack
+    match depth.extent {
+        // Twenty acknowledgements a second take longer to count.
+        Extent::Quick => tack.set("duration=26s"),
+        Extent::Full => tack,
+    }
 }
 
 fn plan(depth: &Depth) -> Vec<Point> {
@@ -270,7 +274,7 @@ fn share_claims(results: &Results, depth: &Depth) -> Vec<Claim> {
         let share = results.estimate(&cell, actual_seeds(depth), share);
         let equation = results.estimate(&cell, actual_seeds(depth), |values| {
             let packets = mbps(values) * 1e6 / 8.0 / 1_448.0;
-            100.0 * equation_3(mbps(values), f64::from(rtt_ms) / 1e3, 2.0) / packets
+            100.0 * equation_3(mbps(values), values.get("flows.0.min_rtt_us") / 1e6, 2.0) / packets
         });
         (rtt_ms, share, equation)
     });
@@ -282,7 +286,7 @@ fn share_claims(results: &Results, depth: &Depth) -> Vec<Claim> {
     let [at_80, at_100, _] = shares.map(|(_, share, _)| share);
     vec![
         Claim::new(
-            "802.11g: acknowledgements per data packet with TACK are those of equation (3), within 5 %, at 80, 100 and 200 ms",
+            "802.11g: acknowledgements per data packet with TACK are those of equation (3) for the RTTmin of the run, within 5 %, at 80, 100 and 200 ms",
             "equation (3)",
             format!("{}; at most {} % off", texts(&all), format_number(100.0 * off)),
             offs.iter().all(|off| *off <= 0.05),

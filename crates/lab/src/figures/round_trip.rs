@@ -139,13 +139,13 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let held = |error: Estimate| {
         format!(
             "Sampling here takes the oldest segment, uncorrected. A report holds it for up to a quarter of RTTmin: with a queue of a tenth of a \
-             bandwidth-delay product, which hides nothing, that alone makes {short} %. What never leaves the longer queue comes on top, {error} % in \
+             bandwidth-delay product, which hides nothing, that alone makes {short} %. What never leaves the longer queue comes on top: {error} % in \
              all. The paper corrects for the time that the sampled segment is held, and does not say which one it samples."
         )
     };
     let held_is_known = |error: Estimate| {
         (HELD - 2.0..=HELD + 1.0).contains(&short.mean)
-            && (short.mean..=HELD + 40.0).contains(&error.mean)
+            && (HELD - 2.0..=HELD + 40.0).contains(&error.mean)
     };
     outcome.claims = vec![
         Claim::new(
