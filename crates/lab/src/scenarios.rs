@@ -66,6 +66,7 @@ sources! {
     RATE_STEP = "tack/rate-step.toml" with "tack": "rate-step.trace";
     WLAN_UDP = "lab/wlan-udp.toml";
     WLAN_TCP = "lab/wlan-tcp.toml";
+    TWO_HOPS = "lab/two-hops.toml";
     PROJECTION = "lab/projection.toml";
     RTT_FAIRNESS = "lab/rtt-fairness.toml";
     TRAFFIC_CHANGE = "lab/traffic-change.toml";

@@ -207,6 +207,34 @@ fn flows_go_up_down_and_between_stations() {
 }
 
 #[test]
+fn the_access_point_holds_what_goes_between_stations_for_the_delay_of_its_flow() {
+    let delay_ms = |extra: &str| {
+        let report = play(&format!(
+            "{STATIONS}
+            [[flow]]\nfrom = 'sta0'\nto = 'sta1'\ntransport = 'udp'\nrate = '1Mbps'\nextra_delay = '{extra}'
+            [[flow]]\nfrom = 'sta0'\nto = 'sta2'\ntransport = 'udp'\nrate = '1Mbps'
+            [[flow]]\nfrom = 'sta1'\nto = 'sta2'\nextra_delay = '{extra}'\nbytes = '30kB'"
+        ));
+        let [held, other, tcp] = [0, 1, 2].map(|flow| &report.flows[flow]);
+        assert!(
+            tcp.completion_s.is_some(),
+            "both directions of TCP are held"
+        );
+        assert!(held.goodput_bps > 0.98e6, "{}", held.goodput_bps);
+        (
+            [held, other].map(|flow| flow.owd_p50_us.unwrap() as f64 / 1e3),
+            tcp.min_rtt_us.unwrap() as f64 / 1e3,
+        )
+    };
+    let ([held, other], rtt) = delay_ms("50ms");
+    assert!((50.0..52.0).contains(&held), "{held}");
+    assert!(other < 2.0, "{other}: the other flow has no such delay");
+    assert!((100.0..103.0).contains(&rtt), "{rtt}");
+    let ([held, _], rtt) = delay_ms("0s");
+    assert!(held < 2.0 && rtt < 3.0, "{held} {rtt}");
+}
+
+#[test]
 fn neighbours_take_their_share() {
     let with = |contenders: u32| {
         play(&format!(

@@ -7,6 +7,7 @@ mod combined_links;
 mod convergence;
 mod equation;
 mod friendliness;
+mod latency;
 mod links;
 mod media;
 mod projection;
@@ -14,7 +15,9 @@ mod ranking;
 mod receive_buffer;
 mod round_trip;
 mod rtt_fairness;
+mod timing_gain;
 mod traffic_change;
+mod window;
 mod wlan_frequency;
 mod wlan_goodput;
 mod wlan_preview;
@@ -30,8 +33,10 @@ pub const FIGURES: &[Figure] = &[
     receive_buffer::FIGURE,
     both_ways::FIGURE,
     round_trip::FIGURE,
+    timing_gain::FIGURE,
     links::BASELINES,
     wlan_frequency::FIGURE,
+    latency::FIGURE,
     links::IDEAL_GAIN,
     ack_thinning::IDEAL,
     wlan_goodput::FIGURE,
@@ -41,6 +46,7 @@ pub const FIGURES: &[Figure] = &[
     ranking::FIGURE,
     friendliness::FIGURE,
     equation::FIGURE,
+    window::FIGURE,
     convergence::FIGURE,
     rtt_fairness::FIGURE,
     traffic_change::FIGURE,

@@ -1,6 +1,6 @@
 //! Figure 14: how transports rank on wide-area paths, calibrated on real ones and recorded.
 
-mod paths;
+pub(super) mod paths;
 
 use std::ops::RangeInclusive;
 

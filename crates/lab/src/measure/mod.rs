@@ -84,7 +84,7 @@ fn watched<O: Observer>(
 }
 
 /// Radios whose counters figures look at.
-const RADIOS: [&str; 3] = ["ap", "sta0", "neighbour_ap"];
+const RADIOS: [&str; 4] = ["ap", "sta0", "sta1", "neighbour_ap"];
 
 impl Values {
     /// The number called `name`; not a number when there is none.

@@ -124,7 +124,7 @@ pub struct Flow {
     /// How many bytes `from` sends (each side, for [`App::Duplex`]).
     pub bytes: Option<u64>,
     /// What its packets take beyond the wired path, one way, in each direction: propagation behind the shared link, which they
-    /// meet last. At most an hour.
+    /// meet last; between two stations, at the access point between both hops. At most an hour.
     pub extra_delay: Duration,
     /// In which category its packets contend for a wireless medium.
     pub category: AccessCategory,
@@ -189,7 +189,7 @@ pub(super) fn read(
     if bytes.is_some() && stop.is_some() {
         return Err(table.fail("stop", "give either stop or bytes, not both"));
     }
-    let extra_delay = read_extra_delay(&mut table, [from, to])?;
+    let extra_delay = bounded(&mut table, "extra_delay", LONGEST_DELAY)?.unwrap_or_default();
     let category = read_category(&mut table, stations)?;
     let is_udp = table
         .choice("transport", &[("tcp", false), ("udp", true)])?
@@ -238,18 +238,6 @@ pub(super) fn read(
         category,
         transport,
     })
-}
-
-fn read_extra_delay(table: &mut Reader<'_>, ends: [Party; 2]) -> Result<Duration, ScenarioError> {
-    let key = "extra_delay";
-    let delay = bounded(table, key, LONGEST_DELAY)?;
-    if delay.is_some() && !ends.contains(&Party::Server) {
-        return Err(table.fail(
-            key,
-            "has no effect between two stations, whose packets do not cross the wired path; leave it out",
-        ));
-    }
-    Ok(delay.unwrap_or_default())
 }
 
 fn read_category(

@@ -60,6 +60,10 @@ fn a_flow_may_have_a_delay_of_its_own() {
     assert_eq!(delays, [40, 0, 1_500].map(Duration::from_millis));
     let uplink = read("[wlan]\n[[flow]]\nfrom = 'sta0'\nextra_delay = '1ms'\n").unwrap();
     assert_eq!(uplink.flows[0].extra_delay, Duration::from_millis(1));
+    let between =
+        "[wlan]\nstations = 2\n[[flow]]\nfrom = 'sta0'\nto = 'sta1'\nextra_delay = '50ms'\n";
+    let between = read(between).unwrap();
+    assert_eq!(between.flows[0].extra_delay, Duration::from_millis(50));
 }
 
 #[test]
@@ -438,11 +442,6 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "[[flow]]\nextra_delay = '-1ms'\n",
             "flow.0.extra_delay: \"-1ms\" is no duration",
             "",
-        ),
-        (
-            "[wlan]\nstations = 2\n[[flow]]\nfrom = 'sta0'\nto = 'sta1'\nextra_delay = '1ms'\n",
-            "dir/test.toml:6: flow.0.extra_delay: has no effect between two stations",
-            "leave it out",
         ),
         (
             "[[flow]]\nto = 'moon'\n",

@@ -320,17 +320,17 @@ impl<'a, 'o> World<'a, 'o> {
         for (path, slot) in self.network.paths.iter().zip(self.arrivals) {
             self.kernel.set(slot, path.next_arrival());
         }
-        if let Some(wireless) = &self.network.wireless {
-            self.kernel.set(self.wireless, wireless.poll_timeout());
+        if self.network.wireless.is_some() {
+            self.kernel.set(self.wireless, self.network.next_wireless());
         }
     }
 
     /// The wireless network does what is due; its packets go on to where they belong.
     fn radio(&mut self, now: Instant) -> Result<(), Broken> {
-        let Some(wireless) = &mut self.network.wireless else {
+        if self.network.wireless.is_none() {
             return Ok(());
-        };
-        wireless.handle_timeout(now);
+        }
+        self.network.drive_radios(now);
         while let Some((host, packet)) = self.network.receive_wireless(now) {
             self.arrive(now, host, packet)?;
         }

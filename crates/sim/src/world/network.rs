@@ -4,7 +4,7 @@
 //! as the emulator, drives the whole by the usual verbs: [`Network::send`], [`Network::handle_timeout`],
 //! [`Network::poll_arrival`], [`Network::poll_timeout`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -83,6 +83,11 @@ pub struct Network {
     crossing: Duration,
     /// What the packets of each flow take beyond the wired path; empty when no flow has such a delay.
     beyond: Vec<Duration>,
+    /// Packets from station to station that the access point holds for the delay of their flow, by when they go on and in
+    /// the order in which they came.
+    held: BTreeMap<(Instant, u64), Packet>,
+    /// Packets held so far.
+    holds: u64,
     arrivals: VecDeque<Arrival>,
 }
 
@@ -108,6 +113,8 @@ impl Network {
             pulls: Default::default(),
             crossing: wired.forward.bottleneck.delay,
             beyond: Vec::new(),
+            held: BTreeMap::new(),
+            holds: 0,
             arrivals: VecDeque::new(),
         }
     }
@@ -121,18 +128,57 @@ impl Network {
         self
     }
 
+    /// What the packet's flow takes beyond the wired path.
+    #[inline]
+    fn beyond(&self, packet: &Packet) -> Duration {
+        if self.beyond.is_empty() {
+            return Duration::ZERO;
+        }
+        flow_of(packet.ports())
+            .and_then(|flow| self.beyond.get(flow))
+            .copied()
+            .unwrap_or_default()
+    }
+
     /// A packet enters the wired path.
     #[inline]
     fn enter_path(&mut self, now: Instant, direction: usize, packet: Packet) {
-        let beyond = if self.beyond.is_empty() {
-            Duration::ZERO
-        } else {
-            flow_of(packet.ports())
-                .and_then(|flow| self.beyond.get(flow))
-                .copied()
-                .unwrap_or_default()
-        };
+        let beyond = self.beyond(&packet);
         self.paths[direction].send_delayed(now, packet, beyond);
+    }
+
+    /// A packet of a station has come to the access point: to go to the server, or to another station after the delay of
+    /// its flow.
+    fn pass_on(&mut self, now: Instant, packet: Packet) {
+        if host_at(packet.dst()) == 0 {
+            self.enter_path(now, 1, packet);
+        } else {
+            let at = now + self.beyond(&packet);
+            self.held.insert((at, self.holds), packet);
+            self.holds += 1;
+        }
+    }
+
+    /// The radios do what is due by `now`, and the access point sends on what it has held long enough.
+    pub(super) fn drive_radios(&mut self, now: Instant) {
+        while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) {
+            let at = entry.key().0;
+            let packet = entry.remove();
+            self.distribute(at, packet);
+        }
+        if let Some(wireless) = &mut self.wireless {
+            wireless.handle_timeout(now);
+        }
+    }
+
+    /// When something happens next on the air, or to what the access point holds.
+    pub(super) fn next_wireless(&self) -> Option<Instant> {
+        let wireless = self
+            .wireless
+            .as_ref()
+            .and_then(|wireless| wireless.poll_timeout());
+        let held = self.held.first_key_value().map(|((at, _), _)| *at);
+        wireless.into_iter().chain(held).min()
     }
 
     /// The address of a host: packets go where their destination address says.
@@ -160,8 +206,16 @@ impl Network {
     /// When there is no such host.
     #[inline]
     pub fn send(&mut self, now: Instant, host: usize, packet: Packet) {
+        let is_held = !self.beyond(&packet).is_zero();
         match &mut self.wireless {
-            Some(wireless) if host > 0 => enter(wireless, now, NodeId(host as u16), packet),
+            Some(wireless) if host > 0 => {
+                let to = match host_at(packet.dst()) {
+                    // What is to be held goes no farther by itself.
+                    _ if is_held => NodeId::AP,
+                    host => node(host),
+                };
+                enter(wireless, now, (NodeId(host as u16), to), packet);
+            }
             _ => self.enter_path(now, host, packet),
         }
     }
@@ -169,7 +223,8 @@ impl Network {
     /// A packet of the server has come to the access point.
     pub(super) fn distribute(&mut self, now: Instant, packet: Packet) {
         if let Some(wireless) = &mut self.wireless {
-            enter(wireless, now, NodeId::AP, packet);
+            let to = node(host_at(packet.dst()));
+            enter(wireless, now, (NodeId::AP, to), packet);
         }
     }
 
@@ -190,13 +245,13 @@ impl Network {
         }
     }
 
-    /// The next packet that has come to a station over the air. Those that came to the access point go on to the server.
+    /// The next packet that has come to a station over the air. Those that came to the access point go on.
     pub(super) fn receive_wireless(&mut self, now: Instant) -> Option<(usize, Packet)> {
         loop {
             let delivery = self.wireless.as_mut()?.poll_delivery()?;
             let packet = delivery.msdu.payload?;
             if delivery.at == NodeId::AP {
-                self.enter_path(now, 1, packet);
+                self.pass_on(now, packet);
             } else {
                 return Some((delivery.at.index(), packet));
             }
@@ -211,16 +266,12 @@ impl Network {
                     self.arrivals.push_back(Arrival { at, host, packet });
                 }
             }
-            if let Some(wireless) = &mut self.wireless {
-                wireless.handle_timeout(at);
-            }
+            self.drive_radios(at);
             while let Some((host, packet)) = self.receive_wireless(at) {
                 self.arrivals.push_back(Arrival { at, host, packet });
             }
         }
-        if let Some(wireless) = &mut self.wireless {
-            wireless.handle_timeout(now);
-        }
+        self.drive_radios(now);
     }
 
     /// The next packet that has come to a host, in the order of arrival.
@@ -231,11 +282,7 @@ impl Network {
     /// When something happens next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let wired = self.paths.iter().filter_map(Path::next_arrival).min();
-        let wireless = self
-            .wireless
-            .as_ref()
-            .and_then(|wireless| wireless.poll_timeout());
-        wired.into_iter().chain(wireless).min()
+        wired.into_iter().chain(self.next_wireless()).min()
     }
 
     /// Who used the air so far; nothing without a wireless network.
@@ -317,21 +364,27 @@ impl Network {
         let is_silent = self.wireless.as_ref().is_none_or(|wireless| {
             (0..wireless.members()).all(|node| wireless.queued(NodeId(node)) == 0)
         });
-        is_silent && self.paths.iter().all(|path| path.next_arrival().is_none())
+        is_silent
+            && self.held.is_empty()
+            && self.paths.iter().all(|path| path.next_arrival().is_none())
     }
 }
 
-/// A packet enters the wireless network at `node`. A full queue drops it, which the network counts.
-fn enter(wireless: &mut Wireless, now: Instant, node: NodeId, packet: Packet) {
-    let dst = match host_at(packet.dst()) {
+/// The radio by which a host is reached: the server is behind the access point.
+fn node(host: usize) -> NodeId {
+    match host {
         0 => NodeId::AP,
         host => NodeId(host as u16),
-    };
-    if dst == node || dst.0 >= wireless.members() {
+    }
+}
+
+/// A packet enters the wireless network at one radio, for another. A full queue drops it, which the network counts.
+fn enter(wireless: &mut Wireless, now: Instant, (src, dst): (NodeId, NodeId), packet: Packet) {
+    if dst == src || dst.0 >= wireless.members() {
         return;
     }
     let msdu = Msdu {
-        src: node,
+        src,
         dst,
         len: packet.len() as u32,
         class: packet.class(),

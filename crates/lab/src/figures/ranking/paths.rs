@@ -1,7 +1,7 @@
 //! Paths that the Pantheon calibrated on real ones, and its test links.
 
 /// Name and settings of the paths.
-pub(super) const PATHS: [(&str, &[&str]); 18] = [
+pub(in crate::figures) const PATHS: [(&str, &[&str]); 18] = [
     (
         "0.57 Mbit/s Poisson, 28 ms, 4.77 % loss",
         &[
