@@ -116,6 +116,9 @@ pub(crate) struct LabRunArgs {
     /// Runs at the same time; default one a processor
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+    /// Print the claims as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) store: LabStoreArgs,
 }

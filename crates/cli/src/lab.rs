@@ -19,8 +19,7 @@ pub(crate) fn run(command: &LabCommand) -> Result<Exit, Failure> {
     match command {
         LabCommand::List => list(),
         LabCommand::Run(args) => measure(args).and_then(|measured| {
-            let text = measured.iter().map(claims).collect::<String>();
-            write_stdout(text.as_bytes())?;
+            say(args, &measured)?;
             Ok(Exit::Done)
         }),
         LabCommand::Report(args) => report(args),
@@ -105,8 +104,7 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
 
 fn check(args: &LabRunArgs) -> Result<Exit, Failure> {
     let entries = measure(args)?;
-    let text = entries.iter().map(claims).collect::<String>();
-    write_stdout(text.as_bytes())?;
+    say(args, &entries)?;
     let failed: usize = entries
         .iter()
         .filter_map(|entry| entry.outcome.as_ref())
@@ -182,24 +180,38 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Prints the claims, and how many there are of each verdict.
+fn say(args: &LabRunArgs, entries: &[Entry]) -> Result<(), Failure> {
+    if args.json {
+        return write_stdout(format!("{}\n", tack_lab::claims_json(entries)).as_bytes());
+    }
+    let mut text = entries.iter().map(claims).collect::<String>();
+    let _ = writeln!(text, "{}", tack_lab::counts(entries));
+    write_stdout(text.as_bytes())
+}
+
 /// A figure's claims, a line each.
 fn claims(entry: &Entry) -> String {
     let mut text = format!("Figure {}: {}\n", entry.figure.id, entry.figure.title);
     for claim in entry.outcome.iter().flat_map(|outcome| &outcome.claims) {
-        let (word, reason) = match claim.verdict() {
-            Verdict::Pass => ("pass", String::new()),
-            Verdict::Deviation(reason) => ("DEVIATION", format!("\n            {reason}")),
-            Verdict::Inconclusive => ("undecided", String::new()),
-            Verdict::Fail => ("FAILS", String::new()),
+        let verdict = claim.verdict();
+        let word = match verdict {
+            Verdict::Pass | Verdict::Calibrated => verdict.name(),
+            Verdict::Deviation(_) => "DEVIATION",
+            Verdict::Inconclusive => "undecided",
+            Verdict::Fail => "FAILS",
         };
         let _ = writeln!(
             text,
-            "  {word:<9} {}: {} (paper: {}){reason}",
+            "  {word:<10} {}: {} (paper: {})",
             claim.words, claim.ours, claim.paper
         );
+        if !verdict.reason().is_empty() {
+            let _ = writeln!(text, "             {}", verdict.reason());
+        }
     }
     for note in entry.outcome.iter().flat_map(|outcome| &outcome.notes) {
-        let _ = writeln!(text, "  note      {note}");
+        let _ = writeln!(text, "  note       {note}");
     }
     text
 }

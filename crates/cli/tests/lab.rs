@@ -32,6 +32,12 @@ fn a_figure_is_measured_once_checked_and_reported() {
     let run = lab(&results, &["run", "7", "--seeds", "1", "--jobs", "1"]);
     assert_eq!((run.code, said(&run).as_str()), (Some(0), ""));
     assert!(run.stdout.starts_with("Figure 7: "), "{}", run.stdout);
+    assert!(run.stdout.contains("  calibrated 802.11b: goodput"));
+    assert!(
+        run.stdout.ends_with("4 claims: 4 calibrated\n"),
+        "what was fitted passes nothing: {}",
+        run.stdout
+    );
     let journal = fs::read_to_string(results.join("points.jsonl")).unwrap();
     assert_eq!(journal.lines().count(), 4, "one run a link");
     let table = fs::read_to_string(results.join("results.csv")).unwrap();
@@ -46,6 +52,10 @@ fn a_figure_is_measured_once_checked_and_reported() {
         journal,
         "nothing was measured again"
     );
+
+    let json = lab(&results, &["check", "7", "--seeds", "1", "--json"]);
+    let claims: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(claims[0]["verdict"], "calibrated");
 
     let report = lab(&results, &["report", "--seeds", "1"]);
     assert_eq!(report.code, Some(0));

@@ -40,4 +40,4 @@ pub use run::{PointError, run};
 pub use scenarios::Source;
 pub use stats::Estimate;
 pub use store::{Results, Store, StoreError};
-pub use summary::{claims_csv, markdown};
+pub use summary::{claims_csv, claims_json, counts, markdown};

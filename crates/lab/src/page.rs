@@ -46,19 +46,20 @@ impl Entry {
             .collect()
     }
 
-    /// Class and words of the whole: how many of its claims hold, or do not.
-    fn state(&self) -> (&'static str, String) {
-        if self.outcome.is_none() {
-            return ("none", "not measured".into());
-        }
+    /// How many claims there are of each verdict that occurs.
+    fn counts(&self) -> Vec<Count> {
         let lines = self.claims();
-        let all = lines.len();
-        let count = |class| lines.iter().filter(|line| line.class == class).count();
-        match (count("fail"), count("deviation")) {
-            (0, 0) => ("pass", format!("all {all} hold")),
-            (0, deviating) => ("deviation", format!("{} of {all} hold", all - deviating)),
-            (failing, _) => ("fail", format!("{failing} of {all} fail")),
-        }
+        Verdict::ALL
+            .into_iter()
+            .map(|verdict| Count {
+                verdict: verdict.name(),
+                count: lines
+                    .iter()
+                    .filter(|line| line.verdict == verdict.name())
+                    .count(),
+            })
+            .filter(|count| count.count > 0)
+            .collect()
     }
 
     fn extent(&self) -> &'static str {
@@ -71,17 +72,10 @@ impl Entry {
         };
         let line = |claim| {
             let claim: &crate::Claim = claim;
-            let (class, word, reason) = match claim.verdict() {
-                Verdict::Pass => ("pass", "pass", ""),
-                Verdict::Deviation(reason) => ("deviation", "deviation", reason),
-                Verdict::Inconclusive => ("deviation", "inconclusive", ""),
-                Verdict::Fail => ("fail", "fails", ""),
-            };
             Line {
                 claim,
-                class,
-                word,
-                reason,
+                verdict: claim.verdict().name(),
+                reason: claim.verdict().reason(),
                 paper: unbroken(&claim.paper),
                 ours: unbroken(&claim.ours),
             }
@@ -90,10 +84,15 @@ impl Entry {
     }
 }
 
+/// A verdict, and how many claims have it.
+struct Count {
+    verdict: &'static str,
+    count: usize,
+}
+
 struct Line<'a> {
     claim: &'a crate::Claim,
-    class: &'static str,
-    word: &'static str,
+    verdict: &'static str,
     reason: &'a str,
     paper: String,
     ours: String,
@@ -139,16 +138,22 @@ pub fn page(entries: &[Entry], written: &str) -> String {
 struct Summary {
     /// Which figures, and how deep.
     figures: String,
-    /// Claims that hold, that deviate, that fail.
-    hold: usize,
-    deviate: usize,
-    fail: usize,
+    /// Of all verdicts, those without a claim too, with what they mean.
+    counts: Vec<(Count, &'static str)>,
 }
 
 impl Summary {
     fn of(entries: &[Entry]) -> Self {
         let lines: Vec<_> = entries.iter().flat_map(Entry::claims).collect();
-        let count = |class: &str| lines.iter().filter(|line| line.class == class).count();
+        let counts = Verdict::ALL.map(|verdict| {
+            let name = verdict.name();
+            let count = lines.iter().filter(|line| line.verdict == name).count();
+            let count = Count {
+                verdict: name,
+                count,
+            };
+            (count, meaning(verdict))
+        });
         let measured = |extent: Extent| {
             let of = |entry: &&Entry| entry.outcome.is_some() && entry.depth.extent == extent;
             entries.iter().filter(of).count()
@@ -160,10 +165,18 @@ impl Summary {
                 full + quick,
                 entries.len()
             ),
-            hold: count("pass"),
-            deviate: count("deviation"),
-            fail: count("fail"),
+            counts: counts.into(),
         }
+    }
+}
+
+fn meaning(verdict: Verdict<'_>) -> &'static str {
+    match verdict {
+        Verdict::Pass => "the claim holds",
+        Verdict::Calibrated => "parameters were chosen so that it holds",
+        Verdict::Deviation(_) => "it does not hold, for a reason that is given and tested",
+        Verdict::Inconclusive => "the interval does not decide",
+        Verdict::Fail => "it does not hold",
     }
 }
 
