@@ -136,8 +136,8 @@ pub struct Outcome {
 /// A plot with its caption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// An SVG element with an accessible name.
-    pub svg: String,
+    /// The plot, drawn.
+    pub svg: tack_plot::Svg,
     /// What to see.
     pub caption: String,
 }
@@ -167,6 +167,11 @@ impl Table {
 }
 
 impl Outcome {
+    /// Every table, the one of all numbers first.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        std::iter::once(&self.numbers).chain(&self.further)
+    }
+
     /// Claims that do not hold and have no excuse.
     pub fn failures(&self) -> impl Iterator<Item = &Claim> {
         self.claims

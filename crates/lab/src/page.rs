@@ -1,9 +1,10 @@
 //! The report: one HTML page that needs nothing beside it.
 
 use askama::Template;
-use tack_plot::STYLE;
+use tack_plot::{STYLE, Width};
 
 use crate::claim::Verdict;
+use crate::export::{data_url, name, plot_csv};
 use crate::figure::{Depth, Extent, Figure, Outcome, Table};
 use crate::point::CODE_VERSION;
 
@@ -36,9 +37,8 @@ impl Entry {
 
     /// Every table with something to call it by.
     fn tables<'a>(&self, outcome: &'a Outcome) -> Vec<(String, &'a Table)> {
-        let further = outcome.further.iter();
-        std::iter::once(&outcome.numbers)
-            .chain(further)
+        outcome
+            .tables()
             .map(|table| match table.part {
                 "" => ("Every number".into(), table),
                 part => (format!("Every number: {part}"), table),
@@ -60,6 +60,19 @@ impl Entry {
             })
             .filter(|count| count.count > 0)
             .collect()
+    }
+
+    /// The plots in both widths, and as files.
+    fn plots<'a>(&self, outcome: &'a Outcome) -> Vec<Drawn<'a>> {
+        let drawn = |plot: &'a crate::Plot| Drawn {
+            page: plot.svg.inline(Width::Page),
+            column: plot.svg.inline(Width::Column),
+            caption: &plot.caption,
+            name: name(&plot.svg),
+            svg: data_url("image/svg+xml", plot.svg.file(Width::Page).as_bytes()),
+            csv: data_url("text/csv", &plot_csv(&plot.svg)),
+        };
+        outcome.plots.iter().map(drawn).collect()
     }
 
     fn extent(&self) -> &'static str {
@@ -88,6 +101,17 @@ impl Entry {
 struct Count {
     verdict: &'static str,
     count: usize,
+}
+
+/// A plot as the page has it.
+struct Drawn<'a> {
+    page: String,
+    column: String,
+    caption: &'a str,
+    /// Of its files.
+    name: String,
+    svg: String,
+    csv: String,
 }
 
 struct Line<'a> {

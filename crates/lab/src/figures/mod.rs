@@ -109,7 +109,7 @@ fn equation_3(mbps: f64, rtt_min: f64, segments: f64) -> f64 {
     (mbps * 1e6 / 8.0 / (segments * 1_448.0)).min(4.0 / rtt_min)
 }
 
-fn plot(svg: String, caption: impl Into<String>) -> Plot {
+fn plot(svg: tack_plot::Svg, caption: impl Into<String>) -> Plot {
     Plot {
         svg,
         caption: caption.into(),
