@@ -230,6 +230,11 @@ mod tests {
         assert!(plots >= FIGURES.len());
         assert_eq!(html.matches("role=\"img\"").count(), plots);
         assert_eq!(html.matches("aria-labelledby=\"").count(), plots);
+        let verdicts = html.find(">verdict</th>").unwrap();
+        assert!(
+            verdicts < html.find(">claim</th>").unwrap(),
+            "verdicts first"
+        );
         for figure in FIGURES {
             assert_eq!(
                 html.matches(&format!("<section id=\"figure-{}\"", figure.id))
@@ -240,6 +245,11 @@ mod tests {
         assert!(!html.contains("NaN"), "what is missing is a dash");
         assert!(html.contains("name=\"viewport\""), "for phones");
         assert!(html.contains("prefers-color-scheme:dark"));
+        assert_eq!(
+            html.matches(" download=\"").count(),
+            plots,
+            "each plot is there in two widths, and as SVG and CSV"
+        );
         for outside in ["src=", "href=\"http", "url(", "<script", "@import"] {
             assert!(!html.contains(outside), "{outside}");
         }
@@ -265,6 +275,36 @@ mod tests {
         let html = page(&[entry], "2026-01-01");
         assert!(html.contains(&format!("tack lab run {} --full", FIGURES[0].id)));
         assert!(html.contains("not measured"));
+        assert!(html.contains("<details class=\"folded\"><summary>"));
         assert!(html.contains("2026-01-01"));
+    }
+
+    #[test]
+    fn reasons_are_behind_a_disclosure_and_verdicts_are_counted() {
+        let claims = vec![
+            crate::Claim::new("fast", "2", "2", true),
+            crate::Claim::new("slow", "2", "1", false).or("the air is ideal", true),
+            crate::Claim::new("base", "2", "2", true).calibrated(),
+            crate::Claim::new("maybe", "2", "1", false).undecided(true),
+        ];
+        let entry = Entry {
+            figure: FIGURES[0],
+            depth: Depth::quick(),
+            outcome: Some(Outcome {
+                claims,
+                ..Outcome::default()
+            }),
+        };
+        let html = page(&[entry], "2026-01-01");
+        let reason =
+            "<details><summary>Why</summary><div class=\"reason\">the air is ideal</div></details>";
+        assert_eq!(html.matches(reason).count(), 1);
+        for verdict in Verdict::ALL {
+            let name = verdict.name();
+            let count = usize::from(name != "fail");
+            let counted = format!("<span class=\"{name}\">{count} {name}</span>");
+            // On top of the page; and in the table of contents and the section when there are any.
+            assert_eq!(html.matches(&counted).count(), 1 + 2 * count, "{name}");
+        }
     }
 }

@@ -152,7 +152,7 @@ impl ValueBars {
             }
         }
         let [names, numbers] = widest;
-        let beside = width == Width::Page && names + numbers + 24.0 <= 0.6 * canvas.width;
+        let beside = width == Width::Page && names + numbers + 24.0 <= 0.68 * canvas.width;
         let (axis, is_log) = self.axis(if beside { 8 } else { 4 });
         // Half a number beyond either end of the axis.
         let half =
@@ -177,7 +177,12 @@ impl ValueBars {
         };
         let heights: Vec<f64> = rows.iter().map(height).collect();
         let bottom = top + heights.iter().sum::<f64>() + 2.0;
-        self.grid(&mut canvas, &layout, top, bottom);
+        // Texts above bars stand free of the grid.
+        let strips = match beside {
+            true => vec![(top, bottom)],
+            false => strips(&rows, &heights, top),
+        };
+        self.grid(&mut canvas, &layout, &strips, bottom);
         let mut y = top;
         for (row, height) in rows.iter().zip(heights) {
             match row {
@@ -213,10 +218,12 @@ impl ValueBars {
         LINE + 8.0
     }
 
-    fn grid(&self, canvas: &mut Canvas, layout: &Layout, top: f64, bottom: f64) {
+    fn grid(&self, canvas: &mut Canvas, layout: &Layout, strips: &[(f64, f64)], bottom: f64) {
         for tick in &layout.axis.ticks {
             let x = layout.x_at(*tick);
-            canvas.line([(x, top), (x, bottom)], Ink::Rule, 1.0);
+            for (top, bottom) in strips {
+                canvas.line([(x, *top), (x, *bottom)], Ink::Rule, 1.0);
+            }
             canvas.line([(x, bottom), (x, bottom + 5.0)], Ink::Soft, 1.0);
         }
         let length = layout.right - layout.left;
@@ -228,7 +235,9 @@ impl ValueBars {
         canvas.line(ends, Ink::Soft, 1.0);
         if !layout.is_log {
             let zero = layout.x_at(0.0);
-            canvas.line([(zero, top), (zero, bottom)], Ink::Soft, 1.0);
+            for (top, bottom) in strips {
+                canvas.line([(zero, *top), (zero, *bottom)], Ink::Soft, 1.0);
+            }
         }
         let end = (
             layout.right.max(width_of(&self.label)),
@@ -312,6 +321,19 @@ impl ValueBars {
         }
         data
     }
+}
+
+/// Top and bottom of each bar with a little around it, the first row at `top`.
+fn strips(rows: &[Row<'_>], heights: &[f64], top: f64) -> Vec<(f64, f64)> {
+    let mut y = top;
+    let mut strips = Vec::new();
+    for (row, height) in rows.iter().zip(heights) {
+        y += height;
+        if let Row::Value(..) = row {
+            strips.push((y - STEP, y - STEP + BAR + 4.0));
+        }
+    }
+    strips
 }
 
 /// An interval with a bar at either end; an arrow where it goes on below a logarithmic axis.
