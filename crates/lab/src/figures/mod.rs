@@ -3,6 +3,7 @@
 mod ack_thinning;
 mod air_contention;
 mod both_ways;
+mod calibrations;
 mod combined_links;
 mod convergence;
 mod equation;
@@ -74,7 +75,7 @@ const LINKS: [Link; 4] = [
     },
 ];
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Link {
     name: &'static str,
     preset: &'static str,
