@@ -1,5 +1,6 @@
 //! What a figure is: a plan, and what becomes of its results.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -102,9 +103,12 @@ impl Figure {
             || (self.id == "13" && matches!(number.as_str(), "12" | "12/13"))
     }
 
-    /// The runs it wants.
+    /// The runs it wants, each once.
     pub fn plan(&self, depth: &Depth) -> Vec<Point> {
-        (self.plan)(depth)
+        let mut seen = BTreeSet::new();
+        let mut plan = (self.plan)(depth);
+        plan.retain(|point| seen.insert(point.key()));
+        plan
     }
 
     /// Whether every run it wants has been done.
@@ -244,6 +248,15 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_plan_has_each_run_once() {
+        for figure in FIGURES {
+            let plan = figure.plan(&Depth::quick());
+            let keys: BTreeSet<_> = plan.iter().map(Point::key).collect();
+            assert_eq!(keys.len(), plan.len(), "{}", figure.id);
         }
     }
 
