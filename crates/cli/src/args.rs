@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::demo::DemoArgs;
 use crate::emulate::EmulateArgs;
@@ -95,6 +95,8 @@ pub(crate) enum LabCommand {
     Run(LabRunArgs),
     /// Write one HTML page with every figure, from what was measured
     Report(LabReportArgs),
+    /// Write the plots of what was measured as files: SVG, PDF, CSV, Parquet
+    Export(LabExportArgs),
     /// Measure what is missing, and fail when a claim does not hold
     Check(LabRunArgs),
 }
@@ -116,6 +118,9 @@ pub(crate) struct LabRunArgs {
     /// Runs at the same time; default one a processor
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+    /// Print the claims as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) store: LabStoreArgs,
 }
@@ -127,6 +132,44 @@ pub(crate) struct LabReportArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: LabStoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabExportArgs {
+    /// Figures: 1, 5b, …; all that were measured unless given
+    #[arg(value_name = "FIGURE")]
+    pub(crate) figures: Vec<String>,
+    /// Where the files go; unless given, the folder plots beside the results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Formats, separated by commas; all unless given
+    #[arg(long, value_name = "FORMAT", value_enum, value_delimiter = ',')]
+    pub(crate) format: Vec<PlotFormat>,
+    /// How wide SVG and PDF are: a page (7 inches) or a column of two (3.5 inches)
+    #[arg(long, value_enum, default_value_t = PlotWidth::Page)]
+    pub(crate) width: PlotWidth,
+    #[command(flatten)]
+    pub(crate) store: LabStoreArgs,
+}
+
+/// What plots are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlotFormat {
+    /// For pages and drawing programs
+    Svg,
+    /// For papers; the font is in it
+    Pdf,
+    /// The numbers of each plot and each table
+    Csv,
+    /// The numbers of each plot
+    Parquet,
+}
+
+/// How wide plots are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlotWidth {
+    Page,
+    Column,
 }
 
 #[derive(Debug, Args)]

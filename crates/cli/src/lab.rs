@@ -8,10 +8,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tack_lab::{
-    Depth, Entry, Extent, FIGURES, Figure, Point, Recorded, Store, StoreError, Verdict,
+    Depth, Entry, Extent, FIGURES, Figure, Format, Point, Recorded, Store, StoreError, Verdict,
+    Width,
 };
 
-use crate::args::{LabCommand, LabReportArgs, LabRunArgs, LabStoreArgs};
+use crate::args::{
+    LabCommand, LabExportArgs, LabReportArgs, LabRunArgs, LabStoreArgs, PlotFormat, PlotWidth,
+};
 use crate::exit::{Exit, Failure};
 use crate::printer::write_stdout;
 
@@ -19,11 +22,11 @@ pub(crate) fn run(command: &LabCommand) -> Result<Exit, Failure> {
     match command {
         LabCommand::List => list(),
         LabCommand::Run(args) => measure(args).and_then(|measured| {
-            let text = measured.iter().map(claims).collect::<String>();
-            write_stdout(text.as_bytes())?;
+            say(args, &measured)?;
             Ok(Exit::Done)
         }),
         LabCommand::Report(args) => report(args),
+        LabCommand::Export(args) => export(args),
         LabCommand::Check(args) => check(args),
     }
 }
@@ -105,8 +108,7 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
 
 fn check(args: &LabRunArgs) -> Result<Exit, Failure> {
     let entries = measure(args)?;
-    let text = entries.iter().map(claims).collect::<String>();
-    write_stdout(text.as_bytes())?;
+    say(args, &entries)?;
     let failed: usize = entries
         .iter()
         .filter_map(|entry| entry.outcome.as_ref())
@@ -119,8 +121,9 @@ fn check(args: &LabRunArgs) -> Result<Exit, Failure> {
     }
 }
 
-fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
-    let results = &args.store.results;
+/// What was measured of every figure: the full form where all of it is there, else the quick one.
+fn measured(args: &LabStoreArgs) -> Result<(Store, Vec<Entry>), Failure> {
+    let results = &args.results;
     if !results.is_dir() {
         return Err(Failure::usage(format!(
             "{}: no such folder; `tack lab run` makes it, and --results names another",
@@ -129,15 +132,13 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
     }
     let store = open(results)?;
     say_damaged(&store, "`tack lab run` measures again what they told");
-    let seeds = args.store.seeds;
-    // The full form where it has been measured, else the quick one.
-    let recorded = recorded(&args.store)?;
+    let recorded = recorded(args)?;
     let depths = [Extent::Full, Extent::Quick].map(|extent| Depth {
         extent,
-        seeds,
+        seeds: args.seeds,
         recorded: recorded.clone(),
     });
-    let entries: Vec<_> = FIGURES
+    let entries = FIGURES
         .iter()
         .map(|figure| {
             let depth = depths
@@ -150,6 +151,80 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
             }
         })
         .collect();
+    Ok((store, entries))
+}
+
+/// Writes plots as files, and prints their names.
+fn export(args: &LabExportArgs) -> Result<Exit, Failure> {
+    let wanted = named(&args.figures)?;
+    let (store, entries) = measured(&args.store)?;
+    let is_wanted = |entry: &&Entry| {
+        wanted.is_empty() || wanted.iter().any(|figure| figure.id == entry.figure.id)
+    };
+    let entries: Vec<_> = entries.iter().filter(is_wanted).collect();
+    let is_missing = |entry: &&&Entry| entry.outcome.is_none();
+    let missing: Vec<_> = entries
+        .iter()
+        .filter(is_missing)
+        .map(|entry| entry.figure.id)
+        .collect();
+    if !wanted.is_empty() && !missing.is_empty() || missing.len() == entries.len() {
+        return Err(Failure::usage(format!(
+            "not measured yet: {0} (tack lab run {0})",
+            missing.join(" ")
+        )));
+    }
+    let formats: Vec<_> = match args.format.is_empty() {
+        true => Format::ALL.to_vec(),
+        false => args.format.iter().map(|format| (*format).into()).collect(),
+    };
+    let folder = args
+        .out
+        .clone()
+        .unwrap_or_else(|| store.folder().join("plots"));
+    std::fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+    let mut text = String::new();
+    for entry in entries {
+        for format in &formats {
+            let files = tack_lab::export(entry, *format, args.width.into())
+                .map_err(|error| Failure::failed(format!("figure {}", entry.figure.id), error))?;
+            for (name, content) in files {
+                let path = folder.join(name);
+                std::fs::write(&path, content).map_err(|error| cannot_write(&path, &error))?;
+                let _ = writeln!(text, "{}", path.display());
+            }
+        }
+    }
+    write_stdout(text.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("{}: cannot be written: {error}", path.display()))
+}
+
+impl From<PlotFormat> for Format {
+    fn from(format: PlotFormat) -> Self {
+        match format {
+            PlotFormat::Svg => Self::Svg,
+            PlotFormat::Pdf => Self::Pdf,
+            PlotFormat::Csv => Self::Csv,
+            PlotFormat::Parquet => Self::Parquet,
+        }
+    }
+}
+
+impl From<PlotWidth> for Width {
+    fn from(width: PlotWidth) -> Self {
+        match width {
+            PlotWidth::Page => Self::Page,
+            PlotWidth::Column => Self::Column,
+        }
+    }
+}
+
+fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
+    let (store, entries) = measured(&args.store)?;
     store
         .export(entries.iter().map(|entry| (&entry.figure, &entry.depth)))
         .map_err(store_failure)?;
@@ -166,9 +241,7 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
         ),
         (&folder.join("claims.csv"), tack_lab::claims_csv(&entries)),
     ] {
-        std::fs::write(path, content).map_err(|error| {
-            Failure::usage(format!("{}: cannot be written: {error}", path.display()))
-        })?;
+        std::fs::write(path, content).map_err(|error| cannot_write(path, &error))?;
     }
     let missing = entries.iter().filter(|entry| entry.outcome.is_none());
     let missing: Vec<_> = missing.map(|entry| entry.figure.id).collect();
@@ -182,33 +255,51 @@ fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Prints the claims, and how many there are of each verdict.
+fn say(args: &LabRunArgs, entries: &[Entry]) -> Result<(), Failure> {
+    if args.json {
+        return write_stdout(format!("{}\n", tack_lab::claims_json(entries)).as_bytes());
+    }
+    let mut text = entries.iter().map(claims).collect::<String>();
+    let _ = writeln!(text, "{}", tack_lab::counts(entries));
+    write_stdout(text.as_bytes())
+}
+
 /// A figure's claims, a line each.
 fn claims(entry: &Entry) -> String {
     let mut text = format!("Figure {}: {}\n", entry.figure.id, entry.figure.title);
     for claim in entry.outcome.iter().flat_map(|outcome| &outcome.claims) {
-        let (word, reason) = match claim.verdict() {
-            Verdict::Pass => ("pass", String::new()),
-            Verdict::Deviation(reason) => ("DEVIATION", format!("\n            {reason}")),
-            Verdict::Inconclusive => ("undecided", String::new()),
-            Verdict::Fail => ("FAILS", String::new()),
+        let verdict = claim.verdict();
+        let word = match verdict {
+            Verdict::Pass | Verdict::Calibrated => verdict.name(),
+            Verdict::Deviation(_) => "DEVIATION",
+            Verdict::Inconclusive => "undecided",
+            Verdict::Fail => "FAILS",
         };
         let _ = writeln!(
             text,
-            "  {word:<9} {}: {} (paper: {}){reason}",
+            "  {word:<10} {}: {} (paper: {})",
             claim.words, claim.ours, claim.paper
         );
+        if !verdict.reason().is_empty() {
+            let _ = writeln!(text, "             {}", verdict.reason());
+        }
     }
     for note in entry.outcome.iter().flat_map(|outcome| &outcome.notes) {
-        let _ = writeln!(text, "  note      {note}");
+        let _ = writeln!(text, "  note       {note}");
     }
     text
 }
 
 fn chosen(args: &LabRunArgs) -> Result<Vec<Figure>, Failure> {
-    if args.all {
-        return Ok(FIGURES.to_vec());
+    match args.all {
+        true => Ok(FIGURES.to_vec()),
+        false => named(&args.figures),
     }
-    args.figures
+}
+
+fn named(names: &[String]) -> Result<Vec<Figure>, Failure> {
+    names
         .iter()
         .map(|id| {
             FIGURES

@@ -32,6 +32,12 @@ fn a_figure_is_measured_once_checked_and_reported() {
     let run = lab(&results, &["run", "7", "--seeds", "1", "--jobs", "1"]);
     assert_eq!((run.code, said(&run).as_str()), (Some(0), ""));
     assert!(run.stdout.starts_with("Figure 7: "), "{}", run.stdout);
+    assert!(run.stdout.contains("  calibrated 802.11b: goodput"));
+    assert!(
+        run.stdout.ends_with("4 claims: 4 calibrated\n"),
+        "what was fitted passes nothing: {}",
+        run.stdout
+    );
     let journal = fs::read_to_string(results.join("points.jsonl")).unwrap();
     assert_eq!(journal.lines().count(), 4, "one run a link");
     let table = fs::read_to_string(results.join("results.csv")).unwrap();
@@ -47,6 +53,10 @@ fn a_figure_is_measured_once_checked_and_reported() {
         "nothing was measured again"
     );
 
+    let json = lab(&results, &["check", "7", "--seeds", "1", "--json"]);
+    let claims: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(claims[0]["verdict"], "calibrated");
+
     let report = lab(&results, &["report", "--seeds", "1"]);
     assert_eq!(report.code, Some(0));
     assert!(report.stderr.contains("not measured yet: 1 3 "));
@@ -57,6 +67,58 @@ fn a_figure_is_measured_once_checked_and_reported() {
     assert!(document.contains("Not measured yet."));
     assert!(page.contains("id=\"plot-7\"") || page.contains("id=\"plot-7-t\""));
     assert!(page.contains("1 of "), "one figure was measured");
+}
+
+#[test]
+fn plots_are_exported_as_files() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (results, out) = (scratch.path().join("results"), scratch.path().join("out"));
+    let folder = out.to_str().unwrap();
+    let export = |options: &[&str]| {
+        let options = [&["export", "--seeds", "1", "--out", folder][..], options].concat();
+        lab(&results, &options)
+    };
+    assert_eq!(export(&[]).code, Some(2), "there is no such folder");
+    let run = lab(&results, &["run", "7", "--seeds", "1", "--jobs", "1"]);
+    assert_eq!(run.code, Some(0));
+    let missing = export(&["7", "8"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(
+        missing.stderr.contains("not measured yet: 8"),
+        "{}",
+        missing.stderr
+    );
+    assert!(!out.exists());
+
+    let all = export(&[]);
+    assert_eq!((all.code, said(&all).as_str()), (Some(0), ""));
+    let names: Vec<_> = all
+        .stdout
+        .lines()
+        .map(|line| line.rsplit('/').next().unwrap())
+        .collect();
+    let expected = [
+        "figure-7.svg",
+        "figure-7.pdf",
+        "figure-7.csv",
+        "figure-7-table.csv",
+        "figure-7.parquet",
+    ];
+    assert_eq!(names, expected);
+    let read = |name: &str| fs::read(out.join(name)).unwrap();
+    assert!(read("figure-7.svg").starts_with(b"<svg "));
+    let pdf = read("figure-7.pdf");
+    assert!(
+        pdf.starts_with(b"%PDF-") && pdf.len() > 4_000,
+        "with its font"
+    );
+    assert!(read("figure-7.parquet").starts_with(b"PAR1"));
+    let numbers = String::from_utf8(read("figure-7.csv")).unwrap();
+    assert!(numbers.contains("802.11n,UDP,,,Mbit/s,2"), "{numbers}");
+
+    let narrow = export(&["7", "--format", "pdf", "--width", "column"]);
+    assert_eq!(narrow.stdout.lines().count(), 1);
+    assert_ne!(read("figure-7.pdf"), pdf);
 }
 
 #[test]

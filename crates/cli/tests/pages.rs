@@ -132,6 +132,53 @@ fn the_report_of_the_lab_renders_with_every_figure() {
     has_every_figure(&inspect(&mut browser, &file)).unwrap();
 }
 
+/// In a browser of the width of a desk, plots have the width of the page; each can be saved, and what was not measured is
+/// folded away.
+#[test]
+fn the_report_of_the_lab_uses_its_page() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    let depth = Depth::quick();
+    let entries: Vec<_> = FIGURES
+        .iter()
+        .map(|figure| Entry {
+            figure: *figure,
+            depth: depth.clone(),
+            outcome: (figure.id == "7").then(|| figure.reduce(&depth, &Results::default())),
+        })
+        .collect();
+    std::fs::write(&file, tack_lab::page(&entries, "2026-01-01")).unwrap();
+    let (seen, problems) = look(&mut browser, &file, VIEWS[0]);
+    assert!(problems.is_empty(), "{problems:?}");
+    assert!(
+        seen["widest"].as_f64().unwrap() > 900.0,
+        "{}",
+        seen["widest"]
+    );
+    let names: Vec<_> = seen["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["figure-7.svg", "figure-7.csv"]);
+    let folded = seen["folded"].as_array().unwrap();
+    assert_eq!(folded.len(), FIGURES.len() - 1);
+    assert!(folded.iter().all(|open| *open == false));
+    // What a link saves can be opened.
+    let page = format!(
+        "<!doctype html><title>x</title><img alt=x src=\"{}\">",
+        seen["files"][0]["url"].as_str().unwrap()
+    );
+    std::fs::write(&file, page).unwrap();
+    browser.open(&file, VIEWS[0]);
+    let size = browser.evaluate("document.querySelector('img').naturalWidth");
+    assert_eq!(size, 800, "the SVG of the link is drawn");
+}
+
 #[test]
 fn the_demonstration_ends_with_a_page_that_renders() {
     let Some(mut browser) = browser() else {
@@ -186,25 +233,25 @@ fn what_is_wrong_with_a_page_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("broken.html");
     let good = report(folder.path());
-    let plot = "<svg class=\"plot\" role=\"img\"";
+    let plot = "<svg class=\"plot column\" role=\"img\"";
     let body = |more: &str| good.replacen("<main>", &format!("<main>{more}"), 1);
     // Without the policy that keeps the browser from running and fetching anything.
     let trusting = |more: &str| body(more).replacen("http-equiv=", "data-was=", 1);
     let cases = [
         (
-            good.replacen(plot, "<svg class=\"plot\"", 1),
+            good.replacen(plot, "<svg class=\"plot column\"", 1),
             "assistive technology is told of",
         ),
         (
-            good.replacen(" aria-labelledby=\"", " data-was=\"", 1)
-                .replacen("<title id=", "<metadata id=", 1)
-                .replacen("</title><desc", "</metadata><desc", 1),
+            good.replace(" aria-labelledby=\"", " data-was=\"")
+                .replace("<title id=", "<metadata id=")
+                .replace("</title><desc", "</metadata><desc"),
             "a plot without name or description",
         ),
         (
-            good.replacen(" aria-describedby=\"", " data-was=\"", 1)
-                .replacen("<desc id=", "<metadata id=", 1)
-                .replacen("</desc>", "</metadata>", 1),
+            good.replace(" aria-describedby=\"", " data-was=\"")
+                .replace("<desc id=", "<metadata id=")
+                .replace("</desc>", "</metadata>"),
             "a plot without name or description",
         ),
         (
@@ -241,6 +288,10 @@ fn what_is_wrong_with_a_page_is_found() {
             "texts over each other",
         ),
         (body("<a href=\"#nowhere\">there</a>"), "a link to nowhere"),
+        (
+            good.replacen("svg.page{display:none}", "", 1),
+            "a figure that shows 2 plots",
+        ),
     ];
     let view = VIEWS[2];
     for (html, complaint) in cases {
@@ -258,10 +309,7 @@ fn what_is_wrong_with_a_page_is_found() {
             good.replacen("id=\"figure-7\"", "id=\"figure-0\"", 1),
             "there is no figure-7",
         ),
-        (
-            good.replace(plot, "<svg class=\"plot\" role=\"none\""),
-            "has no plot",
-        ),
+        (good.replace("role=\"img\"", "role=\"none\""), "has no plot"),
         (good.replace("scroll claims", "scroll"), "has no claim"),
         (
             good.replace("tack lab run 7", "tack lab run 8"),

@@ -11,6 +11,7 @@ pub struct Claim {
     pub ours: String,
     holds: bool,
     undecided: bool,
+    calibrated: bool,
     deviation: Option<Deviation>,
 }
 
@@ -26,6 +27,8 @@ struct Deviation {
 pub enum Verdict<'a> {
     /// It holds.
     Pass,
+    /// It holds because parameters were chosen so that it does: it confirms nothing.
+    Calibrated,
     /// It does not hold, for a known reason, and the numbers are where that reason puts them.
     Deviation(&'a str),
     /// The interval has the claim's bound within it: more seeds have to decide.
@@ -49,6 +52,7 @@ impl Claim {
             ours: ours.into(),
             holds,
             undecided: false,
+            calibrated: false,
             deviation: None,
         }
     }
@@ -71,13 +75,51 @@ impl Claim {
         self
     }
 
+    /// Says that parameters were chosen so that the claim holds.
+    #[must_use]
+    pub fn calibrated(mut self) -> Self {
+        self.calibrated = true;
+        self
+    }
+
     /// What became of it.
     pub fn verdict(&self) -> Verdict<'_> {
         match &self.deviation {
+            _ if self.holds && self.calibrated => Verdict::Calibrated,
             _ if self.holds => Verdict::Pass,
             Some(deviation) if deviation.as_known => Verdict::Deviation(&deviation.reason),
             _ if self.undecided => Verdict::Inconclusive,
             _ => Verdict::Fail,
+        }
+    }
+}
+
+impl<'a> Verdict<'a> {
+    /// Every verdict, without its reason, from the best.
+    pub const ALL: [Verdict<'static>; 5] = [
+        Verdict::Pass,
+        Verdict::Calibrated,
+        Verdict::Deviation(""),
+        Verdict::Inconclusive,
+        Verdict::Fail,
+    ];
+
+    /// Its name, in every output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Calibrated => "calibrated",
+            Self::Deviation(_) => "deviation",
+            Self::Inconclusive => "inconclusive",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// Why the claim does not hold, where that is known; else empty.
+    pub fn reason(self) -> &'a str {
+        match self {
+            Self::Deviation(reason) => reason,
+            _ => "",
         }
     }
 }
@@ -105,5 +147,12 @@ mod tests {
         assert_eq!(claim(true, true).verdict(), Verdict::Pass);
         assert_eq!(claim(false, true).verdict(), Verdict::Inconclusive);
         assert_eq!(claim(false, false).verdict(), Verdict::Fail);
+    }
+
+    #[test]
+    fn what_was_calibrated_passes_nothing_and_may_fail() {
+        let claim = |holds| Claim::new("baseline", "7", "6.9", holds).calibrated();
+        assert_eq!(claim(true).verdict(), Verdict::Calibrated);
+        assert_eq!(claim(false).verdict(), Verdict::Fail);
     }
 }

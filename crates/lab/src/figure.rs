@@ -1,5 +1,6 @@
 //! What a figure is: a plan, and what becomes of its results.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -102,9 +103,12 @@ impl Figure {
             || (self.id == "13" && matches!(number.as_str(), "12" | "12/13"))
     }
 
-    /// The runs it wants.
+    /// The runs it wants, each once.
     pub fn plan(&self, depth: &Depth) -> Vec<Point> {
-        (self.plan)(depth)
+        let mut seen = BTreeSet::new();
+        let mut plan = (self.plan)(depth);
+        plan.retain(|point| seen.insert(point.key()));
+        plan
     }
 
     /// Whether every run it wants has been done.
@@ -136,8 +140,8 @@ pub struct Outcome {
 /// A plot with its caption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// An SVG element with an accessible name.
-    pub svg: String,
+    /// The plot, drawn.
+    pub svg: tack_plot::Svg,
     /// What to see.
     pub caption: String,
 }
@@ -167,6 +171,11 @@ impl Table {
 }
 
 impl Outcome {
+    /// Every table, the one of all numbers first.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        std::iter::once(&self.numbers).chain(&self.further)
+    }
+
     /// Claims that do not hold and have no excuse.
     pub fn failures(&self) -> impl Iterator<Item = &Claim> {
         self.claims
@@ -239,6 +248,15 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_plan_has_each_run_once() {
+        for figure in FIGURES {
+            let plan = figure.plan(&Depth::quick());
+            let keys: BTreeSet<_> = plan.iter().map(Point::key).collect();
+            assert_eq!(keys.len(), plan.len(), "{}", figure.id);
         }
     }
 

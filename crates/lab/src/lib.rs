@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod claim;
+mod export;
 mod figure;
 mod figures;
 mod measure;
@@ -30,6 +31,7 @@ mod store;
 mod summary;
 
 pub use claim::{Claim, Verdict};
+pub use export::{ExportError, Format, export};
 pub use figure::{Depth, Extent, Figure, Outcome, Plot, Table};
 pub use figures::FIGURES;
 pub use measure::{Measure, Values};
@@ -40,4 +42,5 @@ pub use run::{PointError, run};
 pub use scenarios::Source;
 pub use stats::Estimate;
 pub use store::{Results, Store, StoreError};
-pub use summary::{claims_csv, markdown};
+pub use summary::{claims_csv, claims_json, counts, markdown};
+pub use tack_plot::Width;

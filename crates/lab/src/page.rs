@@ -1,9 +1,10 @@
 //! The report: one HTML page that needs nothing beside it.
 
 use askama::Template;
-use tack_plot::STYLE;
+use tack_plot::{STYLE, Width};
 
 use crate::claim::Verdict;
+use crate::export::{data_url, name, plot_csv};
 use crate::figure::{Depth, Extent, Figure, Outcome, Table};
 use crate::point::CODE_VERSION;
 
@@ -36,9 +37,8 @@ impl Entry {
 
     /// Every table with something to call it by.
     fn tables<'a>(&self, outcome: &'a Outcome) -> Vec<(String, &'a Table)> {
-        let further = outcome.further.iter();
-        std::iter::once(&outcome.numbers)
-            .chain(further)
+        outcome
+            .tables()
             .map(|table| match table.part {
                 "" => ("Every number".into(), table),
                 part => (format!("Every number: {part}"), table),
@@ -46,19 +46,33 @@ impl Entry {
             .collect()
     }
 
-    /// Class and words of the whole: how many of its claims hold, or do not.
-    fn state(&self) -> (&'static str, String) {
-        if self.outcome.is_none() {
-            return ("none", "not measured".into());
-        }
+    /// How many claims there are of each verdict that occurs.
+    fn counts(&self) -> Vec<Count> {
         let lines = self.claims();
-        let all = lines.len();
-        let count = |class| lines.iter().filter(|line| line.class == class).count();
-        match (count("fail"), count("deviation")) {
-            (0, 0) => ("pass", format!("all {all} hold")),
-            (0, deviating) => ("deviation", format!("{} of {all} hold", all - deviating)),
-            (failing, _) => ("fail", format!("{failing} of {all} fail")),
-        }
+        Verdict::ALL
+            .into_iter()
+            .map(|verdict| Count {
+                verdict: verdict.name(),
+                count: lines
+                    .iter()
+                    .filter(|line| line.verdict == verdict.name())
+                    .count(),
+            })
+            .filter(|count| count.count > 0)
+            .collect()
+    }
+
+    /// The plots in both widths, and as files.
+    fn plots<'a>(&self, outcome: &'a Outcome) -> Vec<Drawn<'a>> {
+        let drawn = |plot: &'a crate::Plot| Drawn {
+            page: plot.svg.inline(Width::Page),
+            column: plot.svg.inline(Width::Column),
+            caption: &plot.caption,
+            name: name(&plot.svg),
+            svg: data_url("image/svg+xml", plot.svg.file(Width::Page).as_bytes()),
+            csv: data_url("text/csv", &plot_csv(&plot.svg)),
+        };
+        outcome.plots.iter().map(drawn).collect()
     }
 
     fn extent(&self) -> &'static str {
@@ -71,17 +85,10 @@ impl Entry {
         };
         let line = |claim| {
             let claim: &crate::Claim = claim;
-            let (class, word, reason) = match claim.verdict() {
-                Verdict::Pass => ("pass", "pass", ""),
-                Verdict::Deviation(reason) => ("deviation", "deviation", reason),
-                Verdict::Inconclusive => ("deviation", "inconclusive", ""),
-                Verdict::Fail => ("fail", "fails", ""),
-            };
             Line {
                 claim,
-                class,
-                word,
-                reason,
+                verdict: claim.verdict().name(),
+                reason: claim.verdict().reason(),
                 paper: unbroken(&claim.paper),
                 ours: unbroken(&claim.ours),
             }
@@ -90,10 +97,26 @@ impl Entry {
     }
 }
 
+/// A verdict, and how many claims have it.
+struct Count {
+    verdict: &'static str,
+    count: usize,
+}
+
+/// A plot as the page has it.
+struct Drawn<'a> {
+    page: String,
+    column: String,
+    caption: &'a str,
+    /// Of its files.
+    name: String,
+    svg: String,
+    csv: String,
+}
+
 struct Line<'a> {
     claim: &'a crate::Claim,
-    class: &'static str,
-    word: &'static str,
+    verdict: &'static str,
     reason: &'a str,
     paper: String,
     ours: String,
@@ -139,16 +162,22 @@ pub fn page(entries: &[Entry], written: &str) -> String {
 struct Summary {
     /// Which figures, and how deep.
     figures: String,
-    /// Claims that hold, that deviate, that fail.
-    hold: usize,
-    deviate: usize,
-    fail: usize,
+    /// Of all verdicts, those without a claim too, with what they mean.
+    counts: Vec<(Count, &'static str)>,
 }
 
 impl Summary {
     fn of(entries: &[Entry]) -> Self {
         let lines: Vec<_> = entries.iter().flat_map(Entry::claims).collect();
-        let count = |class: &str| lines.iter().filter(|line| line.class == class).count();
+        let counts = Verdict::ALL.map(|verdict| {
+            let name = verdict.name();
+            let count = lines.iter().filter(|line| line.verdict == name).count();
+            let count = Count {
+                verdict: name,
+                count,
+            };
+            (count, meaning(verdict))
+        });
         let measured = |extent: Extent| {
             let of = |entry: &&Entry| entry.outcome.is_some() && entry.depth.extent == extent;
             entries.iter().filter(of).count()
@@ -160,10 +189,18 @@ impl Summary {
                 full + quick,
                 entries.len()
             ),
-            hold: count("pass"),
-            deviate: count("deviation"),
-            fail: count("fail"),
+            counts: counts.into(),
         }
+    }
+}
+
+fn meaning(verdict: Verdict<'_>) -> &'static str {
+    match verdict {
+        Verdict::Pass => "the claim holds",
+        Verdict::Calibrated => "parameters were chosen so that it holds",
+        Verdict::Deviation(_) => "it does not hold, for a reason that is given and tested",
+        Verdict::Inconclusive => "the interval does not decide",
+        Verdict::Fail => "it does not hold",
     }
 }
 
@@ -193,6 +230,11 @@ mod tests {
         assert!(plots >= FIGURES.len());
         assert_eq!(html.matches("role=\"img\"").count(), plots);
         assert_eq!(html.matches("aria-labelledby=\"").count(), plots);
+        let verdicts = html.find(">verdict</th>").unwrap();
+        assert!(
+            verdicts < html.find(">claim</th>").unwrap(),
+            "verdicts first"
+        );
         for figure in FIGURES {
             assert_eq!(
                 html.matches(&format!("<section id=\"figure-{}\"", figure.id))
@@ -203,6 +245,11 @@ mod tests {
         assert!(!html.contains("NaN"), "what is missing is a dash");
         assert!(html.contains("name=\"viewport\""), "for phones");
         assert!(html.contains("prefers-color-scheme:dark"));
+        assert_eq!(
+            html.matches(" download=\"").count(),
+            plots,
+            "each plot is there in two widths, and as SVG and CSV"
+        );
         for outside in ["src=", "href=\"http", "url(", "<script", "@import"] {
             assert!(!html.contains(outside), "{outside}");
         }
@@ -228,6 +275,36 @@ mod tests {
         let html = page(&[entry], "2026-01-01");
         assert!(html.contains(&format!("tack lab run {} --full", FIGURES[0].id)));
         assert!(html.contains("not measured"));
+        assert!(html.contains("<details class=\"folded\"><summary>"));
         assert!(html.contains("2026-01-01"));
+    }
+
+    #[test]
+    fn reasons_are_behind_a_disclosure_and_verdicts_are_counted() {
+        let claims = vec![
+            crate::Claim::new("fast", "2", "2", true),
+            crate::Claim::new("slow", "2", "1", false).or("the air is ideal", true),
+            crate::Claim::new("base", "2", "2", true).calibrated(),
+            crate::Claim::new("maybe", "2", "1", false).undecided(true),
+        ];
+        let entry = Entry {
+            figure: FIGURES[0],
+            depth: Depth::quick(),
+            outcome: Some(Outcome {
+                claims,
+                ..Outcome::default()
+            }),
+        };
+        let html = page(&[entry], "2026-01-01");
+        let reason =
+            "<details><summary>Why</summary><div class=\"reason\">the air is ideal</div></details>";
+        assert_eq!(html.matches(reason).count(), 1);
+        for verdict in Verdict::ALL {
+            let name = verdict.name();
+            let count = usize::from(name != "fail");
+            let counted = format!("<span class=\"{name}\">{count} {name}</span>");
+            // On top of the page; and in the table of contents and the section when there are any.
+            assert_eq!(html.matches(&counted).count(), 1 + 2 * count, "{name}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::page::Entry;
 use crate::point::CODE_VERSION;
 
 /// `claims.csv`: a row for each claim of each figure that was measured, in reading order. `figure`, `command` (which measures
-/// it), `code` (the version of the code), `claim`, `paper`, `ours`, `verdict` (`pass`, `deviation` or `fail`), `reason`.
+/// it), `code` (the version of the code), `claim`, `paper`, `ours`, `verdict` ([`Verdict::name`]), `reason`.
 pub fn claims_csv(entries: &[Entry]) -> Vec<u8> {
     let mut out = csv::Writer::from_writer(Vec::new());
     let header = [
@@ -17,7 +17,7 @@ pub fn claims_csv(entries: &[Entry]) -> Vec<u8> {
     let _ = out.write_record(header);
     for entry in entries {
         for claim in claims(entry) {
-            let (verdict, reason) = verdict(claim);
+            let verdict = claim.verdict();
             let command = entry.command();
             let _ = out.write_record([
                 entry.figure.id,
@@ -26,12 +26,55 @@ pub fn claims_csv(entries: &[Entry]) -> Vec<u8> {
                 &claim.words,
                 &claim.paper,
                 &claim.ours,
-                verdict,
-                reason,
+                verdict.name(),
+                verdict.reason(),
             ]);
         }
     }
     out.into_inner().unwrap_or_default()
+}
+
+/// How many claims there are of each verdict, of those that occur: `5 claims: 3 pass, 2 fail`.
+pub fn counts(entries: &[Entry]) -> String {
+    let of = |verdict: Verdict<'_>| {
+        let all = entries.iter().flat_map(claims);
+        all.filter(|claim| claim.verdict().name() == verdict.name())
+            .count()
+    };
+    let counted = Verdict::ALL.map(|verdict| (of(verdict), verdict.name()));
+    let total: usize = counted.iter().map(|(count, _)| count).sum();
+    let parts: Vec<_> = counted
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    match (total, parts.is_empty()) {
+        (_, true) => "no claims".into(),
+        (1, _) => format!("1 claim: {}", parts.join(", ")),
+        _ => format!("{total} claims: {}", parts.join(", ")),
+    }
+}
+
+/// The claims as JSON: an array with an object for each, with the same names as the columns of [`claims_csv`].
+pub fn claims_json(entries: &[Entry]) -> String {
+    let objects: Vec<_> = entries
+        .iter()
+        .flat_map(|entry| claims(entry).map(move |claim| (entry, claim)))
+        .map(|(entry, claim)| {
+            let verdict = claim.verdict();
+            serde_json::json!({
+                "figure": entry.figure.id,
+                "command": entry.command(),
+                "code": CODE_VERSION,
+                "claim": claim.words,
+                "paper": claim.paper,
+                "ours": claim.ours,
+                "verdict": verdict.name(),
+                "reason": verdict.reason(),
+            })
+        })
+        .collect();
+    serde_json::Value::from(objects).to_string()
 }
 
 /// `report.md`: the same as a document, with a section for each figure.
@@ -52,7 +95,8 @@ pub fn markdown(entries: &[Entry]) -> String {
         };
         text.push_str("| claim | paper | ours | verdict |\n| --- | --- | --- | --- |\n");
         for claim in claims(entry) {
-            let (verdict, reason) = verdict(claim);
+            let verdict = claim.verdict();
+            let (name, reason) = (verdict.name(), verdict.reason());
             let reason = if reason.is_empty() {
                 String::new()
             } else {
@@ -60,7 +104,7 @@ pub fn markdown(entries: &[Entry]) -> String {
             };
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {verdict}{reason} |",
+                "| {} | {} | {} | {name}{reason} |",
                 cell(&claim.words),
                 cell(&claim.paper),
                 cell(&claim.ours)
@@ -75,15 +119,6 @@ pub fn markdown(entries: &[Entry]) -> String {
 
 fn claims(entry: &Entry) -> impl Iterator<Item = &Claim> {
     entry.outcome.iter().flat_map(|outcome| &outcome.claims)
-}
-
-fn verdict(claim: &Claim) -> (&'static str, &str) {
-    match claim.verdict() {
-        Verdict::Pass => ("pass", ""),
-        Verdict::Deviation(reason) => ("deviation", reason),
-        Verdict::Inconclusive => ("inconclusive", ""),
-        Verdict::Fail => ("fail", ""),
-    }
 }
 
 /// A text that stays inside its cell.
@@ -101,6 +136,8 @@ mod tests {
             Claim::new("a, \"b\" | c", "1 %", "2 ± 0.1 %", true),
             Claim::new("slower", "1", "2", false).or("air, and noise", true),
             Claim::new("faster", "1", "2", false),
+            Claim::new("baseline", "1", "1", true).calibrated(),
+            Claim::new("maybe", "1", "2", false).undecided(true),
         ];
         [
             Some(Outcome {
@@ -124,10 +161,30 @@ mod tests {
             .map(|row| row.expect("a row"))
             .collect();
         let column = |index: usize| -> Vec<_> { rows.iter().map(|row| &row[index]).collect() };
-        assert_eq!(column(3), ["a, \"b\" | c", "slower", "faster"]);
-        assert_eq!(column(6), ["pass", "deviation", "fail"]);
-        assert_eq!(column(7), ["", "air, and noise", ""]);
+        assert_eq!(
+            column(3),
+            ["a, \"b\" | c", "slower", "faster", "baseline", "maybe"]
+        );
+        let verdicts = ["pass", "deviation", "fail", "calibrated", "inconclusive"];
+        assert_eq!(column(6), verdicts);
+        assert_eq!(column(7), ["", "air, and noise", "", "", ""]);
         assert_eq!(&rows[0][1], "tack lab run 1 --quick");
+    }
+
+    #[test]
+    fn claims_are_counted_by_verdict() {
+        let text = "5 claims: 1 pass, 1 calibrated, 1 deviation, 1 inconclusive, 1 fail";
+        assert_eq!(counts(&entries()), text);
+        assert_eq!(counts(&entries()[1..]), "no claims");
+    }
+
+    #[test]
+    fn claims_are_objects() {
+        let parsed: serde_json::Value = serde_json::from_str(&claims_json(&entries())).unwrap();
+        assert_eq!(parsed.as_array().map(Vec::len), Some(5));
+        assert_eq!(parsed[1]["reason"], "air, and noise");
+        assert_eq!(parsed[3]["verdict"], "calibrated");
+        assert_eq!(parsed[4]["verdict"], "inconclusive");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::COLOURS;
-use crate::svg::{LINE, Swatch, WIDTH, escape, format_number, frame, legend, width_of};
+use crate::svg::{LINE, WIDTH, escape, format_number, frame, legend, width_of};
 
 /// One bar.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -39,7 +39,7 @@ impl StackedBars {
         let entries = self
             .parts
             .iter()
-            .map(|(name, colour)| (name.as_str(), *colour, Swatch::Area));
+            .map(|(name, colour)| (name.as_str(), *colour));
         let mut y = legend(&mut out, entries) + 6.0;
         for bar in &self.bars {
             let _ = write!(

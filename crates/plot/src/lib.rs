@@ -2,10 +2,11 @@
 //!
 //! Every plot has a title and a description that screen readers announce, and every text is escaped. Colours are CSS
 //! variables, which [`STYLE`] defines for both schemes; a page that includes it needs no script. (The plotting libraries
-//! there are fix colours when they draw, and give neither names nor descriptions.)
+//! there are fix colours when they draw, and give neither names nor descriptions.) A plot is drawn in two [`Width`]s, and
+//! also makes a file of its own, as SVG or PDF, and a list of the numbers in it.
 //!
 //! ```
-//! use tack_plot::{Line, LineChart, Stroke};
+//! use tack_plot::{Line, LineChart, Stroke, Width};
 //!
 //! let chart = LineChart {
 //!     id: "rate".into(),
@@ -22,17 +23,26 @@
 //!     }],
 //!     ..LineChart::default()
 //! };
-//! assert!(chart.to_svg().starts_with("<svg"));
+//! let plot = chart.to_svg();
+//! assert!(plot.inline(Width::Page).starts_with("<svg"));
+//! assert_eq!(plot.data().len(), 3);
 //! ```
 #![forbid(unsafe_code)]
 
+mod axis;
 mod bars;
+mod canvas;
+mod drawing;
 mod lines;
+mod pdf;
 mod svg;
 mod values;
 
+pub use axis::Scale;
 pub use bars::{Bar, StackedBars};
-pub use lines::{Line, LineChart, Scale, Stroke};
+pub use drawing::{Datum, Svg, Width};
+pub use lines::{Line, LineChart, Stroke};
+pub use pdf::PdfError;
 pub use svg::{escape, format_interval, format_number};
 pub use values::{Group, Value, ValueBars};
 
@@ -48,10 +58,8 @@ pub const STYLE: &str = "\
 --c0:#c2410c;--c1:#0369a1;--c2:#047857;--c3:#7c3aed;--c4:#a16207;--c5:#64748b}\
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9da7b3;--rule:#3d444d;--paper:#0d1117;--panel:#161b22;\
 --c0:#fb923c;--c1:#38bdf8;--c2:#34d399;--c3:#c4b5fd;--c4:#fbbf24;--c5:#94a3b8}}\
-svg.plot{width:100%;height:auto;display:block;max-width:33rem;margin:0 auto}\
+svg.plot{width:100%;height:auto;display:block;max-width:33rem;margin:0 auto}svg.page{max-width:none}\
 svg.plot text{font:13px system-ui,sans-serif;fill:var(--ink)}svg.plot .soft{fill:var(--soft)}\
-svg.plot .grid{stroke:var(--rule);stroke-width:1}svg.plot .axis{stroke:var(--soft);stroke-width:1}\
-svg.plot .line{fill:none;stroke-width:2;stroke-linejoin:round}svg.plot .dashed{stroke-dasharray:2 4;stroke-width:1.5}\
+.line{fill:none;stroke-linejoin:round}.ink{stroke:var(--ink)}.grid{stroke:var(--rule)}.axis{stroke:var(--soft)}\
 .s0{stroke:var(--c0)}.s1{stroke:var(--c1)}.s2{stroke:var(--c2)}.s3{stroke:var(--c3)}.s4{stroke:var(--c4)}.s5{stroke:var(--c5)}\
-.mark{stroke:var(--ink);stroke-width:3}.whisker{stroke:var(--ink);stroke-width:1.5;fill:none}\
 .f0{fill:var(--c0)}.f1{fill:var(--c1)}.f2{fill:var(--c2)}.f3{fill:var(--c3)}.f4{fill:var(--c4)}.f5{fill:var(--c5)}";

@@ -1,34 +1,23 @@
-//! Lines over common axes, linear from zero or logarithmic.
-
-use std::fmt::Write as _;
+//! Lines over common axes, linear or logarithmic.
 
 use crate::COLOURS;
-use crate::svg::{
-    LINE, Swatch, WIDTH, escape, format_number, frame, legend, log_ticks, ticks, width_of,
-};
+use crate::axis::{Axis, Scale};
+use crate::canvas::{Anchor, Canvas, Ink, Point};
+use crate::drawing::{Datum, Svg, Width};
+use crate::svg::{LINE, format_number, width_of};
 
-/// How a line is drawn.
+/// How a line is drawn. Besides its colour each has dashes and marks of its own, so that lines are told apart in print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Stroke {
-    /// Continuous.
+    /// With a mark now and then.
     #[default]
     Solid,
-    /// Dashed, for what is compared with.
+    /// Thin dots, for what is compared with.
     Dashed,
-    /// Continuous, with a dot at each point.
+    /// With a mark at each point.
     Dotted,
-    /// Dots alone.
+    /// Marks alone.
     Dots,
-}
-
-/// How an axis is divided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Scale {
-    /// Evenly, from zero.
-    #[default]
-    Linear,
-    /// By powers of ten. Points that are not above zero are left out.
-    Log,
 }
 
 /// One line.
@@ -36,7 +25,7 @@ pub enum Scale {
 pub struct Line {
     /// Its name in the legend, which leaves out what has none.
     pub name: String,
-    /// Its points by growing x, none negative. Points that are no numbers are left out.
+    /// Its points by growing x, which is not negative. Points that are no numbers are left out.
     pub points: Vec<(f64, f64)>,
     /// Intervals to draw as whiskers: x, the lower and the upper end.
     pub whiskers: Vec<(f64, f64, f64)>,
@@ -46,7 +35,7 @@ pub struct Line {
     pub stroke: Stroke,
 }
 
-/// Lines over common axes. Linear axes begin at zero.
+/// Lines over common axes. Linear axes begin at zero, or at the least value below it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LineChart {
     /// Unique in the page.
@@ -67,240 +56,279 @@ pub struct LineChart {
     pub lines: Vec<Line>,
 }
 
-/// Height of the area in which lines are.
-const AREA: f64 = 190.0;
+/// Dashes of the colours.
+const DASHES: [&[f64]; COLOURS] = [
+    &[],
+    &[9.0, 3.0],
+    &[2.0, 3.0],
+    &[9.0, 3.0, 2.0, 3.0],
+    &[14.0, 5.0],
+    &[5.0, 2.0, 2.0, 2.0, 2.0, 2.0],
+];
+/// Those of [`Stroke::Dashed`].
+const COMPARED: &[f64] = &[1.5, 4.0];
+
+/// Most points of a line for the axis to have its ticks there, and marks on a line that has more.
+const FEW: usize = 12;
+const MARKS: usize = 8;
+
+/// Width of a sample in the legend.
+const SAMPLE: f64 = 34.0;
 
 impl LineChart {
-    /// The plot as an SVG element.
-    pub fn to_svg(&self) -> String {
-        let mut out = String::new();
-        let entries = self.lines.iter().map(|line| {
-            let dashed = line.stroke == Stroke::Dashed;
-            (line.name.as_str(), line.colour, Swatch::Line { dashed })
-        });
-        let top = legend(&mut out, entries) + LINE + 6.0;
-        let _ = write!(
-            out,
-            "<text class=\"soft\" x=\"0\" y=\"{:.1}\">{}</text>",
-            top - 11.0,
-            escape(&self.y_label)
-        );
-        let shown = |point: &(f64, f64)| self.x_scale.has(point.0) && self.y_scale.has(point.1);
-        let points = || {
-            let all = self.lines.iter().flat_map(|line| &line.points);
-            all.copied().filter(shown)
+    /// The plot, drawn.
+    pub fn to_svg(&self) -> Svg {
+        Svg {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            description: self.description.clone(),
+            page: self.draw(Width::Page),
+            column: self.draw(Width::Column),
+            data: self.data(),
+            x_label: self.x_label.clone(),
+            y_label: self.y_label.clone(),
+        }
+    }
+
+    fn draw(&self, width: Width) -> Canvas {
+        let mut canvas = Canvas::new(width.units());
+        let (area_height, wanted) = match width {
+            Width::Page => (300.0, [10, 6]),
+            Width::Column => (190.0, [6, 5]),
         };
+        let top = self.legend(&mut canvas) + LINE + 6.0;
+        canvas.text((0.0, top - 11.0), Anchor::Start, &self.y_label, Ink::Soft);
+        let points = || self.lines.iter().flat_map(|line| line.points.iter());
         let tips = self
             .lines
             .iter()
-            .flat_map(|line| line.whiskers.iter().map(|whisker| whisker.2))
-            .filter(|tip| self.y_scale.has(*tip));
-        let x_axis = Axis::new(self.x_scale, points().map(|(x, _)| x), 6);
-        let y_axis = Axis::new(self.y_scale, points().map(|(_, y)| y).chain(tips), 5);
-        let left = y_axis
+            .flat_map(|line| &line.whiskers)
+            .flat_map(|(_, low, high)| [*low, *high]);
+        let x_axis = Axis::to_the_last(self.x_scale, points().map(|(x, _)| *x), wanted[0]);
+        let y_axis = Axis::new(
+            self.y_scale,
+            points().map(|(_, y)| *y).chain(tips),
+            wanted[1],
+        );
+        let widest = y_axis
             .ticks
             .iter()
-            .map(|tick| width_of(&format_number(*tick)))
-            .fold(0.0, f64::max)
-            + 8.0;
-        let (right, bottom) = (WIDTH - 10.0, top + AREA);
-        // The outermost tick of a linear x axis may lie beyond the points, which end at the right edge.
-        let x_end = match self.x_scale {
-            Scale::Linear => points().map(|(x, _)| x).fold(0.0, f64::max),
-            Scale::Log => x_axis.end(),
+            .map(|tick| width_of(&format_number(*tick)));
+        let left = widest.fold(0.0, f64::max) + 10.0;
+        let area = Area {
+            left,
+            right: canvas.width - 10.0,
+            top,
+            bottom: top + area_height,
+            x_axis,
+            y_axis,
         };
-        let x_at = |x: f64| left + (right - left) * x_axis.share(x, x_end);
-        let y_at = |y: f64| bottom - AREA * y_axis.share(y, y_axis.end()).clamp(0.0, 1.0);
-        for tick in &y_axis.ticks {
-            let y = y_at(*tick);
-            let class = if y >= bottom - 0.01 { "axis" } else { "grid" };
-            let _ = write!(
-                out,
-                "<path class=\"{class}\" d=\"M{left:.1} {y:.1}H{right:.1}\"/>\
-                 <text class=\"soft\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                left - 6.0,
-                y + 4.5,
-                format_number(*tick)
-            );
+        self.axes(&mut canvas, &area);
+        for line in &self.lines {
+            self.line(&mut canvas, &area, line);
         }
-        for tick in x_axis.ticks.iter().filter(|tick| **tick <= x_end * 1.000_1) {
+        canvas.height = area.bottom + 20.0 + LINE + 6.0;
+        canvas
+    }
+
+    /// Draws the legend from the top; returns the height it takes.
+    fn legend(&self, canvas: &mut Canvas) -> f64 {
+        let (mut x, mut y) = (0.0, 13.0);
+        for line in self.lines.iter().filter(|line| !line.name.is_empty()) {
+            let wide = SAMPLE + 6.0 + width_of(&line.name) + 14.0;
+            if x > 0.0 && x + wide - 14.0 > canvas.width {
+                x = 0.0;
+                y += LINE;
+            }
+            let middle = y - 4.5;
+            if line.stroke != Stroke::Dots {
+                let ends = [(x, middle), (x + SAMPLE, middle)];
+                canvas.dashed(ends, Ink::Series(line.colour), line.width(), line.dash());
+            }
+            if line.stroke != Stroke::Dashed {
+                canvas.marker(line.colour, (x + SAMPLE / 2.0, middle));
+            }
+            canvas.text((x + SAMPLE + 6.0, y), Anchor::Start, &line.name, Ink::Text);
+            x += wide;
+        }
+        y + 9.0
+    }
+
+    fn axes(&self, canvas: &mut Canvas, area: &Area) {
+        let Area {
+            left,
+            right,
+            bottom,
+            ..
+        } = *area;
+        for tick in &area.y_axis.ticks {
+            let y = area.y_at(*tick);
+            canvas.line([(left, y), (right, y)], Ink::Rule, 1.0);
+            canvas.line([(left - 5.0, y), (left, y)], Ink::Soft, 1.0);
             let text = format_number(*tick);
+            canvas.text((left - 8.0, y + 4.5), Anchor::End, &text, Ink::Soft);
+        }
+        let zero = area.y_at(0.0);
+        canvas.line([(left, area.top), (left, bottom)], Ink::Soft, 1.0);
+        canvas.line([(left, bottom), (right, bottom)], Ink::Soft, 1.0);
+        if zero < bottom {
+            canvas.line([(left, zero), (right, zero)], Ink::Soft, 1.0);
+        }
+        if let Some(gap) = area.x_axis.gap() {
+            // Two strokes: what lies left of them is no part of the scale.
+            let x = left + (right - left) * gap;
+            for x in [x - 2.0, x + 2.0] {
+                canvas.line(
+                    [(x - 2.0, bottom + 4.0), (x + 2.0, bottom - 4.0)],
+                    Ink::Soft,
+                    1.0,
+                );
+            }
+        }
+        let ticks = self.few_points().unwrap_or(area.x_axis.ticks.clone());
+        for tick in &ticks {
+            let x = area.x_at(*tick);
+            canvas.line([(x, bottom), (x, bottom + 5.0)], Ink::Soft, 1.0);
+        }
+        for (tick, text) in area.x_axis.labelled(&ticks, right - left) {
             // Under its tick, but not beyond the edge.
             let half = width_of(&text) / 2.0;
-            let _ = write!(
-                out,
-                "<text class=\"soft\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>",
-                x_at(*tick).min(WIDTH - half),
-                bottom + 16.0,
-            );
+            let x = area.x_at(tick).min(canvas.width - half);
+            canvas.text((x, bottom + 19.0), Anchor::Middle, &text, Ink::Soft);
         }
-        let _ = write!(
-            out,
-            "<text class=\"soft\" text-anchor=\"end\" x=\"{right:.1}\" y=\"{:.1}\">{}</text>",
-            bottom + 16.0 + LINE,
-            escape(&self.x_label)
+        canvas.text(
+            (right, bottom + 19.0 + LINE),
+            Anchor::End,
+            &self.x_label,
+            Ink::Soft,
         );
-        for line in &self.lines {
-            let colour = line.colour % COLOURS;
-            let drawn: Vec<_> = line.points.iter().copied().filter(shown).collect();
-            if line.stroke != Stroke::Dots {
-                let mut path = String::new();
-                for (x, y) in &drawn {
-                    let verb = if path.is_empty() { 'M' } else { 'L' };
-                    let _ = write!(path, "{verb}{:.1} {:.1}", x_at(*x), y_at(*y));
-                }
-                let dashed = if line.stroke == Stroke::Dashed {
-                    " dashed"
-                } else {
-                    ""
-                };
-                let _ = write!(out, "<path class=\"line s{colour}{dashed}\" d=\"{path}\"/>");
-            }
-            if matches!(line.stroke, Stroke::Dots | Stroke::Dotted) {
-                for (x, y) in &drawn {
-                    let _ = write!(
-                        out,
-                        "<circle class=\"f{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.2\"/>",
-                        x_at(*x),
-                        y_at(*y)
-                    );
-                }
-            }
-            for (x, low, high) in &line.whiskers {
-                if shown(&(*x, *high)) && low.is_finite() {
-                    let _ = write!(
-                        out,
-                        "<path class=\"line s{colour}\" d=\"M{:.1} {:.1}V{:.1}\"/>",
-                        x_at(*x),
-                        y_at(*low),
-                        y_at(*high)
-                    );
-                }
+    }
+
+    /// Where all points are, when that is in few places: the ticks of the horizontal axis.
+    fn few_points(&self) -> Option<Vec<f64>> {
+        let lines = self.lines.iter();
+        let short = lines.filter(|line| line.points.len() <= FEW);
+        let mut places: Vec<f64> = short
+            .flat_map(|line| line.points.iter().map(|(x, _)| *x))
+            .filter(|x| x.is_finite())
+            .collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        (2..=FEW).contains(&places.len()).then_some(places)
+    }
+
+    fn line(&self, canvas: &mut Canvas, area: &Area, line: &Line) {
+        let drawn: Vec<Point> = line
+            .points
+            .iter()
+            .filter(|(x, y)| area.x_axis.has(*x) && area.y_axis.has(*y))
+            .map(|(x, y)| (area.x_at(*x), area.y_at(*y)))
+            .collect();
+        let ink = Ink::Series(line.colour);
+        if line.stroke != Stroke::Dots && drawn.len() > 1 {
+            canvas.dashed(drawn.clone(), ink, line.width(), line.dash());
+        }
+        for (x, low, high) in &line.whiskers {
+            if area.x_axis.has(*x) && area.y_axis.has(*high) && low.is_finite() {
+                area.whisker(canvas, ink, *x, *low, *high);
             }
         }
-        let height = bottom + 16.0 + LINE + 6.0;
-        frame(&self.id, &self.title, &self.description, height, &out)
-    }
-}
-
-impl Scale {
-    fn has(self, value: f64) -> bool {
-        value.is_finite() && (self == Self::Linear || value > 0.0)
-    }
-}
-
-/// The ticks of an axis, and where values lie between its ends.
-struct Axis {
-    scale: Scale,
-    ticks: Vec<f64>,
-}
-
-impl Axis {
-    fn new(scale: Scale, values: impl Iterator<Item = f64>, wanted: usize) -> Self {
-        let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
-            (value.min(low), value.max(high))
-        });
-        let ticks = match scale {
-            Scale::Linear => ticks(high, wanted),
-            Scale::Log => log_ticks(low, high),
+        // Marks of a line whose points have marks of their own would only hide those.
+        let has_dots = |other: &Line| other.stroke == Stroke::Dots && other.colour == line.colour;
+        let every = match line.stroke {
+            Stroke::Dots | Stroke::Dotted => 1,
+            Stroke::Solid if !self.lines.iter().any(has_dots) => drawn.len().div_ceil(MARKS).max(1),
+            Stroke::Solid | Stroke::Dashed => return,
         };
-        Self { scale, ticks }
-    }
-
-    fn end(&self) -> f64 {
-        self.ticks.last().copied().unwrap_or(1.0)
-    }
-
-    /// Where `value` lies between the beginning, 0, and `end`, 1.
-    fn share(&self, value: f64, end: f64) -> f64 {
-        match self.scale {
-            Scale::Linear if end > 0.0 => value / end,
-            Scale::Linear => value,
-            Scale::Log => {
-                let begin = self.ticks.first().copied().unwrap_or(1.0);
-                // Axes whose ends are one have everything at the beginning.
-                if value > 0.0 && end > begin {
-                    (value / begin).log10() / (end / begin).log10()
-                } else {
-                    0.0
-                }
-            }
+        for point in drawn.into_iter().skip(every / 2).step_by(every) {
+            canvas.marker(line.colour, point);
         }
+    }
+
+    fn data(&self) -> Vec<Datum> {
+        let mut data = Vec::new();
+        for line in &self.lines {
+            data.extend(line.points.iter().map(|(x, y)| {
+                let whisker = line.whiskers.iter().find(|whisker| whisker.0 == *x);
+                Datum {
+                    group: String::new(),
+                    series: self.name_of(line),
+                    x: *x,
+                    value: *y,
+                    low: whisker.map_or(f64::NAN, |whisker| whisker.1),
+                    high: whisker.map_or(f64::NAN, |whisker| whisker.2),
+                    reference: f64::NAN,
+                }
+            }));
+        }
+        data
+    }
+
+    /// A line without a name shares that of the line of its colour.
+    fn name_of(&self, line: &Line) -> String {
+        if !line.name.is_empty() {
+            return line.name.clone();
+        }
+        let named = |other: &&Line| other.colour == line.colour && !other.name.is_empty();
+        let name = self.lines.iter().find(named);
+        name.map_or_else(String::new, |other| match line.stroke {
+            Stroke::Dots => format!("{}, points", other.name),
+            _ => other.name.clone(),
+        })
+    }
+}
+
+impl Line {
+    fn dash(&self) -> &'static [f64] {
+        match self.stroke {
+            Stroke::Dashed => COMPARED,
+            _ => DASHES[self.colour % COLOURS],
+        }
+    }
+
+    fn width(&self) -> f64 {
+        match self.stroke {
+            Stroke::Dashed => 1.5,
+            _ => 2.0,
+        }
+    }
+}
+
+/// Where lines are.
+struct Area {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x_axis: Axis,
+    y_axis: Axis,
+}
+
+impl Area {
+    fn x_at(&self, x: f64) -> f64 {
+        self.left + (self.right - self.left) * self.x_axis.share(x)
+    }
+
+    fn y_at(&self, y: f64) -> f64 {
+        self.bottom - (self.bottom - self.top) * self.y_axis.share(y)
+    }
+
+    /// An interval with a bar at either end; an arrow where it goes on below the axis.
+    fn whisker(&self, canvas: &mut Canvas, ink: Ink, x: f64, low: f64, high: f64) {
+        let (x, top, bottom) = (self.x_at(x), self.y_at(high), self.y_at(low));
+        canvas.line([(x, bottom), (x, top)], ink, 1.5);
+        canvas.line([(x - 3.5, top), (x + 3.5, top)], ink, 1.5);
+        let lower = match self.y_axis.has(low) {
+            true => vec![(x - 3.5, bottom), (x + 3.5, bottom)],
+            false => vec![
+                (x - 3.5, bottom - 5.0),
+                (x, bottom),
+                (x + 3.5, bottom - 5.0),
+            ],
+        };
+        canvas.line(lower, ink, 1.5);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chart(lines: Vec<Line>) -> LineChart {
-        LineChart {
-            id: "a".into(),
-            title: "Rate & <time>".into(),
-            description: "up".into(),
-            x_label: "s".into(),
-            y_label: "Mbit/s".into(),
-            lines,
-            ..LineChart::default()
-        }
-    }
-
-    #[test]
-    fn a_chart_names_itself_and_draws_within_its_area() {
-        let lines = vec![
-            Line {
-                name: "first".into(),
-                points: vec![(0.0, 0.0), (1.0, 50.0), (f64::NAN, 3.0), (2.0, 100.0)],
-                ..Line::default()
-            },
-            Line {
-                name: "second".into(),
-                points: vec![(0.0, 100.0), (2.0, 0.0)],
-                colour: 7,
-                stroke: Stroke::Dashed,
-                ..Line::default()
-            },
-        ];
-        let svg = chart(lines).to_svg();
-        assert!(svg.contains("aria-labelledby=\"a-t\" aria-describedby=\"a-d\""));
-        assert!(svg.contains("<title id=\"a-t\">Rate &amp; &lt;time&gt;</title>"));
-        assert!(svg.contains("line s1 dashed"), "colours begin again");
-        assert!(!svg.contains("NaN") && !svg.contains("inf"));
-        assert!(svg.contains("390.0"), "the last point is at the right edge");
-    }
-
-    #[test]
-    fn logarithmic_axes_span_the_points() {
-        let svg = LineChart {
-            x_scale: Scale::Log,
-            y_scale: Scale::Log,
-            ..chart(vec![Line {
-                name: "f".into(),
-                points: vec![(0.0, 5.0), (10.0, 1.0), (100.0, -3.0), (1_000.0, 100.0)],
-                whiskers: vec![(10.0, 0.5, 2.0), (1_000.0, 90.0, 110.0)],
-                stroke: Stroke::Dotted,
-                ..Line::default()
-            }])
-        }
-        .to_svg();
-        assert_eq!(svg.matches("<circle").count(), 2, "zero has no logarithm");
-        assert!(
-            svg.contains("cx=\"390.0\""),
-            "the last point at the right edge"
-        );
-        assert!(svg.contains(">1,000</text>") && svg.contains(">100</text>"));
-        assert!(!svg.contains("NaN") && !svg.contains("inf"));
-    }
-
-    #[test]
-    fn nothing_to_draw_is_drawn() {
-        for lines in [vec![], vec![Line::default()]] {
-            for scale in [Scale::Linear, Scale::Log] {
-                let mut chart = chart(lines.clone());
-                (chart.x_scale, chart.y_scale) = (scale, scale);
-                let svg = chart.to_svg();
-                assert!(svg.ends_with("</svg>") && !svg.contains("NaN"));
-            }
-        }
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::COLOURS;
 
-/// Width of every plot in its own units. On a phone about as many pixels, so texts stay as large as those around.
+/// Width of a column in the units of plots. On a phone about as many pixels, so texts stay as large as those around.
 pub(crate) const WIDTH: f64 = 400.0;
 /// Distance of two lines of text.
 pub(crate) const LINE: f64 = 18.0;
@@ -89,57 +89,21 @@ pub(crate) fn frame(id: &str, title: &str, description: &str, height: f64, body:
     )
 }
 
-/// A sample of what a name stands for.
-#[derive(Clone, Copy)]
-pub(crate) enum Swatch {
-    Line {
-        dashed: bool,
-    },
-    Area,
-    /// What values are compared with.
-    Mark,
-}
-
-/// Draws the legend from the top, but for what has no name; returns the height it takes.
-pub(crate) fn legend<'a>(
-    out: &mut String,
-    entries: impl Iterator<Item = (&'a str, usize, Swatch)>,
-) -> f64 {
+/// Draws the legend of areas from the top; returns the height it takes.
+pub(crate) fn legend<'a>(out: &mut String, entries: impl Iterator<Item = (&'a str, usize)>) -> f64 {
     let (mut x, mut y) = (0.0, 13.0);
-    for (name, colour, swatch) in entries.filter(|(name, ..)| !name.is_empty()) {
-        let indent = match swatch {
-            Swatch::Line { .. } => 26.0,
-            Swatch::Area | Swatch::Mark => 19.0,
-        };
-        let wide = indent + width_of(name) + 12.0;
+    for (name, colour) in entries.filter(|(name, _)| !name.is_empty()) {
+        let wide = 19.0 + width_of(name) + 12.0;
         if x > 0.0 && x + wide - 12.0 > WIDTH {
             x = 0.0;
             y += LINE;
         }
-        let colour = colour % COLOURS;
-        let _ = match swatch {
-            Swatch::Line { dashed } => write!(
-                out,
-                "<path class=\"line s{colour}{}\" d=\"M{x:.1} {:.1}h20\"/>",
-                if dashed { " dashed" } else { "" },
-                y - 4.0
-            ),
-            Swatch::Mark => write!(
-                out,
-                "<path class=\"mark\" d=\"M{:.1} {:.1}v14\"/>",
-                x + 7.0,
-                y - 11.0
-            ),
-            Swatch::Area => write!(
-                out,
-                "<rect class=\"f{colour}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"10\"/>",
-                y - 9.0
-            ),
-        };
         let _ = write!(
             out,
-            "<text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
-            x + indent,
+            "<rect class=\"f{}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"10\"/><text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
+            colour % COLOURS,
+            y - 9.0,
+            x + 19.0,
             escape(name)
         );
         x += wide;
@@ -147,20 +111,22 @@ pub(crate) fn legend<'a>(
     y + 9.0
 }
 
-/// Round numbers from zero that cover `most`, about `wanted` of them.
-pub(crate) fn ticks(most: f64, wanted: usize) -> Vec<f64> {
-    if !(most.is_finite() && most > 0.0) {
+/// Round numbers that cover `least` to `most` with zero among them, about `wanted` of them.
+pub(crate) fn ticks(least: f64, most: f64, wanted: usize) -> Vec<f64> {
+    let (least, most) = (least.min(0.0), most.max(0.0));
+    let span = most - least;
+    if !(span.is_finite() && span > 0.0) {
         return vec![0.0, 1.0];
     }
-    let rough = most / wanted.max(1) as f64;
+    let rough = span / wanted.max(1) as f64;
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]
         .into_iter()
         .map(|factor| factor * power)
         .find(|step| *step >= rough * 0.999)
         .unwrap_or(10.0 * power);
-    let count = (most / step * 0.999_999).ceil() as usize;
-    (0..=count.max(1))
+    let steps = |distance: f64| (distance / step * 0.999_999).ceil() as i64;
+    (-steps(-least)..=steps(most))
         .map(|index| index as f64 * step)
         .collect()
 }
@@ -219,13 +185,17 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_cover_the_whole() {
-        assert_eq!(ticks(9.0, 5), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
-        assert_eq!(ticks(210.0, 5), [0.0, 50.0, 100.0, 150.0, 200.0, 250.0]);
-        assert_eq!(ticks(1.0, 5).len(), 6);
-        assert_eq!(ticks(0.0, 5), [0.0, 1.0]);
-        assert_eq!(ticks(f64::INFINITY, 5), [0.0, 1.0]);
+        assert_eq!(ticks(0.0, 9.0, 5), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(
+            ticks(0.0, 210.0, 5),
+            [0.0, 50.0, 100.0, 150.0, 200.0, 250.0]
+        );
+        assert_eq!(ticks(0.0, 1.0, 5).len(), 6);
+        assert_eq!(ticks(0.0, 0.0, 5), [0.0, 1.0]);
+        assert_eq!(ticks(0.0, f64::INFINITY, 5), [0.0, 1.0]);
+        assert_eq!(ticks(-12.0, 3.0, 4), [-15.0, -10.0, -5.0, 0.0, 5.0]);
         for most in [0.003, 0.7, 1.0, 19.9, 1e9] {
-            let ticks = ticks(most, 5);
+            let ticks = ticks(0.0, most, 5);
             assert!(*ticks.last().unwrap() >= most * 0.999_99);
             assert!(ticks.len() <= 8, "{ticks:?}");
         }

@@ -1,11 +1,9 @@
 //! Horizontal bars for values with their uncertainty, beside what they are compared with.
 
-use std::fmt::Write as _;
-
-use crate::COLOURS;
-use crate::svg::{
-    LINE, Swatch, WIDTH, escape, format_interval, format_number, frame, legend, width_of,
-};
+use crate::axis::{Axis, Scale};
+use crate::canvas::{Anchor, Canvas, Ink};
+use crate::drawing::{Datum, Svg, Width};
+use crate::svg::{LINE, format_interval, format_number, width_of};
 
 /// One value.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -14,7 +12,7 @@ pub struct Value {
     pub series: usize,
     /// Its size; a value that is no number is written as a dash.
     pub value: f64,
-    /// Half the width of its confidence interval; zero for none.
+    /// Half the width of its confidence interval, which is drawn whole; zero for none.
     pub uncertainty: f64,
     /// What it is compared with, drawn as a mark and written in brackets.
     pub reference: Option<f64>,
@@ -29,7 +27,8 @@ pub struct Group {
     pub values: Vec<Value>,
 }
 
-/// Horizontal bars from zero, in groups.
+/// Horizontal bars from zero, in groups. Values above zero that span two powers of ten or more are marks on a logarithmic axis
+/// instead, where a bar would have no beginning.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ValueBars {
     /// Unique in the page.
@@ -48,192 +47,328 @@ pub struct ValueBars {
     pub groups: Vec<Group>,
 }
 
-/// Height of a bar, and the distance of two.
-const BAR: f64 = 14.0;
-const STEP: f64 = 18.0;
+/// Height of a bar.
+const BAR: f64 = 13.0;
+/// From a bar to the next, and the height of the line above a bar in a column.
+const STEP: f64 = 20.0;
+/// Most over least from which on an axis is logarithmic.
+const WIDE_RANGE: f64 = 100.0;
+
+/// What stands on a line.
+enum Row<'a> {
+    /// The name of a group.
+    Heading(&'a str),
+    /// A value and what it is called.
+    Value(&'a str, &'a Value),
+    /// Room after a group.
+    Gap,
+}
+
+/// Where things stand.
+struct Layout {
+    /// Names left of the bars; else above them.
+    beside: bool,
+    left: f64,
+    right: f64,
+    axis: Axis,
+    is_log: bool,
+}
+
+impl Layout {
+    fn x_at(&self, value: f64) -> f64 {
+        self.left + (self.right - self.left) * self.axis.share(value)
+    }
+}
 
 impl ValueBars {
-    /// The plot as an SVG element.
-    pub fn to_svg(&self) -> String {
-        let mut out = String::new();
-        let entries = self
-            .series
-            .iter()
-            .map(|(name, colour)| (name.as_str(), *colour, Swatch::Area));
-        let values = || self.groups.iter().flat_map(|group| &group.values);
-        let marked = values().any(|value| value.reference.is_some());
-        let reference = format!("({})", self.reference);
-        let mark =
-            (marked && !self.reference.is_empty()).then_some((reference.as_str(), 0, Swatch::Mark));
-        let mut y = legend(&mut out, entries.chain(mark)) + 6.0;
-        let ends = || {
-            values()
-                .flat_map(|value| [value.value, value.reference.unwrap_or(0.0)])
-                .filter(|end| end.is_finite())
-        };
-        let whiskers = |sign: f64| {
-            values()
-                .map(move |value| value.value + sign * value.uncertainty)
-                .filter(|end| end.is_finite())
-        };
-        let (most, least) = (ends().fold(0.0, f64::max), ends().fold(0.0, f64::min));
-        // An interval that is much wider than the values are large is cut off, or they would not be seen.
-        let reach = 0.25 * (most - least);
-        let most = most.max(whiskers(1.0).fold(0.0, f64::max).min(most + reach));
-        let least = if least < 0.0 {
-            least.min(whiskers(-1.0).fold(0.0, f64::min).max(least - reach))
-        } else {
-            0.0
-        };
-        let span = if most > least { most - least } else { 1.0 };
-        // Numbers stand behind the bars.
-        let room = values()
-            .map(|value| width_of(&text_of(value)))
-            .fold(0.0, f64::max)
-            + 8.0;
-        let x_at = |value: f64| (WIDTH - room) * (value.clamp(least, least + span) - least) / span;
-        let zero = x_at(0.0);
-        let _ = write!(
-            out,
-            "<text class=\"soft\" x=\"0\" y=\"{:.1}\">{}</text>",
-            y + 8.0,
-            escape(&self.label)
-        );
-        y += LINE;
-        for group in &self.groups {
-            if !group.name.is_empty() {
-                let _ = write!(
-                    out,
-                    "<text x=\"0\" y=\"{:.1}\">{}</text>",
-                    y + 9.0,
-                    escape(&group.name)
-                );
-                y += LINE;
-            }
-            for value in &group.values {
-                self.bar(&mut out, value, y, zero, &x_at);
-                y += STEP;
-            }
-            y += 6.0;
+    /// The plot, drawn.
+    pub fn to_svg(&self) -> Svg {
+        Svg {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            description: self.description.clone(),
+            page: self.draw(Width::Page),
+            column: self.draw(Width::Column),
+            data: self.data(),
+            x_label: String::new(),
+            y_label: self.label.clone(),
         }
-        frame(&self.id, &self.title, &self.description, y, &out)
     }
 
-    fn bar(&self, out: &mut String, value: &Value, y: f64, zero: f64, x_at: &dyn Fn(f64) -> f64) {
-        let (name, colour) = self
+    fn values(&self) -> impl Iterator<Item = &Value> {
+        self.groups.iter().flat_map(|group| &group.values)
+    }
+
+    /// A group of one value needs no heading: the value has its name.
+    fn rows(&self) -> Vec<Row<'_>> {
+        let mut rows = Vec::new();
+        for group in &self.groups {
+            let alone = group.values.len() == 1 && self.series.len() <= 1;
+            if !alone && !group.name.is_empty() {
+                rows.push(Row::Heading(&group.name));
+            }
+            rows.extend(group.values.iter().map(|value| {
+                let series = self.series.get(value.series);
+                match alone && !group.name.is_empty() {
+                    true => Row::Value(group.name.as_str(), value),
+                    false => Row::Value(series.map_or("", |(name, _)| name.as_str()), value),
+                }
+            }));
+            if !alone {
+                rows.push(Row::Gap);
+            }
+        }
+        rows
+    }
+
+    fn axis(&self, wanted: usize) -> (Axis, bool) {
+        let sizes = || {
+            self.values()
+                .flat_map(|value| [value.value, value.reference.unwrap_or(f64::NAN)])
+                .filter(|size| size.is_finite())
+        };
+        let (least, most) = sizes().fold((f64::INFINITY, 0.0), |(least, most), size| {
+            (size.min(least), size.max(most))
+        });
+        let is_log = least > 0.0 && most / least >= WIDE_RANGE;
+        let ends = self
+            .values()
+            .flat_map(|value| [-1.0, 1.0].map(|side: f64| value.value + side * value.uncertainty));
+        let scale = if is_log { Scale::Log } else { Scale::Linear };
+        // A lower end near zero must not stretch a logarithmic axis by powers of ten.
+        let ends = ends.filter(|end| !is_log || *end >= least / 3.0);
+        (Axis::new(scale, sizes().chain(ends), wanted), is_log)
+    }
+
+    fn draw(&self, width: Width) -> Canvas {
+        let mut canvas = Canvas::new(width.units());
+        let rows = self.rows();
+        let mut widest = [0.0, 0.0];
+        for row in &rows {
+            if let Row::Value(name, value) = row {
+                for (widest, text) in widest.iter_mut().zip([*name, &text_of(value)]) {
+                    *widest = width_of(text).max(*widest);
+                }
+            }
+        }
+        let [names, numbers] = widest;
+        let beside = width == Width::Page && names + numbers + 24.0 <= 0.68 * canvas.width;
+        let (axis, is_log) = self.axis(if beside { 8 } else { 4 });
+        // Half a number beyond either end of the axis.
+        let half =
+            |tick: Option<&f64>| tick.map_or(0.0, |tick| width_of(&format_number(*tick)) / 2.0);
+        let (first, last) = (half(axis.ticks.first()), half(axis.ticks.last()));
+        let layout = Layout {
+            beside,
+            left: if beside { names + 12.0 } else { first.max(2.0) },
+            right: match beside {
+                true => canvas.width - (numbers + 12.0).max(last),
+                false => canvas.width - last.max(2.0),
+            },
+            axis,
+            is_log,
+        };
+        let top = self.head(&mut canvas);
+        let height = |row: &Row<'_>| match row {
+            Row::Heading(_) => LINE,
+            Row::Value(..) if beside => STEP,
+            Row::Value(..) => self.above(row, canvas.width) + STEP,
+            Row::Gap => 6.0,
+        };
+        let heights: Vec<f64> = rows.iter().map(height).collect();
+        let bottom = top + heights.iter().sum::<f64>() + 2.0;
+        // Texts above bars stand free of the grid.
+        let strips = match beside {
+            true => vec![(top, bottom)],
+            false => strips(&rows, &heights, top),
+        };
+        self.grid(&mut canvas, &layout, &strips, bottom);
+        let mut y = top;
+        for (row, height) in rows.iter().zip(heights) {
+            match row {
+                Row::Heading(name) => canvas.text((0.0, y + 12.0), Anchor::Start, name, Ink::Text),
+                Row::Value(name, value) => {
+                    self.row(&mut canvas, &layout, (name, value), (y, y + height));
+                }
+                Row::Gap => {}
+            }
+            y += height;
+        }
+        canvas.height = bottom + 20.0 + LINE + 4.0;
+        canvas
+    }
+
+    /// How much room a value's name and numbers take above its bar: they share a line where they can.
+    fn above(&self, row: &Row<'_>, width: f64) -> f64 {
+        match row {
+            Row::Value(name, value) if fits(name, value, width) => LINE - 2.0,
+            _ => 2.0 * LINE - 4.0,
+        }
+    }
+
+    /// Draws what marks are; returns where rows begin.
+    fn head(&self, canvas: &mut Canvas) -> f64 {
+        let marked = self.values().any(|value| value.reference.is_some());
+        if !marked || self.reference.is_empty() {
+            return 4.0;
+        }
+        canvas.line([(7.0, 2.0), (7.0, 16.0)], Ink::Text, 3.0);
+        let text = format!("({})", self.reference);
+        canvas.text((16.0, 13.0), Anchor::Start, &text, Ink::Text);
+        LINE + 8.0
+    }
+
+    fn grid(&self, canvas: &mut Canvas, layout: &Layout, strips: &[(f64, f64)], bottom: f64) {
+        for tick in &layout.axis.ticks {
+            let x = layout.x_at(*tick);
+            for (top, bottom) in strips {
+                canvas.line([(x, *top), (x, *bottom)], Ink::Rule, 1.0);
+            }
+            canvas.line([(x, bottom), (x, bottom + 5.0)], Ink::Soft, 1.0);
+        }
+        let length = layout.right - layout.left;
+        for (tick, text) in layout.axis.labelled(&layout.axis.ticks, length) {
+            let at = (layout.x_at(tick), bottom + 19.0);
+            canvas.text(at, Anchor::Middle, &text, Ink::Soft);
+        }
+        let ends = [(layout.left, bottom), (layout.right, bottom)];
+        canvas.line(ends, Ink::Soft, 1.0);
+        if !layout.is_log {
+            let zero = layout.x_at(0.0);
+            for (top, bottom) in strips {
+                canvas.line([(zero, *top), (zero, *bottom)], Ink::Soft, 1.0);
+            }
+        }
+        let end = (
+            layout.right.max(width_of(&self.label)),
+            bottom + 19.0 + LINE,
+        );
+        canvas.text(end, Anchor::End, &self.label, Ink::Soft);
+    }
+
+    /// Draws a value between two heights, its bar at the lower end.
+    fn row(
+        &self,
+        canvas: &mut Canvas,
+        layout: &Layout,
+        (name, value): (&str, &Value),
+        (top, bottom): (f64, f64),
+    ) {
+        let y = bottom - STEP + 2.0;
+        let runs = runs_of(value);
+        if layout.beside {
+            let at = (layout.left - 12.0, y + 11.0);
+            canvas.text(at, Anchor::End, name, Ink::Text);
+            canvas.runs((canvas.width, y + 11.0), Anchor::End, runs);
+        } else {
+            canvas.text((0.0, top + 13.0), Anchor::Start, name, Ink::Text);
+            canvas.runs((canvas.width, y - 5.0), Anchor::End, runs);
+        }
+        let middle = y + BAR / 2.0;
+        let colour = self
             .series
             .get(value.series)
-            .map_or(("", 0), |(name, colour)| (name.as_str(), *colour));
-        let mut end = zero;
+            .map_or(0, |(_, colour)| *colour);
         if value.value.is_finite() {
-            let x = x_at(value.value);
-            let (from, to) = (zero.min(x), zero.max(x));
-            let _ = write!(
-                out,
-                "<rect class=\"f{}\" x=\"{from:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\"><title>{}: {}</title></rect>",
-                colour % COLOURS,
-                to - from,
-                escape(name),
-                escape(&format_interval(value.value, value.uncertainty))
-            );
-            end = to;
+            let x = layout.x_at(value.value);
+            if layout.is_log {
+                canvas.dashed(
+                    [(layout.left, middle), (x, middle)],
+                    Ink::Rule,
+                    1.0,
+                    &[2.0, 3.0],
+                );
+                canvas.marker(colour, (x, middle));
+            } else {
+                let zero = layout.x_at(0.0);
+                let title = format_interval(value.value, value.uncertainty);
+                canvas.bar(
+                    (zero.min(x), y),
+                    ((x - zero).abs(), BAR),
+                    Ink::Series(colour),
+                    format!("{name}: {title}"),
+                );
+            }
             if value.uncertainty.is_finite() && value.uncertainty > 0.0 {
-                let (low, high) = (
-                    x_at(value.value - value.uncertainty),
-                    x_at(value.value + value.uncertainty),
-                );
-                let middle = y + BAR / 2.0;
-                let _ = write!(
-                    out,
-                    "<path class=\"whisker\" d=\"M{low:.1} {middle:.1}H{high:.1}M{low:.1} {:.1}v6M{high:.1} {:.1}v6\"/>",
-                    middle - 3.0,
-                    middle - 3.0
-                );
-                end = end.max(high);
+                whisker(canvas, layout, value, middle);
             }
         }
         if let Some(reference) = value.reference.filter(|reference| reference.is_finite()) {
-            let x = x_at(reference);
-            let _ = write!(
-                out,
-                "<path class=\"mark\" d=\"M{x:.1} {:.1}v{:.1}\"><title>{}: {}</title></path>",
-                y - 1.5,
-                BAR + 3.0,
-                escape(&self.reference),
-                format_number(reference)
-            );
-            end = end.max(x);
+            let x = layout.x_at(reference);
+            canvas.line([(x, y - 1.5), (x, y + BAR + 1.5)], Ink::Text, 3.0);
         }
-        let _ = write!(
-            out,
-            "<text x=\"{:.1}\" y=\"{:.1}\">{}{}</text>",
-            end + 5.0,
-            y + 11.5,
-            escape(&format_interval(value.value, value.uncertainty)),
-            compared(value).map_or_else(String::new, |reference| format!(
-                " <tspan class=\"soft\">{reference}</tspan>"
-            ))
-        );
     }
+
+    fn data(&self) -> Vec<Datum> {
+        let mut data = Vec::new();
+        for group in &self.groups {
+            data.extend(group.values.iter().map(|value| {
+                let interval = match value.uncertainty > 0.0 {
+                    true => value.uncertainty,
+                    false => f64::NAN,
+                };
+                let series = self.series.get(value.series);
+                Datum {
+                    group: group.name.clone(),
+                    series: series.map_or_else(String::new, |(name, _)| name.clone()),
+                    x: f64::NAN,
+                    value: value.value,
+                    low: value.value - interval,
+                    high: value.value + interval,
+                    reference: value.reference.unwrap_or(f64::NAN),
+                }
+            }));
+        }
+        data
+    }
+}
+
+/// Top and bottom of each bar with a little around it, the first row at `top`.
+fn strips(rows: &[Row<'_>], heights: &[f64], top: f64) -> Vec<(f64, f64)> {
+    let mut y = top;
+    let mut strips = Vec::new();
+    for (row, height) in rows.iter().zip(heights) {
+        y += height;
+        if let Row::Value(..) = row {
+            strips.push((y - STEP, y - STEP + BAR + 4.0));
+        }
+    }
+    strips
+}
+
+/// An interval with a bar at either end; an arrow where it goes on below a logarithmic axis.
+fn whisker(canvas: &mut Canvas, layout: &Layout, value: &Value, y: f64) {
+    let [low, high] = [-1.0, 1.0].map(|side: f64| value.value + side * value.uncertainty);
+    let (from, to) = (layout.x_at(low), layout.x_at(high));
+    canvas.line([(from, y), (to, y)], Ink::Text, 1.5);
+    canvas.line([(to, y - 3.5), (to, y + 3.5)], Ink::Text, 1.5);
+    let lowest = layout.axis.ticks.first().copied().unwrap_or(0.0);
+    let lower = match low >= lowest {
+        true => vec![(from, y - 3.5), (from, y + 3.5)],
+        false => vec![(from + 5.0, y - 3.5), (from, y), (from + 5.0, y + 3.5)],
+    };
+    canvas.line(lower, Ink::Text, 1.5);
+}
+
+/// Whether name and numbers stand on one line.
+fn fits(name: &str, value: &Value, width: f64) -> bool {
+    width_of(name) + width_of(&text_of(value)) + 10.0 <= width
 }
 
 /// The value, and what it is compared with in brackets.
-fn text_of(value: &Value) -> String {
+fn runs_of(value: &Value) -> Vec<(String, Ink)> {
     let own = format_interval(value.value, value.uncertainty);
-    match compared(value) {
-        Some(reference) => format!("{own} {reference}"),
-        None => own,
+    let reference = value.reference.filter(|reference| reference.is_finite());
+    let mut runs = vec![(own, Ink::Text)];
+    if let Some(reference) = reference {
+        runs.push((format!(" ({})", format_number(reference)), Ink::Soft));
     }
+    runs
 }
 
-fn compared(value: &Value) -> Option<String> {
-    let reference = value.reference.filter(|reference| reference.is_finite())?;
-    Some(format!("({})", format_number(reference)))
+fn text_of(value: &Value) -> String {
+    runs_of(value).into_iter().map(|(text, _)| text).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bars_marks_and_whiskers_share_a_scale() {
-        let svg = ValueBars {
-            id: "v".into(),
-            title: "Gain".into(),
-            description: "of two".into(),
-            label: "%".into(),
-            series: vec![("<ours>".into(), 1)],
-            reference: "paper".into(),
-            groups: vec![Group {
-                name: "802.11n".into(),
-                values: vec![
-                    Value {
-                        value: 50.0,
-                        uncertainty: 5.0,
-                        reference: Some(100.0),
-                        ..Value::default()
-                    },
-                    Value {
-                        value: f64::NAN,
-                        ..Value::default()
-                    },
-                    Value {
-                        value: -10.0,
-                        ..Value::default()
-                    },
-                ],
-            }],
-        }
-        .to_svg();
-        assert!(svg.contains(">50 ± 5 <tspan class=\"soft\">(100)</tspan></text>"));
-        assert!(svg.contains(">(paper)</text>") && svg.contains(">−10</text>"));
-        assert_eq!(svg.matches("<rect").count(), 3, "legend and two bars");
-        assert_eq!(svg.matches("class=\"mark\"").count(), 2, "legend and bar");
-        assert!(svg.contains("&lt;ours&gt;") && !svg.contains("NaN"));
-    }
-
-    #[test]
-    fn nothing_to_draw_is_drawn() {
-        assert!(ValueBars::default().to_svg().ends_with("</svg>"));
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use tack_emulator::AirSeconds;
-use tack_plot::{Bar, Line, LineChart, STYLE, StackedBars, Stroke, format_number};
+use tack_plot::{Bar, Line, LineChart, STYLE, StackedBars, Stroke, Width, format_number};
 
 use super::Setting;
 use super::figures::{Outcome, Point};
@@ -317,7 +317,7 @@ fn over_time(id: &str, title: &str, y_label: &str, lines: Vec<Line>, description
         lines,
         ..LineChart::default()
     };
-    figure(chart.to_svg(), title, description)
+    figure(chart.to_svg().inline(Width::Column), title, description)
 }
 
 fn figure(svg: String, title: &str, caption: &str) -> Figure {

@@ -15,7 +15,12 @@
   }
 
   // --- Plots: seen, within the window, their texts apart and of a readable size.
-  const plots = [...document.querySelectorAll('svg')];
+  // Each is there in two widths, of which one is shown.
+  const plots = [...document.querySelectorAll('svg')].filter(plot => plot.getClientRects().length);
+  for (const figure of document.querySelectorAll('figure')) {
+    const shown = [...figure.querySelectorAll('svg')].filter(plot => plot.getClientRects().length);
+    if (shown.length !== 1) problems.push(`a figure that shows ${shown.length} plots: ${shorten(figure.textContent)}`);
+  }
   for (const plot of plots) {
     const name = plot.querySelector('title')?.textContent ?? 'without a name';
     const box = plot.getBoundingClientRect();
@@ -98,6 +103,9 @@
   return {
     problems,
     plots: plots.length,
+    widest: Math.max(0, ...plots.map(plot => plot.getBoundingClientRect().width)),
+    files: [...document.querySelectorAll('a[download]')].map(link => ({ name: link.download, url: link.href })),
+    folded: [...document.querySelectorAll('details.folded')].map(part => part.open),
     tables: document.querySelectorAll('table').length,
     sections: [...document.querySelectorAll('section')].map(section => ({
       id: section.id,

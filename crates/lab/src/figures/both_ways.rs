@@ -59,9 +59,18 @@ fn with_defaults(depth: &Depth, ack_loss: f64, ack: &str) -> Cell {
 fn mode_seeds(depth: &Depth) -> RangeInclusive<u64> {
     depth.seeds(3, 40)
 }
+/// What excuses are tested with, at the most ACK loss but for the first: TCP without ACK loss, and TACK-poor without
+/// instant acknowledgements of losses.
+const ALONE: &str = "tack:rich=off,iack=periodic";
 
 fn plan(depth: &Depth) -> Vec<Point> {
     let mut points = Vec::new();
+    for cell in [
+        cell(depth, 0.0, "delayed:2"),
+        cell(depth, PAPER[3].0, ALONE),
+    ] {
+        points.extend(depth.seeds(3, 10).map(|seed| cell.at(seed)));
+    }
     for (ack_loss, _) in PAPER {
         for (index, (_, ack)) in ACKS.into_iter().enumerate() {
             let seeds = if index == POOR {
@@ -243,22 +252,22 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             ),
             is_above(depth, ahead, 0.0),
         ));
+        let excuse = match other {
+            1 => excuse_of_poor(depth, results),
+            _ => excuse_of_tcp(depth, results),
+        };
         // That it is ahead is one thing, by how much another.
         let paper = PAPER[3].1[0] - PAPER[3].1[other];
         outcome.claims.push(
             Claim::new(
-                format!("With 10 % ACK loss TACK-rich is ahead of {name} by as much as in the paper"),
+                format!(
+                    "With 10 % ACK loss TACK-rich is ahead of {name} by as much as in the paper"
+                ),
                 format!("{} points", format_number(paper)),
                 format!("{ahead} points"),
                 ahead.mean >= paper,
             )
-            .or(
-                "What TACK-rich is compared with does better here than in the paper, which leaves less to gain: TCP's next \
-                 acknowledgement says all that a lost one said, and BBR does not slow down for 1 % of loss.",
-                ahead.mean > 0.0
-                    && at_worst[0].mean >= PAPER[3].1[0]
-                    && at_worst[other].mean > PAPER[3].1[other],
-            ),
+            .or(excuse.0, excuse.1),
         );
     }
     outcome.claims.push(mode_claim(depth, results));
@@ -341,6 +350,55 @@ fn default_claims(depth: &Depth, results: &Results, numbers: &mut Table) -> Vec<
         )
     };
     vec![claim(1), claim(2)]
+}
+
+/// Why TCP loses less here than in the paper, and whether that is so: the next acknowledgement says all that a lost one said.
+/// Then less than half of the utilisation goes that goes in the paper, interval included; and TCP takes no segment for lost
+/// because an acknowledgement was.
+fn excuse_of_tcp(depth: &Depth, results: &Results) -> (String, bool) {
+    let seeds = || depth.seeds(3, 10);
+    let [none, most] = [0.0, PAPER[3].0].map(|loss| cell(depth, loss, "delayed:2"));
+    let cost = results
+        .paired([&none, &most], seeds(), |none, most| {
+            utilisation(none, 100.0) - utilisation(most, 100.0)
+        })
+        .times(100.0);
+    let needless = results
+        .estimate(&most, seeds(), |values| {
+            values.get("flows.0.spurious_retransmissions") / values.get("flows.0.data_segments")
+        })
+        .times(100.0);
+    let paper = PAPER[0].1[2] - PAPER[3].1[2];
+    (
+        format!(
+            "TCP's next acknowledgement says all that a lost one said: losing 10 % of them costs TCP {cost} points of utilisation against \
+             losing none (in the paper {} against 0.2 %), and {needless} % of its segments are sent again without need.",
+            format_number(paper)
+        ),
+        cost.high() <= paper / 2.0 && needless.high() <= 0.1,
+    )
+}
+
+/// Why TACK-poor loses less here than in the paper, and whether that is so: instant acknowledgements tell it of nearly all
+/// losses, and one gap in each periodic one is enough for the rest. Without them it must fall below the paper's.
+fn excuse_of_poor(depth: &Depth, results: &Results) -> (String, bool) {
+    let ours = |ack: &str| {
+        let cell = cell(depth, PAPER[3].0, ack);
+        let seeds = depth.seeds(3, 10);
+        results
+            .estimate(&cell, seeds, |values| utilisation(values, 100.0))
+            .times(100.0)
+    };
+    let (poor, alone) = (ours(ACKS[1].1), ours(ALONE));
+    (
+        format!(
+            "Instant acknowledgements tell TACK-poor of most losses here, and periodic ones, with a gap each, of the rest: it uses {}. \
+             Told by periodic ones alone it uses {}.",
+            percent(poor),
+            percent(alone)
+        ),
+        poor.mean > PAPER[3].1[1] && alone.high() < PAPER[3].1[1],
+    )
 }
 
 fn percent_of(number: f64) -> String {

@@ -3,6 +3,7 @@
 mod ack_thinning;
 mod air_contention;
 mod both_ways;
+mod calibrations;
 mod combined_links;
 mod convergence;
 mod equation;
@@ -80,7 +81,7 @@ const LINKS: [Link; 4] = [
     },
 ];
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Link {
     name: &'static str,
     preset: &'static str,
@@ -115,7 +116,7 @@ fn equation_3(mbps: f64, rtt_min: f64, segments: f64) -> f64 {
     (mbps * 1e6 / 8.0 / (segments * 1_448.0)).min(4.0 / rtt_min)
 }
 
-fn plot(svg: String, caption: impl Into<String>) -> Plot {
+fn plot(svg: tack_plot::Svg, caption: impl Into<String>) -> Plot {
     Plot {
         svg,
         caption: caption.into(),

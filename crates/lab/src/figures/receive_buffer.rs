@@ -1,7 +1,7 @@
 //! Figure 5(a): what waits in the receive buffer behind a hole.
 
 use tack_base::random::RandomStream;
-use tack_plot::{Line, LineChart, Stroke, format_number};
+use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 
 use super::plot;
 use crate::Values;
@@ -207,6 +207,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         ),
         x_label: "bytes blocked, at most, KiB".into(),
         y_label: "acknowledgements, %".into(),
+        x_scale: Scale::Log,
         lines,
         ..LineChart::default()
     }

@@ -297,7 +297,7 @@ fn least(values: &[f64]) -> f64 {
     })
 }
 
-fn chart(all: &[Vec<Division>; 4]) -> String {
+fn chart(all: &[Vec<Division>; 4]) -> tack_plot::Svg {
     let lines = TRANSPORTS
         .iter()
         .zip(all)

@@ -314,7 +314,7 @@ fn line(depth: &Depth, results: &Results, transport: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn chart(depth: &Depth, results: &Results, all: &[Summary; 4]) -> String {
+fn chart(depth: &Depth, results: &Results, all: &[Summary; 4]) -> tack_plot::Svg {
     let courses = [0, 1, 2, 3].map(|transport: usize| line(depth, results, transport));
     let comes = f64::from(BEFORE) * ROUND_TRIP_S;
     let stays = depth.pick(5.0, 10.0);

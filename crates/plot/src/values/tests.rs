@@ -1,0 +1,122 @@
+use super::*;
+
+fn bars(values: Vec<Value>) -> ValueBars {
+    ValueBars {
+        id: "v".into(),
+        title: "Gain".into(),
+        description: "of two".into(),
+        label: "%".into(),
+        series: vec![("<ours>".into(), 1), ("theirs".into(), 2)],
+        reference: "paper".into(),
+        groups: vec![Group {
+            name: "802.11n".into(),
+            values,
+        }],
+    }
+}
+
+fn value(value: f64, uncertainty: f64) -> Value {
+    Value {
+        value,
+        uncertainty,
+        ..Value::default()
+    }
+}
+
+fn both(bars: &ValueBars) -> [String; 2] {
+    [Width::Page, Width::Column].map(|width| bars.to_svg().inline(width))
+}
+
+/// Horizontal ends of the whiskers, in the order of drawing.
+fn ends(svg: &str) -> Vec<f64> {
+    svg.split("<path class=\"line ink\" stroke-width=\"1.5\" d=\"")
+        .skip(1)
+        .step_by(3)
+        .flat_map(|path| {
+            let path = path.split('"').next().unwrap();
+            path[1..].split('L').map(|point| {
+                let x = point.split(' ').next().unwrap();
+                x.parse::<f64>().unwrap()
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn bars_marks_and_whiskers_share_a_scale() {
+    let with_mark = Value {
+        reference: Some(100.0),
+        ..value(50.0, 5.0)
+    };
+    let drawn = bars(vec![with_mark, value(f64::NAN, 0.0), value(-10.0, 0.0)]);
+    for svg in both(&drawn) {
+        assert!(
+            svg.contains(">50 ± 5<tspan class=\"soft\"> (100)</tspan></text>"),
+            "{svg}"
+        );
+        assert!(svg.contains(">(paper)</text>") && svg.contains(">−10</text>"));
+        assert_eq!(svg.matches("<rect").count(), 2, "a bar for each number");
+        let marks = svg.matches("stroke-width=\"3\"").count();
+        assert_eq!(marks, 2, "legend and bar");
+        assert!(svg.contains("&lt;ours&gt;") && !svg.contains("NaN"));
+    }
+    let data = drawn.to_svg().data().to_vec();
+    assert_eq!(
+        (data[0].low, data[0].high, data[0].reference),
+        (45.0, 55.0, 100.0)
+    );
+    assert!(data[2].low.is_nan() && data[2].series == "<ours>");
+}
+
+#[test]
+fn bars_have_an_axis_with_ticks() {
+    for svg in both(&bars(vec![value(38.0, 1.0)])) {
+        for tick in ["0", "10", "40"] {
+            assert!(
+                svg.contains(&format!("<tspan class=\"soft\">{tick}</tspan>")),
+                "{tick}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bars_have_their_names_beside_them() {
+    let mut theirs = value(2.0, 0.0);
+    theirs.series = 1;
+    for svg in both(&bars(vec![value(1.0, 0.0), theirs])) {
+        assert!(
+            svg.contains(">&lt;ours&gt;<") && svg.contains(">theirs<"),
+            "told apart without colour"
+        );
+    }
+}
+
+#[test]
+fn intervals_that_cross_zero_are_drawn_whole() {
+    for svg in both(&bars(vec![value(8.0, 88.0), value(20.0, 2.0)])) {
+        let ends = ends(&svg);
+        let (wide, narrow) = (ends[1] - ends[0], ends[3] - ends[2]);
+        assert!((wide / narrow - 44.0).abs() < 3.0, "{ends:?}");
+        assert!(svg.contains(">−100<") && svg.contains(">100<"));
+    }
+}
+
+#[test]
+fn a_wide_range_is_logarithmic() {
+    let wide = bars(vec![value(12.0, 0.0), value(24_000.0, 100.0)]);
+    for svg in both(&wide) {
+        assert!(svg.contains(">10<") && svg.contains(">1,000<"), "{svg}");
+        assert!(!svg.contains("<rect"), "bars have no beginning there");
+    }
+    for svg in both(&bars(vec![value(0.0, 0.0), value(24_000.0, 100.0)])) {
+        assert!(svg.contains("<rect"), "zero has no logarithm");
+    }
+}
+
+#[test]
+fn nothing_to_draw_is_drawn() {
+    for svg in both(&ValueBars::default()) {
+        assert!(svg.ends_with("</svg>"));
+    }
+}
