@@ -34,12 +34,12 @@ fn a_figure_is_measured_once_checked_and_reported() {
     assert!(run.stdout.starts_with("Figure 7: "), "{}", run.stdout);
     assert!(run.stdout.contains("  calibrated 802.11b: goodput"));
     assert!(
-        run.stdout.ends_with("4 claims: 4 calibrated\n"),
+        run.stdout.ends_with("8 claims: 8 calibrated\n"),
         "what was fitted passes nothing: {}",
         run.stdout
     );
     let journal = fs::read_to_string(results.join("points.jsonl")).unwrap();
-    assert_eq!(journal.lines().count(), 4, "one run a link");
+    assert_eq!(journal.lines().count(), 19, "one run a calibration");
     let table = fs::read_to_string(results.join("results.csv")).unwrap();
     assert!(table.contains(",flows.0.goodput_bps,"));
     assert!(results.join("results.parquet").exists());
