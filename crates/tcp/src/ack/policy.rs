@@ -103,6 +103,8 @@ pub(crate) enum Carried {
     Alone,
     /// On a segment with data.
     OnData,
+    /// On a sync, which answers nothing.
+    OnSync,
 }
 
 /// Who finds out that a segment is lost.

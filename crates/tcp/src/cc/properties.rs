@@ -230,6 +230,12 @@ proptest! {
             prop_assert!(gain > 0.0 && gain < 3.0);
             // What room for unreported data adds to the window, it takes off the gain.
             prop_assert!(controller.pacing_gain() >= 0.5);
+            prop_assert!(
+                controller.metrics().pacing_gain.is_some()
+                    || controller.in_slow_start()
+                    || controller.pacing_gain() >= 0.6
+                    || algorithm == Algorithm::Vegas
+            );
         }
     }
 

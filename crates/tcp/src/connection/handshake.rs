@@ -23,8 +23,9 @@ pub(super) struct Handshake {
     pub(super) transmissions: u32,
     /// How often the timer ran out: a peer that repeats its SYN makes us answer, but not give up sooner.
     pub(super) timeouts: u32,
-    /// When the first one left.
+    /// When the first one left, and the newest.
     pub(super) sent_at: Option<Instant>,
+    pub(super) newest_at: Option<Instant>,
     /// Both sides permit SACK.
     pub(super) sack: bool,
     /// The connection was opened by the peer.
@@ -164,6 +165,7 @@ impl Connection {
         self.handshake.pending = false;
         self.handshake.transmissions += 1;
         self.handshake.sent_at.get_or_insert(now);
+        self.handshake.newest_at = Some(now);
         if self.state == State::SynReceived {
             self.last_ack_sent = 1;
         }
@@ -237,7 +239,12 @@ impl Connection {
         self.timers.stop(Timer::Retransmit);
         self.handshake.pending = false;
         self.rtt.end_back_off();
-        // Karn: a SYN sent twice gives no sample, unless the echo says which of them was answered (RFC 7323 §4).
+        // Karn: a SYN sent twice gives no sample, unless the echo says which of them was answered (RFC 7323 §4). Where it names another
+        // than the newest, the answer to that one may have got lost, and its age would be a timeout and a round trip.
+        let echo = echo.filter(|echo| {
+            let newest = self.handshake.newest_at;
+            newest.is_none_or(|newest| self.timestamps.value(newest) == *echo)
+        });
         let round_trip = match self.handshake.sent_at {
             Some(sent_at) if self.handshake.transmissions == 1 => {
                 Some(arrived.saturating_since(sent_at))

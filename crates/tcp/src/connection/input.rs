@@ -87,6 +87,9 @@ impl Connection {
                 // Simultaneous open: the peer's SYN-ACK acknowledges our SYN.
                 self.on_acknowledgement_of_syn(now, arrived, segment);
             } else {
+                if let Some(timestamps) = segment.header.options.timestamps {
+                    self.timestamps.renew(now, timestamps);
+                }
                 self.handshake.pending = true;
             }
             return;
@@ -98,7 +101,7 @@ impl Connection {
             .header
             .options
             .timestamps
-            .filter(|_| self.timestamps.is_agreed());
+            .filter(|_| self.timestamps.is_known());
         if let Some(timestamps) = timestamps
             && !flags.rst()
             && self.timestamps.is_old(now, timestamps)
@@ -155,10 +158,6 @@ impl Connection {
             self.counters.dropped_segments += 1;
             return;
         }
-        // A peer that did not hear of our TACK sends them, as both SYNs did.
-        if segment.header.options.timestamps.is_some() {
-            self.take_up_timestamps();
-        }
         if self.state == State::SynReceived
             && !self.on_acknowledgement_of_syn(now, arrived, segment)
         {
@@ -174,11 +173,10 @@ impl Connection {
             self.challenge(now);
             return;
         }
-        let timestamps = segment
-            .header
-            .options
-            .timestamps
-            .filter(|_| self.timestamps.is_agreed());
+        // A peer that did not hear of our TACK sends them, as both SYNs did.
+        if segment.header.options.timestamps.is_some() {
+            self.take_up_timestamps();
+        }
         if let Some(timestamps) = timestamps {
             let last_ack_sent = SeqNum::at(self.irs, self.last_ack_sent);
             self.timestamps
@@ -268,6 +266,8 @@ impl Connection {
         (before || recent).then(|| {
             let mut header = header.clone();
             header.seq = SeqNum::at(self.irs, rcv_nxt);
+            // The original was judged by them; of this one they would pass for news.
+            header.options.timestamps = None;
             if let Some(ack) = header.ack.position(self.iss, self.snd_una) {
                 header.window = self.window.opening(ack, header.window);
             }
@@ -599,6 +599,10 @@ impl Connection {
             && self.receiver_round_trip.is_new_echo(timestamps.echo)
             && let Some(age) = self.timestamps.age(arrived, timestamps.echo)
         {
+            if segment.header.options.tack.is_none() {
+                // What the sender stated once is of before it, or the path, gave TACK up.
+                self.receiver_round_trip.forget_stated();
+            }
             self.receiver_round_trip.on_echo_age(age);
         }
     }

@@ -43,6 +43,8 @@ pub(crate) struct Identity {
 pub(crate) struct Progress {
     /// When the first SYN-ACK left; `None` where nobody remembers.
     pub(crate) sent_at: Option<Instant>,
+    /// When the newest one did.
+    pub(crate) newest_at: Option<Instant>,
     /// SYN-ACKs that left.
     pub(crate) transmissions: u32,
     /// How often the timer ran out: a repeated SYN draws a SYN-ACK too, and is no sign of loss.
@@ -180,6 +182,7 @@ impl Connection {
         handshake.transmissions = progress.transmissions;
         handshake.timeouts = progress.timeouts;
         handshake.sent_at = progress.sent_at;
+        handshake.newest_at = progress.newest_at;
         connection
     }
 }

@@ -179,7 +179,12 @@ impl Connection {
                 forced: true,
             });
         }
-        let range = self.log.last_in_flight()?;
+        // One that left before the options grew does not fit; then it is the timeout's, which cuts it.
+        let longest = self.max_payload() + 1;
+        let range = self
+            .log
+            .last_in_flight()
+            .filter(|range| range.end - range.start <= longest)?;
         self.tlp.on_probe(range.start..self.snd_nxt, Some(now));
         Some(Plan {
             kind: Kind::Retransmission,

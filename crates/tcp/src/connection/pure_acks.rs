@@ -125,7 +125,7 @@ impl Connection {
         let flags = Flags::ACK.with(self.ecn.flags(false));
         let mut header = self.header(now, flags);
         header.options.tack = Some(TackOption::Sync(sync));
-        self.on_ack_left(now, Carried::OnData);
+        self.on_ack_left(now, Carried::OnSync);
         self.counters.syncs += 1;
         self.trace.add(now, || Traced::SyncSent {
             min_rtt: Duration::from_micros(sync.rtt_min.into()),

@@ -4,7 +4,8 @@
 //! than a record: the segment size rounded down, and of TACK only its default parameters; nothing repeats the SYN-ACK when it
 //! gets lost, so that a peer whose last acknowledgement of the handshake gets lost and that waits for this side to speak first
 //! waits until its own keep-alive or its user ends that; and the round trip of the handshake is not measured unless timestamps tell. Timestamps themselves need no
-//! place: an acknowledgement that carries them says that they were agreed.
+//! place: an acknowledgement that carries them says that they were agreed. Where TACK was, it has none, and this side does
+//! without them for good.
 //!
 //! From the left, 21 bits of a keyed hash over the connection's name, the peer's initial sequence number, the time and the
 //! rest; then, disguised by another hash, 11 bits: whether the time is odd, segment size (3), window scale (4), SACK, ECN,

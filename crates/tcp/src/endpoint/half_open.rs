@@ -117,6 +117,13 @@ impl HalfOpen {
         let flags = header.flags;
         let rcv_nxt = self.offer.irs + 1;
         if flags.syn() && !flags.ack() && !flags.rst() && header.seq == self.offer.irs {
+            // What is echoed is of the newest, so that the peer can tell what was answered (RFC 7323 §4.3).
+            if let (Some(known), Some(newest)) =
+                (&mut self.offer.timestamp, header.options.timestamps)
+                && newest.value.wrapping_sub(*known) < 1 << 31
+            {
+                *known = newest.value;
+            }
             return Step::Repeat;
         }
         if flags.rst() {
@@ -270,6 +277,7 @@ impl HalfOpens {
             record.queued = false;
             record.progress.transmissions += 1;
             record.progress.sent_at.get_or_insert(now);
+            record.progress.newest_at = Some(now);
             let header = record.offer.syn_ack(config, &record.identity(&name), now);
             return Some((name.peer, batch.single(now, &header)));
         }

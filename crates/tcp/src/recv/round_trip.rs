@@ -35,6 +35,8 @@ struct Stated {
 struct Delays {
     /// Delay of the first segment, microseconds modulo 2^32: all others are compared to it.
     origin: u32,
+    /// The newest departure, microseconds modulo 2^32.
+    newest: u32,
     /// Smoothed relative delay in 1/8 microseconds.
     smoothed: i64,
     /// The shortest relative delay, microseconds.
@@ -100,12 +102,25 @@ impl ReceiverRoundTrip {
         let raw = (arrived.as_micros() as u32).wrapping_sub(departure);
         let delays = self.delays.get_or_insert_with(|| Delays {
             origin: raw,
+            newest: departure,
             smoothed: 0,
             shortest: WindowedMin::new(nanos(MIN_WINDOW)),
         });
+        // A copy, or one that was overtaken, says nothing of the queue that newer ones have passed.
+        let older = delays.newest.wrapping_sub(departure);
+        if (1..LONGEST.as_micros() as u32).contains(&older) {
+            return;
+        }
+        delays.newest = departure;
         let relative = i64::from(raw.wrapping_sub(delays.origin) as i32);
         delays.smoothed += relative - delays.smoothed / 8;
         delays.shortest.update(arrived.as_nanos(), relative);
+    }
+
+    /// Timestamps have taken the place of what the sender stated: that is of an earlier time.
+    pub(crate) fn forget_stated(&mut self) {
+        self.stated = None;
+        self.delays = None;
     }
 
     /// The handshake measured a round trip.

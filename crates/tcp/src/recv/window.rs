@@ -153,7 +153,7 @@ impl ReceiveWindow {
             let rounds = elapsed.as_nanos() / round.as_nanos();
             let share = judged.as_nanos() / round.as_nanos();
             let target = 2 * u128::from(taken) * share / rounds;
-            self.aim_at(target, judged);
+            self.aim_at(target, round * u32::try_from(share).unwrap_or(1));
             self.round_start = now;
             self.round_read = read;
         } else if judged > self.target_round + self.target_round / 8 && self.target > 0 {

@@ -14,7 +14,10 @@ pub(crate) struct TimestampClock {
     /// Random start per connection (RFC 7323 §7.1).
     offset: u32,
     agreed: bool,
-    /// Both sides sent the option on their SYN, and segments do without as long as TACK's numbers and departures do better.
+    /// Both sides sent the option on their SYN, and TACK was agreed on too.
+    ///
+    /// Deviation: segments do without the option then, though RFC 7323 §3.2 wants it in each. TACK's packet numbers and
+    /// departures do the same and better, and take the room.
     reserved: bool,
     /// TS.Recent is of a segment, not of the handshake: an echo of that would be an age, not a round trip.
     heard: bool,
@@ -47,6 +50,14 @@ impl TimestampClock {
         self.reserved = true;
         self.recent = first.value;
         self.recent_at = now;
+    }
+
+    /// The peer repeated its SYN: the answer echoes the newest.
+    pub(crate) fn renew(&mut self, now: Instant, newest: Timestamps) {
+        if self.is_known() && self.is_newer(newest) {
+            self.recent = newest.value;
+            self.recent_at = now;
+        }
     }
 
     /// From now on segments carry the option, if it is in reserve. True when that is so and was not before.

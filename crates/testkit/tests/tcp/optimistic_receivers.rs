@@ -187,7 +187,8 @@ fn lies_gain_nothing() {
             );
             // Two per cent: that much is luck of the queue. Who hides the delay from a controller that follows it gets what that leaves
             // of the link: three.
-            let luck = if what == "arrived long ago" {
+            let follows_delay = matches!(congestion, Algorithm::Vegas | Algorithm::Compound);
+            let luck = if what == "arrived long ago" && follows_delay {
                 honest * 3 / 100
             } else {
                 honest / 50

@@ -470,9 +470,11 @@ impl AckPolicy for TackPolicy {
             return fallback.on_ack_sent(now, carried);
         }
         let is_lone = self.is_lone();
-        if carried == Carried::OnData {
-            let waiting = self.pending > 0 && is_lone;
-            self.conversation.on_data(now, waiting, self.params.timer);
+        if carried != Carried::Alone {
+            if carried == Carried::OnData {
+                let waiting = self.pending > 0 && is_lone;
+                self.conversation.on_data(now, waiting, self.params.timer);
+            }
             if is_lone {
                 self.pending = 0;
                 self.pushed = false;
