@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::svg::escape;
+use crate::svg::{LINE, escape, wrap};
 use crate::{COLOURS, STYLE};
 
 /// Size of all texts.
@@ -101,6 +101,22 @@ impl Canvas {
 
     pub(crate) fn text(&mut self, at: Point, anchor: Anchor, text: &str, ink: Ink) {
         self.runs(at, anchor, vec![(text.to_owned(), ink)]);
+    }
+
+    /// A text in the lines that it needs in so much width, the first at `at`; returns how many these are.
+    pub(crate) fn paragraph(
+        &mut self,
+        at: Point,
+        anchor: Anchor,
+        text: &str,
+        ink: Ink,
+        width: f64,
+    ) -> usize {
+        let lines = wrap(text, width);
+        for (number, line) in lines.iter().enumerate() {
+            self.text((at.0, at.1 + LINE * number as f64), anchor, line, ink);
+        }
+        lines.len()
     }
 
     pub(crate) fn runs(&mut self, at: Point, anchor: Anchor, runs: Vec<(String, Ink)>) {

@@ -96,8 +96,10 @@ impl LineChart {
             Width::Page => (300.0, [10, 6]),
             Width::Column => (190.0, [6, 5]),
         };
-        let top = self.legend(&mut canvas) + LINE + 6.0;
-        canvas.text((0.0, top - 11.0), Anchor::Start, &self.y_label, Ink::Soft);
+        let legend = self.legend(&mut canvas);
+        let (at, whole) = ((0.0, legend + LINE - 5.0), canvas.width);
+        let lines = canvas.paragraph(at, Anchor::Start, &self.y_label, Ink::Soft, whole);
+        let top = legend + LINE * lines as f64 + 6.0;
         let points = || self.lines.iter().flat_map(|line| line.points.iter());
         let tips = self
             .lines
@@ -123,11 +125,11 @@ impl LineChart {
             x_axis,
             y_axis,
         };
-        self.axes(&mut canvas, &area);
+        let lines = self.axes(&mut canvas, &area);
         for line in &self.lines {
             self.line(&mut canvas, &area, line);
         }
-        canvas.height = area.bottom + 20.0 + LINE + 6.0;
+        canvas.height = area.bottom + 20.0 + LINE * lines as f64 + 6.0;
         canvas
     }
 
@@ -154,7 +156,8 @@ impl LineChart {
         y + 9.0
     }
 
-    fn axes(&self, canvas: &mut Canvas, area: &Area) {
+    /// Draws the axes; returns how many lines the horizontal one's label takes.
+    fn axes(&self, canvas: &mut Canvas, area: &Area) -> usize {
         let Area {
             left,
             right,
@@ -196,12 +199,8 @@ impl LineChart {
             let x = area.x_at(tick).min(canvas.width - half);
             canvas.text((x, bottom + 19.0), Anchor::Middle, &text, Ink::Soft);
         }
-        canvas.text(
-            (right, bottom + 19.0 + LINE),
-            Anchor::End,
-            &self.x_label,
-            Ink::Soft,
-        );
+        let at = (right, bottom + 19.0 + LINE);
+        canvas.paragraph(at, Anchor::End, &self.x_label, Ink::Soft, right)
     }
 
     /// Where all points are, when that is in few places: the ticks of the horizontal axis.

@@ -78,6 +78,23 @@ pub(crate) fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
+/// A text in lines of at most so many units, broken between words.
+pub(crate) fn wrap(text: &str, width: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is one from the beginning");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if width_of(line) + width_of(word) + width_of(" ") <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 /// An element with its names; `body` draws into it.
 pub(crate) fn frame(id: &str, title: &str, description: &str, height: f64, body: &str) -> String {
     let id = escape(id);
@@ -207,6 +224,13 @@ mod tests {
         assert_eq!(log_ticks(3.0, 30.0), [2.0, 5.0, 10.0, 20.0, 50.0]);
         assert_eq!(log_ticks(10.0, 10.0), [10.0, 20.0]);
         assert_eq!(log_ticks(f64::INFINITY, 0.0), [1.0, 10.0]);
+    }
+
+    #[test]
+    fn texts_break_between_words() {
+        assert_eq!(wrap("one two three", 8.0 * 8.0), ["one two", "three"]);
+        assert_eq!(wrap("unbreakable", 8.0), ["unbreakable"]);
+        assert_eq!(wrap("", 8.0), [""]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Anchor, Canvas, Ink};
 use crate::drawing::{Datum, Svg, Width};
-use crate::svg::{LINE, format_interval, format_number, width_of};
+use crate::svg::{LINE, format_interval, format_number, width_of, wrap};
 
 /// One value.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -182,7 +182,7 @@ impl ValueBars {
             true => vec![(top, bottom)],
             false => strips(&rows, &heights, top),
         };
-        self.grid(&mut canvas, &layout, &strips, bottom);
+        let lines = self.grid(&mut canvas, &layout, &strips, bottom);
         let mut y = top;
         for (row, height) in rows.iter().zip(heights) {
             match row {
@@ -194,7 +194,7 @@ impl ValueBars {
             }
             y += height;
         }
-        canvas.height = bottom + 20.0 + LINE + 4.0;
+        canvas.height = bottom + 20.0 + LINE * lines as f64 + 4.0;
         canvas
     }
 
@@ -202,7 +202,8 @@ impl ValueBars {
     fn above(&self, row: &Row<'_>, width: f64) -> f64 {
         match row {
             Row::Value(name, value) if fits(name, value, width) => LINE - 2.0,
-            _ => 2.0 * LINE - 4.0,
+            Row::Value(name, _) => LINE * (wrap(name, width).len() + 1) as f64 - 4.0,
+            _ => 0.0,
         }
     }
 
@@ -218,7 +219,14 @@ impl ValueBars {
         LINE + 8.0
     }
 
-    fn grid(&self, canvas: &mut Canvas, layout: &Layout, strips: &[(f64, f64)], bottom: f64) {
+    /// Draws the axis and what is on it; returns how many lines its label takes.
+    fn grid(
+        &self,
+        canvas: &mut Canvas,
+        layout: &Layout,
+        strips: &[(f64, f64)],
+        bottom: f64,
+    ) -> usize {
         for tick in &layout.axis.ticks {
             let x = layout.x_at(*tick);
             for (top, bottom) in strips {
@@ -239,11 +247,13 @@ impl ValueBars {
                 canvas.line([(zero, *top), (zero, *bottom)], Ink::Soft, 1.0);
             }
         }
-        let end = (
-            layout.right.max(width_of(&self.label)),
-            bottom + 19.0 + LINE,
-        );
-        canvas.text(end, Anchor::End, &self.label, Ink::Soft);
+        // At the end of its axis, unless it needs more.
+        let end = match width_of(&self.label) <= layout.right {
+            true => layout.right,
+            false => canvas.width,
+        };
+        let at = (end, bottom + 19.0 + LINE);
+        canvas.paragraph(at, Anchor::End, &self.label, Ink::Soft, canvas.width)
     }
 
     /// Draws a value between two heights, its bar at the lower end.
@@ -261,7 +271,8 @@ impl ValueBars {
             canvas.text(at, Anchor::End, name, Ink::Text);
             canvas.runs((canvas.width, y + 11.0), Anchor::End, runs);
         } else {
-            canvas.text((0.0, top + 13.0), Anchor::Start, name, Ink::Text);
+            let (at, width) = ((0.0, top + 13.0), canvas.width);
+            canvas.paragraph(at, Anchor::Start, name, Ink::Text, width);
             canvas.runs((canvas.width, y - 5.0), Anchor::End, runs);
         }
         let middle = y + BAR / 2.0;

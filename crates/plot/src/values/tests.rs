@@ -115,6 +115,15 @@ fn a_wide_range_is_logarithmic() {
 }
 
 #[test]
+fn a_long_label_breaks_in_a_column() {
+    let mut drawn = bars(vec![value(1.0, 0.0)]);
+    drawn.label = "a label of many words that does not fit in the width of a column of text".into();
+    let [page, column] = both(&drawn);
+    assert!(page.contains(&drawn.label));
+    assert!(!column.contains(&drawn.label) && column.contains("a label of many words"));
+}
+
+#[test]
 fn nothing_to_draw_is_drawn() {
     for svg in both(&ValueBars::default()) {
         assert!(svg.ends_with("</svg>"));
