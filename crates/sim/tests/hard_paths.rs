@@ -280,3 +280,35 @@ fn a_handshake_that_lost_its_round_trip_and_its_options_recovers() {
         );
     });
 }
+
+/// The SYN-ACK is lost and the second SYN answered: the round trip is that of the second, not a timeout more, and a short
+/// transfer takes a second more than without.
+#[test]
+fn a_repeated_syn_is_not_timed_from_the_first() {
+    let cases: Vec<_> = CONTROLLERS
+        .iter()
+        .flat_map(|controller| [3, 40].map(|delay| (controller, delay)))
+        .collect();
+    cases.par_iter().for_each(|(controller, delay)| {
+        let completion = |ack: &str, lost: &str| {
+            let text = format!(
+                "duration = '60s'\n[wired]\nrate = '40Mbps'\ndelay = '{delay}ms'\n{lost}\
+                 [[flow]]\nack = '{ack}'\ncongestion = '{controller}'\nbytes = '1MB'\n"
+            );
+            flow(&text, 1).completion_s.expect("it ends")
+        };
+        let lost = "[[wired.blackout_reverse]]\nstart = '1us'\nduration = '300ms'\n";
+        for ack in ["tack", "delayed:2"] {
+            let [plain, repeated] = ["", lost].map(|lost| completion(ack, lost));
+            println!(
+                "{controller}, {delay} ms, {ack}: {plain:.2} s, {repeated:.2} s with a SYN-ACK lost"
+            );
+            // The window begins at one segment then (RFC 6298 §5.7 and RFC 5681 §3.1): some round trips.
+            let slower = 1.0 + f64::from(*delay) * 2e-3 * 8.0 + 0.2;
+            assert!(
+                repeated < plain + slower,
+                "{controller}, {delay} ms, {ack}: {repeated:.2} s after {plain:.2} s"
+            );
+        }
+    });
+}

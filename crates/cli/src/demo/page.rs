@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(html.matches("<svg").count(), 4);
         assert_eq!(html.matches("role=\"img\"").count(), 4);
         assert_eq!(html.matches("aria-labelledby").count(), 4);
-        for id in ["rates", "air", "acks", "queues"] {
+        for id in ["rates-column", "air", "acks-column", "queues-column"] {
             assert_eq!(html.matches(&format!("id=\"{id}-t\"")).count(), 1, "{id}");
         }
         assert!(html.contains("a &#60;file&#62;"), "texts are escaped");
