@@ -39,7 +39,7 @@ pub struct ValueBars {
     pub description: String,
     /// Quantity and unit.
     pub label: String,
-    /// Names of the series and their colours, 0 to [`COLOURS`] − 1.
+    /// Names of the series and their colours, 0 to [`crate::COLOURS`] − 1.
     pub series: Vec<(String, usize)>,
     /// What the marks are; not drawn when there is none.
     pub reference: String,
