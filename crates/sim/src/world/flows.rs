@@ -485,6 +485,8 @@ impl FlowState {
                 let timer = Timer {
                     initial: tcp.config.initial_rto,
                     least: tcp.config.min_rto,
+                    echoes: tcp.config.timestamps
+                        && !matches!(tcp.config.ack, tack_tcp::AckKind::Tack(_)),
                 };
                 Kind::Tcp(Box::new(Stream {
                     flow: (**tcp).clone(),

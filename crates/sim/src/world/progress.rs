@@ -29,6 +29,8 @@ pub(super) struct Timer {
     pub(super) initial: Duration,
     /// Shortest.
     pub(super) least: Duration,
+    /// Timestamps are offered.
+    pub(super) echoes: bool,
 }
 
 /// One direction of a connection.
@@ -57,6 +59,9 @@ pub(super) struct Progress {
     delays: [Option<Duration>; 2],
     /// Longest time that the oldest number waited.
     longest: Duration,
+    /// How long numbers waited until they were acknowledged: the longest, less an eighth with each later one. Where an acknowledgement
+    /// gets lost, the next one echoes the same timestamp, and the round trip is that long (RFC 7323 §4.3).
+    measured: Duration,
     stalls: u64,
     /// The present wait was counted as a stall.
     is_counted: bool,
@@ -77,6 +82,7 @@ impl Progress {
             arrived: [0; 2],
             delays: [None; 2],
             longest: Duration::ZERO,
+            measured: Duration::ZERO,
             stalls: 0,
             is_counted: false,
         }
@@ -135,6 +141,12 @@ impl Progress {
                 self.ambiguous_until = None;
                 self.is_measured = true;
             }
+            let waited = if self.timer.echoes {
+                now.saturating_since(self.since)
+            } else {
+                Duration::ZERO
+            };
+            self.measured = waited.max(self.measured - self.measured / 8);
             // What is oldest now was sent before.
             self.restart(now, 1);
         }
@@ -155,12 +167,12 @@ impl Progress {
     }
 
     /// What the sender's first timeout for a segment can come to on this path, at most: a smoothed round trip and four times
-    /// its variation (RFC 6298 §2.3), taken as twice the longest round trip.
+    /// its variation (RFC 6298 §2.3), taken as twice the longest round trip, or as one that an echo made longer.
     fn timeout(&self) -> Duration {
         match self.delays {
-            [Some(there), Some(back)] if self.is_measured => {
-                (2 * (there + back)).max(self.timer.least)
-            }
+            [Some(there), Some(back)] if self.is_measured => (2 * (there + back))
+                .max(self.timer.least)
+                .max(self.measured),
             _ if self.doublings > 0 => self.timer.initial.max(AFTER_LOST_SYN),
             _ => self.timer.initial,
         }
@@ -219,6 +231,7 @@ mod tests {
         let mut progress = Progress::new(Timer {
             initial: Duration::from_secs(1),
             least: Duration::from_millis(200),
+            echoes: false,
         });
         progress.on_sent(at(0), SeqNum(0), 100);
         progress.on_delivered(DELAY);
@@ -301,6 +314,7 @@ mod tests {
         let mut progress = Progress::new(Timer {
             initial: Duration::from_secs(1),
             least: Duration::from_millis(200),
+            echoes: false,
         });
         progress.on_sent(at(0), SeqNum(0), 1);
         progress.on_sent(at(1_000), SeqNum(0), 1);
