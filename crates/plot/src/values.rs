@@ -236,8 +236,9 @@ impl ValueBars {
         }
         let length = layout.right - layout.left;
         for (tick, text) in layout.axis.labelled(&layout.axis.ticks, length) {
-            let at = (layout.x_at(tick), bottom + 19.0);
-            canvas.text(at, Anchor::Middle, &text, Ink::Soft);
+            // The first of a column stands at its edge, and a number below zero is wider than the tick's room.
+            let x = layout.x_at(tick).max(width_of(&text) / 2.0 + 2.0);
+            canvas.text((x, bottom + 19.0), Anchor::Middle, &text, Ink::Soft);
         }
         let ends = [(layout.left, bottom), (layout.right, bottom)];
         canvas.line(ends, Ink::Soft, 1.0);

@@ -129,3 +129,19 @@ fn nothing_to_draw_is_drawn() {
         assert!(svg.ends_with("</svg>"));
     }
 }
+
+/// A tick below zero at the edge of a column has room for its number.
+#[test]
+fn numbers_of_ticks_stay_inside_a_column() {
+    let [_, narrow] = both(&bars(vec![value(-480.0, 10.0), value(120.0, 5.0)]));
+    let least = narrow
+        .split("<text text-anchor=\"middle\" x=\"")
+        .skip(1)
+        .filter_map(|text| {
+            let (x, rest) = text.split_once('"')?;
+            let body = rest.split_once('>')?.1.split_once('<')?.0;
+            Some(x.parse::<f64>().ok()? - width_of(body) / 2.0)
+        })
+        .fold(f64::INFINITY, f64::min);
+    assert!((0.0..1e3).contains(&least), "{least}");
+}
