@@ -12,6 +12,7 @@ mod limits;
 pub(crate) mod memory;
 pub(crate) mod offer;
 mod output;
+mod peer_segments;
 mod pure_acks;
 mod state;
 pub(crate) mod time_wait;
