@@ -78,7 +78,7 @@ fn plots_are_exported_as_files() {
         let options = [&["export", "--seeds", "1", "--out", folder][..], options].concat();
         lab(&results, &options)
     };
-    assert_eq!(export(&[]).code, Some(2), "there is no such folder");
+    assert_eq!(export(&[]).code, Some(2), "the folder does not exist");
     let run = lab(&results, &["run", "7", "--seeds", "1", "--jobs", "1"]);
     assert_eq!(run.code, Some(0));
     let missing = export(&["7", "8"]);

@@ -67,8 +67,8 @@ impl Claim {
         self
     }
 
-    /// Says that the claim's bound lies `within` the interval, so that a claim that does not hold is not refuted either.
-    /// Compute that with comparisons that are false for what is no number.
+    /// States whether the claim's bound is `within` the interval: then a claim that does not hold is undecided, not refuted.
+    /// Compute that with comparisons that are false for NaN.
     #[must_use]
     pub fn undecided(mut self, within: bool) -> Self {
         self.undecided = within;

@@ -150,7 +150,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         "median segment, corrected".into(),
         corrected.to_string(),
     ]);
-    // The whole interval lies within a point of what holding predicts.
+    // True when the interval is within one point of the predicted holding time.
     let as_held = |error: Estimate, beta: f64| {
         error.low() >= held(beta) - 1.0 && error.high() <= held(beta) + 1.0
     };
