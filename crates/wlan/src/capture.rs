@@ -25,6 +25,12 @@ pub struct Encoder {
 }
 
 const RETRY: u8 = 0x08;
+const MORE_DATA: u8 = 0x20;
+/// SYNC of TCP/HACK without QoS Control: the paper gives it no place. The Order bit means nothing in frames of this kind
+/// (§9.2.4.1.10).
+const ORDER: u8 = 0x80;
+/// SYNC in QoS Control: the last bit, which is a part of the buffer states that neither side tells here (§9.2.4.5).
+const SYNC: u8 = 0x80;
 const TO_DS: u8 = 0x01;
 const FROM_DS: u8 = 0x02;
 /// IPv4 behind LLC/SNAP, and the local experimental Ethertype for packets without content.
@@ -104,7 +110,10 @@ impl Encoder {
     ) {
         let is_qos = self.standard.is_qos();
         let is_down = ppdu.from == NodeId::AP;
-        let flags = if is_down { FROM_DS } else { TO_DS } | if mpdu.retry { RETRY } else { 0 };
+        let flags = if is_down { FROM_DS } else { TO_DS }
+            | if mpdu.retry { RETRY } else { 0 }
+            | if data.more_data { MORE_DATA } else { 0 }
+            | if data.sync && !is_qos { ORDER } else { 0 };
         bytes.extend([if is_qos { 0x88 } else { 0x08 }, flags]);
         bytes.extend(duration(ppdu.reserves));
         let receiver = ppdu.to.map_or(BROADCAST, address);
@@ -127,7 +136,10 @@ impl Encoder {
             let policy = match data.ack {
                 AckPolicy::Normal | AckPolicy::BlockAck => 0,
             };
-            bytes.extend([data.category.tid() | policy, 0]);
+            bytes.extend([
+                data.category.tid() | policy,
+                if data.sync { SYNC } else { 0 },
+            ]);
         }
         let wanted = bytes.len() + len::LLC_SNAP as usize + mpdu.msdu.len as usize;
         match &mpdu.msdu.payload {
@@ -142,7 +154,7 @@ impl Encoder {
 
     fn other<M>(&self, bytes: &mut Vec<u8>, ppdu: &Ppdu<M>, frame: &Frame<M>, now: u64) {
         let first = match frame {
-            Frame::Ack => 0xd4,
+            Frame::Ack { .. } => 0xd4,
             Frame::Cts => 0xc4,
             Frame::Rts => 0xb4,
             Frame::BlockAck { .. } => 0x94,
@@ -153,7 +165,8 @@ impl Encoder {
         bytes.extend(duration(ppdu.reserves));
         bytes.extend(ppdu.to.map_or(BROADCAST, address));
         match frame {
-            Frame::Ack | Frame::Cts | Frame::Data(_) => {}
+            Frame::Ack { carried } => bytes.extend(carried),
+            Frame::Cts | Frame::Data(_) => {}
             Frame::Rts => bytes.extend(address(ppdu.from)),
             Frame::BlockAckReq { category, start } => {
                 bytes.extend(address(ppdu.from));
@@ -163,10 +176,12 @@ impl Encoder {
                 category,
                 start,
                 bitmap,
+                carried,
             } => {
                 bytes.extend(address(ppdu.from));
                 window(bytes, *category, *start);
                 bytes.extend(bitmap.to_le_bytes());
+                bytes.extend(carried);
             }
             Frame::Beacon => self.beacon(bytes, ppdu, now),
         }

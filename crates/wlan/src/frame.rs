@@ -119,6 +119,10 @@ pub struct Data<M> {
     pub category: AccessCategory,
     /// How the receiver answers.
     pub ack: AckPolicy,
+    /// MORE DATA (§9.2.4.1.8): the transmitter has more for this receiver.
+    pub more_data: bool,
+    /// SYNC of TCP/HACK (section 3.4): what the receiver's last response carried did not arrive.
+    pub sync: bool,
 }
 
 /// What a PPDU carries.
@@ -127,7 +131,10 @@ pub enum Frame<M> {
     /// Data frames.
     Data(Data<M>),
     /// Acknowledgement of one frame.
-    Ack,
+    Ack {
+        /// Opaque bytes behind the fields of the standard, which the receiver's host had to send (TCP/HACK); mostly none.
+        carried: Vec<u8>,
+    },
     /// Compressed Block ACK.
     BlockAck {
         /// Category that it is about.
@@ -136,6 +143,8 @@ pub enum Frame<M> {
         start: u16,
         /// Bit n stands for sequence number start + n.
         bitmap: u64,
+        /// As those of an ACK.
+        carried: Vec<u8>,
     },
     /// Block ACK request: the receiver moves its window and says what it has.
     BlockAckReq {
@@ -150,6 +159,34 @@ pub enum Frame<M> {
     Cts,
     /// Beacon.
     Beacon,
+}
+
+impl<M> Frame<M> {
+    /// An ACK that carries nothing.
+    pub const ACK: Self = Self::Ack {
+        carried: Vec::new(),
+    };
+
+    /// Length of a control frame, bytes, FCS included. Zero for data frames and beacons, whose lengths follow from their
+    /// contents.
+    pub fn control_len(&self) -> u32 {
+        match self {
+            Self::Ack { carried } => len::ACK + carried.len() as u32,
+            Self::BlockAck { carried, .. } => len::BLOCK_ACK + carried.len() as u32,
+            Self::BlockAckReq { .. } => len::BLOCK_ACK_REQ,
+            Self::Rts => len::RTS,
+            Self::Cts => len::ACK,
+            Self::Data(_) | Self::Beacon => 0,
+        }
+    }
+
+    /// What an ACK or Block ACK carries; nothing in other frames.
+    pub fn carried(&self) -> &[u8] {
+        match self {
+            Self::Ack { carried } | Self::BlockAck { carried, .. } => carried,
+            _ => &[],
+        }
+    }
 }
 
 /// A transmission.
@@ -176,7 +213,7 @@ impl<M> Ppdu<M> {
     pub fn wants_response(&self) -> bool {
         match self.frame {
             Frame::Data(_) | Frame::BlockAckReq { .. } | Frame::Rts => true,
-            Frame::Ack | Frame::BlockAck { .. } | Frame::Cts | Frame::Beacon => false,
+            Frame::Ack { .. } | Frame::BlockAck { .. } | Frame::Cts | Frame::Beacon => false,
         }
     }
 }

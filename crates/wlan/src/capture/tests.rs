@@ -38,7 +38,7 @@ fn ppdu(frame: Frame<&'static [u8]>, psdu: u32) -> Ppdu<&'static [u8]> {
 fn lengths_are_those_on_the_air() {
     let category = AccessCategory::BestEffort;
     let frames = [
-        (Frame::Ack, len::ACK),
+        (Frame::ACK, len::ACK),
         (Frame::Cts, len::ACK),
         (Frame::Rts, len::RTS),
         (
@@ -50,14 +50,34 @@ fn lengths_are_those_on_the_air() {
                 category,
                 start: 5,
                 bitmap: 3,
+                carried: Vec::new(),
             },
             len::BLOCK_ACK,
         ),
+        (
+            Frame::BlockAck {
+                category,
+                start: 5,
+                bitmap: 3,
+                carried: alloc::vec![7; 84],
+            },
+            len::BLOCK_ACK + 84,
+        ),
+        (
+            Frame::Ack {
+                carried: alloc::vec![1, 2, 3, 4],
+            },
+            len::ACK + 4,
+        ),
     ];
     for (frame, expected) in frames {
+        assert_eq!(frame.control_len(), expected);
+        let carried = frame.carried().to_vec();
         let packets = encode(ppdu(frame, expected), Standard::N);
         let header = usize::from(u16::from_le_bytes([packets[0][2], packets[0][3]]));
         assert_eq!(packets[0].len() - header, expected as usize);
+        // Behind the fields of the standard, before the FCS.
+        assert!(packets[0][..packets[0].len() - 4].ends_with(&carried));
     }
     for standard in Standard::ALL {
         let beacons = crate::world::Beacons::usual(standard, Duration::from_micros(102_400));
@@ -79,7 +99,7 @@ fn lengths_are_those_on_the_air() {
 /// Byte for byte, by the figures of §9.3.
 #[test]
 fn an_ack_and_a_data_frame_byte_by_byte() {
-    let ack = &encode(ppdu(Frame::Ack, 14), Standard::A)[0];
+    let ack = &encode(ppdu(Frame::ACK, 14), Standard::A)[0];
     // Version, length 24 with padding before the channel; TSFT, flags, rate, channel.
     assert_eq!(ack[..8], [0, 0, 22, 0, 0x0f, 0, 0, 0]);
     assert_eq!(ack[8..16], 1_234_567_u64.to_le_bytes());
@@ -108,17 +128,19 @@ fn an_ack_and_a_data_frame_byte_by_byte() {
         ],
         category: AccessCategory::BestEffort,
         ack: AckPolicy::BlockAck,
+        more_data: true,
+        sync: true,
     };
     let packets = encode(ppdu(Frame::Data(data), 100), Standard::N);
     assert_eq!(packets.len(), 2);
     let header = usize::from(packets[0][2]);
     let frame = &packets[0][header..];
-    assert_eq!(frame[..4], [0x88, 0x0a, 45, 0]);
+    assert_eq!(frame[..4], [0x88, 0x2a, 45, 0]);
     assert_eq!(
         frame[4..22],
         [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 2, 0, 0, 1, 0, 0]
     );
-    assert_eq!(frame[22..26], [0x30, 0x12, 0, 0]);
+    assert_eq!(frame[22..26], [0x30, 0x12, 0, 0x80]);
     assert_eq!(frame[26..38], *b"\xaa\xaa\x03\0\0\0\x08\0abcd");
     assert_eq!(frame.len(), 26 + 8 + 4 + 4);
     assert_eq!(crc32fast::hash(&frame[..38]).to_le_bytes(), frame[38..]);

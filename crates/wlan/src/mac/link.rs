@@ -7,12 +7,13 @@ use alloc::vec::Vec;
 use tack_base::time::nanos;
 
 use super::config::{MacConfig, MissedBlockAck, WINDOW};
+use super::discipline::Waiting;
 use crate::frame::{Mpdu, Msdu, len, seq_add, seq_before, seq_distance};
 
-/// Not numbered yet.
+/// Not numbered yet, so never sent.
 #[derive(Clone, Debug)]
-struct Waiting<M> {
-    msdu: Msdu<M>,
+pub(super) struct WaitingFrame<M> {
+    pub(super) msdu: Msdu<M>,
     arrival: u64,
 }
 
@@ -73,7 +74,7 @@ pub struct Prepared<M> {
 /// One receiver in one category.
 #[derive(Clone, Debug)]
 pub struct Link<M> {
-    waiting: VecDeque<Waiting<M>>,
+    waiting: VecDeque<WaitingFrame<M>>,
     /// In order of sequence numbers.
     outstanding: VecDeque<Outstanding<M>>,
     next_seq: u16,
@@ -97,7 +98,28 @@ impl<M> Default for Link<M> {
 impl<M: Clone> Link<M> {
     /// Adds a packet; `arrival` only grows.
     pub fn push(&mut self, msdu: Msdu<M>, arrival: u64) {
-        self.waiting.push_back(Waiting { msdu, arrival });
+        self.waiting.push_back(WaitingFrame { msdu, arrival });
+    }
+
+    /// What was never sent.
+    pub fn waiting(&self) -> Waiting<'_, M> {
+        Waiting::new(&self.waiting)
+    }
+
+    /// Puts `msdu` in the place of the packet at `position` of those that were never sent, with its turn.
+    ///
+    /// # Errors
+    /// `msdu`, when there is no such position.
+    pub fn replace(&mut self, position: usize, msdu: Msdu<M>) -> Result<Msdu<M>, Msdu<M>> {
+        match self.waiting.get_mut(position) {
+            Some(frame) => Ok(core::mem::replace(&mut frame.msdu, msdu)),
+            None => Err(msdu),
+        }
+    }
+
+    /// Takes out the packet at `position` of those that were never sent.
+    pub fn remove(&mut self, position: usize) -> Option<Msdu<M>> {
+        self.waiting.remove(position).map(|frame| frame.msdu)
     }
 
     /// Packets that wait or are not settled.
@@ -169,7 +191,7 @@ impl<M: Clone> Link<M> {
                 if at > 0 && !fits(grown) {
                     break;
                 }
-                if let Some(Waiting { msdu, arrival }) = self.waiting.pop_front() {
+                if let Some(WaitingFrame { msdu, arrival }) = self.waiting.pop_front() {
                     self.outstanding.push_back(Outstanding {
                         seq: self.next_seq,
                         msdu,

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod config;
+pub mod discipline;
 pub mod duplicates;
 pub mod link;
 pub mod queue;

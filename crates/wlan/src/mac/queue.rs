@@ -1,13 +1,15 @@
-//! The transmit queue of one access category: drop-tail by packets over all receivers.
+//! The transmit queue of one access category: limited by packets over all receivers, in the order of its discipline.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use super::discipline::{Admission, BoxedDiscipline, Fifo};
 use super::link::Link;
 use crate::frame::{Msdu, NodeId};
 
 /// Packets of one category. Those that are on the air, or wait to be repeated, keep their place until they are settled.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct TransmitQueue<M> {
     links: Vec<Link<M>>,
     /// The receivers with something to send, by whose turn it is.
@@ -15,6 +17,7 @@ pub struct TransmitQueue<M> {
     len: usize,
     capacity: usize,
     arrivals: u64,
+    discipline: BoxedDiscipline<M>,
 }
 
 impl<M: Clone> TransmitQueue<M> {
@@ -26,21 +29,51 @@ impl<M: Clone> TransmitQueue<M> {
             len: 0,
             capacity,
             arrivals: 0,
+            discipline: Box::new(Fifo),
         }
     }
 
-    /// Adds a packet for receiver `to`.
+    /// Lets `discipline` decide about the packets that come from now on.
+    pub fn set_discipline(&mut self, discipline: BoxedDiscipline<M>) {
+        self.discipline = discipline;
+    }
+
+    /// Adds a packet for receiver `to`. Returns the packet that had to go for it, if the discipline says so.
     ///
     /// # Errors
-    /// The packet, when the queue is full.
-    pub fn push(&mut self, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
+    /// The packet, when the queue is full and nothing goes for it.
+    pub fn push(&mut self, to: NodeId, mut msdu: Msdu<M>) -> Result<Option<Msdu<M>>, Msdu<M>> {
+        let admission = match self.links.get(to.index()) {
+            Some(link) => self.discipline.admit(&msdu, link.waiting()),
+            None => Admission::Append,
+        };
+        let mut gone = None;
+        match admission {
+            Admission::Append => {}
+            Admission::Replace(position) => {
+                match self.change(to, |link| link.replace(position, msdu)) {
+                    Ok(old) => {
+                        self.arrivals += 1;
+                        return Ok(Some(old));
+                    }
+                    Err(back) => msdu = back,
+                }
+            }
+            Admission::Supersede(position) => gone = self.remove(to, position),
+        }
         if self.len >= self.capacity {
             return Err(msdu);
         }
         self.arrivals += 1;
         let arrival = self.arrivals;
         self.change(to, |link| link.push(msdu, arrival));
-        Ok(())
+        Ok(gone)
+    }
+
+    /// Takes out the packet at `position` of those that wait for `to` and were never sent.
+    pub fn remove(&mut self, to: NodeId, position: usize) -> Option<Msdu<M>> {
+        self.link(to)?;
+        self.change(to, |link| link.remove(position))
     }
 
     /// Lets something happen to the link to `to`. Whatever enters a link, leaves it or changes its turn does so in here, and
@@ -98,6 +131,7 @@ impl<M: Clone> TransmitQueue<M> {
 mod tests {
     use super::*;
     use crate::frame::{AccessCategory, Class};
+    use crate::mac::discipline::{Discipline, Waiting};
 
     fn msdu(to: u16) -> Msdu<()> {
         Msdu {
@@ -124,5 +158,60 @@ mod tests {
         assert_eq!((queue.len(), queue.departures()), (1, 1));
         assert_eq!(queue.next_receiver(), Some(NodeId(1)));
         assert!(queue.push(NodeId(3), msdu(3)).is_ok());
+    }
+
+    /// Says the same of every packet.
+    #[derive(Debug)]
+    struct Always(Admission);
+
+    impl Discipline<()> for Always {
+        fn admit(&mut self, _msdu: &Msdu<()>, _waiting: Waiting<'_, ()>) -> Admission {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_replacement_needs_no_room_and_leaves_the_turn() {
+        let mut queue = TransmitQueue::new(2);
+        for (to, len) in [(1, 100), (2, 200)] {
+            assert!(queue.push(NodeId(to), Msdu { len, ..msdu(to) }).is_ok());
+        }
+        queue.set_discipline(Box::new(Always(Admission::Replace(0))));
+        let old = queue.push(
+            NodeId(1),
+            Msdu {
+                len: 101,
+                ..msdu(1)
+            },
+        );
+        assert_eq!(old.unwrap().unwrap().len, 100);
+        assert_eq!((queue.len(), queue.departures()), (2, 1));
+        assert_eq!(queue.next_receiver(), Some(NodeId(1)), "its turn stays");
+        // What was sent once is not offered for replacement; nothing else waits there, so the queue is full.
+        let config = crate::mac::link::tests::a54();
+        queue.change(NodeId(1), |link| link.prepare(&config, 0, Vec::new()));
+        assert!(queue.push(NodeId(1), msdu(1)).is_err());
+    }
+
+    #[test]
+    fn what_supersedes_goes_to_the_tail() {
+        let mut queue = TransmitQueue::new(2);
+        for (to, len) in [(1, 100), (2, 200)] {
+            assert!(queue.push(NodeId(to), Msdu { len, ..msdu(to) }).is_ok());
+        }
+        queue.set_discipline(Box::new(Always(Admission::Supersede(0))));
+        let old = queue.push(
+            NodeId(1),
+            Msdu {
+                len: 101,
+                ..msdu(1)
+            },
+        );
+        assert_eq!(old.unwrap().unwrap().len, 100);
+        assert_eq!((queue.len(), queue.departures()), (2, 1));
+        assert_eq!(queue.next_receiver(), Some(NodeId(2)));
+        let mut lens = |to| queue.remove(NodeId(to), 0).map(|msdu| msdu.len);
+        assert_eq!((lens(2), lens(1), lens(1)), (Some(200), Some(101), None));
+        assert!(queue.is_empty());
     }
 }

@@ -20,6 +20,7 @@ use tack_base::{Duration, Instant};
 
 use super::access::{BusyEnd, ChannelAccess, Contention, Rules};
 use super::config::MacConfig;
+use super::discipline::{BoxedDiscipline, Waiting};
 use super::duplicates::DuplicateCache;
 use super::link::{Link, Settled};
 use super::queue::TransmitQueue;
@@ -205,9 +206,12 @@ impl<M: Clone> Station<M> {
     /// The packet, when the queue is full.
     pub fn enqueue(&mut self, now: Instant, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let function = self.function(msdu.category);
-        if let Err(msdu) = self.queues[function].push(to, msdu) {
-            self.stats.queue_drops += 1;
-            return Err(msdu);
+        match self.queues[function].push(to, msdu) {
+            Ok(gone) => self.stats.superseded += u64::from(gone.is_some()),
+            Err(msdu) => {
+                self.stats.queue_drops += 1;
+                return Err(msdu);
+            }
         }
         let len = self.queues[function].len() as u64;
         self.stats.queue_max = self.stats.queue_max.max(len);
@@ -215,8 +219,38 @@ impl<M: Clone> Station<M> {
         Ok(())
     }
 
-    /// Lets something happen to the link to `to` by which frames may leave its queue. This is the only way out of a queue:
-    /// its length, the counters and the wish to transmit follow here.
+    /// Lets `make` say which discipline each queue has from now on.
+    pub fn set_discipline(&mut self, make: impl Fn(AccessCategory) -> BoxedDiscipline<M>) {
+        for function in 0..self.queues.len() {
+            let discipline = make(self.category(function));
+            self.queues[function].set_discipline(discipline);
+        }
+    }
+
+    /// Takes the packet out of the queue of `category` that is at `position` of those that wait for `to` and were never
+    /// sent. The queue's length, the counters and the wish to transmit follow.
+    pub fn remove(
+        &mut self,
+        now: Instant,
+        category: AccessCategory,
+        to: NodeId,
+        position: usize,
+    ) -> Option<Msdu<M>> {
+        let function = self.function(category);
+        let msdu = self.queues[function].remove(to, position)?;
+        self.stats.removed += 1;
+        self.wish(now.as_nanos(), function);
+        Some(msdu)
+    }
+
+    /// What waits for `to` in the queue of `category` and was never sent.
+    pub fn waiting(&self, category: AccessCategory, to: NodeId) -> Option<Waiting<'_, M>> {
+        let queue = &self.queues[self.function(category)];
+        queue.link(to).map(Link::waiting)
+    }
+
+    /// Lets something happen to the link to `to` by which frames that were sent may leave its queue: its length, the counters
+    /// and the wish to transmit follow here.
     fn settle(
         &mut self,
         at: u64,

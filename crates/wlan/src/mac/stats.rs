@@ -28,6 +28,14 @@ pub struct StationStats {
     pub retry_drops: u64,
     /// Packets dropped because the queue was full.
     pub queue_drops: u64,
+    /// Packets that the queue discipline let go for one that came later.
+    pub superseded: u64,
+    /// Packets taken out of the queue before they were sent.
+    pub removed: u64,
+    /// ACKs and Block ACKs sent that carried something.
+    pub carrying: u64,
+    /// Bytes that they carried.
+    pub carried_bytes: u64,
     /// Data frames received for the first time.
     pub received: u64,
     /// Bytes of the packets in them.

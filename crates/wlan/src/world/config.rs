@@ -47,6 +47,16 @@ impl Contenders {
     }
 }
 
+/// How long a packet takes between a radio and its host: the driver, the bus and the interrupt. Zero for a host that is
+/// instantaneous.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HostDelays {
+    /// From the end of a received frame, or its release from the reordering buffer, to the host.
+    pub receive: Duration,
+    /// From the host to the queue of the radio.
+    pub transmit: Duration,
+}
+
 /// Settings of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorldConfig {
@@ -58,6 +68,8 @@ pub struct WorldConfig {
     pub ap_queue: usize,
     /// Packets that each queue of a station holds.
     pub station_queue: usize,
+    /// How long packets take between each radio and its host; the access point bridges by its host.
+    pub host: HostDelays,
     /// Beacons of the access point.
     pub beacons: Option<Beacons>,
     /// A neighbouring network.
@@ -71,13 +83,14 @@ pub struct WorldConfig {
 }
 
 impl WorldConfig {
-    /// A network of `stations` with queues of 1000 packets, without beacons, noise, neighbours or hidden stations.
+    /// A network of `stations` with queues of 1000 packets and instantaneous hosts, without beacons, noise, neighbours or hidden stations.
     pub fn new(mac: MacConfig, stations: u16) -> Self {
         Self {
             mac,
             stations,
             ap_queue: 1_000,
             station_queue: 1_000,
+            host: HostDelays::default(),
             beacons: None,
             contenders: Contenders::default(),
             hidden: Vec::new(),

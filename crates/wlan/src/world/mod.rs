@@ -5,12 +5,13 @@
 //! ```
 //!
 //! One owner, radios by index. Everything that happens at one instant happens in a fixed order: transmissions end, by number;
-//! neighbours' packets come; timers run, by radio; what these put on the air begins. Radios that decide at the same instant do not sense each other,
-//! which is how collisions come about. Propagation takes no time.
+//! neighbours' packets come, then those of hosts; timers run, by radio; what these put on the air begins. Radios that decide at
+//! the same instant do not sense each other, which is how collisions come about. Propagation takes no time.
 
 mod accounts;
 mod air;
 mod config;
+mod host;
 mod medium;
 mod receive;
 mod source;
@@ -23,16 +24,18 @@ use tack_base::Instant;
 use tack_base::random::RandomStream;
 
 use crate::frame::{AccessCategory, Msdu, NodeId, Ppdu};
+use crate::mac::discipline::BoxedDiscipline;
 use crate::mac::station::Station;
 use crate::mac::{MacConfig, StationStats};
 use crate::phy::ErrorModel;
 use accounts::{Accounts, QueueMeter};
 use air::{Air, Radio};
+use host::Hosts;
 use source::Source;
 
 pub use crate::mac::station::Beacons;
 pub use accounts::{Airtime, QueueStats};
-pub use config::{Contenders, Offer, WorldConfig};
+pub use config::{Contenders, HostDelays, Offer, WorldConfig};
 
 /// An MSDU that has come to its destination.
 #[derive(Clone, Debug)]
@@ -82,7 +85,7 @@ pub struct World<M> {
     sources: Vec<Option<Source>>,
     queues: Vec<QueueMeter>,
     accounts: Accounts,
-    deliveries: VecDeque<Delivery<M>>,
+    hosts: Hosts<M>,
     capture: Capture,
     captured: VecDeque<Captured<M>>,
     /// Radios of the network itself: the access point and its stations.
@@ -119,7 +122,7 @@ impl<M: Clone> World<M> {
             sources: (0..count).map(|_| None).collect(),
             queues: Vec::with_capacity(count),
             accounts: Accounts::default(),
-            deliveries: VecDeque::new(),
+            hosts: Hosts::new(config.host, count),
             capture: Capture::Off,
             captured: VecDeque::new(),
             members,
@@ -179,18 +182,36 @@ impl<M: Clone> World<M> {
     /// A packet enters at `msdu.src`. What happens before `now` has to have been handled.
     ///
     /// # Errors
-    /// The packet, when the queue is full; the drop is counted.
+    /// The packet, when the queue is full; the drop is counted. A packet that takes time to the radio finds the queue full
+    /// later, which is only counted.
     ///
     /// # Panics
     /// When there is no radio `msdu.src`.
     pub fn handle_msdu(&mut self, now: Instant, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         self.run_before(now.as_nanos());
+        match self.hosts.send(self.now, msdu) {
+            Some(msdu) => self.enter(msdu),
+            None => {
+                self.next = self.next.min(self.hosts.next_entry());
+                Ok(())
+            }
+        }
+    }
+
+    /// A packet comes to the queue of the radio `msdu.src`.
+    fn enter(&mut self, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let at = msdu.src;
         let to = if at == NodeId::AP {
             msdu.dst
         } else {
             NodeId::AP
         };
+        self.put(at, to, msdu)
+    }
+
+    /// A packet comes to the queue of radio `at` for receiver `to`.
+    fn put(&mut self, at: NodeId, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
+        let now = Instant::from_nanos(self.now);
         self.accounts.advance(self.now, &self.air.moment());
         let outcome = self.stations[at.index()].enqueue(now, to, msdu);
         self.touch(at.index());
@@ -215,14 +236,14 @@ impl<M: Clone> World<M> {
     /// When something happens next.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let next = self.soonest();
+        let next = self.soonest().min(self.hosts.next_delivery(self.now));
         (next != u64::MAX).then(|| Instant::from_nanos(next))
     }
 
     /// The next packet that has come to its destination.
     #[inline]
     pub fn poll_delivery(&mut self) -> Option<Delivery<M>> {
-        self.deliveries.pop_front()
+        self.hosts.receive(self.now)
     }
 
     /// The next PPDU that went on the air, when captures are on.
@@ -230,14 +251,30 @@ impl<M: Clone> World<M> {
         self.captured.pop_front()
     }
 
-    /// Packets in the queue of `category` at `node`, those on the air included.
+    /// Packets in the queue of `category` at `node`, those on the air and those on the way from the host included.
     pub fn queue_len(&self, node: NodeId, category: AccessCategory) -> usize {
-        self.stations[node.index()].queue_len(category)
+        self.stations[node.index()].queue_len(category) + self.hosts.entering(node, category)
     }
 
-    /// Packets in all queues of `node`, those on the air included.
+    /// Packets in all queues of `node`, those on the air and those on the way from the host included.
     pub fn queued(&self, node: NodeId) -> usize {
-        self.stations[node.index()].queued()
+        let entering = |category| self.hosts.entering(node, category);
+        let entering: usize = AccessCategory::ALL.into_iter().map(entering).sum();
+        self.stations[node.index()].queued() + entering
+    }
+
+    /// True when no packet is on the way between a radio and its host.
+    pub fn hosts_are_idle(&self) -> bool {
+        self.hosts.is_idle()
+    }
+
+    /// Lets `make` say which discipline each queue of `node` has from now on.
+    pub fn set_discipline(
+        &mut self,
+        node: NodeId,
+        make: impl Fn(AccessCategory) -> BoxedDiscipline<M>,
+    ) {
+        self.stations[node.index()].set_discipline(make);
     }
 
     /// How many packets have left the queue of `category` at `node` so far.
@@ -336,6 +373,13 @@ impl<M: Clone> World<M> {
             self.events += 1;
             self.take_offers(at);
         }
+        while let Some(entry) = self.hosts.enter(at) {
+            self.events += 1;
+            let _dropped = match entry {
+                host::Entry::Own(msdu) => self.enter(msdu),
+                host::Entry::Relayed(msdu) => self.put(NodeId::AP, msdu.dst, msdu),
+            };
+        }
         let due = if self.next_wake <= at {
             self.wakes.len()
         } else {
@@ -417,7 +461,10 @@ impl<M: Clone> World<M> {
             .iter()
             .fold(u64::MAX, |first, wake| first.min(*wake));
         self.next_wake = wake;
-        self.next = wake.min(self.air.next()).min(self.next_offer);
+        self.next = wake
+            .min(self.air.next())
+            .min(self.next_offer)
+            .min(self.hosts.next_entry());
         self.next_arrival = self.air.next_arrival();
     }
 

@@ -142,8 +142,9 @@ impl<M: Clone> World<M> {
     ) {
         let Self {
             stations,
-            deliveries,
+            hosts,
             members,
+            now,
             relayed,
             ..
         } = self;
@@ -152,21 +153,21 @@ impl<M: Clone> World<M> {
             if msdu.dst != at_id && at_id == NodeId::AP && msdu.dst.0 < *members {
                 relayed.push(msdu);
             } else if msdu.payload.is_some() {
-                deliveries.push_back(Delivery { at: at_id, msdu });
+                hosts.deliver(*now, Delivery { at: at_id, msdu });
             }
         });
         if self.relayed.is_empty() {
             return;
         }
-        // Between stations: through the access point's queue. A full queue drops and counts.
-        let now = Instant::from_nanos(self.now);
+        // Between stations: through the access point's host and its queue. A full queue drops and counts.
         let mut relayed = core::mem::take(&mut self.relayed);
         for msdu in relayed.drain(..) {
-            let to = msdu.dst;
-            let _dropped = self.stations[at].enqueue(now, to, msdu);
+            if let Some(msdu) = self.hosts.relay(self.now, msdu) {
+                let _dropped = self.put(NodeId::AP, msdu.dst, msdu);
+            }
         }
         self.relayed = relayed;
         self.touch(at);
-        self.next = self.next.min(self.wakes[at]);
+        self.next = self.next.min(self.wakes[at]).min(self.hosts.next_entry());
     }
 }

@@ -49,7 +49,7 @@ fn an_exchange_of_80211b_takes_the_time_of_the_standard() {
     let data = &seen[0];
     assert_eq!((data.at, data.ppdu.airtime.as_micros()), (start, 1_310));
     let ack = &seen[1];
-    assert!(matches!(ack.ppdu.frame, Frame::Ack));
+    assert!(matches!(ack.ppdu.frame, Frame::Ack { .. }));
     assert_eq!(ack.at, start + Duration::from_micros(1_310 + 10));
     assert_eq!(ack.ppdu.airtime.as_micros(), 248);
     assert_eq!(seen.len(), 2);
@@ -411,4 +411,73 @@ fn the_air_of_a_neighbour_is_told_apart() {
     let theirs = world.stats(NodeId(2)).received;
     assert!(ours.abs_diff(theirs) < 300, "{ours} {theirs}");
     let _: Option<Delivery<u32>> = world.poll_delivery();
+}
+
+/// A queue that becomes empty while its radio contends leaves the air alone: no packet, no transmission, no endless step.
+#[test]
+fn a_queue_emptied_while_its_radio_contends_leaves_the_air_alone() {
+    for standard in [Standard::A, Standard::N] {
+        let mut world = World::new(&config(standard, 2), 1);
+        // The medium is taken, so what station 2 has must wait.
+        world.handle_msdu(Instant::ZERO, msdu(1, 0, 1)).unwrap();
+        let busy = Instant::from_micros(150);
+        world.handle_timeout(busy);
+        world.handle_msdu(busy, msdu(2, 0, 7)).unwrap();
+        let category = AccessCategory::BestEffort;
+        let station = &mut world.stations[2];
+        assert_eq!(station.waiting(category, NodeId::AP).unwrap().len(), 1);
+        let removed = station.remove(busy, category, NodeId::AP, 0).unwrap();
+        assert_eq!(removed.payload, Some(7));
+        world.touch(2);
+        world.find_next();
+        world.handle_timeout(Instant::from_millis(10));
+        assert_eq!(deliveries(&mut world), [(0, 1)]);
+        let stats = world.stats(NodeId(2));
+        assert_eq!((stats.attempts, stats.removed), (0, 1));
+        assert_eq!(world.poll_timeout(), None, "{standard:?}");
+        // The radio goes on as if nothing had been there.
+        world
+            .handle_msdu(Instant::from_millis(10), msdu(2, 0, 8))
+            .unwrap();
+        world.handle_timeout(Instant::from_millis(20));
+        assert_eq!(deliveries(&mut world), [(0, 8)]);
+    }
+}
+
+/// A host hears of a frame later than its radio, and its answer takes time to the queue: 1,310 us of 802.11b, 30 up, 20 down.
+#[test]
+fn hosts_are_not_instantaneous() {
+    let mut config = config(Standard::B, 2);
+    config.host = HostDelays {
+        receive: Duration::from_micros(30),
+        transmit: Duration::from_micros(20),
+    };
+    let mut world = World::new(&config, 1);
+    let start = Instant::from_millis(1);
+    world.handle_msdu(start, msdu(0, 1, 7)).unwrap();
+    assert_eq!(world.queue_len(NodeId::AP, AccessCategory::BestEffort), 1);
+    assert!(!world.hosts_are_idle());
+    let sent = start + Duration::from_micros(20);
+    assert_eq!(world.poll_timeout(), Some(sent));
+    world.handle_timeout(sent);
+    assert!(world.hosts_are_idle());
+    let read = sent + Duration::from_micros(1_310);
+    world.handle_timeout(read + Duration::from_micros(29));
+    assert_eq!(deliveries(&mut world), []);
+    let heard = read + Duration::from_micros(30);
+    assert!(world.poll_timeout().is_some_and(|next| next <= heard));
+    world.handle_timeout(heard);
+    assert_eq!(deliveries(&mut world), [(1, 7)]);
+    // From station to station the access point's host bridges: up and down again.
+    let start = Instant::from_millis(10);
+    world.handle_msdu(start, msdu(1, 2, 8)).unwrap();
+    let bridged = start + Duration::from_micros(20 + 1_310 + 30 + 20);
+    world.handle_timeout(bridged - Duration::from_nanos(1));
+    assert_eq!(world.stations[0].queued(), 0);
+    assert_eq!(world.queued(NodeId::AP), 1);
+    world.handle_timeout(bridged);
+    assert_eq!(world.stations[0].queued(), 1);
+    world.handle_timeout(Instant::from_millis(20));
+    assert_eq!(deliveries(&mut world), [(2, 8)]);
+    assert!(world.hosts_are_idle());
 }

@@ -70,7 +70,7 @@ impl<M: Clone> Station<M> {
                 });
                 return;
             }
-            Frame::Ack | Frame::BlockAck { .. } | Frame::Beacon => {
+            Frame::Ack { .. } | Frame::BlockAck { .. } | Frame::Beacon => {
                 self.finish(at, Attempt::Succeeded);
                 return;
             }
@@ -109,7 +109,10 @@ impl<M: Clone> Station<M> {
         } else {
             0
         };
-        let (job, ppdu) = self.next_frame(function, limit)?;
+        let Some((job, ppdu)) = self.next_frame(function, limit) else {
+            self.access.set_wants(function, false);
+            return None;
+        };
         self.exchange = Some(Exchange {
             function,
             job,
@@ -148,7 +151,7 @@ impl<M: Clone> Station<M> {
             let start = link.window_start();
             let frame = Frame::BlockAckReq { category, start };
             let reserves = self.config.timing.sifs + self.config.control_airtime(len::BLOCK_ACK);
-            let ppdu = self.control(to, len::BLOCK_ACK_REQ, reserves, frame);
+            let ppdu = self.control(to, reserves, frame);
             return Some((Job::Request(to), ppdu));
         }
         Some((Job::Data(to), self.data(function, to, limit)?))
@@ -189,6 +192,8 @@ impl<M: Clone> Station<M> {
                 mpdus: prepared.mpdus,
                 category: self.category(function),
                 ack,
+                more_data: false,
+                sync: false,
             }),
         })
     }
@@ -207,12 +212,12 @@ impl<M: Clone> Station<M> {
         let first = if needs_rts {
             let reserves = sifs + self.config.control_airtime(len::ACK) + data;
             let to = ppdu.to.unwrap_or(NodeId::AP);
-            self.control(to, len::RTS, reserves, Frame::Rts)
+            self.control(to, reserves, Frame::Rts)
         } else if let Protection::CtsToSelf(mode) = self.config.protection {
             Ppdu {
                 mode,
                 airtime: self.config.timing.airtime(mode, len::ACK as usize),
-                ..self.control(self.id, len::ACK, data, Frame::Cts)
+                ..self.control(self.id, data, Frame::Cts)
             }
         } else {
             return ppdu;
@@ -222,13 +227,8 @@ impl<M: Clone> Station<M> {
     }
 
     /// A control frame.
-    pub(super) fn control(
-        &self,
-        to: NodeId,
-        psdu: u32,
-        reserves: Duration,
-        frame: Frame<M>,
-    ) -> Ppdu<M> {
+    pub(super) fn control(&self, to: NodeId, reserves: Duration, frame: Frame<M>) -> Ppdu<M> {
+        let psdu = frame.control_len();
         Ppdu {
             from: self.id,
             to: Some(to),
@@ -260,6 +260,9 @@ impl<M: Clone> Station<M> {
         self.is_sending = true;
         self.reception = None;
         self.stats.ppdus += 1;
+        let carried = ppdu.frame.carried().len() as u64;
+        self.stats.carrying += u64::from(carried > 0);
+        self.stats.carried_bytes += carried;
         ppdu
     }
 

@@ -1,5 +1,7 @@
 //! The receiving side: what frames for this radio, and for others, do.
 
+use alloc::vec::Vec;
+
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant};
 
@@ -22,12 +24,13 @@ impl<M: Clone> Station<M> {
         let from = ppdu.from;
         let awaited = self.awaited(from);
         match &ppdu.frame {
-            Frame::Ack if awaited == Some(Awaited::Ack) => self.on_ack(at),
+            Frame::Ack { .. } if awaited == Some(Awaited::Ack) => self.on_ack(at),
             Frame::Cts if awaited == Some(Awaited::Cts) => self.on_cleared(at),
             Frame::BlockAck {
                 category,
                 start,
                 bitmap,
+                ..
             } if awaited == Some(Awaited::BlockAck) => {
                 let function = self.function(*category);
                 let answers = match self.exchange.map(|exchange| exchange.job) {
@@ -41,7 +44,7 @@ impl<M: Clone> Station<M> {
                 self.on_answered(at);
             }
             // A response that nobody waits for any more.
-            Frame::Ack | Frame::Cts | Frame::BlockAck { .. } => self.on_other_reception(at),
+            Frame::Ack { .. } | Frame::Cts | Frame::BlockAck { .. } => self.on_other_reception(at),
             Frame::Beacon | Frame::Data(_) => self.on_other_reception(at),
             Frame::Rts => {
                 self.on_other_reception(at);
@@ -52,7 +55,7 @@ impl<M: Clone> Station<M> {
                         .timing
                         .airtime(response_mode(ppdu.mode), len::ACK as usize);
                     let left = ppdu.reserves.saturating_sub(self.config.timing.sifs + cts);
-                    self.respond(at, ppdu, len::ACK, left, Frame::Cts);
+                    self.respond(at, ppdu, left, Frame::Cts);
                 }
             }
             Frame::BlockAckReq { category, start } => {
@@ -66,8 +69,9 @@ impl<M: Clone> Station<M> {
                     category,
                     start,
                     bitmap,
+                    carried: Vec::new(),
                 };
-                self.respond(at, ppdu, len::BLOCK_ACK, Duration::ZERO, answer);
+                self.respond(at, ppdu, Duration::ZERO, answer);
             }
         }
     }
@@ -119,10 +123,11 @@ impl<M: Clone> Station<M> {
                     category,
                     start,
                     bitmap,
+                    carried: Vec::new(),
                 };
-                self.respond(at, ppdu, len::BLOCK_ACK, Duration::ZERO, answer);
+                self.respond(at, ppdu, Duration::ZERO, answer);
             }
-            AckPolicy::Normal => self.respond(at, ppdu, len::ACK, Duration::ZERO, Frame::Ack),
+            AckPolicy::Normal => self.respond(at, ppdu, Duration::ZERO, Frame::ACK),
         }
     }
 
@@ -228,17 +233,19 @@ impl<M: Clone> Station<M> {
     }
 
     /// Answers `to` a SIFS after its end, whatever the medium does (§10.3.2.11).
-    fn respond(&mut self, at: u64, to: &Ppdu<M>, psdu: u32, reserves: Duration, frame: Frame<M>) {
+    fn respond(&mut self, at: u64, to: &Ppdu<M>, reserves: Duration, frame: Frame<M>) {
         // A response to control frames uses their rate rules; to data, the mode chosen for the network.
         let mode = if to.mode == self.config.data_mode {
             self.config.control_mode
         } else {
             response_mode(to.mode)
         };
+        let response = self.control(to.from, reserves, frame);
+        let airtime = self.config.timing.airtime(mode, response.psdu as usize);
         let response = Ppdu {
             mode,
-            airtime: self.config.timing.airtime(mode, psdu as usize),
-            ..self.control(to.from, psdu, reserves, frame)
+            airtime,
+            ..response
         };
         self.response = Some((at + self.sifs, response));
     }

@@ -128,6 +128,8 @@ impl Script {
             mpdus: list,
             category: AccessCategory::BestEffort,
             ack,
+            more_data: false,
+            sync: false,
         };
         let mut ppdu = foreign(PEER, NodeId::AP, Frame::Data(data), 1_536, 44);
         ppdu.mode = self.station.config.data_mode;
@@ -166,7 +168,7 @@ fn data_then_ack_then_data() {
     assert_eq!(first.reserves, Duration::from_micros(16 + 28));
     script.sent(&first);
     script.now += 16;
-    script.hear(PEER, Frame::Ack, len::ACK);
+    script.hear(PEER, Frame::ACK, len::ACK);
     assert_eq!(script.station.stats().acked, 1);
     let second = script.expect(1_000 + 248 + 16 + 28 + 34);
     assert_eq!(seqs(&second), [1]);
@@ -220,7 +222,7 @@ fn a_response_that_has_begun_is_waited_for() {
     assert!(script.station.handle_timeout(deadline).is_none());
     assert_eq!(script.station.poll_timeout(), None);
     script.now = ended + 16 + 300;
-    let ack = foreign(PEER, NodeId::AP, Frame::Ack, len::ACK, 0);
+    let ack = foreign(PEER, NodeId::AP, Frame::ACK, len::ACK, 0);
     script.station.receive_control(script.at(), &ack, |_| {});
     script.station.on_idle(script.at(), BusyEnd::Frame);
     let next = script.expect(ended + 16 + 300 + 34);
@@ -237,7 +239,7 @@ fn anything_else_in_place_of_the_response_is_a_failure() {
     script.sent(&data);
     script.now += 16;
     // Another radio's ACK, addressed to this one but from a stranger.
-    script.hear(OTHER, Frame::Ack, len::ACK);
+    script.hear(OTHER, Frame::ACK, len::ACK);
     assert_eq!(script.station.stats().unanswered, 1);
     let again = script.expect(script.now + 34);
     let Frame::Data(data) = &again.frame else {
@@ -268,6 +270,7 @@ fn block_ack_request_after_a_missed_block_ack() {
         category,
         start: 0,
         bitmap: 0b0_1011,
+        carried: Vec::new(),
     };
     script.hear(PEER, answer, len::BLOCK_ACK);
     // After another backoff: what the bitmap lacks.
@@ -285,14 +288,14 @@ fn responses_come_a_sifs_after_the_frame_whatever_the_medium_does() {
     // Somebody begins to send within SIFS.
     script.station.on_busy(Instant::from_micros(script.now + 5));
     let ack = script.expect(script.now + 16);
-    assert!(matches!(ack.frame, Frame::Ack));
+    assert!(matches!(ack.frame, Frame::Ack { .. }));
     assert_eq!((ack.to, ack.mode), (Some(PEER), Mode::Ofdm(OfdmRate::R24)));
     assert_eq!(ack.reserves, Duration::ZERO);
     script.sent(&ack);
     // The ACK was lost: the repetition is answered and not delivered.
     script.receive(&[(7, true)], AckPolicy::Normal);
     let again = script.expect(script.now + 16);
-    assert!(matches!(again.frame, Frame::Ack));
+    assert!(matches!(again.frame, Frame::Ack { .. }));
     assert_eq!(
         (script.delivered.len(), script.station.stats().duplicates),
         (1, 1)
@@ -408,7 +411,7 @@ fn rts_and_cts_go_before_long_frames() {
     assert_eq!(seqs(&data), [0]);
     script.sent(&data);
     script.now += 16;
-    script.hear(PEER, Frame::Ack, len::ACK);
+    script.hear(PEER, Frame::ACK, len::ACK);
     assert_eq!(script.station.stats().acked, 1);
     // Without CTS: again after the timeout.
     script.enqueue(1..2);
@@ -488,7 +491,7 @@ fn a_txop_goes_on_a_sifs_after_each_response() {
         bursts.extend(seqs(&ppdu));
         script.sent(&ppdu);
         script.now += 16;
-        script.hear(PEER, Frame::Ack, len::ACK);
+        script.hear(PEER, Frame::ACK, len::ACK);
         // 600 us hold three exchanges of 180 us (a frame of 120, SIFS, 28, SIFS); then contention again.
         next = script.now + if bursts.len() % 3 == 0 { 43 } else { 16 };
     }

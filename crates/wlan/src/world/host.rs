@@ -1,0 +1,125 @@
+//! Packets on their way between radios and their hosts.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use tack_base::time::nanos;
+
+use super::Delivery;
+use super::config::HostDelays;
+use crate::frame::{AccessCategory, Msdu, NodeId};
+
+/// A packet that comes to a queue.
+#[derive(Debug)]
+pub(super) enum Entry<M> {
+    /// From the radio's own host.
+    Own(Msdu<M>),
+    /// From one station to another, through the access point.
+    Relayed(Msdu<M>),
+}
+
+/// What is under way. The delays are the same for all radios, so each list is in order of time.
+#[derive(Debug)]
+pub(super) struct Hosts<M> {
+    receive: u64,
+    transmit: u64,
+    entering: VecDeque<(u64, Msdu<M>)>,
+    relayed: VecDeque<(u64, Msdu<M>)>,
+    delivered: VecDeque<(u64, Delivery<M>)>,
+    /// Packets in `entering` and `relayed`, by radio and category.
+    counts: Vec<[usize; 4]>,
+}
+
+impl<M> Hosts<M> {
+    pub(super) fn new(delays: HostDelays, radios: usize) -> Self {
+        Self {
+            receive: nanos(delays.receive),
+            transmit: nanos(delays.transmit),
+            entering: VecDeque::new(),
+            relayed: VecDeque::new(),
+            delivered: VecDeque::new(),
+            counts: alloc::vec![[0; 4]; radios],
+        }
+    }
+
+    /// A host sends at `now`. Returns the packet when it is at the radio at once.
+    pub(super) fn send(&mut self, now: u64, msdu: Msdu<M>) -> Option<Msdu<M>> {
+        if self.transmit == 0 {
+            return Some(msdu);
+        }
+        self.counts[msdu.src.index()][msdu.category as usize] += 1;
+        self.entering.push_back((now + self.transmit, msdu));
+        None
+    }
+
+    /// A packet of a station has come to the access point's radio, for another station. Returns it when it is back at once.
+    pub(super) fn relay(&mut self, now: u64, msdu: Msdu<M>) -> Option<Msdu<M>> {
+        let delay = self.receive + self.transmit;
+        if delay == 0 {
+            return Some(msdu);
+        }
+        self.counts[NodeId::AP.index()][msdu.category as usize] += 1;
+        self.relayed.push_back((now + delay, msdu));
+        None
+    }
+
+    /// When the next packet comes to a queue, nanoseconds.
+    #[inline]
+    pub(super) fn next_entry(&self) -> u64 {
+        let first = |list: &VecDeque<(u64, Msdu<M>)>| list.front().map_or(u64::MAX, |(at, _)| *at);
+        first(&self.entering).min(first(&self.relayed))
+    }
+
+    /// The next packet that has come to a queue by `now`.
+    #[inline]
+    pub(super) fn enter(&mut self, now: u64) -> Option<Entry<M>> {
+        let is_due =
+            |list: &VecDeque<(u64, Msdu<M>)>| list.front().is_some_and(|(at, _)| *at <= now);
+        if is_due(&self.entering) {
+            let (_, msdu) = self.entering.pop_front()?;
+            self.counts[msdu.src.index()][msdu.category as usize] -= 1;
+            return Some(Entry::Own(msdu));
+        }
+        if is_due(&self.relayed) {
+            let (_, msdu) = self.relayed.pop_front()?;
+            self.counts[NodeId::AP.index()][msdu.category as usize] -= 1;
+            return Some(Entry::Relayed(msdu));
+        }
+        None
+    }
+
+    /// Packets of `category` on their way to the queue of `node`.
+    #[inline]
+    pub(super) fn entering(&self, node: NodeId, category: AccessCategory) -> usize {
+        self.counts[node.index()][category as usize]
+    }
+
+    /// A radio hands a packet to its host.
+    #[inline]
+    pub(super) fn deliver(&mut self, now: u64, delivery: Delivery<M>) {
+        self.delivered.push_back((now + self.receive, delivery));
+    }
+
+    /// The next packet that is at its host by `now`.
+    #[inline]
+    pub(super) fn receive(&mut self, now: u64) -> Option<Delivery<M>> {
+        let is_there = self.delivered.front().is_some_and(|(at, _)| *at <= now);
+        if is_there {
+            self.delivered.pop_front().map(|(_, delivery)| delivery)
+        } else {
+            None
+        }
+    }
+
+    /// When the next packet comes to its host, if that is after `now`, nanoseconds.
+    #[inline]
+    pub(super) fn next_delivery(&self, now: u64) -> u64 {
+        let first = self.delivered.front().map(|(at, _)| *at);
+        first.filter(|at| *at > now).unwrap_or(u64::MAX)
+    }
+
+    /// True when nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.entering.is_empty() && self.relayed.is_empty() && self.delivered.is_empty()
+    }
+}
