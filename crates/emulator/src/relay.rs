@@ -22,6 +22,7 @@ use tack_sim::packet::Packet;
 use tack_sim::{Arrival, Network, Scenario};
 use tack_wire::Ecn;
 use tack_wire::checksum::PROTOCOL_UDP;
+use tack_wlan::world::HostDelays;
 use tack_wlan::{Capture, Class};
 use tokio::sync::{mpsc, oneshot};
 
@@ -95,8 +96,12 @@ impl Relay {
         samples: mpsc::Sender<Sample>,
         stop: oneshot::Receiver<()>,
     ) -> io::Result<Self> {
-        let scenario: &Scenario = &settings.scenario;
-        let network = Network::new(scenario, settings.seed, Capture::Off);
+        let mut scenario: Scenario = settings.scenario.clone();
+        if let Some(wlan) = &mut scenario.wlan {
+            // The hosts are real here, and have delays of their own.
+            wlan.world.host = HostDelays::default();
+        }
+        let network = Network::new(&scenario, settings.seed, Capture::Off);
         let stations = network.hosts() - 1;
         let clock = Clock::new();
         Ok(Self {

@@ -9,7 +9,7 @@ use tack_wlan::phy::{
     Awgn, Band, DsssRate, ErrorModel, GuardInterval, Mode, ModeQuery, OfdmRate, Preamble, SigB,
     Standard, Timing, Width,
 };
-use tack_wlan::world::{Beacons, Contenders, Offer};
+use tack_wlan::world::{Beacons, Contenders, HostDelays, Offer};
 use tack_wlan::{MacConfig, NodeId, WorldConfig};
 
 use super::error::ScenarioError;
@@ -35,6 +35,16 @@ const MOST_STATIONS: u64 = 1_000;
 const SHORTEST_INTERVAL: Duration = Duration::from_micros(1);
 
 const DEFAULT_QUEUE: usize = 1_000;
+
+/// What a host takes by default: tens of microseconds for the interrupt and the softirq behind it, and for the way through the
+/// driver to the queue. Both are longer than SIFS, so that what answers the last frame of a PPDU is too late for its response.
+const HOST: HostDelays = HostDelays {
+    receive: Duration::from_micros(30),
+    transmit: Duration::from_micros(20),
+};
+
+/// A host that takes longer is no network card.
+const SLOWEST_HOST: Duration = Duration::from_millis(100);
 
 /// 100 time units of 1.024 ms, as nearly every access point has it.
 const BEACON_INTERVAL: Duration = Duration::from_micros(102_400);
@@ -99,6 +109,7 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
     let stations = table.integer("stations", 1, MOST_STATIONS)?.unwrap_or(1) as u16;
     let mut world = WorldConfig::new(mac, stations);
     read_queues(&mut table, &mut world)?;
+    read_host(&mut table, &mut world)?;
     read_errors(&mut table, &mut world)?;
     read_neighbours(&mut table, standard, &mut world)?;
     table.finish()?;
@@ -450,6 +461,18 @@ fn read_queues(table: &mut Reader<'_>, world: &mut WorldConfig) -> Result<(), Sc
     let both = queue("queue", DEFAULT_QUEUE)?;
     world.ap_queue = queue("ap_queue", both)?;
     world.station_queue = queue("station_queue", both)?;
+    Ok(())
+}
+
+fn read_host(table: &mut Reader<'_>, world: &mut WorldConfig) -> Result<(), ScenarioError> {
+    let mut delay = |key: &str, default: Duration| match table.duration(key)? {
+        Some(delay) if delay > SLOWEST_HOST => Err(table.fail(key, "must be at most 100ms")),
+        delay => Ok(delay.unwrap_or(default)),
+    };
+    world.host = HostDelays {
+        receive: delay("host_receive_delay", HOST.receive)?,
+        transmit: delay("host_transmit_delay", HOST.transmit)?,
+    };
     Ok(())
 }
 

@@ -362,7 +362,8 @@ impl Network {
     /// Nothing is under way.
     pub(super) fn is_drained(&self) -> bool {
         let is_silent = self.wireless.as_ref().is_none_or(|wireless| {
-            (0..wireless.members()).all(|node| wireless.queued(NodeId(node)) == 0)
+            wireless.hosts_are_idle()
+                && (0..wireless.members()).all(|node| wireless.queued(NodeId(node)) == 0)
         });
         is_silent
             && self.held.is_empty()

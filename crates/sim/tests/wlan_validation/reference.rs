@@ -219,6 +219,10 @@ impl Row {
             "stations = {}\nqueue = \"{}p\"",
             self.stations, self.queue
         ));
+        // The hosts of ns-3 are instantaneous.
+        line(format_args!(
+            "host_receive_delay = \"0us\"\nhost_transmit_delay = \"0us\""
+        ));
         if matches!(self.standard.as_str(), "802.11n" | "802.11ac") {
             line(format_args!("ampdu_max_bytes = {}", self.ampdu));
         }
