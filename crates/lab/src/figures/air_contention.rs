@@ -4,7 +4,7 @@ use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 
 use super::{LINKS, Link, ack_frequency, by_means, is_above, mbps, percent, plot, seconds};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::measure::Values;
 use crate::point::{Cell, Point};
 use crate::scenarios::WLAN_UDP;
@@ -12,6 +12,7 @@ use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "3",
     title: "Acknowledgements contend with data for the air",
     about: "The paper's UDP tool between two laptops behind one access point, so that data and acknowledgements cross the air twice: \

@@ -8,13 +8,14 @@ use super::links::udp_tool;
 use super::{LINKS, Link, ack_frequency, bar, equation_3, mbps, percent, plot, seconds};
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Extent, Figure, Outcome, Table};
+use crate::figure::{Depth, Extent, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::WLAN_TCP;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "8a",
     title: "What TACK gains hardly depends on the latency",
     about: "The paper reads from its figures 8(a) and 9(a) that the goodput gained is insensitive to the latency between the endpoints. \

@@ -8,6 +8,7 @@ mod combined_links;
 mod convergence;
 mod equation;
 mod friendliness;
+mod hack;
 mod latency;
 mod links;
 mod media;
@@ -27,7 +28,7 @@ use crate::figure::{Depth, Extent, Figure, Plot};
 use crate::measure::Values;
 use crate::stats::Estimate;
 
-/// All figures, in the paper's order.
+/// All figures, paper by paper and in its order.
 pub const FIGURES: &[Figure] = &[
     wlan_preview::FIGURE,
     air_contention::FIGURE,
@@ -51,6 +52,8 @@ pub const FIGURES: &[Figure] = &[
     convergence::FIGURE,
     rtt_fairness::FIGURE,
     traffic_change::FIGURE,
+    hack::analytic::LEGACY,
+    hack::analytic::AGGREGATED,
 ];
 
 /// The paper's wireless links, with the goodput of UDP over them, Mbit/s (figure 7).

@@ -8,13 +8,14 @@ use super::ranking::paths::PATHS;
 use super::{bar, mbps, percent, plot};
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::WAN;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "6b",
     title: "Exact round-trip timing keeps delay and losses low",
     about: "One flow acknowledged by TACK over each of the six paths that the Pantheon calibrated on real ones (figure 14 has them too), with \

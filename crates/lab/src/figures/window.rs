@@ -7,7 +7,7 @@ use tack_plot::{Line, LineChart, Stroke, format_number};
 use super::{by_means, is_above, mbps, percent, plot, seconds, utilisation};
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::Source;
 use crate::scenarios::{FRIENDLINESS, LOSS_IACK, LOSSY_BOTH_WAYS, WAN, WLAN_TCP};
@@ -15,6 +15,7 @@ use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "B3",
     title: "The receive buffer: what TACK needs, and what the defaults give",
     about: "Appendix B.3 of the paper: with β acknowledgements a round trip the window must be β/(β − 1) bandwidth-delay products, 1.33 for \
