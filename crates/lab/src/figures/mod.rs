@@ -7,6 +7,7 @@ mod calibrations;
 mod combined_links;
 mod convergence;
 mod equation;
+mod filter;
 mod friendliness;
 mod hack;
 mod latency;
@@ -54,6 +55,13 @@ pub const FIGURES: &[Figure] = &[
     traffic_change::FIGURE,
     hack::analytic::LEGACY,
     hack::analytic::AGGREGATED,
+    filter::queue::LENGTH,
+    filter::queue::FAIRNESS,
+    filter::throughput::PLAIN,
+    filter::contention::FIGURE,
+    filter::throughput::WINDOWS,
+    filter::throughput::MIMD,
+    filter::throughput::DELAYED,
 ];
 
 /// The paper's wireless links, with the goodput of UDP over them, Mbit/s (figure 7).
