@@ -2,7 +2,7 @@
 
 use tack_base::Duration;
 
-use super::access::{Contention, Rules};
+use super::access::{Contention, CwAdaptation, Rules};
 use crate::frame::{AccessCategory, len};
 use crate::phy::{Mode, Standard, Timing, response};
 
@@ -134,6 +134,7 @@ fn contention(category: AccessCategory, is_qos: bool, timing: &Timing) -> Conten
             cw_min,
             cw_max,
             rules: Rules::Dcf,
+            adaptation: CwAdaptation::Standard,
         };
     }
     let (aifsn, cw_min, cw_max) = match category {
@@ -147,6 +148,7 @@ fn contention(category: AccessCategory, is_qos: bool, timing: &Timing) -> Conten
         cw_min,
         cw_max,
         rules: Rules::Edca,
+        adaptation: CwAdaptation::Standard,
     }
 }
 

@@ -3,6 +3,7 @@
 //! A discipline sees only packets that were never sent. What was sent once keeps its place until it is settled: the receiver
 //! may have it, and would discard another packet under its sequence number as a duplicate.
 
+mod ack_filter;
 mod fifo;
 
 use alloc::boxed::Box;
@@ -11,6 +12,7 @@ use alloc::collections::VecDeque;
 use super::link::WaitingFrame;
 use crate::frame::Msdu;
 
+pub use ack_filter::AckFilter;
 pub use fifo::Fifo;
 
 /// What becomes of a packet that arrives. Positions are those of [`Waiting`].
