@@ -1,18 +1,40 @@
 //! Which filter of TCP acknowledgements a queue has.
 
-/// A filter of TCP acknowledgements.
+use alloc::boxed::Box;
+
+use super::cake::{CakeFilter, Thinning};
+use super::paper::PaperFilter;
+use super::safe::SafeFilter;
+use super::{BoxedDiscipline, Fifo, SegmentReader};
+
+/// A filter of TCP acknowledgements. None of them touches packets with TACK's option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AckFilter {
     /// None: first in, first out.
     #[default]
     Off,
-    /// Figure 1 of Kim, Lee, Shin and Kang, "On the cross-layer impact of TCP ACK thinning on IEEE 802.11 wireless MAC
-    /// dynamics" (VTC 2006).
+    /// That of the paper: [`PaperFilter`].
     Paper,
-    /// The same for acknowledgements that tell nothing but what the newer one tells too.
+    /// That which loses no information: [`SafeFilter`].
     Safe,
-    /// The filter of Linux's `sch_cake`, conservative: one redundant acknowledgement always stays.
+    /// That of Linux's `sch_cake`, conservative: [`CakeFilter`].
     Cake,
-    /// The filter of Linux's `sch_cake`, aggressive.
+    /// That of Linux's `sch_cake`, aggressive.
     CakeAggressive,
+}
+
+impl AckFilter {
+    /// The discipline of a queue with this filter, which reads packets by `reader`.
+    pub fn discipline<M, R>(self, reader: R) -> BoxedDiscipline<M>
+    where
+        R: SegmentReader<M> + 'static,
+    {
+        match self {
+            Self::Off => Box::new(Fifo),
+            Self::Paper => Box::new(PaperFilter::new(reader)),
+            Self::Safe => Box::new(SafeFilter::new(reader)),
+            Self::Cake => Box::new(CakeFilter::new(reader, Thinning::Conservative)),
+            Self::CakeAggressive => Box::new(CakeFilter::new(reader, Thinning::Aggressive)),
+        }
+    }
 }
