@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use tack_base::{Instant, Rate};
+use tack_tcp::cc::Counting;
 use tack_tcp::config::WindowPacing;
 use tack_tcp::{AckKind, Algorithm, Config, ParseAlgorithmError};
 use tack_wlan::AccessCategory;
@@ -137,7 +138,7 @@ impl Flow {
     pub const MOST: u16 = 10_000;
 }
 
-const TCP_ONLY: [&str; 14] = [
+const TCP_ONLY: [&str; 15] = [
     "congestion",
     "ack",
     "mss",
@@ -152,6 +153,7 @@ const TCP_ONLY: [&str; 14] = [
     "initial_rto",
     "min_rto",
     "window_pacing",
+    "byte_counting",
 ];
 const VIDEO_BYTES: &str =
     "means nothing for a video, whose frames have their own sizes; stop = \"…\" ends it";
@@ -432,6 +434,15 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
             return Err(table.fail("window_pacing", "BBR paces by itself; leave it out"));
         }
         config.window_pacing = pacing;
+    }
+    if let Some(counts_bytes) = table.boolean("byte_counting")? {
+        if config.congestion != Algorithm::NewReno {
+            let message = "is a choice of new_reno only; leave it out";
+            return Err(table.fail("byte_counting", message));
+        }
+        if !counts_bytes {
+            config.counting = Counting::Acknowledgements;
+        }
     }
     config.initial_window_segments = table
         .integer("initial_window", 1, 1_000)?

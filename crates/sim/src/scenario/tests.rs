@@ -373,9 +373,9 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "\"off\"",
         ),
         (
-            "[wlan]\nack_filter = 'safe'\n[[flow]]\n",
-            "dir/test.toml:2: wlan.ack_filter: \"safe\" is not there yet",
-            "\"off\"",
+            "[wlan]\nack_filter = 'unsafe'\n[[flow]]\n",
+            "dir/test.toml:2: wlan.ack_filter: ",
+            "off, paper, safe, cake, cake_aggressive",
         ),
         (
             "[[flow]]\naccess_category = 'voice'\n",
@@ -383,9 +383,14 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "add a [wlan] table",
         ),
         (
-            "[wlan]\ncw_adaptation = 'mimd'\n[[flow]]\n",
-            "wlan.cw_adaptation: \"mimd\" is not there yet",
-            "\"standard\"",
+            "[[flow]]\ncongestion = 'cubic'\nbyte_counting = false\n",
+            "dir/test.toml:3: flow.0.byte_counting: ",
+            "new_reno only",
+        ),
+        (
+            "[wlan]\ncw_adaptation = 'aimd'\n[[flow]]\n",
+            "wlan.cw_adaptation: ",
+            "standard, mimd",
         ),
         (
             "[wlan]\nstandard = '802.11a'\nrate = '55Mbps'\n[[flow]]\n",

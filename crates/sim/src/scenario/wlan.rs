@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tack_base::Rate;
-use tack_wlan::mac::Protection;
 use tack_wlan::mac::config::{MissedBlockAck, WINDOW};
+use tack_wlan::mac::discipline::AckFilter;
+use tack_wlan::mac::{CwAdaptation, Protection};
 use tack_wlan::phy::{
     Awgn, Band, DsssRate, ErrorModel, GuardInterval, Mode, ModeQuery, OfdmRate, Preamble, SigB,
     Standard, Timing, Width,
@@ -26,6 +27,8 @@ pub struct Wlan {
     pub standard: Standard,
     /// Frequency band.
     pub band: Band,
+    /// What filters TCP acknowledgements in the queues of the access point and the stations.
+    pub ack_filter: AckFilter,
 }
 
 /// Most stations, those of neighbours included: each is asked at every transmission.
@@ -72,6 +75,19 @@ const GUARDS: [(&str, GuardInterval); 4] = [
     ("3200ns", GuardInterval::Ns3200),
 ];
 
+const ACK_FILTERS: [(&str, AckFilter); 5] = [
+    ("off", AckFilter::Off),
+    ("paper", AckFilter::Paper),
+    ("safe", AckFilter::Safe),
+    ("cake", AckFilter::Cake),
+    ("cake_aggressive", AckFilter::CakeAggressive),
+];
+
+const CW_ADAPTATIONS: [(&str, CwAdaptation); 2] = [
+    ("standard", CwAdaptation::Standard),
+    ("mimd", CwAdaptation::Mimd),
+];
+
 pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
     refuse_later(&mut table)?;
     let preset = table.choice("preset", &preset::NAMES)?;
@@ -109,6 +125,7 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
     let stations = table.integer("stations", 1, MOST_STATIONS)?.unwrap_or(1) as u16;
     let mut world = WorldConfig::new(mac, stations);
     read_queues(&mut table, &mut world)?;
+    let ack_filter = table.choice("ack_filter", &ACK_FILTERS)?;
     read_host(&mut table, &mut world)?;
     read_errors(&mut table, &mut world)?;
     read_neighbours(&mut table, standard, &mut world)?;
@@ -117,16 +134,13 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
         world,
         standard,
         band,
+        ack_filter: ack_filter.unwrap_or_default(),
     })
 }
 
 /// Keys whose meaning is settled and whose mechanism is not there yet.
 fn refuse_later(table: &mut Reader<'_>) -> Result<(), ScenarioError> {
-    for (key, neutral) in [
-        ("ack_filter", "off"),
-        ("hack", "off"),
-        ("cw_adaptation", "standard"),
-    ] {
+    for (key, neutral) in [("hack", "off")] {
         if let Some(value) = table.text(key)?
             && value != neutral
         {
@@ -365,6 +379,11 @@ fn read_mac(
         .any(|contention| contention.cw_min > contention.cw_max)
     {
         return Err(table.fail("cw_min", "must not be above cw_max"));
+    }
+    if let Some(adaptation) = table.choice("cw_adaptation", &CW_ADAPTATIONS)? {
+        for contention in &mut mac.contention {
+            contention.adaptation = adaptation;
+        }
     }
     if let Some(slots) = table.integer("aifsn", 2, 15)? {
         for contention in &mut mac.contention {

@@ -12,6 +12,7 @@ mod host;
 mod meter;
 mod network;
 mod progress;
+mod segments;
 mod stream;
 mod video;
 mod watch;

@@ -205,5 +205,6 @@ impl<M: Clone> World<M> {
 /// How long a radio that heard an RTS waits for what it announced (§10.3.2.4).
 fn announcement(mac: &MacConfig, cts: tack_base::Duration) -> u64 {
     let timing = &mac.timing;
-    nanos(2 * timing.sifs + cts + timing.rx_start_delay + 2 * timing.slot)
+    let start = timing.rx_start_delay.max(mac.control_mode.header());
+    nanos(2 * timing.sifs + cts + start + 2 * timing.slot)
 }
