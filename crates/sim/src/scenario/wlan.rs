@@ -13,6 +13,7 @@ use tack_wlan::world::{Beacons, Contenders, HostDelays, Offer};
 use tack_wlan::{MacConfig, NodeId, WorldConfig};
 
 use super::error::ScenarioError;
+use super::hack::{self, HackCodec};
 use super::preset::{self, Preset};
 use super::reader::Reader;
 use super::units::QueueText;
@@ -26,6 +27,8 @@ pub struct Wlan {
     pub standard: Standard,
     /// Frequency band.
     pub band: Band,
+    /// How TCP/HACK compresses.
+    pub hack_codec: HackCodec,
 }
 
 /// Most stations, those of neighbours included: each is asked at every transmission.
@@ -110,6 +113,7 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
     let mut world = WorldConfig::new(mac, stations);
     read_queues(&mut table, &mut world)?;
     read_host(&mut table, &mut world)?;
+    let hack_codec = hack::read(&mut table, &mut world)?;
     read_errors(&mut table, &mut world)?;
     read_neighbours(&mut table, standard, &mut world)?;
     table.finish()?;
@@ -117,16 +121,13 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
         world,
         standard,
         band,
+        hack_codec,
     })
 }
 
 /// Keys whose meaning is settled and whose mechanism is not there yet.
 fn refuse_later(table: &mut Reader<'_>) -> Result<(), ScenarioError> {
-    for (key, neutral) in [
-        ("ack_filter", "off"),
-        ("hack", "off"),
-        ("cw_adaptation", "standard"),
-    ] {
+    for (key, neutral) in [("ack_filter", "off"), ("cw_adaptation", "standard")] {
         if let Some(value) = table.text(key)?
             && value != neutral
         {
