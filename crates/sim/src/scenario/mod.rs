@@ -5,6 +5,7 @@
 
 mod error;
 mod flow;
+mod hack;
 mod preset;
 mod reader;
 mod seeds;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 pub use error::ScenarioError;
 pub use flow::{App, Flow, Party, TcpFlow, Transport, UdpFlow, UdpRate};
+pub use hack::HackCodec;
 pub use preset::Preset;
 pub use seeds::{SeedsError, parse_seeds};
 pub use video::Video;

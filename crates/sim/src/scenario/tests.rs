@@ -368,8 +368,8 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "server, sta0",
         ),
         (
-            "[wlan]\nhack = 'timer'\n[[flow]]\n",
-            "dir/test.toml:2: wlan.hack: \"timer\" is not there yet",
+            "[wlan]\nhack_timer = '1ms'\n[[flow]]\n",
+            "dir/test.toml:2: wlan.hack_timer: has no effect with hack = \"off\"",
             "\"off\"",
         ),
         (

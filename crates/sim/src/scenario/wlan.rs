@@ -14,6 +14,7 @@ use tack_wlan::world::{Beacons, Contenders, HostDelays, Offer};
 use tack_wlan::{MacConfig, NodeId, WorldConfig};
 
 use super::error::ScenarioError;
+use super::hack::{self, HackCodec};
 use super::preset::{self, Preset};
 use super::reader::Reader;
 use super::units::QueueText;
@@ -29,6 +30,8 @@ pub struct Wlan {
     pub band: Band,
     /// What filters TCP acknowledgements in the queues of the access point and the stations.
     pub ack_filter: AckFilter,
+    /// How TCP/HACK compresses.
+    pub hack_codec: HackCodec,
 }
 
 /// Most stations, those of neighbours included: each is asked at every transmission.
@@ -89,7 +92,6 @@ const CW_ADAPTATIONS: [(&str, CwAdaptation); 2] = [
 ];
 
 pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
-    refuse_later(&mut table)?;
     let preset = table.choice("preset", &preset::NAMES)?;
     let standard = table.choice("standard", &STANDARDS)?;
     let standard = match (standard, preset) {
@@ -127,6 +129,7 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
     read_queues(&mut table, &mut world)?;
     let ack_filter = table.choice("ack_filter", &ACK_FILTERS)?;
     read_host(&mut table, &mut world)?;
+    let hack_codec = hack::read(&mut table, &mut world)?;
     read_errors(&mut table, &mut world)?;
     read_neighbours(&mut table, standard, &mut world)?;
     table.finish()?;
@@ -135,20 +138,8 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
         standard,
         band,
         ack_filter: ack_filter.unwrap_or_default(),
+        hack_codec,
     })
-}
-
-/// Keys whose meaning is settled and whose mechanism is not there yet.
-fn refuse_later(table: &mut Reader<'_>) -> Result<(), ScenarioError> {
-    for (key, neutral) in [("hack", "off")] {
-        if let Some(value) = table.text(key)?
-            && value != neutral
-        {
-            let message = format!("{value:?} is not there yet; leave it out or write {neutral:?}");
-            return Err(table.fail(key, message));
-        }
-    }
-    Ok(())
 }
 
 fn read_preamble(

@@ -8,6 +8,7 @@ pub mod access;
 pub mod config;
 pub mod discipline;
 pub mod duplicates;
+pub mod hack;
 pub mod link;
 pub mod queue;
 pub mod recipient;

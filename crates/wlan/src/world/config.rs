@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crate::frame::NodeId;
 use crate::mac::MacConfig;
+use crate::mac::hack::HackConfig;
 use crate::mac::station::Beacons;
 use crate::phy::ErrorModel;
 
@@ -70,6 +71,8 @@ pub struct WorldConfig {
     pub station_queue: usize,
     /// How long packets take between each radio and its host; the access point bridges by its host.
     pub host: HostDelays,
+    /// TCP/HACK, if [`World::set_codec`](super::World::set_codec) gives it a codec.
+    pub hack: HackConfig,
     /// Beacons of the access point.
     pub beacons: Option<Beacons>,
     /// A neighbouring network.
@@ -91,6 +94,7 @@ impl WorldConfig {
             ap_queue: 1_000,
             station_queue: 1_000,
             host: HostDelays::default(),
+            hack: HackConfig::default(),
             beacons: None,
             contenders: Contenders::default(),
             hidden: Vec::new(),

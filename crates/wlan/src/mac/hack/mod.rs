@@ -1,0 +1,10 @@
+//! TCP/HACK: acknowledgements of the transport, compressed, inside acknowledgements of the link.
+//!
+//! The parts are those of the paper (*Hierarchical Acknowledgments*, section 3.3): a driver that knows packets and
+//! contexts, and a NIC that appends opaque bytes to its responses. `docs/hack.md` tells how it works here.
+
+pub mod codec;
+pub mod config;
+
+pub use codec::{BoxedCodec, Codec, CodecFactory, DecodeError, FlowId, Rebuilt};
+pub use config::{HackConfig, Variant};
