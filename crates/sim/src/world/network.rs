@@ -15,6 +15,7 @@ use tack_wlan::{AccessCategory, Capture, Captured, Msdu, NodeId};
 use super::datagram::SATURATION;
 use super::flow_of;
 use super::host::{address, host_at};
+use crate::hack::RohcCodec;
 use crate::packet::Packet;
 use crate::path::Path;
 use crate::report::{WiredReport, WlanReport};
@@ -98,6 +99,8 @@ impl Network {
         let wireless = scenario.wlan.as_ref().map(|wlan| {
             let mut world = Wireless::new(&wlan.world, seed);
             world.set_capture(capture);
+            let codec = wlan.hack_codec;
+            world.set_codec(move || Box::new(RohcCodec::new(codec)));
             world
         });
         let queues = scenario.wlan.as_ref().map_or([0; 2], |wlan| {

@@ -42,6 +42,11 @@ impl<M> Hosts<M> {
         }
     }
 
+    /// From the end of a received frame to the host.
+    pub(super) fn receive_delay(&self) -> tack_base::Duration {
+        tack_base::Duration::from_nanos(self.receive)
+    }
+
     /// A host sends at `now`. Returns the packet when it is at the radio at once.
     pub(super) fn send(&mut self, now: u64, msdu: Msdu<M>) -> Option<Msdu<M>> {
         if self.transmit == 0 {

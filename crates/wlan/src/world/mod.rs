@@ -25,6 +25,7 @@ use tack_base::random::RandomStream;
 
 use crate::frame::{AccessCategory, Msdu, NodeId, Ppdu};
 use crate::mac::discipline::BoxedDiscipline;
+use crate::mac::hack::{BoxedCodec, CodecFactory, Hack, HackConfig, HackStats};
 use crate::mac::station::Station;
 use crate::mac::{MacConfig, StationStats};
 use crate::phy::ErrorModel;
@@ -86,6 +87,7 @@ pub struct World<M> {
     queues: Vec<QueueMeter>,
     accounts: Accounts,
     hosts: Hosts<M>,
+    hack: HackConfig,
     capture: Capture,
     captured: VecDeque<Captured<M>>,
     /// Radios of the network itself: the access point and its stations.
@@ -123,6 +125,7 @@ impl<M: Clone> World<M> {
             queues: Vec::with_capacity(count),
             accounts: Accounts::default(),
             hosts: Hosts::new(config.host, count),
+            hack: config.hack,
             capture: Capture::Off,
             captured: VecDeque::new(),
             members,
@@ -275,6 +278,23 @@ impl<M: Clone> World<M> {
         make: impl Fn(AccessCategory) -> BoxedDiscipline<M>,
     ) {
         self.stations[node.index()].set_discipline(make);
+    }
+
+    /// Turns TCP/HACK on as [`WorldConfig::hack`] says, with codecs that `make` makes: one for each pair of radios and
+    /// each end. Before anything is queued.
+    pub fn set_codec(&mut self, make: impl Fn() -> BoxedCodec<M> + Send + Sync + 'static) {
+        let factory = CodecFactory::new(make);
+        if self.hack.is_on() {
+            for station in &mut self.stations[..usize::from(self.members)] {
+                let hack = Hack::new(self.hack, self.hosts.receive_delay(), factory.clone());
+                station.set_hack(hack);
+            }
+        }
+    }
+
+    /// Counters of TCP/HACK at a radio, where it is on.
+    pub fn hack_stats(&self, node: NodeId) -> Option<&HackStats> {
+        self.stations[node.index()].hack_stats()
     }
 
     /// How many packets have left the queue of `category` at `node` so far.

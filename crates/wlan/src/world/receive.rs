@@ -103,15 +103,22 @@ impl<M: Clone> World<M> {
         };
         let is_lost =
             is_hit || (!self.is_quiet(from, id) && self.is_lost(from, id, flight.ppdu.mode, bytes));
-        if !is_lost
-            && let Frame::Data(data) = &mut flight.ppdu.frame
-            && let Some(mpdu) = data.mpdus.get_mut(arriving.index)
-        {
-            flight.arriving.any = true;
+        if !is_lost && let Frame::Data(data) = &mut flight.ppdu.frame {
             let now = Instant::from_nanos(self.now);
-            self.take_in(receiver, |station, deliver| {
-                station.receive_mpdu(now, from, mpdu, deliver);
-            });
+            if !flight.arriving.any {
+                flight.arriving.any = true;
+                self.stations[receiver].on_data_header(now, from, data, arriving.index);
+            }
+            if let Some(mpdu) = data.mpdus.get_mut(arriving.index) {
+                self.take_in(receiver, |station, deliver| {
+                    station.receive_mpdu(now, from, mpdu, deliver);
+                });
+            }
+            if self.hack.is_on() {
+                // Its driver will hear of the frame.
+                self.rewake(receiver);
+                self.next = self.next.min(self.wakes[receiver]);
+            }
         }
         flight.seek(arriving.index + 1, self.mac.is_qos);
     }
@@ -122,6 +129,20 @@ impl<M: Clone> World<M> {
             self.take_in(at, |station, deliver| {
                 station.receive_control(now, ppdu, deliver);
             });
+            self.deliver_rebuilt(ppdu.from, at);
+        }
+    }
+
+    /// What a radio rebuilt from a response of `from` goes on. Nobody but a simulator can tell whether it is right.
+    #[inline]
+    fn deliver_rebuilt(&mut self, from: NodeId, at: usize) {
+        let to = NodeId(at as u16);
+        while let Some(mut ack) = self.stations[at].poll_rebuilt() {
+            let original = self.stations[from.index()].original(to, ack.msn).cloned();
+            if let Some(original) = original {
+                self.stations[at].compare_rebuilt(&mut ack, &original);
+            }
+            self.take_in(at, |_, deliver| deliver(ack.msdu));
         }
     }
 
