@@ -36,7 +36,7 @@ use source::Source;
 
 pub use crate::mac::station::Beacons;
 pub use accounts::{Airtime, QueueStats};
-pub use config::{Contenders, HostDelays, Offer, WorldConfig};
+pub use config::{Contenders, HostDelays, HostInterrupt, Offer, WorldConfig};
 
 /// An MSDU that has come to its destination.
 #[derive(Clone, Debug)]
@@ -87,6 +87,9 @@ pub struct World<M> {
     queues: Vec<QueueMeter>,
     accounts: Accounts,
     hosts: Hosts<M>,
+    interrupt: HostInterrupt,
+    /// From when on the host can hear of what is being received: now, or the end of the PPDU.
+    ready: u64,
     hack: HackConfig,
     capture: Capture,
     captured: VecDeque<Captured<M>>,
@@ -125,6 +128,8 @@ impl<M: Clone> World<M> {
             queues: Vec::with_capacity(count),
             accounts: Accounts::default(),
             hosts: Hosts::new(config.host, count),
+            interrupt: config.interrupt,
+            ready: 0,
             hack: config.hack,
             capture: Capture::Off,
             captured: VecDeque::new(),

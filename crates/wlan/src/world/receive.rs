@@ -3,7 +3,7 @@
 use tack_base::Instant;
 
 use super::air::InFlight;
-use super::{Delivery, World};
+use super::{Delivery, HostInterrupt, World};
 use crate::frame::{Data, Frame, Msdu, NodeId, Ppdu, len};
 use crate::mac::station::Station;
 use crate::phy::Mode;
@@ -105,9 +105,13 @@ impl<M: Clone> World<M> {
             is_hit || (!self.is_quiet(from, id) && self.is_lost(from, id, flight.ppdu.mode, bytes));
         if !is_lost && let Frame::Data(data) = &mut flight.ppdu.frame {
             let now = Instant::from_nanos(self.now);
+            if self.interrupt == HostInterrupt::Ppdu {
+                self.ready = flight.end;
+            }
+            let known = Instant::from_nanos(self.ready.max(self.now));
             if !flight.arriving.any {
                 flight.arriving.any = true;
-                self.stations[receiver].on_data_header(now, from, data, arriving.index);
+                self.stations[receiver].on_data_header(known, from, data, arriving.index);
             }
             if let Some(mpdu) = data.mpdus.get_mut(arriving.index) {
                 self.take_in(receiver, |station, deliver| {
@@ -166,6 +170,7 @@ impl<M: Clone> World<M> {
             hosts,
             members,
             now,
+            ready,
             relayed,
             ..
         } = self;
@@ -174,7 +179,8 @@ impl<M: Clone> World<M> {
             if msdu.dst != at_id && at_id == NodeId::AP && msdu.dst.0 < *members {
                 relayed.push(msdu);
             } else if msdu.payload.is_some() {
-                hosts.deliver(*now, Delivery { at: at_id, msdu });
+                let ready = (*ready).max(*now);
+                hosts.deliver(ready, Delivery { at: at_id, msdu });
             }
         });
         if self.relayed.is_empty() {
@@ -183,7 +189,7 @@ impl<M: Clone> World<M> {
         // Between stations: through the access point's host and its queue. A full queue drops and counts.
         let mut relayed = core::mem::take(&mut self.relayed);
         for msdu in relayed.drain(..) {
-            if let Some(msdu) = self.hosts.relay(self.now, msdu) {
+            if let Some(msdu) = self.hosts.relay(self.now, self.ready, msdu) {
                 let _dropped = self.put(NodeId::AP, msdu.dst, msdu);
             }
         }

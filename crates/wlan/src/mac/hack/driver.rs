@@ -115,7 +115,11 @@ impl<M: Clone> Hack<M> {
     }
 
     fn interrupt(&mut self, at: u64, interrupt: Interrupt<M>) {
-        self.interrupts.push_back((at + self.delay, interrupt));
+        let due = at + self.delay;
+        let later = self.interrupts.iter().rev();
+        let later = later.take_while(|(other, _)| *other > due).count();
+        let position = self.interrupts.len() - later;
+        self.interrupts.insert(position, (due, interrupt));
     }
 
     fn set_deadline(&mut self, id: NodeId, deadline: u64) {
@@ -368,7 +372,7 @@ impl<M: Clone> Hack<M> {
         self.known(to).is_some_and(|peer| peer.unanswered)
     }
 
-    /// The header of frame `index` of a PPDU was read, the first one of it that could be.
+    /// The header of frame `index` of a PPDU was read, the first one of it that could be. The host can know at `at`.
     pub(in crate::mac) fn on_data_header(
         &mut self,
         at: u64,
@@ -385,6 +389,7 @@ impl<M: Clone> Hack<M> {
         };
         let due = at.saturating_add(self.hold);
         let peer = self.peer(from);
+        peer.ready = at;
         if peer.nic.on_data(answers, mpdu.retry, data.sync) && peer.deadline != u64::MAX {
             let deadline = if peer.nic.is_empty() { u64::MAX } else { due };
             self.set_deadline(from, deadline);
@@ -405,8 +410,12 @@ impl<M: Clone> Hack<M> {
         };
         let wants_echo = self.config.variant == Variant::TimestampEcho;
         let Peer {
-            codec, receiving, ..
+            codec,
+            receiving,
+            ready,
+            ..
         } = self.peer(from);
+        let ready = at.max(*ready);
         match msdu.class {
             Class::TransportAck => {
                 let Some(flow) = codec.flow(packet) else {
@@ -422,7 +431,7 @@ impl<M: Clone> Hack<M> {
             }
             Class::Data if wants_echo => {
                 if let Some((flow, value)) = codec.echo(packet) {
-                    self.interrupt(at, Interrupt::Echo { from, flow, value });
+                    self.interrupt(ready, Interrupt::Echo { from, flow, value });
                 }
             }
             Class::Data => {}

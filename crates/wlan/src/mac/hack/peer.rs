@@ -41,6 +41,8 @@ pub(super) struct Peer<M> {
     pub(super) more: bool,
     /// A PPDU is being received, or has been and was not answered yet: a response is certain to come.
     pub(super) is_answering: bool,
+    /// When the host can know of what is being received, nanoseconds.
+    pub(super) ready: u64,
     /// The peer's response to the last frame that wanted one did not come: the next data frame says so by SYNC.
     pub(super) unanswered: bool,
     /// When what is held has waited too long, nanoseconds.
@@ -61,6 +63,7 @@ impl<M: Clone> Peer<M> {
             received: Received::default(),
             more: false,
             is_answering: false,
+            ready: 0,
             unanswered: false,
             deadline: u64::MAX,
             fates: Default::default(),

@@ -80,11 +80,12 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// The header of frame `index` of a PPDU for this radio was read, the first one of it that could be.
+    /// The header of frame `index` of a PPDU for this radio was read, the first one of it that could be. The host can know at
+    /// `known`.
     #[inline]
-    pub fn on_data_header(&mut self, now: Instant, from: NodeId, data: &Data<M>, index: usize) {
+    pub fn on_data_header(&mut self, known: Instant, from: NodeId, data: &Data<M>, index: usize) {
         if let Some(hack) = &mut self.hack {
-            hack.on_data_header(now.as_nanos(), from, data, index);
+            hack.on_data_header(known.as_nanos(), from, data, index);
         }
     }
 
