@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod hack;
 pub mod impair;
 pub mod kernel;
 pub mod link;

@@ -1,5 +1,6 @@
 //! What a run says: one JSON object, one CSV line a flow, or a table for people.
 
+mod hack;
 mod wlan;
 
 use std::fmt::Write as _;
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use crate::path::PathCounters;
 
+pub use hack::HackReport;
 pub use wlan::{AirtimeReport, StationReport, WlanReport};
 
 /// The result of one run, as `docs/scenario.md` describes it. Figures leave the warm-up out.

@@ -82,7 +82,7 @@ const ROOMS: &[Room] = &[
     room(TESTKIT, &[BASE, WIRE, TCP]),
     Room {
         tests_use: &[TESTKIT],
-        ..room(SIM, &[BASE, WIRE, TCP, WLAN])
+        ..room(SIM, &[BASE, WIRE, TCP, ROHC, WLAN])
     },
     Room {
         unsafety: Unsafety::Allowed,

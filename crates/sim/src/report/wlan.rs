@@ -4,6 +4,8 @@ use serde::Serialize;
 use tack_wlan::world::Airtime;
 use tack_wlan::{NodeId, World};
 
+use super::hack::HackReport;
+
 /// Figures of the wireless network; the warm-up is left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WlanReport {
@@ -36,8 +38,11 @@ pub struct WlanReport {
     pub mpdus_per_ppdu: f64,
     /// Transport acknowledgements that a filter took out of a MAC queue for a newer one, of all radios.
     pub acks_filtered: u64,
-    /// Transport acknowledgements that travelled inside link acknowledgements: there is no such mechanism yet.
+    /// Transport acknowledgements that travelled inside link acknowledgements and were rebuilt.
     pub acks_in_link_acks: u64,
+    /// TCP/HACK, where it is on: all radios together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hack: Option<HackReport>,
     /// Each radio: the access point, its stations, then those of a neighbouring network.
     pub stations: Vec<StationReport>,
 }
@@ -102,6 +107,9 @@ pub struct StationReport {
     pub queue_p99: u64,
     /// The longest it was.
     pub queue_max: u64,
+    /// TCP/HACK, where it is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hack: Option<HackReport>,
 }
 
 impl From<Airtime> for AirtimeReport {
@@ -131,6 +139,8 @@ impl WlanReport {
         let data_ppdus: u64 = (0..world.radios())
             .map(|node| world.stats(NodeId(node)).data_ppdus)
             .sum();
+        let hack = stations.iter().filter_map(|station| station.hack);
+        let hack = hack.reduce(HackReport::plus);
         Self {
             ppdus: sum(|station| station.ppdus),
             collisions,
@@ -147,7 +157,8 @@ impl WlanReport {
             reorder_timeouts: sum(|station| station.reorder_timeouts),
             mpdus_per_ppdu: sum(|station| station.mpdus) as f64 / data_ppdus.max(1) as f64,
             acks_filtered: sum(|station| station.acks_filtered),
-            acks_in_link_acks: 0,
+            acks_in_link_acks: hack.map_or(0, |hack| hack.rebuilt),
+            hack,
             stations,
         }
     }
@@ -184,6 +195,7 @@ impl StationReport {
             queue_p50: queue.p50,
             queue_p99: queue.p99,
             queue_max: stats.queue_max,
+            hack: world.hack_stats(node).map(HackReport::new),
         }
     }
 }

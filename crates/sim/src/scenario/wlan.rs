@@ -10,7 +10,7 @@ use tack_wlan::phy::{
     Awgn, Band, DsssRate, ErrorModel, GuardInterval, Mode, ModeQuery, OfdmRate, Preamble, SigB,
     Standard, Timing, Width,
 };
-use tack_wlan::world::{Beacons, Contenders, HostDelays, Offer};
+use tack_wlan::world::{Beacons, Contenders, HostDelays, HostInterrupt, Offer};
 use tack_wlan::{MacConfig, NodeId, WorldConfig};
 
 use super::error::ScenarioError;
@@ -475,6 +475,13 @@ fn read_queues(table: &mut Reader<'_>, world: &mut WorldConfig) -> Result<(), Sc
 }
 
 fn read_host(table: &mut Reader<'_>, world: &mut WorldConfig) -> Result<(), ScenarioError> {
+    let interrupts = [
+        ("frame", HostInterrupt::Frame),
+        ("ppdu", HostInterrupt::Ppdu),
+    ];
+    world.interrupt = table
+        .choice("host_interrupt", &interrupts)?
+        .unwrap_or_default();
     let mut delay = |key: &str, default: Duration| match table.duration(key)? {
         Some(delay) if delay > SLOWEST_HOST => Err(table.fail(key, "must be at most 100ms")),
         delay => Ok(delay.unwrap_or(default)),

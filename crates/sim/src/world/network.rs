@@ -17,6 +17,7 @@ use super::datagram::SATURATION;
 use super::flow_of;
 use super::host::{address, host_at};
 use super::segments::HeaderReader;
+use crate::hack::RohcCodec;
 use crate::packet::Packet;
 use crate::path::Path;
 use crate::report::{WiredReport, WlanReport};
@@ -105,6 +106,8 @@ impl Network {
                     world.set_discipline(node, |_| wlan.ack_filter.discipline(HeaderReader));
                 }
             }
+            let codec = wlan.hack_codec;
+            world.set_codec(move || Box::new(RohcCodec::new(codec)));
             world
         });
         let queues = scenario.wlan.as_ref().map_or([0; 2], |wlan| {

@@ -8,7 +8,7 @@ use tack_base::time::nanos;
 
 use super::config::{MacConfig, MissedBlockAck, WINDOW};
 use super::discipline::Waiting;
-use crate::frame::{Mpdu, Msdu, len, seq_add, seq_before, seq_distance};
+use crate::frame::{Class, Mpdu, Msdu, len, seq_add, seq_before, seq_distance};
 
 /// Not numbered yet, so never sent.
 #[derive(Clone, Debug)]
@@ -53,6 +53,17 @@ enum Request {
 /// dot11ShortRetryLimit by default (Annex C.3).
 const REQUEST_ATTEMPTS: u8 = 7;
 
+/// What became of an acknowledgement of the transport that was sent.
+#[derive(Clone, Debug)]
+pub struct Settlement<M> {
+    /// Its sequence number.
+    pub seq: u16,
+    /// The packet.
+    pub msdu: Msdu<M>,
+    /// It was acknowledged; else it was given up, and may have been received.
+    pub is_acked: bool,
+}
+
 /// What a Block ACK answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answers {
@@ -81,6 +92,8 @@ pub struct Link<M> {
     request: Request,
     /// Frames were given up, and no request was answered since: the receiver may wait for them.
     has_moved: bool,
+    /// What became of acknowledgements of the transport, where somebody wants to know.
+    settled: Option<Vec<Settlement<M>>>,
 }
 
 impl<M> Default for Link<M> {
@@ -91,11 +104,29 @@ impl<M> Default for Link<M> {
             next_seq: 0,
             request: Request::Needless,
             has_moved: false,
+            settled: None,
         }
     }
 }
 
 impl<M: Clone> Link<M> {
+    /// Keeps what becomes of acknowledgements of the transport, for [`Link::take_settled`].
+    pub fn watch_acks(&mut self) {
+        self.settled.get_or_insert_default();
+    }
+
+    /// What has become of acknowledgements of the transport since this was last asked.
+    pub fn take_settled(&mut self) -> Vec<Settlement<M>> {
+        let settled = self.settled.as_mut();
+        settled.map(core::mem::take).unwrap_or_default()
+    }
+
+    /// The receiver has released, or will never get, all frames before this one. `None` while it may wait for frames that were
+    /// given up.
+    pub fn settled_before(&self) -> Option<u16> {
+        (!self.has_moved).then(|| self.window_start())
+    }
+
     /// Adds a packet; `arrival` only grows.
     pub fn push(&mut self, msdu: Msdu<M>, arrival: u64) {
         self.waiting.push_back(WaitingFrame { msdu, arrival });
@@ -225,7 +256,11 @@ impl<M: Clone> Link<M> {
 
     /// The single frame sent last was acknowledged.
     pub fn on_ack(&mut self) -> Settled {
-        let acked = usize::from(self.outstanding.pop_front().is_some());
+        let acked = self.outstanding.pop_front();
+        if let Some(frame) = &acked {
+            note(&mut self.settled, frame, true);
+        }
+        let acked = usize::from(acked.is_some());
         self.on_receiver_heard();
         Settled { acked, dropped: 0 }
     }
@@ -245,10 +280,14 @@ impl<M: Clone> Link<M> {
             }
         }
         let before = self.outstanding.len();
+        let settled = &mut self.settled;
         self.outstanding.retain(|frame| {
             let offset = seq_distance(start, frame.seq);
             let acked =
                 seq_before(frame.seq, start) || (offset < WINDOW && bitmap >> offset & 1 == 1);
+            if acked {
+                note(settled, frame, true);
+            }
             !acked
         });
         let acked = before - self.outstanding.len();
@@ -309,8 +348,14 @@ impl<M: Clone> Link<M> {
     /// more.
     fn give_up(&mut self, config: &MacConfig) -> usize {
         let before = self.outstanding.len();
-        self.outstanding
-            .retain(|frame| frame.attempts < config.retry_limit);
+        let settled = &mut self.settled;
+        self.outstanding.retain(|frame| {
+            let is_kept = frame.attempts < config.retry_limit;
+            if !is_kept {
+                note(settled, frame, false);
+            }
+            is_kept
+        });
         let dropped = before - self.outstanding.len();
         if dropped > 0 && config.aggregates() {
             self.request = Request::Due(0);
@@ -327,6 +372,24 @@ impl<M: Clone> Link<M> {
         let outstanding = self.outstanding.front().map(|frame| &frame.msdu);
         let next = outstanding.or_else(|| self.waiting.front().map(|frame| &frame.msdu));
         next.map_or(0, |msdu| len::ampdu(0, len::mpdu(msdu.len, config.is_qos)))
+    }
+}
+
+/// Keeps what became of a frame, if it is an acknowledgement of the transport and somebody wants to know.
+#[inline]
+fn note<M: Clone>(
+    settled: &mut Option<Vec<Settlement<M>>>,
+    frame: &Outstanding<M>,
+    is_acked: bool,
+) {
+    if let Some(settled) = settled
+        && frame.msdu.class == Class::TransportAck
+    {
+        settled.push(Settlement {
+            seq: frame.seq,
+            msdu: frame.msdu.clone(),
+            is_acked,
+        });
     }
 }
 

@@ -18,6 +18,8 @@ pub struct TransmitQueue<M> {
     capacity: usize,
     arrivals: u64,
     discipline: BoxedDiscipline<M>,
+    /// Links keep what becomes of acknowledgements of the transport.
+    watches: bool,
 }
 
 impl<M: Clone> TransmitQueue<M> {
@@ -30,12 +32,19 @@ impl<M: Clone> TransmitQueue<M> {
             capacity,
             arrivals: 0,
             discipline: Box::new(Fifo),
+            watches: false,
         }
     }
 
     /// Lets `discipline` decide about the packets that come from now on.
     pub fn set_discipline(&mut self, discipline: BoxedDiscipline<M>) {
         self.discipline = discipline;
+    }
+
+    /// Lets links keep what becomes of acknowledgements of the transport.
+    pub fn watch_acks(&mut self) {
+        self.watches = true;
+        self.links.iter_mut().for_each(Link::watch_acks);
     }
 
     /// Adds a packet for receiver `to`. Returns the packet that had to go for it, if the discipline says so.
@@ -81,6 +90,9 @@ impl<M: Clone> TransmitQueue<M> {
     pub fn change<R>(&mut self, to: NodeId, act: impl FnOnce(&mut Link<M>) -> R) -> R {
         if self.links.len() <= to.index() {
             self.links.resize_with(to.index() + 1, Link::default);
+            if self.watches {
+                self.links.iter_mut().for_each(Link::watch_acks);
+            }
         }
         let link = &mut self.links[to.index()];
         let (len, turn) = (link.len(), link.turn());

@@ -8,8 +8,10 @@
 //! ```
 
 mod exchange;
+mod hack;
 mod reception;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -22,11 +24,12 @@ use super::access::{BusyEnd, ChannelAccess, Contention, CwAdaptation, Rules};
 use super::config::MacConfig;
 use super::discipline::{BoxedDiscipline, Waiting};
 use super::duplicates::DuplicateCache;
+use super::hack::Hack;
 use super::link::{Link, Settled};
 use super::queue::TransmitQueue;
 use super::recipient::Recipient;
 use super::stats::StationStats;
-use crate::frame::{AccessCategory, Mpdu, Msdu, NodeId, Ppdu};
+use crate::frame::{AccessCategory, Class, Mpdu, Msdu, NodeId, Ppdu};
 use crate::phy::{DsssRate, Mode, OfdmRate, Preamble, Standard};
 
 /// Beacons of an access point.
@@ -135,6 +138,8 @@ pub struct Station<M> {
     /// The recipients that hold frames back: when these will have waited too long, transmitter and category.
     holds: BTreeSet<(u64, NodeId, usize)>,
     duplicates: DuplicateCache,
+    /// TCP/HACK, where it is on.
+    hack: Option<Box<Hack<M>>>,
     /// MPDU lists that can be used again.
     spare: Vec<Vec<Mpdu<M>>>,
     stats: StationStats,
@@ -193,6 +198,7 @@ impl<M: Clone> Station<M> {
             recipients: Vec::new(),
             holds: BTreeSet::new(),
             duplicates: DuplicateCache::default(),
+            hack: None,
             spare: Vec::new(),
             stats: StationStats::default(),
             sifs: nanos(timing.sifs),
@@ -206,9 +212,21 @@ impl<M: Clone> Station<M> {
     /// # Errors
     /// The packet, when the queue is full.
     pub fn enqueue(&mut self, now: Instant, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
+        if self.hack.is_some() && msdu.class == Class::TransportAck {
+            return self.enqueue_ack(now, to, msdu);
+        }
+        self.push(now, to, msdu)
+    }
+
+    fn push(&mut self, now: Instant, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let function = self.function(msdu.category);
         match self.queues[function].push(to, msdu) {
-            Ok(gone) => self.stats.superseded += u64::from(gone.is_some()),
+            Ok(gone) => {
+                self.stats.superseded += u64::from(gone.is_some());
+                if let (Some(hack), Some(gone)) = (&mut self.hack, gone) {
+                    hack.on_gone(to, &gone);
+                }
+            }
             Err(msdu) => {
                 self.stats.queue_drops += 1;
                 return Err(msdu);
@@ -240,6 +258,9 @@ impl<M: Clone> Station<M> {
         let function = self.function(category);
         let msdu = self.queues[function].remove(to, position)?;
         self.stats.removed += 1;
+        if let Some(hack) = &mut self.hack {
+            hack.on_gone(to, &msdu);
+        }
         self.wish(now.as_nanos(), function);
         Some(msdu)
     }
@@ -263,6 +284,7 @@ impl<M: Clone> Station<M> {
         let settled = self.queues[function].change(to, |link| act(link, config));
         self.stats.acked += settled.acked as u64;
         self.stats.retry_drops += settled.dropped as u64;
+        self.tell_settled(at, function, to);
         self.wish(at, function);
         settled
     }
@@ -292,6 +314,7 @@ impl<M: Clone> Station<M> {
         if let Some((at, _)) = &self.response {
             first = first.min(*at);
         }
+        first = first.min(self.next_interrupt());
         if let Some((at, ..)) = self.holds.first() {
             first = first.min(*at);
         }
@@ -382,6 +405,9 @@ impl<M: Clone> Station<M> {
             queue_max: self.queued() as u64,
             ..StationStats::default()
         };
+        if let Some(hack) = &mut self.hack {
+            hack.reset_stats();
+        }
     }
 
     /// Another transmission spoilt what this radio sends, which wants a response.

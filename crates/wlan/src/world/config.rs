@@ -48,6 +48,16 @@ impl Contenders {
     }
 }
 
+/// When the host hears of the frames of an A-MPDU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HostInterrupt {
+    /// Of each as it ends, while the rest is still on the air, as in ns-3.
+    #[default]
+    Frame,
+    /// Of all when the PPDU has ended, as radios do that moderate their interrupts (ath9k).
+    Ppdu,
+}
+
 /// How long a packet takes between a radio and its host: the driver, the bus and the interrupt. Zero for a host that is
 /// instantaneous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,6 +81,8 @@ pub struct WorldConfig {
     pub station_queue: usize,
     /// How long packets take between each radio and its host; the access point bridges by its host.
     pub host: HostDelays,
+    /// When a host hears of the frames of an A-MPDU.
+    pub interrupt: HostInterrupt,
     /// TCP/HACK, if [`World::set_codec`](super::World::set_codec) gives it a codec.
     pub hack: HackConfig,
     /// Beacons of the access point.
@@ -94,6 +106,7 @@ impl WorldConfig {
             ap_queue: 1_000,
             station_queue: 1_000,
             host: HostDelays::default(),
+            interrupt: HostInterrupt::default(),
             hack: HackConfig::default(),
             beacons: None,
             contenders: Contenders::default(),

@@ -42,6 +42,11 @@ impl<M> Hosts<M> {
         }
     }
 
+    /// From the end of a received frame to the host.
+    pub(super) fn receive_delay(&self) -> tack_base::Duration {
+        tack_base::Duration::from_nanos(self.receive)
+    }
+
     /// A host sends at `now`. Returns the packet when it is at the radio at once.
     pub(super) fn send(&mut self, now: u64, msdu: Msdu<M>) -> Option<Msdu<M>> {
         if self.transmit == 0 {
@@ -53,13 +58,14 @@ impl<M> Hosts<M> {
     }
 
     /// A packet of a station has come to the access point's radio, for another station. Returns it when it is back at once.
-    pub(super) fn relay(&mut self, now: u64, msdu: Msdu<M>) -> Option<Msdu<M>> {
-        let delay = self.receive + self.transmit;
+    /// The host hears of it at `ready`, if that is not in the past.
+    pub(super) fn relay(&mut self, now: u64, ready: u64, msdu: Msdu<M>) -> Option<Msdu<M>> {
+        let delay = self.receive + self.transmit + ready.saturating_sub(now);
         if delay == 0 {
             return Some(msdu);
         }
         self.counts[NodeId::AP.index()][msdu.category as usize] += 1;
-        self.relayed.push_back((now + delay, msdu));
+        insert(&mut self.relayed, now + delay, msdu);
         None
     }
 
@@ -94,10 +100,10 @@ impl<M> Hosts<M> {
         self.counts[node.index()][category as usize]
     }
 
-    /// A radio hands a packet to its host.
+    /// A radio hands a packet to its host, which can hear of it at `ready`.
     #[inline]
-    pub(super) fn deliver(&mut self, now: u64, delivery: Delivery<M>) {
-        self.delivered.push_back((now + self.receive, delivery));
+    pub(super) fn deliver(&mut self, ready: u64, delivery: Delivery<M>) {
+        insert(&mut self.delivered, ready + self.receive, delivery);
     }
 
     /// The next packet that is at its host by `now`.
@@ -122,4 +128,12 @@ impl<M> Hosts<M> {
     pub(super) fn is_idle(&self) -> bool {
         self.entering.is_empty() && self.relayed.is_empty() && self.delivered.is_empty()
     }
+}
+
+/// Keeps a list in order of time, and what comes at the same time in its order.
+#[inline]
+fn insert<T>(list: &mut VecDeque<(u64, T)>, at: u64, what: T) {
+    let later = list.iter().rev().take_while(|(other, _)| *other > at);
+    let position = list.len() - later.count();
+    list.insert(position, (at, what));
 }

@@ -25,6 +25,7 @@ use tack_base::random::RandomStream;
 
 use crate::frame::{AccessCategory, Msdu, NodeId, Ppdu};
 use crate::mac::discipline::BoxedDiscipline;
+use crate::mac::hack::{BoxedCodec, CodecFactory, Hack, HackConfig, HackStats};
 use crate::mac::station::Station;
 use crate::mac::{MacConfig, StationStats};
 use crate::phy::ErrorModel;
@@ -35,7 +36,7 @@ use source::Source;
 
 pub use crate::mac::station::Beacons;
 pub use accounts::{Airtime, QueueStats};
-pub use config::{Contenders, HostDelays, Offer, WorldConfig};
+pub use config::{Contenders, HostDelays, HostInterrupt, Offer, WorldConfig};
 
 /// An MSDU that has come to its destination.
 #[derive(Clone, Debug)]
@@ -86,6 +87,10 @@ pub struct World<M> {
     queues: Vec<QueueMeter>,
     accounts: Accounts,
     hosts: Hosts<M>,
+    interrupt: HostInterrupt,
+    /// From when on the host can hear of what is being received: now, or the end of the PPDU.
+    ready: u64,
+    hack: HackConfig,
     capture: Capture,
     captured: VecDeque<Captured<M>>,
     /// Radios of the network itself: the access point and its stations.
@@ -123,6 +128,9 @@ impl<M: Clone> World<M> {
             queues: Vec::with_capacity(count),
             accounts: Accounts::default(),
             hosts: Hosts::new(config.host, count),
+            interrupt: config.interrupt,
+            ready: 0,
+            hack: config.hack,
             capture: Capture::Off,
             captured: VecDeque::new(),
             members,
@@ -275,6 +283,23 @@ impl<M: Clone> World<M> {
         make: impl Fn(AccessCategory) -> BoxedDiscipline<M>,
     ) {
         self.stations[node.index()].set_discipline(make);
+    }
+
+    /// Turns TCP/HACK on as [`WorldConfig::hack`] says, with codecs that `make` makes: one for each pair of radios and
+    /// each end. Before anything is queued.
+    pub fn set_codec(&mut self, make: impl Fn() -> BoxedCodec<M> + Send + Sync + 'static) {
+        let factory = CodecFactory::new(make);
+        if self.hack.is_on() {
+            for station in &mut self.stations[..usize::from(self.members)] {
+                let hack = Hack::new(self.hack, self.hosts.receive_delay(), factory.clone());
+                station.set_hack(hack);
+            }
+        }
+    }
+
+    /// Counters of TCP/HACK at a radio, where it is on.
+    pub fn hack_stats(&self, node: NodeId) -> Option<&HackStats> {
+        self.stations[node.index()].hack_stats()
     }
 
     /// How many packets have left the queue of `category` at `node` so far.

@@ -3,7 +3,7 @@
 use tack_base::Instant;
 
 use super::air::InFlight;
-use super::{Delivery, World};
+use super::{Delivery, HostInterrupt, World};
 use crate::frame::{Data, Frame, Msdu, NodeId, Ppdu, len};
 use crate::mac::station::Station;
 use crate::phy::Mode;
@@ -103,15 +103,26 @@ impl<M: Clone> World<M> {
         };
         let is_lost =
             is_hit || (!self.is_quiet(from, id) && self.is_lost(from, id, flight.ppdu.mode, bytes));
-        if !is_lost
-            && let Frame::Data(data) = &mut flight.ppdu.frame
-            && let Some(mpdu) = data.mpdus.get_mut(arriving.index)
-        {
-            flight.arriving.any = true;
+        if !is_lost && let Frame::Data(data) = &mut flight.ppdu.frame {
             let now = Instant::from_nanos(self.now);
-            self.take_in(receiver, |station, deliver| {
-                station.receive_mpdu(now, from, mpdu, deliver);
-            });
+            if self.interrupt == HostInterrupt::Ppdu {
+                self.ready = flight.end;
+            }
+            let known = Instant::from_nanos(self.ready.max(self.now));
+            if !flight.arriving.any {
+                flight.arriving.any = true;
+                self.stations[receiver].on_data_header(known, from, data, arriving.index);
+            }
+            if let Some(mpdu) = data.mpdus.get_mut(arriving.index) {
+                self.take_in(receiver, |station, deliver| {
+                    station.receive_mpdu(now, from, mpdu, deliver);
+                });
+            }
+            if self.hack.is_on() {
+                // Its driver will hear of the frame.
+                self.rewake(receiver);
+                self.next = self.next.min(self.wakes[receiver]);
+            }
         }
         flight.seek(arriving.index + 1, self.mac.is_qos);
     }
@@ -122,6 +133,20 @@ impl<M: Clone> World<M> {
             self.take_in(at, |station, deliver| {
                 station.receive_control(now, ppdu, deliver);
             });
+            self.deliver_rebuilt(ppdu.from, at);
+        }
+    }
+
+    /// What a radio rebuilt from a response of `from` goes on. Nobody but a simulator can tell whether it is right.
+    #[inline]
+    fn deliver_rebuilt(&mut self, from: NodeId, at: usize) {
+        let to = NodeId(at as u16);
+        while let Some(mut ack) = self.stations[at].poll_rebuilt() {
+            let original = self.stations[from.index()].original(to, ack.msn).cloned();
+            if let Some(original) = original {
+                self.stations[at].compare_rebuilt(&mut ack, &original);
+            }
+            self.take_in(at, |_, deliver| deliver(ack.msdu));
         }
     }
 
@@ -145,6 +170,7 @@ impl<M: Clone> World<M> {
             hosts,
             members,
             now,
+            ready,
             relayed,
             ..
         } = self;
@@ -153,7 +179,8 @@ impl<M: Clone> World<M> {
             if msdu.dst != at_id && at_id == NodeId::AP && msdu.dst.0 < *members {
                 relayed.push(msdu);
             } else if msdu.payload.is_some() {
-                hosts.deliver(*now, Delivery { at: at_id, msdu });
+                let ready = (*ready).max(*now);
+                hosts.deliver(ready, Delivery { at: at_id, msdu });
             }
         });
         if self.relayed.is_empty() {
@@ -162,7 +189,7 @@ impl<M: Clone> World<M> {
         // Between stations: through the access point's host and its queue. A full queue drops and counts.
         let mut relayed = core::mem::take(&mut self.relayed);
         for msdu in relayed.drain(..) {
-            if let Some(msdu) = self.hosts.relay(self.now, msdu) {
+            if let Some(msdu) = self.hosts.relay(self.now, self.ready, msdu) {
                 let _dropped = self.put(NodeId::AP, msdu.dst, msdu);
             }
         }

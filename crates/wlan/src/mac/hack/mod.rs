@@ -3,8 +3,17 @@
 //! The parts are those of the paper (*Hierarchical Acknowledgments*, section 3.3): a driver that knows packets and
 //! contexts, and a NIC that appends opaque bytes to its responses. `docs/hack.md` tells how it works here.
 
+mod carried;
 pub mod codec;
 pub mod config;
+mod contexts;
+mod driver;
+mod nic;
+mod peer;
+mod stats;
 
 pub use codec::{BoxedCodec, Codec, CodecFactory, DecodeError, FlowId, Rebuilt};
 pub use config::{HackConfig, Variant};
+pub use driver::Hack;
+pub use peer::RebuiltAck;
+pub use stats::HackStats;

@@ -18,10 +18,12 @@ impl<M: Clone> Station<M> {
         if self.next_beacon <= at {
             self.on_beacon_time(at);
         }
+        self.run_driver(at);
         if let Some((due, _)) = &self.response
             && *due <= at
         {
             let (_, response) = self.response.take()?;
+            let response = self.load(at, response);
             // A radio that is sending cannot answer; it could not have received either.
             return (!self.is_sending).then(|| self.send(response));
         }
@@ -176,6 +178,9 @@ impl<M: Clone> Station<M> {
         let mpdus = self.spare.pop().unwrap_or_default();
         let prepared =
             self.queues[function].change(to, |link| link.prepare(config, longest, mpdus))?;
+        self.on_leaving(to, &prepared.mpdus);
+        let (more_data, sync) = self.promises(to, prepared.mpdus.len());
+        let (config, timing) = (&self.config, &self.config.timing);
         let (ack, answer) = if prepared.mpdus.len() > 1 {
             (AckPolicy::BlockAck, len::BLOCK_ACK)
         } else {
@@ -192,8 +197,8 @@ impl<M: Clone> Station<M> {
                 mpdus: prepared.mpdus,
                 category: self.category(function),
                 ack,
-                more_data: false,
-                sync: false,
+                more_data,
+                sync,
             }),
         })
     }
@@ -274,11 +279,18 @@ impl<M: Clone> Station<M> {
         self.stats.unanswered += 1;
         let settled = match exchange.job {
             Job::Beacon => Settled::default(),
-            Job::Request(to) => self.settle(at, exchange.function, to, Link::on_missed_request),
+            Job::Request(to) => {
+                self.note_answer(to, false);
+                self.settle(at, exchange.function, to, Link::on_missed_request)
+            }
             Job::Data(to) if awaited == Awaited::BlockAck => {
+                self.note_answer(to, false);
                 self.settle(at, exchange.function, to, Link::on_missed_block_ack)
             }
             Job::Data(to) => {
+                if awaited == Awaited::Ack {
+                    self.note_answer(to, false);
+                }
                 if let Some(prepared) = self.prepared.take() {
                     recycle(&mut self.spare, prepared);
                 }
@@ -298,6 +310,9 @@ impl<M: Clone> Station<M> {
         let Some(exchange) = self.exchange else {
             return;
         };
+        if let Job::Data(to) | Job::Request(to) = exchange.job {
+            self.note_answer(to, true);
+        }
         self.access.end_wait(at);
         if at < exchange.txop_end && self.continue_txop(at, exchange) {
             return;

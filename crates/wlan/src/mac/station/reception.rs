@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant};
 
+use super::hack::seen;
 use super::{Awaited, Job, Station, Step};
 use crate::frame::{AckPolicy, Data, Frame, Mpdu, Msdu, NodeId, Ppdu, len};
 use crate::mac::link::Answers;
@@ -24,14 +25,18 @@ impl<M: Clone> Station<M> {
         let from = ppdu.from;
         let awaited = self.awaited(from);
         match &ppdu.frame {
-            Frame::Ack { .. } if awaited == Some(Awaited::Ack) => self.on_ack(at),
+            Frame::Ack { carried } if awaited == Some(Awaited::Ack) => {
+                self.unpack(from, carried);
+                self.on_ack(at);
+            }
             Frame::Cts if awaited == Some(Awaited::Cts) => self.on_cleared(at),
             Frame::BlockAck {
                 category,
                 start,
                 bitmap,
-                ..
+                carried,
             } if awaited == Some(Awaited::BlockAck) => {
+                self.unpack(from, carried);
                 let function = self.function(*category);
                 let answers = match self.exchange.map(|exchange| exchange.job) {
                     Some(Job::Request(_)) => Answers::Request,
@@ -61,10 +66,18 @@ impl<M: Clone> Station<M> {
             Frame::BlockAckReq { category, start } => {
                 let (category, start) = (*category, *start);
                 self.on_other_reception(at);
+                let mut hack = self.hack.take();
+                if let Some(hack) = &mut hack {
+                    hack.on_request(from);
+                }
                 let (start, bitmap) = self.reorder(from, category as usize, |recipient| {
-                    recipient.request(start, &mut deliver);
+                    recipient.request(start, |msdu| {
+                        seen(&mut hack, (now, from), &msdu);
+                        deliver(msdu);
+                    });
                     recipient.block_ack()
                 });
+                self.hack = hack;
                 let answer = Frame::BlockAck {
                     category,
                     start,
@@ -86,6 +99,11 @@ impl<M: Clone> Station<M> {
     ) {
         let msdu = mpdu.msdu.take();
         let len = u64::from(msdu.len);
+        let mut hack = self.hack.take();
+        let mut deliver = |msdu: Msdu<M>| {
+            seen(&mut hack, (now, from), &msdu);
+            deliver(msdu);
+        };
         let is_new = if self.config.aggregates() {
             let category = msdu.category as usize;
             self.reorder(from, category, |recipient| {
@@ -98,6 +116,7 @@ impl<M: Clone> Station<M> {
             }
             is_new
         };
+        self.hack = hack;
         if is_new {
             self.stats.received += 1;
             self.stats.received_bytes += len;
@@ -194,9 +213,14 @@ impl<M: Clone> Station<M> {
             && due <= at
         {
             self.stats.reorder_timeouts += 1;
+            let mut hack = self.hack.take();
             self.reorder(from, category, |recipient| {
-                recipient.release_overdue(at - timeout, &mut deliver);
+                recipient.release_overdue(at - timeout, |msdu| {
+                    seen(&mut hack, (now, from), &msdu);
+                    deliver(msdu);
+                });
             });
+            self.hack = hack;
         }
     }
 
@@ -230,6 +254,13 @@ impl<M: Clone> Station<M> {
             }
         }
         result
+    }
+
+    /// What a response carried goes to the driver.
+    fn unpack(&mut self, from: NodeId, carried: &[u8]) {
+        if let Some(hack) = &mut self.hack {
+            hack.unpack(from, carried);
+        }
     }
 
     /// Answers `to` a SIFS after its end, whatever the medium does (§10.3.2.11).
