@@ -37,6 +37,9 @@ pub(crate) struct Page<'a> {
     rows: Vec<Row>,
     warnings: Vec<String>,
     figures: Vec<Figure>,
+    /// A filter or TCP/HACK is on in some run.
+    filters: bool,
+    hack: bool,
     runs: Vec<Run>,
     version: &'static str,
 }
@@ -59,6 +62,8 @@ impl<'a> Page<'a> {
                 .collect(),
             warnings: warnings(outcomes),
             figures: figures(outcomes, mechanisms),
+            filters: outcomes.iter().any(|outcome| outcome.ack_filter != "off"),
+            hack: outcomes.iter().any(|outcome| outcome.hack != "off"),
             runs: outcomes.iter().map(Run::new).collect(),
             version: env!("CARGO_PKG_VERSION"),
         }
@@ -152,7 +157,14 @@ fn headline(outcomes: &[Outcome], mechanisms: &[String]) -> String {
     let others: Vec<_> = others
         .iter()
         .enumerate()
-        .map(|(index, name)| format!("{name}: {}", goodput(index + 1)))
+        .map(|(index, name)| {
+            let air = change("air spent on ACKs", index + 1);
+            let air = match air.as_str() {
+                "" => air,
+                _ => format!(", air spent on ACKs {air}"),
+            };
+            format!("{name}: {}{air}", goodput(index + 1))
+        })
         .collect();
     format!(
         "{same} Compared with {first}, {}.{spoilt}",
@@ -421,8 +433,8 @@ mod tests {
         let headline = headline(&outcomes, &setting.mechanisms);
         assert!(
             headline.ends_with(
-                "Compared with delayed:2, tack: goodput 0 %; delayed:2+filter: goodput 0 %; \
-                 delayed:2+hack: goodput +10 %."
+                "Compared with delayed:2, tack: goodput 0 %, air spent on ACKs 0 %; delayed:2+filter: goodput 0 %, air \
+                 spent on ACKs 0 %; delayed:2+hack: goodput +10 %, air spent on ACKs 0 %."
             ),
             "{headline}"
         );
