@@ -58,9 +58,9 @@ fn length_plan(depth: &Depth) -> Vec<Point> {
 }
 
 const LENGTHS: [(&str, &str); 3] = [
-    ("median", "wlan.stations.0.queue_p50"),
-    ("99th percentile", "wlan.stations.0.queue_p99"),
-    ("maximum", "wlan.stations.0.queue_max"),
+    ("median", "wlan.ap.queue_p50"),
+    ("99th percentile", "wlan.ap.queue_p99"),
+    ("maximum", "wlan.ap.queue_max"),
 ];
 
 fn length_reduce(depth: &Depth, results: &Results) -> Outcome {
@@ -103,8 +103,8 @@ fn length_reduce(depth: &Depth, results: &Results) -> Outcome {
         .plots
         .push(plot(svg, "Length of the access point's queue."));
     let at = |queue, is_filtered, key| read(Setup::new(STATIONS, queue, is_filtered), key);
-    let full = |queue: u32| at(queue, false, "wlan.stations.0.queue_max");
-    let p99 = |queue| at(queue, true, "wlan.stations.0.queue_p99");
+    let full = |queue: u32| at(queue, false, "wlan.ap.queue_max");
+    let p99 = |queue| at(queue, true, "wlan.ap.queue_p99");
     let flows = STATIONS as f64;
     outcome.claims = vec![
         Claim::new(
@@ -122,18 +122,18 @@ fn length_reduce(depth: &Depth, results: &Results) -> Outcome {
         .or(
             "Duplicate acknowledgements are never replaced. Half of the time the queue is within the number of flows.",
             QUEUES.iter().all(|queue| {
-                at(*queue, true, "wlan.stations.0.queue_p50").mean <= flows
+                at(*queue, true, "wlan.ap.queue_p50").mean <= flows
             }),
         ),
         Claim::new(
             "Its length does not depend on the capacity: the medians differ by less than 2 packets",
             "independent",
             {
-                let [a, b] = QUEUES.map(|queue| at(queue, true, "wlan.stations.0.queue_p50"));
+                let [a, b] = QUEUES.map(|queue| at(queue, true, "wlan.ap.queue_p50"));
                 format!("{a} and {b}")
             },
             {
-                let [a, b] = QUEUES.map(|queue| at(queue, true, "wlan.stations.0.queue_p50").mean);
+                let [a, b] = QUEUES.map(|queue| at(queue, true, "wlan.ap.queue_p50").mean);
                 (a - b).abs() < 2.0
             },
         ),
