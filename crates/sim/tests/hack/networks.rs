@@ -7,8 +7,12 @@ use tack_base::random::RandomStream;
 /// One network.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
+    /// Its number, and the seed of its first run.
+    pub(crate) seed: u64,
     /// The scenario, without HACK.
     pub(crate) toml: String,
+    /// Acknowledgements wait whether or not something is to come: a window that is small takes that long, each time.
+    pub(crate) is_timer: bool,
     /// What turns HACK on.
     pub(crate) keys: Vec<String>,
 }
@@ -48,9 +52,16 @@ pub(crate) fn network(number: u64) -> Network {
         format!("wlan.hack_codec={}", pick(random, &CODECS)),
     ];
     if random.chance(0.4) {
-        keys.push(format!("wlan.hack_timer={}ms", 1 + random.below(60)));
+        let most = pick(random, &[5, 50]);
+        keys.push(format!("wlan.hack_timer={}ms", 1 + random.below(most)));
     }
-    Network { toml, keys }
+    let is_timer = keys[0].ends_with("timer");
+    Network {
+        seed: number,
+        is_timer,
+        toml,
+        keys,
+    }
 }
 
 fn wlan(random: &mut RandomStream, has_block_ack: bool, stations: u64, toml: &mut String) {
@@ -68,7 +79,7 @@ fn wlan(random: &mut RandomStream, has_block_ack: bool, stations: u64, toml: &mu
         let _ = writeln!(toml, "host_interrupt = 'ppdu'");
     }
     if random.chance(0.4) {
-        let _ = writeln!(toml, "retry_limit = {}", 1 + random.below(4));
+        let _ = writeln!(toml, "retry_limit = {}", 2 + random.below(4));
     }
     if random.chance(0.3) {
         let _ = writeln!(toml, "ap_queue = '{}p'", 5 + random.below(60));
