@@ -87,12 +87,12 @@ impl<E: Extreme, V: Copy + PartialOrd> Windowed<E, V> {
     /// Adds `value` seen at position `at` (never smaller than before) and returns the extreme.
     pub fn update(&mut self, at: u64, value: V) -> V {
         let new = Candidate { at, value };
-        let Some(mut best) = self.best else {
+        let Some(best) = &mut self.best else {
             self.best = Some([new; 3]);
             return value;
         };
         if E::better(&value, &best[0].value) || at.saturating_sub(best[2].at) > self.window {
-            self.best = Some([new; 3]);
+            *best = [new; 3];
             return value;
         }
         if E::better(&value, &best[1].value) {
@@ -104,9 +104,9 @@ impl<E: Extreme, V: Copy + PartialOrd> Windowed<E, V> {
         // Age the candidates: the best of a past window gives way to the next one.
         let age = at.saturating_sub(best[0].at);
         if age > self.window {
-            best = [best[1], best[2], new];
+            *best = [best[1], best[2], new];
             if at.saturating_sub(best[0].at) > self.window {
-                best = [best[1], best[2], new];
+                *best = [best[1], best[2], new];
             }
         } else if best[1].at == best[0].at && age > self.window / 4 {
             best[1] = new;
@@ -114,7 +114,6 @@ impl<E: Extreme, V: Copy + PartialOrd> Windowed<E, V> {
         } else if best[2].at == best[1].at && age > self.window / 2 {
             best[2] = new;
         }
-        self.best = Some(best);
         best[0].value
     }
 }

@@ -37,7 +37,7 @@ fn list() -> Result<Exit, Failure> {
         let [quick, full] = [Depth::quick(), Depth::full()].map(|depth| figure.plan(&depth).len());
         let _ = writeln!(
             text,
-            "{:<8} {} ({quick} runs, {full} in full)",
+            "{:<12} {} ({quick} runs, {full} in full)",
             figure.id, figure.title
         );
     }

@@ -73,10 +73,49 @@ impl Depth {
     }
 }
 
-/// A figure of the paper.
+/// Where a figure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paper {
+    /// "TACK: Improving Wireless Transport Performance by Taming Acknowledgments" (SIGCOMM 2020).
+    Tack,
+    /// "TCP/HACK: Hierarchical acknowledgment" (ATC 2014).
+    Hack,
+    /// "On the cross-layer impact of TCP ACK thinning on IEEE 802.11 wireless MAC dynamics" (VTC 2006).
+    Filter,
+    /// None of them: all mechanisms on the same medium.
+    Joint,
+}
+
+impl Paper {
+    /// All, in reading order.
+    pub const ALL: [Self; 4] = [Self::Tack, Self::Hack, Self::Filter, Self::Joint];
+
+    /// What it is called in headings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tack => "TACK",
+            Self::Hack => "TCP/HACK",
+            Self::Filter => "ACK filtering",
+            Self::Joint => "All mechanisms",
+        }
+    }
+
+    /// What the names of its figures begin with.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Tack | Self::Joint => "",
+            Self::Hack => "hack",
+            Self::Filter => "filter",
+        }
+    }
+}
+
+/// A figure of a paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// What the paper calls it: `5b`.
+    /// Which paper it is of.
+    pub paper: Paper,
+    /// What it is called: as in the paper of TACK (`5b`), with the name of the mechanism before it for the others (`hack10`, `filter6`).
     pub id: &'static str,
     /// What it shows.
     pub title: &'static str,
@@ -87,6 +126,20 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Its heading without its title: `Figure 5b`, `TCP/HACK, table 2`.
+    pub fn heading(&self) -> String {
+        let number = self.id.strip_prefix(self.paper.prefix()).unwrap_or(self.id);
+        let number = match number.strip_prefix("table") {
+            Some(number) => format!("table {number}"),
+            None => format!("figure {number}"),
+        };
+        match self.paper {
+            Paper::Tack => format!("Figure {}", self.id),
+            Paper::Joint => self.paper.name().into(),
+            Paper::Hack | Paper::Filter => format!("{}, {number}", self.paper.name()),
+        }
+    }
+
     /// Whether somebody who says `name` means this figure: `5b` is also `5(b)`, `Fig. 5(b)` and `figure 5B`. Figure 12 is the
     /// drawing of figure 13's topology.
     pub fn is_called(&self, name: &str) -> bool {
@@ -238,6 +291,10 @@ mod tests {
             for depth in [Depth::quick(), Depth::full()] {
                 let outcome = figure.reduce(&depth, &Results::default());
                 assert!(!outcome.claims.is_empty(), "{}", figure.id);
+                if figure.plan(&depth).is_empty() {
+                    // A closed form, which needs no run.
+                    continue;
+                }
                 for claim in outcome.claims {
                     assert_eq!(
                         claim.verdict(),

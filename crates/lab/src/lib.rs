@@ -32,7 +32,7 @@ mod summary;
 
 pub use claim::{Claim, Verdict};
 pub use export::{ExportError, Format, export};
-pub use figure::{Depth, Extent, Figure, Outcome, Plot, Table};
+pub use figure::{Depth, Extent, Figure, Outcome, Paper, Plot, Table};
 pub use figures::FIGURES;
 pub use measure::{Measure, Values};
 pub use page::{Entry, page};

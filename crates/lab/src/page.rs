@@ -5,7 +5,7 @@ use tack_plot::{STYLE, Width};
 
 use crate::claim::Verdict;
 use crate::export::{data_url, name, plot_csv};
-use crate::figure::{Depth, Extent, Figure, Outcome, Table};
+use crate::figure::{Depth, Extent, Figure, Outcome, Paper, Table};
 use crate::point::CODE_VERSION;
 
 /// A figure on the page.
@@ -22,6 +22,10 @@ pub struct Entry {
 impl Entry {
     fn id(&self) -> &'static str {
         self.figure.id
+    }
+
+    fn heading(&self) -> String {
+        self.figure.heading()
     }
 
     pub(crate) fn command(&self) -> String {
@@ -136,6 +140,8 @@ fn unbroken(text: &str) -> String {
 struct Page<'a> {
     style: &'static str,
     entries: &'a [Entry],
+    /// Those that have a figure here.
+    papers: Vec<Paper>,
     summary: Summary,
     intervals: &'static str,
     written: &'a str,
@@ -148,6 +154,10 @@ pub fn page(entries: &[Entry], written: &str) -> String {
     let page = Page {
         style: STYLE,
         entries,
+        papers: Paper::ALL
+            .into_iter()
+            .filter(|paper| entries.iter().any(|entry| entry.figure.paper == *paper))
+            .collect(),
         summary: Summary::of(entries),
         intervals: INTERVALS,
         written,

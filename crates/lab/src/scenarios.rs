@@ -70,6 +70,9 @@ sources! {
     PROJECTION = "lab/projection.toml";
     RTT_FAIRNESS = "lab/rtt-fairness.toml";
     TRAFFIC_CHANGE = "lab/traffic-change.toml";
+    UPLOADS = "lab/uploads.toml";
+    HACK_CLIENTS = "lab/hack-clients.toml";
+    HACK_PROTOTYPE = "lab/hack-prototype.toml";
     WAN = "lab/wan.toml" with "lab":
         "poisson-0.57.trace", "poisson-2.64.trace", "poisson-3.04.trace", "one-in-100ms.trace", "ten-in-200ms.trace";
 }

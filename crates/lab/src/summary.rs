@@ -79,12 +79,14 @@ pub fn claims_json(entries: &[Entry]) -> String {
 
 /// `report.md`: the same as a document, with a section for each figure.
 pub fn markdown(entries: &[Entry]) -> String {
-    let mut text = String::from("# The figures of the TACK paper, measured again\n");
+    let mut text = String::from(
+        "# TACK, TCP/HACK and ACK filtering: the figures of three papers, measured again\n",
+    );
     for entry in entries {
         let _ = write!(
             text,
-            "\n## Figure {}: {}\n\n{}\n\n`{}`\n\n",
-            entry.figure.id,
+            "\n## {}: {}\n\n{}\n\n`{}`\n\n",
+            entry.figure.heading(),
             entry.figure.title,
             entry.figure.about,
             entry.command()

@@ -14,13 +14,16 @@ use tack_base::Instant;
 pub struct Kernel<E> {
     heap: BinaryHeap<Entry<E>>,
     slots: Vec<Entry<E>>,
-    /// A tournament among slots: place 1 has the slot that is next, place n the earlier of those at 2n and 2n + 1. The slots
+    /// A tournament among slots, if there are more than a few: place 1 has the slot that is next, place n the earlier of those at 2n and 2n + 1. The slots
     /// themselves are in the last row, behind as many inner places.
     earliest: Vec<usize>,
     inserted: u64,
     now: Instant,
     handled: u64,
 }
+
+/// So few slots are looked at one by one when an event is due: that is cheaper than a tournament each time one is set.
+const FEW: usize = 8;
 
 #[derive(Debug)]
 struct Entry<E> {
@@ -97,9 +100,24 @@ impl<E: Clone> Kernel<E> {
         }
     }
 
+    /// The slot that is next.
+    #[inline]
+    fn first(&self) -> Option<usize> {
+        if self.slots.len() > FEW {
+            return self.earliest.get(1).copied();
+        }
+        let slots = self.slots.iter().enumerate();
+        slots
+            .max_by(|(_, one), (_, other)| one.cmp(other))
+            .map(|(slot, _)| slot)
+    }
+
     /// Plays the matches of `slot` again.
     #[inline]
     fn replay(&mut self, slot: usize) {
+        if self.slots.len() <= FEW {
+            return;
+        }
         let mut place = (self.earliest.len() / 2 + slot) / 2;
         while place > 0 {
             let winner = self.winner(place);
@@ -137,7 +155,7 @@ impl<E: Clone> Kernel<E> {
     /// The next event that happens not after `end`; the clock moves to it.
     #[inline]
     pub fn next(&mut self, end: Instant) -> Option<(Instant, E)> {
-        let next = self.earliest.get(1).copied();
+        let next = self.first();
         let slot = next.map(|slot| &mut self.slots[slot]);
         let (at, event) = match (self.heap.peek(), slot) {
             (Some(first), slot) if slot.as_ref().is_none_or(|slot| first > &**slot) => {

@@ -215,25 +215,38 @@ fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
     let cases = [("bbr", 1000), ("cubic", 4000)]
         .map(|(controller, queue)| [3, 5, 6].map(|mib| (controller, queue, mib)));
     cases.as_flattened().par_iter().for_each(|(controller, queue, mib)| {
-        let at = |ack| {
+        // Five is about the product of rate and round trip: there the window limits at times, and the air at others.
+        let seeds = if *mib == 5 { 1..=3 } else { 1..=1 };
+        let at = |ack, seed| {
             let text = format!(
                 "duration = '10s'\nwarmup = '4s'\n[wlan]\npreset = 'tack-ac'\nap_queue = '{queue}p'\n\
                  [wired]\nrate = '10Gbps'\ndelay = '40ms'\n\
                  [[flow]]\nack = '{ack}'\ncongestion = '{controller}'\nreceive_buffer = '{mib}MiB'\nsend_buffer = '64MiB'\n"
             );
-            flow(&text, 1)
+            flow(&text, seed)
         };
-        let (tack, plain) = (at("tack"), at("delayed:2"));
-        let share = tack.acks as f64 / plain.acks as f64;
-        println!(
-            "{controller}, {mib} MiB: {:.0} Mbit/s, {:.0} with delayed:2, {share:.4} of its ACKs",
-            mbps(&tack),
-            mbps(&plain)
-        );
-        // A per cent for where the run begins and ends within a round trip.
-        assert!(mbps(&tack) > 0.99 * mbps(&plain), "{controller}, {mib} MiB");
-        // Half a bdp: the window is what limits, and each second segment says so. From 5 MiB on it is the clock.
-        let most = if *mib == 3 { 1.02 } else { 0.1 };
+        let shares: Vec<f64> = seeds
+            .map(|seed| {
+                let (tack, plain) = (at("tack", seed), at("delayed:2", seed));
+                let share = tack.acks as f64 / plain.acks as f64;
+                println!(
+                    "{controller}, {mib} MiB: {:.0} Mbit/s, {:.0} with delayed:2, {share:.4} of its ACKs",
+                    mbps(&tack),
+                    mbps(&plain)
+                );
+                // A per cent for where the run begins and ends within a round trip.
+                assert!(mbps(&tack) > 0.99 * mbps(&plain), "{controller}, {mib} MiB");
+                share
+            })
+            .collect();
+        let share = shares.iter().sum::<f64>() / shares.len() as f64;
+        // Below the product the window is what limits, and each second segment says so; above it the clock decides. At it, most
+        // of the saving stays.
+        let most = match mib {
+            3 => 1.02,
+            5 => 0.5,
+            _ => 0.1,
+        };
         assert!(share < most, "{controller}, {mib} MiB: {share} of the ACKs");
     });
 }

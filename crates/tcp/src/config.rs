@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::ack::AckKind;
-use crate::cc::Algorithm;
+use crate::cc::{Algorithm, Counting};
 
 /// Settings of one connection.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,6 +53,8 @@ pub struct Config {
     pub fin_wait: Duration,
     /// Audits of a peer that reports packet numbers. Default: of who connects to a listener.
     pub audit: Audits,
+    /// What makes the window of NewReno grow; the other controllers always count bytes. Default: bytes.
+    pub counting: Counting,
     /// Whether controllers that have only a window are paced. Default on.
     pub window_pacing: WindowPacing,
     /// Facts about the carrier below.
@@ -169,6 +171,7 @@ impl Default for Config {
             time_wait: Duration::from_secs(60),
             fin_wait: Duration::from_secs(60),
             audit: Audits::default(),
+            counting: Counting::default(),
             window_pacing: WindowPacing::default(),
             carrier: Carrier::default(),
         }

@@ -214,6 +214,11 @@ impl<'a> Segment<'a> {
         Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
     }
 
+    /// Control bits of `bytes` without parsing the rest; `None` when cut short.
+    pub fn flags(bytes: &[u8]) -> Option<Flags> {
+        bytes.get(13).copied().map(Flags)
+    }
+
     /// Sequence space that the segment takes: payload, SYN and FIN.
     pub fn sequence_len(&self) -> u32 {
         self.payload.len() as u32

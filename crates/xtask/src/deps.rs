@@ -91,7 +91,7 @@ const ROOMS: &[Room] = &[
     room(TACK, &[BASE, WIRE, TCP, IO]),
     room(PLOT, &[]),
     room(EMULATOR, &[BASE, WIRE, WLAN, SIM, IO]),
-    room(LAB, &[BASE, WIRE, TCP, SIM, PLOT]),
+    room(LAB, &[BASE, WIRE, TCP, WLAN, SIM, PLOT]),
     room(
         "tack-cli",
         &[BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR, PLOT, LAB],

@@ -5,13 +5,14 @@ use tack_plot::{Group, ValueBars, format_number};
 use super::links::{as_rare_as_tack, udp_tool};
 use super::{LINKS, Link, bar, by_means, is_above, mbps, percent, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::WLAN_TCP;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const IDEAL: Figure = Figure {
+    paper: Paper::Tack,
     id: "9b",
     title: "Ideal goodput: TACK approaches the upper bound",
     about: "The paper's UDP tool over 802.11n: one 64-byte acknowledgement for every L datagrams, or as rarely as TACK at 80 ms, \
@@ -21,6 +22,7 @@ pub(super) const IDEAL: Figure = Figure {
 };
 
 pub(super) const ACTUAL: Figure = Figure {
+    paper: Paper::Tack,
     id: "10b",
     title: "Actual goodput with losses: thinned TCP falls behind, TACK does not",
     about: "One download with BBR over 802.11n at 80 ms, with 0.1 % of the data lost on the wire, acknowledged for every L-th segment or by \

@@ -7,13 +7,14 @@ use tack_plot::{Group, ValueBars, format_number};
 use super::{bar, by_means, is_above, percent, plot, utilisation};
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::LOSSY_BOTH_WAYS;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "5b",
     title: "Rich acknowledgements carry over losses both ways",
     about: "One BBR flow over 100 Mbit/s and 200 ms with a queue of one bandwidth-delay product; 1 % of the data is lost, and of the \

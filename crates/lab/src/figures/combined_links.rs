@@ -4,13 +4,14 @@ use tack_plot::{Group, ValueBars, format_number};
 
 use super::{LINKS, Link, bar, by_means, is_above, mbps, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::WLAN_TCP;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "13",
     title: "A wireless link behind a wide-area path",
     about: "The topology of figure 12: a server, an emulated wide-area path, an access point, a wireless client; the wireless link is the \

@@ -4,13 +4,14 @@ use tack_plot::{Line, LineChart, Stroke};
 
 use super::plot;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::measure::Measure;
 use crate::point::{Cell, Point};
 use crate::scenarios::RATE_STEP;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "S1",
     title: "Convergence after a step of the bandwidth (sequel)",
     about: "The bottleneck goes from 10 to 20 Mbit/s after 10 s and back after 20 s, at 40 ms. Shown is the sender's bandwidth \

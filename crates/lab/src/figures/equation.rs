@@ -4,13 +4,14 @@ use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 
 use super::{ack_frequency, equation_3, mbps, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::FREQUENCY;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "17",
     title: "ACK frequency by bandwidth and by round-trip time",
     about: "One flow (BBR) in steady state over a clean wired path, acknowledged by TACK with L = 1 as in the paper's example. \

@@ -5,13 +5,14 @@ use tack_plot::{Group, ValueBars, format_number};
 
 use super::{bar, plot, utilisation};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::FRIENDLINESS;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "15",
     title: "TACK is as friendly as the controller it runs with",
     about: "Two flows share a bottleneck: bandwidth 1 to 100 Mbit/s, RTT 1 to 200 ms, buffer 0.5 to 5 bandwidth-delay products, all drawn \

@@ -4,12 +4,13 @@ use tack_plot::{Group, ValueBars, format_number};
 
 use super::{LINKS, Link, bar, calibrations, mbps, percent, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::WLAN_UDP;
 use crate::store::Results;
 
 pub(super) const BASELINES: Figure = Figure {
+    paper: Paper::Tack,
     id: "7",
     title: "What UDP gets over the wireless links",
     about: "Saturating UDP without acknowledgements over radios modelled on the paper's four devices. The paper gives these \
@@ -23,6 +24,7 @@ pub(super) const BASELINES: Figure = Figure {
 };
 
 pub(super) const IDEAL_GAIN: Figure = Figure {
+    paper: Paper::Tack,
     id: "9a",
     title: "Fewer acknowledgements gain more on faster links",
     about: "The paper's UDP tool: saturating data, one 64-byte acknowledgement for every second datagram (TCP, L = 2), or as \

@@ -7,7 +7,9 @@ mod calibrations;
 mod combined_links;
 mod convergence;
 mod equation;
+mod filter;
 mod friendliness;
+mod hack;
 mod latency;
 mod links;
 mod media;
@@ -27,7 +29,7 @@ use crate::figure::{Depth, Extent, Figure, Plot};
 use crate::measure::Values;
 use crate::stats::Estimate;
 
-/// All figures, in the paper's order.
+/// All figures, paper by paper and in its order.
 pub const FIGURES: &[Figure] = &[
     wlan_preview::FIGURE,
     air_contention::FIGURE,
@@ -51,6 +53,23 @@ pub const FIGURES: &[Figure] = &[
     convergence::FIGURE,
     rtt_fairness::FIGURE,
     traffic_change::FIGURE,
+    hack::analytic::LEGACY,
+    hack::analytic::AGGREGATED,
+    hack::prototype::GOODPUT,
+    hack::prototype::RETRIES,
+    hack::prototype::COUNTS,
+    hack::prototype::TIMES,
+    hack::prototype::CROSS,
+    hack::downloads::FIGURE,
+    hack::noise::ENVELOPE,
+    hack::noise::RATES,
+    filter::queue::LENGTH,
+    filter::queue::FAIRNESS,
+    filter::throughput::PLAIN,
+    filter::contention::FIGURE,
+    filter::throughput::WINDOWS,
+    filter::throughput::MIMD,
+    filter::throughput::DELAYED,
 ];
 
 /// The paper's wireless links, with the goodput of UDP over them, Mbit/s (figure 7).

@@ -5,13 +5,14 @@ use tack_plot::{Group, ValueBars};
 use super::{bar, by_means, is_above, plot};
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::PROJECTION;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "11",
     title: "Projecting video over Wi-Fi",
     about: "A telephone shows its screen on a television: 60 frames a second at 100 Mbit/s mean and 200 peak over 802.11ac. \

@@ -8,7 +8,7 @@ use tack_plot::{Group, ValueBars, format_number};
 
 use super::{bar, mbps, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::recorded::RecordedPath;
 use crate::scenarios::WAN;
@@ -19,6 +19,7 @@ use crate::{Plot, Values};
 use paths::PATHS;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "14",
     title: "Ranking on wide-area paths by power",
     about: "One flow at a time over paths that the Pantheon calibrated on real ones, and its test links: slow Poisson links, fast long \

@@ -6,7 +6,7 @@ use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 use super::plot;
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::measure::Measure;
 use crate::point::{Cell, Point};
 use crate::scenarios::LOSS_IACK;
@@ -14,6 +14,7 @@ use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "5a",
     title: "Instant acknowledgement of losses keeps the receive buffer empty",
     about: "Flows (BBR, 20 Mbit/s) over paths with loss of 0 to 3 % and RTT of 1 to 200 ms, both drawn at random. At each \

@@ -4,13 +4,14 @@ use tack_plot::{Group, ValueBars};
 
 use super::{bar, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::{ROUND_TRIP, TWO_HOPS};
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "6a",
     title: "One-way timing finds the smallest round trip that sampling misses",
     about: "One flow loads a path of 100 ms (20 Mbit/s, a queue of 0.4 bandwidth-delay products). TACK's timing names the segment \

@@ -6,13 +6,14 @@ use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 use super::{by_means, is_above, plot};
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::RTT_FAIRNESS;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "S2",
     title: "RTT fairness is that of the controller, whatever acknowledges (sequel)",
     about: "Two flows of the same kind share 50 Mbit/s: the first has a smallest RTT of 20 to 160 ms, the second of 40 ms; the buffer is \

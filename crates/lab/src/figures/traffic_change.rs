@@ -8,7 +8,7 @@ use tack_plot::{Line, LineChart, Stroke, format_number};
 use super::plot;
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::measure::{BEFORE, Measure};
 use crate::point::{Cell, Point};
 use crate::scenarios::TRAFFIC_CHANGE;
@@ -16,6 +16,7 @@ use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "S3",
     title: "Cross traffic comes and goes at 1 Gbit/s and 120 ms (sequel)",
     about: "A flow has 1 Gbit/s with an RTT of 120 ms and a buffer of one bandwidth-delay product. After some seconds (at random, in \

@@ -4,12 +4,13 @@ use tack_plot::{Group, ValueBars, format_number};
 
 use super::{LINKS, Link, ack_frequency, bar, equation_3, mbps, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::WLAN_TCP;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "8",
     title: "ACK frequency over 802.11b, g, n and ac",
     about: "One download (BBR) over each wireless link, acknowledged by TCP's delayed ACK (L = 2) and by TACK at RTTmin of 10, 80 and \

@@ -7,13 +7,14 @@ use super::links::udp_tool;
 use super::media::{Bookkeeping, Medium};
 use super::{LINKS, Link, bar, by_means, is_above, mbps, percent, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Plot, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Plot, Table};
 use crate::point::{Cell, Point};
 use crate::scenarios::WLAN_TCP;
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "10a",
     title: "Goodput over the wireless links, alone and among neighbours",
     about: "One download with BBR at 80 ms over each link, with TACK and with delayed ACK. The paper's runs had more than ten other \

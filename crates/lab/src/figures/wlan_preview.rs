@@ -8,12 +8,13 @@ use super::wlan_goodput::{
 };
 use super::{LINKS, bar, equation_3, mbps, percent, plot};
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::point::{Cell, Point};
 use crate::stats::Estimate;
 use crate::store::Results;
 
 pub(super) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
     id: "1",
     title: "Fewer acknowledgements, more goodput",
     about: "One download with BBR over each wireless link, acknowledged by TACK and by TCP's delayed ACK (L = 2): on an ideal \

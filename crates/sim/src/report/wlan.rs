@@ -36,7 +36,7 @@ pub struct WlanReport {
     pub reorder_timeouts: u64,
     /// Data frames in a PPDU, on average.
     pub mpdus_per_ppdu: f64,
-    /// Transport acknowledgements that a filter took out of a queue: there is none yet.
+    /// Transport acknowledgements that a filter took out of a MAC queue for a newer one, of all radios.
     pub acks_filtered: u64,
     /// Transport acknowledgements that travelled inside link acknowledgements and were rebuilt.
     pub acks_in_link_acks: u64,
@@ -99,6 +99,8 @@ pub struct StationReport {
     pub reorder_timeouts: u64,
     /// Packets dropped because the queue was full.
     pub queue_drops: u64,
+    /// Transport acknowledgements that a filter took out of the queue for a newer one.
+    pub acks_filtered: u64,
     /// Median over time of the queue, packets.
     pub queue_p50: u64,
     /// 99th percentile over time.
@@ -154,7 +156,7 @@ impl WlanReport {
             retry_drops: sum(|station| station.retry_drops),
             reorder_timeouts: sum(|station| station.reorder_timeouts),
             mpdus_per_ppdu: sum(|station| station.mpdus) as f64 / data_ppdus.max(1) as f64,
-            acks_filtered: 0,
+            acks_filtered: sum(|station| station.acks_filtered),
             acks_in_link_acks: hack.map_or(0, |hack| hack.rebuilt),
             hack,
             stations,
@@ -189,6 +191,7 @@ impl StationReport {
             duplicates: stats.duplicates,
             reorder_timeouts: stats.reorder_timeouts,
             queue_drops: stats.queue_drops,
+            acks_filtered: stats.superseded,
             queue_p50: queue.p50,
             queue_p99: queue.p99,
             queue_max: stats.queue_max,

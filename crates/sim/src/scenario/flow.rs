@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use tack_base::{Instant, Rate};
+use tack_tcp::cc::Counting;
 use tack_tcp::config::WindowPacing;
 use tack_tcp::{AckKind, Algorithm, Config, ParseAlgorithmError};
 use tack_wlan::AccessCategory;
@@ -137,7 +138,7 @@ impl Flow {
     pub const MOST: u16 = 10_000;
 }
 
-const TCP_ONLY: [&str; 14] = [
+const TCP_ONLY: [&str; 15] = [
     "congestion",
     "ack",
     "mss",
@@ -152,25 +153,83 @@ const TCP_ONLY: [&str; 14] = [
     "initial_rto",
     "min_rto",
     "window_pacing",
+    "byte_counting",
 ];
 const VIDEO_BYTES: &str =
     "means nothing for a video, whose frames have their own sizes; stop = \"…\" ends it";
 const UDP_ONLY: [&str; 4] = ["rate", "payload", "ack_every", "ack_size"];
 
-/// Reads a flow between the server and the client, or between the hosts of a network of so many `stations`.
+/// One end of a flow in a file: a host, or each station, which makes a flow for each.
+const EACH: &str = "each";
+
+/// Reads a `[[flow]]` table between the server and the client, or between the hosts of a network of so many `stations`: one flow,
+/// or one for each station.
 pub(super) fn read(
     mut table: Reader<'_>,
     id: usize,
     stations: Option<u16>,
+) -> Result<Vec<Flow>, ScenarioError> {
+    let is_each = |table: &mut Reader<'_>, key| {
+        let text = table.text(key)?;
+        Ok(text.as_deref() == Some(EACH))
+    };
+    let ends = [is_each(&mut table, "from")?, is_each(&mut table, "to")?];
+    let stagger = table.duration("stagger")?;
+    if ends == [false; 2] {
+        if stagger.is_some() {
+            return Err(table.fail(
+                "stagger",
+                "is for flows of each station: from or to = \"each\"",
+            ));
+        }
+        return Ok(vec![read_one(table, id, stations, None)?]);
+    }
+    let key = if ends[0] { "from" } else { "to" };
+    let Some(count) = stations else {
+        return Err(table.fail(key, "\"each\" needs a wireless network: add a [wlan] table"));
+    };
+    if ends == [true; 2] {
+        return Err(table.fail("to", "only one end can be \"each\""));
+    }
+    let each = Party::Station(0);
+    let first = read_one(table, id, stations, Some((ends[0], each)))?;
+    let flow = |number: u16| {
+        let mut flow = first.clone();
+        let end = if ends[0] {
+            &mut flow.from
+        } else {
+            &mut flow.to
+        };
+        *end = Party::Station(number);
+        let later = stagger.unwrap_or_default() * u32::from(number);
+        flow.start = first.start.saturating_add(later);
+        flow
+    };
+    // A flow between two stations makes sense for all but the other end.
+    let other = if ends[0] { first.to } else { first.from };
+    let others = (0..count).filter(|number| other != Party::Station(*number));
+    Ok(others.map(flow).collect())
+}
+
+/// Reads one flow. `each` says which end is each station, true for `from`, and what stands for it.
+fn read_one(
+    mut table: Reader<'_>,
+    id: usize,
+    stations: Option<u16>,
+    each: Option<(bool, Party)>,
 ) -> Result<Flow, ScenarioError> {
-    let from = read_party(&mut table, "from", stations)?.unwrap_or(Party::Server);
+    let mut read_end = |key: &str| match each {
+        Some((is_from, party)) if is_from == (key == "from") => Ok(Some(party)),
+        _ => read_party(&mut table, key, stations),
+    };
+    let from = read_end("from")?.unwrap_or(Party::Server);
     let other = match (from, stations) {
         (Party::Server, None) => Party::Client,
         (Party::Server, Some(_)) => Party::Station(0),
         (Party::Client | Party::Station(_), _) => Party::Server,
     };
-    let to = read_party(&mut table, "to", stations)?.unwrap_or(other);
-    if from == to {
+    let to = read_end("to")?.unwrap_or(other);
+    if from == to && each.is_none() {
         let message = format!(
             "flow {id} goes from {0} to {0}; the ends must differ",
             from.name()
@@ -375,6 +434,15 @@ fn read_tcp(table: &mut Reader<'_>) -> Result<TcpFlow, ScenarioError> {
             return Err(table.fail("window_pacing", "BBR paces by itself; leave it out"));
         }
         config.window_pacing = pacing;
+    }
+    if let Some(counts_bytes) = table.boolean("byte_counting")? {
+        if config.congestion != Algorithm::NewReno {
+            let message = "is a choice of new_reno only; leave it out";
+            return Err(table.fail("byte_counting", message));
+        }
+        if !counts_bytes {
+            config.counting = Counting::Acknowledgements;
+        }
     }
     config.initial_window_segments = table
         .integer("initial_window", 1, 1_000)?

@@ -83,7 +83,8 @@ impl Scenario {
                 .into_iter()
                 .enumerate()
                 .map(|(id, table)| flow::read(table, id, stations))
-                .collect::<Result<_, _>>()?,
+                .collect::<Result<Vec<_>, _>>()?
+                .concat(),
         };
         scenario.check(&root)?;
         root.finish()?;

@@ -12,6 +12,30 @@ fn with(text: &str, overrides: &[&str]) -> Result<Scenario, ScenarioError> {
 }
 
 #[test]
+fn each_station_gets_a_flow() {
+    let text = "[wlan]\nstations = 3\n[[flow]]\nto = 'each'\nstart = '1s'\nstagger = '200ms'\n[[flow]]\nfrom = 'each'\nack = 'tack'\n\
+                [[flow]]\nfrom = 'sta1'\nto = 'each'\n";
+    let scenario = Scenario::from_toml("each.toml", text, &[]).unwrap();
+    let flows: Vec<_> = scenario
+        .flows
+        .iter()
+        .map(|flow| (flow.from.name(), flow.to.name(), flow.start.as_millis()))
+        .collect();
+    let wanted = [
+        ("server", "sta0", 1_000),
+        ("server", "sta1", 1_200),
+        ("server", "sta2", 1_400),
+        ("sta0", "server", 0),
+        ("sta1", "server", 0),
+        ("sta2", "server", 0),
+        ("sta1", "sta0", 0),
+        ("sta1", "sta2", 0),
+    ];
+    let wanted = wanted.map(|(from, to, start)| (from.into(), to.into(), start));
+    assert_eq!(flows, wanted);
+}
+
+#[test]
 fn the_smallest_scenario_is_one_flow() {
     let scenario = read("[[flow]]\n").unwrap();
     assert_eq!(scenario.name, "test");
@@ -324,6 +348,21 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "sta0 to sta1",
         ),
         (
+            "[[flow]]\nto = 'each'\n",
+            "flow.0.to: \"each\" needs a wireless network",
+            "add a [wlan] table",
+        ),
+        (
+            "[wlan]\n[[flow]]\nfrom = 'each'\nto = 'each'\n",
+            "flow.0.to: only one end",
+            "\"each\"",
+        ),
+        (
+            "[wlan]\n[[flow]]\nstagger = '1s'\n",
+            "flow.0.stagger: is for flows of each station",
+            "to = \"each\"",
+        ),
+        (
             "[wlan]\n[[flow]]\nto = 'client'\n",
             "flow.0.to: \"client\" is no host",
             "server, sta0",
@@ -334,9 +373,9 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "\"off\"",
         ),
         (
-            "[wlan]\nack_filter = 'safe'\n[[flow]]\n",
-            "dir/test.toml:2: wlan.ack_filter: \"safe\" is not there yet",
-            "\"off\"",
+            "[wlan]\nack_filter = 'unsafe'\n[[flow]]\n",
+            "dir/test.toml:2: wlan.ack_filter: ",
+            "off, paper, safe, cake, cake_aggressive",
         ),
         (
             "[[flow]]\naccess_category = 'voice'\n",
@@ -344,9 +383,14 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "add a [wlan] table",
         ),
         (
-            "[wlan]\ncw_adaptation = 'mimd'\n[[flow]]\n",
-            "wlan.cw_adaptation: \"mimd\" is not there yet",
-            "\"standard\"",
+            "[[flow]]\ncongestion = 'cubic'\nbyte_counting = false\n",
+            "dir/test.toml:3: flow.0.byte_counting: ",
+            "new_reno only",
+        ),
+        (
+            "[wlan]\ncw_adaptation = 'aimd'\n[[flow]]\n",
+            "wlan.cw_adaptation: ",
+            "standard, mimd",
         ),
         (
             "[wlan]\nstandard = '802.11a'\nrate = '55Mbps'\n[[flow]]\n",

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tack_base::Rate;
-use tack_wlan::mac::Protection;
-use tack_wlan::mac::config::{MissedBlockAck, WINDOW};
+use tack_wlan::mac::config::{MissedBlockAck, PPDU_MAX_TIME, WINDOW};
+use tack_wlan::mac::discipline::AckFilter;
+use tack_wlan::mac::{CwAdaptation, Protection};
 use tack_wlan::phy::{
     Awgn, Band, DsssRate, ErrorModel, GuardInterval, Mode, ModeQuery, OfdmRate, Preamble, SigB,
     Standard, Timing, Width,
@@ -27,6 +28,8 @@ pub struct Wlan {
     pub standard: Standard,
     /// Frequency band.
     pub band: Band,
+    /// What filters TCP acknowledgements in the queues of the access point and the stations.
+    pub ack_filter: AckFilter,
     /// How TCP/HACK compresses.
     pub hack_codec: HackCodec,
 }
@@ -75,8 +78,20 @@ const GUARDS: [(&str, GuardInterval); 4] = [
     ("3200ns", GuardInterval::Ns3200),
 ];
 
+const ACK_FILTERS: [(&str, AckFilter); 5] = [
+    ("off", AckFilter::Off),
+    ("paper", AckFilter::Paper),
+    ("safe", AckFilter::Safe),
+    ("cake", AckFilter::Cake),
+    ("cake_aggressive", AckFilter::CakeAggressive),
+];
+
+const CW_ADAPTATIONS: [(&str, CwAdaptation); 2] = [
+    ("standard", CwAdaptation::Standard),
+    ("mimd", CwAdaptation::Mimd),
+];
+
 pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
-    refuse_later(&mut table)?;
     let preset = table.choice("preset", &preset::NAMES)?;
     let standard = table.choice("standard", &STANDARDS)?;
     let standard = match (standard, preset) {
@@ -112,6 +127,7 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
     let stations = table.integer("stations", 1, MOST_STATIONS)?.unwrap_or(1) as u16;
     let mut world = WorldConfig::new(mac, stations);
     read_queues(&mut table, &mut world)?;
+    let ack_filter = table.choice("ack_filter", &ACK_FILTERS)?;
     read_host(&mut table, &mut world)?;
     let hack_codec = hack::read(&mut table, &mut world)?;
     read_errors(&mut table, &mut world)?;
@@ -121,21 +137,9 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
         world,
         standard,
         band,
+        ack_filter: ack_filter.unwrap_or_default(),
         hack_codec,
     })
-}
-
-/// Keys whose meaning is settled and whose mechanism is not there yet.
-fn refuse_later(table: &mut Reader<'_>) -> Result<(), ScenarioError> {
-    for (key, neutral) in [("ack_filter", "off"), ("cw_adaptation", "standard")] {
-        if let Some(value) = table.text(key)?
-            && value != neutral
-        {
-            let message = format!("{value:?} is not there yet; leave it out or write {neutral:?}");
-            return Err(table.fail(key, message));
-        }
-    }
-    Ok(())
 }
 
 fn read_preamble(
@@ -331,6 +335,16 @@ fn read_mac(
     if let Some(most) = table.integer("ampdu_max_frames", 1, u64::from(WINDOW))? {
         mac.ampdu.frames = most as u16;
     }
+    if let Some(longest) = table.duration("ampdu_max_airtime")? {
+        if !standard.is_qos() {
+            let message = format!("{} does not aggregate; leave it out", standard.name());
+            return Err(table.fail("ampdu_max_airtime", message));
+        }
+        if longest.is_zero() || longest > PPDU_MAX_TIME {
+            return Err(table.fail("ampdu_max_airtime", "must be above zero and at most 5484us"));
+        }
+        mac.ampdu.airtime = longest;
+    }
     read_block_ack(table, standard, mac)?;
     if let Some(limit) = table.duration("txop_limit")? {
         // §9.4.2.28: a 16-bit field in units of 32 us.
@@ -366,6 +380,11 @@ fn read_mac(
         .any(|contention| contention.cw_min > contention.cw_max)
     {
         return Err(table.fail("cw_min", "must not be above cw_max"));
+    }
+    if let Some(adaptation) = table.choice("cw_adaptation", &CW_ADAPTATIONS)? {
+        for contention in &mut mac.contention {
+            contention.adaptation = adaptation;
+        }
     }
     if let Some(slots) = table.integer("aifsn", 2, 15)? {
         for contention in &mut mac.contention {

@@ -12,6 +12,7 @@ mod host;
 mod meter;
 mod network;
 mod progress;
+mod segments;
 mod stream;
 mod video;
 mod watch;
@@ -472,10 +473,13 @@ impl<'a, 'o> World<'a, 'o> {
         hosts[host].transmit(now, |mut packet| {
             flows.mark(&mut packet);
             observe(now, (host, party), Passing::Out, &packet, hash, observers);
-            if let Ok(segment) = Segment::parse(packet.transport()) {
+            let checks_all = observers.checks == Checks::EveryEvent;
+            if (checks_all || may_take_numbers(&packet))
+                && let Ok(segment) = Segment::parse(packet.transport())
+            {
                 let payload = packet.payload.len();
                 let stall = flows.note_sent(host, now, &segment.header, payload);
-                if observers.checks == Checks::EveryEvent && outcome.is_ok() {
+                if checks_all && outcome.is_ok() {
                     outcome = stall
                         .and_then(|()| flows.check_sent(host, local, &segment.header, payload));
                 }
@@ -603,6 +607,12 @@ const fn flow_of(ports: (u16, u16)) -> Option<usize> {
     } else {
         None
     }
+}
+
+/// The packet's segment takes sequence numbers, unless its payload is the lists of a TACK report.
+fn may_take_numbers(packet: &Packet) -> bool {
+    !packet.payload.is_empty()
+        || Segment::flags(packet.transport()).is_some_and(|flags| flags.syn() || flags.fin())
 }
 
 /// The payload, if any, is the lists of a TACK report.

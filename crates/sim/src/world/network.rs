@@ -9,12 +9,14 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use tack_base::Instant;
+use tack_wlan::mac::discipline::AckFilter;
 use tack_wlan::world::Airtime;
 use tack_wlan::{AccessCategory, Capture, Captured, Msdu, NodeId};
 
 use super::datagram::SATURATION;
 use super::flow_of;
 use super::host::{address, host_at};
+use super::segments::HeaderReader;
 use crate::hack::RohcCodec;
 use crate::packet::Packet;
 use crate::path::Path;
@@ -99,6 +101,11 @@ impl Network {
         let wireless = scenario.wlan.as_ref().map(|wlan| {
             let mut world = Wireless::new(&wlan.world, seed);
             world.set_capture(capture);
+            if wlan.ack_filter != AckFilter::Off {
+                for node in (0..world.members()).map(NodeId) {
+                    world.set_discipline(node, |_| wlan.ack_filter.discipline(HeaderReader));
+                }
+            }
             let codec = wlan.hack_codec;
             world.set_codec(move || Box::new(RohcCodec::new(codec)));
             world

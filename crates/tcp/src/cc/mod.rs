@@ -2,7 +2,7 @@
 //!
 //! The sender detects, the controller decides: a controller owns no RTT estimator, pacer or
 //! scoreboard, never sees the sender, and is told of one congestion event per episode with its
-//! cause. Everything is counted in bytes, never in acknowledgements (RFC 3465).
+//! cause. Everything is counted in bytes (RFC 3465), unless [`Counting`] says otherwise.
 
 mod algorithm;
 mod bbr;
@@ -40,6 +40,17 @@ const MAX_WINDOW: u64 = 1 << 32;
 /// No segment is larger, bytes (RFC 9293 §3.7.1: the option has 16 bits).
 const MAX_MSS: u64 = 65_535;
 
+/// What makes a window grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Counting {
+    /// The bytes delivered (RFC 3465), however few acknowledgements report them.
+    #[default]
+    Bytes,
+    /// Acknowledgements, each of which counts for one segment at most (RFC 5681 §3.1), as in stacks before byte counting: what
+    /// thins acknowledgements out then slows the growth. Only [`NewReno`] can.
+    Acknowledgements,
+}
+
 /// What a controller is born with.
 #[derive(Clone, Copy, Debug)]
 pub struct Init {
@@ -53,6 +64,8 @@ pub struct Init {
     pub rtt: Option<Duration>,
     /// Seed for controllers that draw (BBR's probing phase).
     pub seed: u64,
+    /// What makes the window grow.
+    pub counting: Counting,
 }
 
 /// Opaque state a controller may attach to a transmission; handed back when that transmission is delivered.

@@ -2,7 +2,7 @@
 //!
 //! Below `ssthresh` the window grows by the bytes delivered (it doubles each round trip), above it
 //! by one segment for each window of bytes delivered. Loss and marks halve it, a timeout reduces it
-//! to one segment.
+//! to one segment. With [`Counting::Acknowledgements`] an acknowledgement counts for one segment at most (RFC 5681 §3.1).
 //!
 //! Deviation: RFC 3465 §2.2 limits the growth of one acknowledgement to two segments, against bursts.
 //! The sender paces, so there are none, and the limit would starve receivers that acknowledge rarely.
@@ -16,7 +16,9 @@ use tack_base::Instant;
 use super::hystart::{HyStart, Step};
 use super::undo::{Episode, Undo};
 use super::unreported::Unreported;
-use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WINDOW, Metrics};
+use super::{
+    Ack, Cause, Congestion, CongestionController, Counting, Init, MAX_MSS, MAX_WINDOW, Metrics,
+};
 
 /// What an undone episode restores.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,7 @@ pub struct NewReno {
     episode: Episode,
     undo: Undo<Saved>,
     unreported: Unreported,
+    counting: Counting,
 }
 
 impl NewReno {
@@ -57,6 +60,7 @@ impl NewReno {
             episode: Episode::Open,
             undo: Undo::new(),
             unreported: Unreported::default(),
+            counting: init.counting,
         }
     }
 
@@ -144,7 +148,10 @@ impl CongestionController for NewReno {
         if self.episode == Episode::FastRecovery || ack.acked == 0 {
             return;
         }
-        let mut bytes = ack.delivered;
+        let mut bytes = match self.counting {
+            Counting::Bytes => ack.delivered,
+            Counting::Acknowledgements => ack.delivered.min(self.mss),
+        };
         if self.in_slow_start() {
             let mut growth = bytes;
             if let Some(hystart) = &mut self.hystart {
@@ -304,6 +311,7 @@ mod tests {
             initial_window: 10 * MSS,
             rtt: None,
             seed: 0,
+            counting: Counting::Bytes,
         })
     }
 
@@ -319,6 +327,23 @@ mod tests {
         }
         rarely.on_ack(&ack(10 * MSS));
         assert_eq!((often.cwnd(), rarely.cwnd()), (20 * MSS, 20 * MSS));
+    }
+
+    #[test]
+    fn acknowledgements_count_for_one_segment_at_most_when_they_are_counted() {
+        let mut reno = NewReno {
+            counting: Counting::Acknowledgements,
+            ..controller()
+        };
+        reno.on_ack(&ack(10 * MSS));
+        assert_eq!(reno.cwnd(), 11 * MSS, "slow start");
+        reno.ssthresh = 11 * MSS;
+        for _ in 0..11 {
+            reno.on_ack(&ack(2 * MSS));
+        }
+        assert_eq!(reno.cwnd(), 12 * MSS, "congestion avoidance");
+        reno.on_ack(&ack(MSS / 2));
+        assert_eq!(reno.acked_bytes, MSS / 2);
     }
 
     #[test]
@@ -407,6 +432,7 @@ mod tests {
             initial_window: 10 * MSS,
             rtt: None,
             seed: 0,
+            counting: Counting::Bytes,
         };
         let mut reno = NewReno::with_hystart(&init);
         for number in 0..8_u64 {

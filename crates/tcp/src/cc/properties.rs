@@ -90,6 +90,7 @@ impl Driver {
             initial_window: 10 * MSS,
             rtt,
             seed: 7,
+            counting: crate::cc::Counting::Bytes,
         };
         Self {
             controller: algorithm.build(&init),

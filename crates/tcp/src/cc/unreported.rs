@@ -26,6 +26,17 @@ pub(super) struct Unreported {
     /// The largest flight of late, and when it was that.
     peak: u64,
     peak_at: Instant,
+    room: Room,
+}
+
+/// What follows from the fields above. It changes with acknowledgements, and is asked for several times for each segment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    /// `T/SRTT`, at most 1; 0 while either is unknown.
+    share: f64,
+    /// What a regular interval carries: bytes where the rate is known, else a part of the window.
+    regular: Option<f64>,
+    part: f64,
 }
 
 impl Unreported {
@@ -33,6 +44,7 @@ impl Unreported {
         self.interval = interval;
         // Until told otherwise.
         self.gap = interval;
+        self.measure();
     }
 
     pub(super) fn on_feedback_threshold(&mut self, segments: u16) {
@@ -41,6 +53,7 @@ impl Unreported {
 
     pub(super) fn on_feedback_gap(&mut self, gap: Duration) {
         self.gap = gap;
+        self.measure();
     }
 
     /// An acknowledgement arrived: what was in flight before it was as much as there was since the last one.
@@ -51,10 +64,24 @@ impl Unreported {
         if let Some(sample) = ack.rate {
             self.rate = Some(sample.delivery_rate);
         }
+        self.measure();
         if ack.prior_in_flight >= self.peak || !self.is_recent(ack.now) {
             self.peak = ack.prior_in_flight;
             self.peak_at = ack.now;
         }
+    }
+
+    fn measure(&mut self) {
+        if self.gap.is_zero() || self.srtt.is_zero() {
+            self.room = Room::default();
+            return;
+        }
+        let srtt = self.srtt.as_secs_f64();
+        self.room = Room {
+            share: (self.gap.as_secs_f64() / srtt).min(1.0),
+            regular: self.rate.map(|rate| rate.bytes_in(self.interval) as f64),
+            part: self.interval.as_secs_f64() / srtt,
+        };
     }
 
     /// The peak is from the acknowledgements since the last regular one, or that one's.
@@ -66,17 +93,16 @@ impl Unreported {
     /// where an interval of the window carries less than the segments that the peer waits for: it counts those instead,
     /// and its acknowledgements follow the data.
     pub(super) fn ratio(&self, window: u64, mss: u64) -> f64 {
-        if self.gap.is_zero() || self.srtt.is_zero() {
-            return 1.0;
-        }
-        let regular = match self.rate {
-            Some(rate) => rate.bytes_in(self.interval) as f64,
-            None => window as f64 * (self.interval.as_secs_f64() / self.srtt.as_secs_f64()),
-        };
+        let Room {
+            share,
+            regular,
+            part,
+        } = self.room;
+        let regular = regular.unwrap_or(window as f64 * part);
         if regular < f64::from(self.segments) * mss as f64 {
             return 1.0;
         }
-        1.0 + (self.gap.as_secs_f64() / self.srtt.as_secs_f64()).min(1.0)
+        1.0 + share
     }
 
     /// The window in force for a controller's window.

@@ -274,6 +274,7 @@ impl Connection {
             initial_window: mss * segments.max(1),
             rtt: self.rtt.smoothed(),
             seed: self.seed,
+            counting: self.config.counting,
         });
         self.update_pacing();
         if let Some(keep_alive) = self.config.keep_alive {

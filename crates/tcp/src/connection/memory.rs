@@ -86,8 +86,9 @@ impl Connection {
     }
 
     /// Sees to it that memory goes back once the connection is idle.
+    #[inline]
     pub(crate) fn watch_idleness(&mut self, now: Instant) {
-        if self.memory() > self.trimmed_to + WORTHWHILE && !self.timers.is_armed(Timer::Idle) {
+        if !self.timers.is_armed(Timer::Idle) && self.memory() > self.trimmed_to + WORTHWHILE {
             self.timers.set(Timer::Idle, now + IDLE);
         }
     }

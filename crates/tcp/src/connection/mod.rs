@@ -247,6 +247,7 @@ impl Connection {
             initial_window: mss * u64::from(config.initial_window_segments.max(1)),
             rtt: None,
             seed,
+            counting: config.counting,
         };
         Self {
             local_port,

@@ -256,6 +256,12 @@ impl HalfOpens {
         Some(Err(name))
     }
 
+    /// A SYN-ACK may wait to leave.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        !self.cookies.is_empty() || !self.due.is_empty()
+    }
+
     /// The next SYN-ACK to leave.
     pub(super) fn poll_transmit<'a>(
         &mut self,

@@ -358,13 +358,15 @@ impl Endpoint {
         if let Some(answer) = self.strays.poll_transmit(now, batch) {
             return Some(answer);
         }
-        let config = |port| {
-            self.listeners
-                .get(&port)
-                .map(|listener: &Listener| &listener.config)
-        };
-        if let Some(syn_ack) = self.half_open.poll_transmit(now, batch, config) {
-            return Some(syn_ack);
+        if self.half_open.is_due() {
+            let config = |port| {
+                self.listeners
+                    .get(&port)
+                    .map(|listener: &Listener| &listener.config)
+            };
+            if let Some(syn_ack) = self.half_open.poll_transmit(now, batch, config) {
+                return Some(syn_ack);
+            }
         }
         while let Some(id) = self.table.next_active() {
             let Some(entry) = self.table.get_mut(id) else {
@@ -427,11 +429,12 @@ impl Endpoint {
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let half_open = self.half_open.records.first().map(|(at, _)| at);
         let time_wait = self.time_wait.first().map(|(at, _)| at);
+        let earlier = |one: Option<Instant>, other: Option<Instant>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
         let connections = self.table.next_deadline();
-        [connections, half_open, time_wait]
-            .into_iter()
-            .flatten()
-            .min()
+        earlier(earlier(connections, half_open), time_wait)
     }
 
     /// Runs the timers of every connection whose deadline is not after `now`.

@@ -24,6 +24,30 @@ pub enum Rules {
     Edca,
 }
 
+/// What becomes of the contention window after an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CwAdaptation {
+    /// It doubles after a failure, and is the smallest again after a success or when a frame is given up (§10.3.3).
+    #[default]
+    Standard,
+    /// It doubles after a failure, the last attempt of a frame included, and halves after a success: multiplicative increase,
+    /// multiplicative decrease (Pang, Liew, Lee, Chan, "A TCP-like adaptive contention window scheme for WLAN", ICC 2004).
+    Mimd,
+}
+
+impl CwAdaptation {
+    /// The window after an attempt that ended so, slots. Windows are powers of two less one.
+    fn next(self, attempt: Attempt, cw: u32, contention: &Contention) -> u32 {
+        // §10.3.3: the next power of two less one.
+        let doubled = (2 * cw + 1).min(contention.cw_max);
+        match (self, attempt) {
+            (_, Attempt::Failed) | (Self::Mimd, Attempt::GivenUp) => doubled,
+            (Self::Standard, _) => contention.cw_min,
+            (Self::Mimd, Attempt::Succeeded) => (cw / 2).max(contention.cw_min),
+        }
+    }
+}
+
 /// Contention parameters of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contention {
@@ -35,6 +59,8 @@ pub struct Contention {
     pub cw_max: u32,
     /// Rules of access.
     pub rules: Rules,
+    /// How the window moves between the two.
+    pub adaptation: CwAdaptation,
 }
 
 /// How a transmission attempt ended, as far as the contention window is concerned.
@@ -252,11 +278,8 @@ impl ChannelAccess {
         draw: impl FnOnce(u32) -> u32,
     ) {
         let function = &mut self.functions[index];
-        function.cw = match attempt {
-            Attempt::Succeeded | Attempt::GivenUp => function.contention.cw_min,
-            // §10.3.3: the next power of two less one.
-            Attempt::Failed => (2 * function.cw + 1).min(function.contention.cw_max),
-        };
+        let contention = &function.contention;
+        function.cw = contention.adaptation.next(attempt, function.cw, contention);
         function.slots = draw(function.cw);
         function.counted_to = now;
     }

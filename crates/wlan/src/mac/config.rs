@@ -2,7 +2,7 @@
 
 use tack_base::Duration;
 
-use super::access::{Contention, Rules};
+use super::access::{Contention, CwAdaptation, Rules};
 use crate::frame::{AccessCategory, len};
 use crate::phy::{Mode, Standard, Timing, response};
 
@@ -113,9 +113,11 @@ impl MacConfig {
 
     /// How long a sender waits for a response to begin: SIFS, a slot, and the start of its reception (§10.3.2.11).
     ///
-    /// It is timed on the start of reception, so a response may be of any length.
+    /// It is timed on the start of reception, so a response may be of any length. A response at 1 Mbit/s has the long preamble,
+    /// in networks with the short one too.
     pub fn response_timeout(&self) -> Duration {
-        self.timing.sifs + self.timing.slot + self.timing.rx_start_delay
+        let start = self.timing.rx_start_delay.max(self.control_mode.header());
+        self.timing.sifs + self.timing.slot + start
     }
 
     /// What EIFS is longer than DIFS: SIFS and an ACK at the lowest basic rate (§10.3.7).
@@ -134,6 +136,7 @@ fn contention(category: AccessCategory, is_qos: bool, timing: &Timing) -> Conten
             cw_min,
             cw_max,
             rules: Rules::Dcf,
+            adaptation: CwAdaptation::Standard,
         };
     }
     let (aifsn, cw_min, cw_max) = match category {
@@ -147,6 +150,7 @@ fn contention(category: AccessCategory, is_qos: bool, timing: &Timing) -> Conten
         cw_min,
         cw_max,
         rules: Rules::Edca,
+        adaptation: CwAdaptation::Standard,
     }
 }
 
@@ -158,5 +162,21 @@ const fn txop_limit(category: AccessCategory, is_qos: bool) -> Duration {
         AccessCategory::Video if is_qos => Duration::from_micros(4_096),
         AccessCategory::Voice if is_qos => Duration::from_micros(2_080),
         _ => Duration::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phy::{Band, DsssRate, Preamble};
+
+    #[test]
+    fn a_response_with_the_long_preamble_is_waited_for() {
+        let timing = Timing::new(Standard::B, Band::Ghz2_4, Preamble::Short);
+        let data = Mode::Dsss(DsssRate::R11, Preamble::Short);
+        let mut mac = MacConfig::new(Standard::B, timing, data);
+        assert_eq!(mac.response_timeout(), Duration::from_micros(10 + 20 + 96));
+        mac.control_mode = Mode::Dsss(DsssRate::R1, Preamble::Long);
+        assert_eq!(mac.response_timeout(), Duration::from_micros(10 + 20 + 192));
     }
 }

@@ -20,7 +20,7 @@ use tack_base::random::RandomStream;
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant};
 
-use super::access::{BusyEnd, ChannelAccess, Contention, Rules};
+use super::access::{BusyEnd, ChannelAccess, Contention, CwAdaptation, Rules};
 use super::config::MacConfig;
 use super::discipline::{BoxedDiscipline, Waiting};
 use super::duplicates::DuplicateCache;
@@ -172,6 +172,7 @@ impl<M: Clone> Station<M> {
                 cw_min: 0,
                 cw_max: 0,
                 rules: Rules::Edca,
+                adaptation: CwAdaptation::Standard,
             });
         }
         let timing = &config.timing;

@@ -76,7 +76,9 @@ impl<M: Clone> World<M> {
             radio.last = BusyEnd::Energy;
             station.on_busy(now);
             station.on_reception_start(Instant::from_nanos(flight.header_end));
+            self.rewake(listener);
         } else {
+            // To a radio that senses energy already, more of it moves no deadline.
             flight.is_collided |= is_for_it;
             if let Some(other) = radio.lock.and_then(|number| self.air.find(number)) {
                 other.is_collided |= other.ppdu.to == Some(NodeId(listener as u16));
@@ -90,7 +92,6 @@ impl<M: Clone> World<M> {
                 }
             }
         }
-        self.rewake(listener);
     }
 
     /// The PPDU at `position` ends.
@@ -135,7 +136,8 @@ impl<M: Clone> World<M> {
             || self.stations[listener].is_in_exchange();
         let radio = &mut self.radios[listener];
         radio.heard -= 1;
-        if radio.lock == Some(flight.number) {
+        let is_locked = radio.lock == Some(flight.number);
+        if is_locked {
             radio.lock = None;
             radio.announced = None;
             let id = NodeId(listener as u16);
@@ -161,12 +163,14 @@ impl<M: Clone> World<M> {
             }
         }
         let radio = &self.radios[listener];
-        if radio.heard == 0 && !radio.is_sending {
+        let is_idle = radio.heard == 0 && !radio.is_sending;
+        if is_idle {
             self.stations[listener].on_idle(now, radio.last);
         }
         if is_involved {
             self.touch(listener);
-        } else {
+        } else if is_locked || is_idle {
+            // To a radio that senses other energy still, the end of what it could not read moves no deadline.
             self.rewake(listener);
         }
     }
@@ -205,5 +209,6 @@ impl<M: Clone> World<M> {
 /// How long a radio that heard an RTS waits for what it announced (§10.3.2.4).
 fn announcement(mac: &MacConfig, cts: tack_base::Duration) -> u64 {
     let timing = &mac.timing;
-    nanos(2 * timing.sifs + cts + timing.rx_start_delay + 2 * timing.slot)
+    let start = timing.rx_start_delay.max(mac.control_mode.header());
+    nanos(2 * timing.sifs + cts + start + 2 * timing.slot)
 }

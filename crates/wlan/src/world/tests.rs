@@ -273,6 +273,42 @@ fn a_late_clock_gives_the_same_run() {
     assert_eq!(exact.airtime(), late.airtime());
 }
 
+/// Radios are asked for their deadlines only after what may move them, and that leaves none out: hidden radios, noise, RTS,
+/// neighbours and beacons together.
+#[test]
+fn every_deadline_is_known_at_every_instant() {
+    for (standard, rts) in [(Standard::B, 0), (Standard::A, 300), (Standard::N, 300)] {
+        let mut config = config(standard, 6);
+        config.mac.rts_threshold = (rts > 0).then_some(rts);
+        config.hidden = Vec::from([(NodeId(1), NodeId(2)), (NodeId(3), NodeId(4))]);
+        config.error = ErrorModel::Rate(0.05);
+        config.contenders = Contenders {
+            stations: 2,
+            packet: 700,
+            offer: Offer::Saturated,
+        };
+        config.beacons = Some(Beacons::usual(standard, Duration::from_millis(102)));
+        let mut world = World::<u32>::new(&config, 3);
+        for station in 1..=6 {
+            world.saturate(NodeId(station), &[NodeId::AP], 200 * u32::from(station));
+        }
+        let stations: Vec<_> = (1..=6).map(NodeId).collect();
+        world.saturate(NodeId::AP, &stations, 1_000);
+        let end = Instant::from_millis(500);
+        while let Some(next) = world.poll_timeout().filter(|at| *at < end) {
+            world.handle_timeout(next);
+            for (index, station) in world.stations.iter().enumerate() {
+                // What a receiver holds back is looked at when the PPDU ends.
+                let mut flights = world.air.flights.iter();
+                if flights.all(|flight| flight.ppdu.to != Some(NodeId(index as u16))) {
+                    let (known, wanted) = (world.wakes[index], wake(station));
+                    assert_eq!(known, wanted, "{standard:?}, radio {index} at {next:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn queue_lengths_are_weighted_by_time() {
     let mut world = World::new(&config(Standard::A, 1), 1);

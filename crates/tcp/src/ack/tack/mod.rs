@@ -210,6 +210,9 @@ impl TackPolicy {
 
     /// L in force: a report must be able to tell of all that gets lost until the next one arrives, `Q / (rho·rho')` at most.
     fn segments(&self) -> u64 {
+        if self.ack_loss_rate == 0.0 {
+            return self.params.segments.into();
+        }
         let losses = self.gaps.loss_rate() * self.ack_loss_rate;
         let told = if self.params.rich { BASE_GAPS } else { 1 };
         let most = (told as f64 / losses) as u64;
@@ -249,14 +252,15 @@ impl TackPolicy {
     /// When the next periodic acknowledgement is due, and as what.
     fn due(&self) -> Option<(Instant, AckReason)> {
         if self.pending == 0 {
-            let wait = self
-                .repeats
-                .next(self.period(), self.named_gaps && self.gaps.is_any_untold())?;
+            let wait = self.repeats.next(
+                || self.period(),
+                self.named_gaps && self.gaps.is_any_untold(),
+            )?;
             return Some((self.last_report_at? + wait, AckReason::Timer));
         }
         let enough = self.pending >= self.threshold();
-        let point = match self.last_report_at {
-            // One period after the last one, and not sooner.
+        // One period after the last one, and not sooner.
+        let point = || match self.last_report_at {
             Some(last) => last + self.shortest_interval(),
             None => Instant::ZERO,
         };
@@ -264,15 +268,15 @@ impl TackPolicy {
             let at = if self.is_probed() {
                 self.pending_since
             } else {
-                point
+                point()
             };
             return Some((at, AckReason::Threshold));
         }
         let latest = self.pending_since + self.params.timer;
-        let is_answered = self.is_lone() && self.conversation.is_answered();
-        if self.filled || (self.pushed && !is_answered) {
+        let is_answered = || self.conversation.is_answered() && self.is_lone();
+        if self.filled || (self.pushed && !is_answered()) {
             // The sender has nothing more, and may wait for word.
-            let at = point.max(self.pending_since + self.time_period());
+            let at = point().max(self.pending_since + self.time_period());
             return Some((at.min(latest), AckReason::Timer));
         }
         Some((latest, AckReason::Timer))
@@ -281,8 +285,8 @@ impl TackPolicy {
     /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream does, though data
     /// that goes the other way acknowledges each segment of it: its sender lives on round trips and rates.
     fn is_lone(&self) -> bool {
-        self.pending < self.threshold()
-            && self.unreported < self.threshold() * u64::from(self.params.beta)
+        let threshold = self.threshold();
+        self.pending < threshold && self.unreported < threshold * u64::from(self.params.beta)
     }
 
     /// An acknowledgement of all that is pending leaves, as a report or without one.
@@ -420,11 +424,10 @@ impl AckPolicy for TackPolicy {
         if let Some(fallback) = &mut self.fallback {
             return fallback.on_ack_sent(now, carried);
         }
-        let is_lone = self.is_lone();
+        let is_lone = self.pending > 0 && self.is_lone();
         if carried != Carried::Alone {
             if carried == Carried::OnData {
-                let waiting = self.pending > 0 && is_lone;
-                self.conversation.on_data(now, waiting, self.params.timer);
+                self.conversation.on_data(now, is_lone, self.params.timer);
             }
             if is_lone {
                 self.pending = 0;

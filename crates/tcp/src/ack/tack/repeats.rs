@@ -73,15 +73,15 @@ impl Repeats {
 
     /// How long after the last report the next repeat is due; `None` when there is none to come. A period, as long as there
     /// are losses that no report had room for (`untold`).
-    pub(super) fn next(&self, period: Duration, untold: bool) -> Option<Duration> {
+    pub(super) fn next(&self, period: impl FnOnce() -> Duration, untold: bool) -> Option<Duration> {
         if untold && self.done < self.periods {
-            return Some(period.max(SHORTEST));
+            return Some(period().max(SHORTEST));
         }
         if self.done >= self.close + self.spread {
             return None;
         }
         let doublings = self.done.saturating_sub(self.close);
-        Some(period.max(SHORTEST) * (1 << doublings))
+        Some(period().max(SHORTEST) * (1 << doublings))
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     /// Waits before each repeat, in periods.
     fn waits(repeats: &mut Repeats) -> Vec<u128> {
         core::iter::from_fn(|| {
-            let wait = repeats.next(PERIOD, false)?;
+            let wait = repeats.next(|| PERIOD, false)?;
             repeats.on_repeated();
             Some(wait.as_millis() / 10)
         })
@@ -146,10 +146,10 @@ mod tests {
         let mut repeats = Repeats::default();
         repeats.on_report(0.0, true, 4);
         for _ in 0..16 {
-            assert_eq!(repeats.next(PERIOD, true), Some(PERIOD));
+            assert_eq!(repeats.next(|| PERIOD, true), Some(PERIOD));
             repeats.on_repeated();
         }
-        assert_eq!(repeats.next(PERIOD, true), None, "not without end");
+        assert_eq!(repeats.next(|| PERIOD, true), None, "not without end");
     }
 
     #[test]

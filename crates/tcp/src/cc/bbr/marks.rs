@@ -48,6 +48,7 @@ impl Marks {
                 initial_window: in_use,
                 rtt: None,
                 seed: 0,
+                counting: crate::cc::Counting::Bytes,
             })
         });
         bound.on_congestion(&congestion);

@@ -32,6 +32,7 @@ impl Driver {
             initial_window: 10 * MSS,
             rtt: Some(RTT),
             seed: 3,
+            counting: crate::cc::Counting::Bytes,
         };
         Self {
             bbr: Bbr::new(&init, options),
@@ -133,6 +134,7 @@ fn the_first_rate_sends_the_initial_window_in_a_round_trip() {
             initial_window: 10 * MSS,
             rtt: None,
             seed: 0,
+            counting: crate::cc::Counting::Bytes,
         },
         BbrOptions::DEFAULT,
     );

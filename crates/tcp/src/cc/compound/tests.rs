@@ -20,6 +20,7 @@ impl Driver {
             initial_window: 2 * segments * MSS,
             rtt: None,
             seed: 0,
+            counting: crate::cc::Counting::Bytes,
         });
         compound.on_feedback_interval(BASE / 4);
         compound

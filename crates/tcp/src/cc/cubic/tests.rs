@@ -13,6 +13,7 @@ fn reduced_from(segments: u64) -> Cubic {
         initial_window: segments * MSS,
         rtt: None,
         seed: 0,
+        counting: crate::cc::Counting::Bytes,
     });
     cubic.on_congestion(&congestion(Cause::Loss, segments * MSS, 0));
     cubic.on_recovered(Instant::ZERO);

@@ -143,6 +143,7 @@ impl Simulation {
             initial_window: 10 * MSS,
             rtt: Some(self.path.rtt),
             seed: self.seed.wrapping_mul(1000) + index as u64,
+            counting: crate::cc::Counting::Bytes,
         });
         controller.on_feedback_interval(self.feedback_interval);
         self.flows

@@ -23,6 +23,7 @@ impl Driver {
             initial_window: 2 * MSS,
             rtt: None,
             seed: 0,
+            counting: crate::cc::Counting::Bytes,
         });
         if acks < 10 {
             vegas.on_feedback_interval(BASE / acks as u32);

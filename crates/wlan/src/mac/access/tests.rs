@@ -8,12 +8,14 @@ const DCF: Contention = Contention {
     cw_min: 15,
     cw_max: 1_023,
     rules: Rules::Dcf,
+    adaptation: CwAdaptation::Standard,
 };
 const EDCA: Contention = Contention {
     aifsn: 3,
     cw_min: 15,
     cw_max: 1_023,
     rules: Rules::Edca,
+    adaptation: CwAdaptation::Standard,
 };
 
 fn access(functions: &[Contention]) -> ChannelAccess {
@@ -254,6 +256,7 @@ fn higher_priority_wins_inside_a_station() {
         cw_min: 3,
         cw_max: 7,
         rules: Rules::Edca,
+        adaptation: CwAdaptation::Standard,
     };
     let mut access = access(&[EDCA, voice]);
     access.on_busy(0);
@@ -270,4 +273,24 @@ fn higher_priority_wins_inside_a_station() {
     assert_eq!(winner, Some(1));
     assert_eq!(drawn, [31]);
     assert_eq!(access.cw(1), 3);
+}
+
+#[test]
+fn mimd_halves_after_success_and_doubles_after_every_failure() {
+    let mimd = Contention {
+        cw_max: 127,
+        adaptation: CwAdaptation::Mimd,
+        ..DCF
+    };
+    let mut access = access(&[mimd]);
+    let mut after = |attempt| {
+        access.release(0, 0, attempt, |cw| cw);
+        access.cw(0)
+    };
+    assert_eq!(after(Attempt::Succeeded), 15, "no lower than the smallest");
+    let failures = [Attempt::Failed; 4].map(&mut after);
+    assert_eq!(failures, [31, 63, 127, 127]);
+    assert_eq!(after(Attempt::Succeeded), 63);
+    assert_eq!(after(Attempt::GivenUp), 127, "the last attempt failed too");
+    assert_eq!([Attempt::Succeeded; 4].map(&mut after), [63, 31, 15, 15]);
 }

@@ -3,7 +3,14 @@
 //! A discipline sees only packets that were never sent. What was sent once keeps its place until it is settled: the receiver
 //! may have it, and would discard another packet under its sequence number as a duplicate.
 
+mod ack_filter;
+mod cake;
 mod fifo;
+mod paper;
+mod safe;
+mod segment;
+#[cfg(test)]
+mod tests;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -11,7 +18,12 @@ use alloc::collections::VecDeque;
 use super::link::WaitingFrame;
 use crate::frame::Msdu;
 
+pub use ack_filter::AckFilter;
+pub use cake::{CakeFilter, Thinning};
 pub use fifo::Fifo;
+pub use paper::PaperFilter;
+pub use safe::SafeFilter;
+pub use segment::{Block, Flags, OtherOptions, SackBlocks, Segment, SegmentReader, Timestamps};
 
 /// What becomes of a packet that arrives. Positions are those of [`Waiting`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,118 @@
+//! The figures of the paper on ACK filtering over IEEE 802.11 (VTC 2006).
+
+pub(super) mod contention;
+pub(super) mod queue;
+pub(super) mod throughput;
+
+use crate::figure::Depth;
+use crate::measure::Values;
+use crate::point::{Cell, Point};
+use crate::scenarios::UPLOADS;
+use crate::stats::Estimate;
+use crate::store::Results;
+
+/// Seconds that are measured of each run.
+const SECONDS: f64 = 40.0;
+
+/// What the queues and radios of a set-up do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Setup {
+    /// Stations that upload.
+    stations: usize,
+    /// Capacity of the MAC queues, packets.
+    queue: u32,
+    /// The paper's filter in all of them.
+    is_filtered: bool,
+    /// Smallest contention window, slots.
+    cw_min: u32,
+    /// The contention window doubles and halves.
+    is_mimd: bool,
+    /// Acknowledgements for every second segment.
+    is_delayed: bool,
+    /// Window of TCP, segments.
+    window: u32,
+    /// No frame is given up.
+    is_persistent: bool,
+}
+
+impl Setup {
+    const fn new(stations: usize, queue: u32, is_filtered: bool) -> Self {
+        Self {
+            stations,
+            queue,
+            is_filtered,
+            cw_min: 31,
+            is_mimd: false,
+            is_delayed: false,
+            window: 64,
+            is_persistent: false,
+        }
+    }
+
+    fn cell(self) -> Cell {
+        let mut cell = Cell::new(&UPLOADS)
+            .set(format!("wlan.stations={}", self.stations))
+            .set(format!("wlan.queue={}p", self.queue))
+            .set(format!("wlan.cw_min={}", self.cw_min))
+            .set(format!("flow.0.receive_buffer={}B", self.window * 1_460));
+        if self.is_filtered {
+            cell = cell.set("wlan.ack_filter=paper");
+        }
+        if self.is_mimd {
+            cell = cell.set("wlan.cw_adaptation=mimd");
+        }
+        if self.is_persistent {
+            cell = cell
+                .set("wlan.retry_limit=255")
+                .set("wlan.station_queue=1000p");
+        }
+        if self.is_delayed {
+            cell = cell.set("flow.0.ack=delayed:2");
+        }
+        cell
+    }
+
+    fn points(self, depth: &Depth) -> impl Iterator<Item = Point> {
+        let cell = self.cell();
+        seeds(depth).map(move |seed| cell.at(seed))
+    }
+
+    /// The mean over seeds of what `read` says.
+    fn estimate(self, depth: &Depth, results: &Results, read: impl Fn(&Values) -> f64) -> Estimate {
+        results.estimate(&self.cell(), seeds(depth), read)
+    }
+
+    /// Goodput of all flows, Mbit/s.
+    fn goodput(self, depth: &Depth, results: &Results) -> Estimate {
+        self.estimate(depth, results, |values| total(values, self.stations))
+    }
+}
+
+fn seeds(depth: &Depth) -> std::ops::RangeInclusive<u64> {
+    depth.seeds(3, 8)
+}
+
+/// Goodput of each flow, Mbit/s.
+fn shares(values: &Values, stations: usize) -> Vec<f64> {
+    (0..stations)
+        .map(|flow| values.get(&format!("flows.{flow}.goodput_bps")) / 1e6)
+        .collect()
+}
+
+fn total(values: &Values, stations: usize) -> f64 {
+    shares(values, stations).iter().sum()
+}
+
+/// What `read` says of the second less what it says of the first set-up, seed by seed.
+fn difference(
+    depth: &Depth,
+    results: &Results,
+    setups: [Setup; 2],
+    read: impl Fn(&Values, usize) -> f64,
+) -> Estimate {
+    let cells = setups.map(Setup::cell);
+    let counts = setups.map(|setup| setup.stations);
+    results.paired([&cells[0], &cells[1]], seeds(depth), |first, second| {
+        read(second, counts[1]) - read(first, counts[0])
+    })
+}

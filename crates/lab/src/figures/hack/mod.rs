@@ -1,0 +1,30 @@
+//! The figures of the TCP/HACK paper (ATC 2014).
+
+pub(super) mod analytic;
+pub(super) mod downloads;
+pub(super) mod noise;
+pub(super) mod prototype;
+
+use crate::measure::Values;
+use crate::point::Cell;
+use crate::scenarios::HACK_CLIENTS;
+
+/// So many clients of 802.11n that download, with 126 packets each in the access point's queue.
+fn clients(count: usize, is_tcp: bool) -> Cell {
+    let cell = Cell::new(&HACK_CLIENTS)
+        .set(format!("wlan.stations={count}"))
+        .set(format!("wlan.ap_queue={}p", 126 * count));
+    if is_tcp {
+        cell.set("flow.0.congestion=new_reno")
+            .set("flow.0.ack=delayed:2")
+    } else {
+        cell
+    }
+}
+
+/// Goodput of all flows, Mbit/s.
+fn total(values: &Values, flows: usize) -> f64 {
+    (0..flows)
+        .map(|flow| values.get(&format!("flows.{flow}.goodput_bps")) / 1e6)
+        .sum()
+}
