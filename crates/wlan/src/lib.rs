@@ -9,8 +9,8 @@
 //! fragmentation, A-MSDU, power save, association, and the frames that set up Block ACK agreements.
 //!
 //! Where mechanisms have their room: filters of transport acknowledgements in [`mac::discipline`], to which the caller hands a
-//! reader of its packets; acknowledgements that travel inside link acknowledgements as a part of [`frame::Frame::Ack`] and
-//! [`frame::Frame::BlockAck`], made where responses are made; other rules for the contention window in
+//! reader of its packets; acknowledgements that travel inside link acknowledgements (TCP/HACK) in [`mac::hack`], with a codec that the
+//! caller hands in; other rules for the contention window in
 //! [`mac::access::CwAdaptation`].
 #![no_std]
 #![forbid(unsafe_code)]
