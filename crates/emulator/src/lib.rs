@@ -16,6 +16,9 @@
 //! only after the model has passed that instant. How late is measured, and a run that was too late too often says so:
 //! [`Summary::trust`].
 //!
+//! A flow that begins with a SYN of TCP in UDP is TCP to the model as well: the scenario's ACK filter may drop its
+//! acknowledgements, and TCP/HACK may carry them inside ACKs of the link. Nothing looks into other datagrams.
+//!
 //! ```
 //! use std::net::UdpSocket;
 //! use tack_emulator::{Emulator, Settings};
