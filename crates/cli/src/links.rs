@@ -8,6 +8,7 @@ use clap::builder::PossibleValuesParser;
 use tack_base::Rate;
 use tack_base::units::{show_duration, show_rate};
 use tack_sim::Scenario;
+use tack_sim::scenario::{ACK_FILTERS, HACK_VARIANTS};
 
 use crate::exit::Failure;
 
@@ -63,6 +64,23 @@ pub(crate) struct LinkArgs {
     /// Saturated stations of a neighbouring network on the same channel [default: as the scenario has it, else 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=500))]
     pub(crate) contenders: Option<u16>,
+    /// What drops TCP ACKs that wait in a queue of a radio when a newer one says as much; short for --set wlan.ack_filter=…
+    /// [default: as the scenario has it, else off]
+    #[arg(long, value_name = "MODE", value_parser = names(&ACK_FILTERS))]
+    pub(crate) ack_filter: Option<String>,
+    /// When TCP ACKs wait to travel inside ACKs of the link, compressed (TCP/HACK); short for --set wlan.hack=… [default: as
+    /// the scenario has it, else off]
+    #[arg(long, value_name = "VARIANT", value_parser = names(&HACK_VARIANTS))]
+    pub(crate) hack: Option<String>,
+}
+
+/// The names of a table of choices.
+fn names<T>(choices: &[(&'static str, T)]) -> PossibleValuesParser {
+    choices
+        .iter()
+        .map(|(name, _)| *name)
+        .collect::<Vec<_>>()
+        .into()
 }
 
 impl LinkArgs {
@@ -77,7 +95,20 @@ impl LinkArgs {
                 (path.to_string_lossy().into_owned(), text)
             }
         };
-        let mut scenario = Scenario::from_toml(&name, &text, &self.settings()?)
+        let settings = self.settings()?;
+        let radios = self.radio_settings();
+        if !radios.is_empty() {
+            // They would make a [wlan] table where there is none.
+            let others = settings.iter().filter(|setting| !radios.contains(setting));
+            let others: Vec<_> = others.cloned().collect();
+            if Scenario::from_toml(&name, &text, &others).is_ok_and(|wired| wired.wlan.is_none()) {
+                return Err(Failure::usage(
+                    "--ack-filter and --hack are about the queues of radios, and the scenario has no [wlan] table; choose a \
+                     kind of Wi-Fi with --wifi",
+                ));
+            }
+        }
+        let mut scenario = Scenario::from_toml(&name, &text, &settings)
             .map_err(|error| Failure::usage(error.to_string()))?;
         if self.scenario.is_none() {
             // The kind's name has a dot in it, which is no extension.
@@ -92,6 +123,16 @@ impl LinkArgs {
             ));
         }
         Ok(scenario)
+    }
+
+    /// What the radios do with acknowledgements.
+    fn radio_settings(&self) -> Vec<String> {
+        let filter = self.ack_filter.iter();
+        let filter = filter.map(|mode| format!("wlan.ack_filter={mode}"));
+        let hack = self.hack.iter();
+        filter
+            .chain(hack.map(|variant| format!("wlan.hack={variant}")))
+            .collect()
     }
 
     fn settings(&self) -> Result<Vec<String>, Failure> {
@@ -125,12 +166,14 @@ impl LinkArgs {
         let contenders = self
             .contenders
             .map(|count| format!("wlan.contenders={count}"));
+        let radios = self.radio_settings();
         let flow = Some(ANY_FLOW.to_owned());
         Ok([
             flow, plain, wifi, delay, rate, trace, loss, queue, contenders,
         ]
         .into_iter()
         .flatten()
+        .chain(radios)
         .chain(self.overrides.iter().cloned())
         .collect())
     }
@@ -162,6 +205,9 @@ fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    use tack_wlan::mac::discipline::AckFilter;
+    use tack_wlan::mac::hack::Variant;
+
     use super::*;
 
     fn links() -> LinkArgs {
@@ -176,6 +222,8 @@ mod tests {
             loss: None,
             queue: None,
             contenders: None,
+            ack_filter: None,
+            hack: None,
         }
     }
 
@@ -208,6 +256,33 @@ mod tests {
         for path in [scenario.wired.forward, scenario.wired.reverse] {
             assert_eq!(path.bottleneck.delay, Duration::from_millis(12));
         }
+    }
+
+    #[test]
+    fn filters_and_hack_are_options_of_the_radios() {
+        let links = LinkArgs {
+            ack_filter: Some("safe".into()),
+            hack: Some("timer".into()),
+            overrides: vec!["wlan.hack_timer=3ms".into()],
+            ..links()
+        };
+        let wlan = links.scenario().unwrap().wlan.unwrap();
+        assert_eq!(wlan.ack_filter, AckFilter::Safe);
+        assert_eq!(wlan.world.hack.variant, Variant::Timer);
+        assert_eq!(wlan.world.hack.hold, Duration::from_millis(3));
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("wired.toml");
+        std::fs::write(&path, "[wired]\nrate = '10Mbps'\n").unwrap();
+        let wired = LinkArgs {
+            wifi: None,
+            scenario: Some(path),
+            overrides: Vec::new(),
+            ..links
+        };
+        let failure = wired.scenario().unwrap_err().to_string();
+        assert!(failure.contains("no [wlan] table"), "{failure}");
+        assert!(failure.contains("--ack-filter"), "{failure}");
     }
 
     #[test]

@@ -149,6 +149,32 @@ fn what_a_relay_cannot_do_is_refused_with_the_right_code() {
         (&["demo", "/nowhere/at/all"], 2, "/nowhere/at/all"),
         (&["demo", "/"], 2, "no file"),
         (&["demo", "--seeds", "0"], 2, "--seeds"),
+        (&["demo", "--compare", "tack"], 2, "2 to 4 mechanisms"),
+        (
+            &["demo", "--compare", "tack,delayed:2+hack=some"],
+            2,
+            "timestamp-echo",
+        ),
+        (&["demo", "--ack-filter", "best"], 2, "cake_aggressive"),
+        (&["demo", "--hack", "always"], 2, "opportunistic"),
+        (
+            &[
+                "emulate",
+                "--scenario",
+                wired,
+                "--hack",
+                "timer",
+                "--to",
+                "127.0.0.1:9",
+            ],
+            2,
+            "--wifi",
+        ),
+        (
+            &["demo", "--set", "wlan.hack_timer=1ms"],
+            2,
+            "no effect with hack",
+        ),
     ] {
         let ended = finish(tack().args(arguments));
         assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:?}");
@@ -194,6 +220,11 @@ fn the_demo_moves_a_file_twice_and_writes_its_page() {
         .collect();
     assert_eq!(acks, ["delayed:2", "tack"]);
     for run in runs {
+        assert_eq!(run["mechanism"], run["ack"]);
+        assert_eq!(
+            (&run["ack_filter"], &run["hack"]),
+            (&"off".into(), &"off".into())
+        );
         assert_eq!(run["verified"], true);
         let segments = run["measured"]["data_segments"].as_u64().unwrap();
         assert!(segments >= bytes.len() as u64 / 1_460, "{run}");
@@ -205,6 +236,59 @@ fn the_demo_moves_a_file_twice_and_writes_its_page() {
     let html = std::fs::read_to_string(page.path()).unwrap();
     assert!(html.ends_with("</html>"));
     assert_eq!(html.matches("role=\"img\"").count(), 4);
+}
+
+/// All answers to the same question on one page: what a filter drops is dropped, what TCP/HACK carries arrives.
+#[test]
+fn the_demo_compares_filters_and_hack_with_tack() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), vec![5; 4_000_000]).unwrap();
+    let page = tempfile::NamedTempFile::new().unwrap();
+    let compared = "delayed:2,tack,delayed:2+filter,delayed:2+filter=off+hack";
+    let ended = finish(
+        tack()
+            .arg("demo")
+            .arg(file.path())
+            .args(["--ack-filter", "off", "--compare", compared])
+            .args(["--json", "--report"])
+            .arg(page.path()),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    let runs = json["runs"].as_array().unwrap();
+    let names: Vec<_> = runs.iter().map(|run| &run["mechanism"]).collect();
+    assert_eq!(
+        names,
+        [
+            "delayed:2",
+            "tack",
+            "delayed:2+filter",
+            "delayed:2+filter=off+hack"
+        ]
+    );
+    for (run, [filter, hack]) in runs.iter().zip([
+        ["off", "off"],
+        ["off", "off"],
+        ["safe", "off"],
+        ["off", "more-data"],
+    ]) {
+        assert_eq!(run["verified"], true);
+        assert_eq!(
+            (&run["ack_filter"], &run["hack"]),
+            (&filter.into(), &hack.into())
+        );
+        let measured = &run["measured"];
+        let count = |field: &str| measured[field].as_u64().unwrap();
+        assert_eq!(count("acks_filtered") > 0, filter == "safe", "{run}");
+        assert_eq!(count("acks_in_link_acks") > 0, hack == "more-data", "{run}");
+        assert_eq!(measured["hack"].is_null(), hack == "off");
+        if hack != "off" {
+            assert_eq!(measured["hack"]["differing"], 0);
+            assert_eq!(measured["hack"]["crc_failures"], 0);
+        }
+    }
+    let html = std::fs::read_to_string(page.path()).unwrap();
+    assert!(html.contains("four ways"));
 }
 
 #[test]

@@ -195,6 +195,30 @@ fn the_demonstration_ends_with_a_page_that_renders() {
     has_the_demonstration(&inspect(&mut browser, &file)).unwrap();
 }
 
+#[test]
+fn a_demonstration_of_four_mechanisms_renders_as_well() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("demo.html");
+    let ended = finish(
+        tack()
+            .args(["demo", "--time", "300ms", "--compare"])
+            .arg("delayed:2,tack,delayed:2+filter,delayed:2+hack=timestamp-echo")
+            .arg("--report")
+            .arg(&file),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let seen = inspect(&mut browser, &file);
+    has_the_demonstration(&seen).unwrap();
+    // The last view is that of a phone: the comparison has to fit without being moved.
+    let overhang = browser.evaluate(
+        "(() => { const box = document.querySelector('.scroll'); return box.scrollWidth - box.clientWidth })()",
+    );
+    assert_eq!(overhang, 0, "pixels of the comparison beyond the edge");
+}
+
 /// What a page has to have.
 type Check = fn(&Value) -> Result<(), String>;
 

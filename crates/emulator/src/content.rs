@@ -24,6 +24,8 @@ pub(crate) enum Content {
     Data,
     /// Handshakes, ends, resets: neither.
     Other,
+    /// In a flow of TCP, and no segment.
+    Malformed,
 }
 
 impl Counting {
@@ -46,7 +48,7 @@ impl Counting {
             Self::Size if datagram.len() <= SMALL => Content::Ack,
             Self::Size => Content::Data,
             Self::Tcp => match Segment::parse(datagram) {
-                Err(_) => Content::Other,
+                Err(_) => Content::Malformed,
                 Ok(segment) => {
                     let header = &segment.header;
                     let flags = header.flags;
@@ -99,7 +101,7 @@ mod tests {
             (segment(Flags::SYN.with(Flags::ACK), 0), Content::Other),
             (segment(Flags::FIN.with(Flags::ACK), 10), Content::Other),
             (segment(Flags::RST, 0), Content::Other),
-            (vec![0xff; 3], Content::Other),
+            (vec![0xff; 3], Content::Malformed),
         ];
         for (datagram, content) in cases {
             assert_eq!(counting.content(&datagram), content, "{datagram:?}");

@@ -23,7 +23,8 @@ pub(crate) struct FlowId {
 }
 
 impl FlowId {
-    /// As four bytes, which packets of the model carry where UDP ports would be.
+    /// As four bytes, which packets of the model carry where UDP ports would be: in this order from a client, with the two
+    /// halves swapped on the way back.
     pub(crate) fn to_bytes(self) -> [u8; 4] {
         let [a, b] = self.place.to_be_bytes();
         let [c, d] = self.generation.to_be_bytes();

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tack_base::Instant;
 use tack_io::{Clock, PacingTimer, UdpReceiver, UdpSender};
-use tack_sim::packet::Packet;
+use tack_sim::packet::{Inner, Packet};
 use tack_sim::{Arrival, Network, Scenario};
 use tack_wire::Ecn;
 use tack_wire::checksum::PROTOCOL_UDP;
@@ -27,7 +27,7 @@ use tack_wlan::{Capture, Class};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::MAX_DATAGRAM;
-use crate::content::Content;
+use crate::content::{Content, Counting};
 use crate::figures::{Dropped, Sample, Summary, Totals};
 use crate::flows::{FlowId, Flows, NoFlow};
 use crate::lateness::{Meter, Trust};
@@ -283,15 +283,20 @@ impl Relay {
             return;
         };
         self.entries.record(self.model, incoming.at);
-        let content = flow.counting.content(&incoming.payload);
+        let counting = flow.counting;
+        let content = counting.content(&incoming.payload);
         flow.touch(incoming.at);
+        let mut ports = incoming.flow.to_bytes();
         let (from, to, totals) = match incoming.direction {
             Direction::Up => (flow.host, SERVER, &mut flow.up),
-            Direction::Down => (SERVER, flow.host, &mut flow.down),
+            Direction::Down => {
+                ports.rotate_left(2);
+                (SERVER, flow.host, &mut flow.down)
+            }
         };
         count(totals, content, incoming.payload.len());
         let mut transport = [0; 8];
-        transport[..4].copy_from_slice(&incoming.flow.to_bytes());
+        transport[..4].copy_from_slice(&ports);
         transport[4..6].copy_from_slice(&(8 + incoming.payload.len() as u16).to_be_bytes());
         let mut packet = Packet::new(
             (Network::address(from), Network::address(to)),
@@ -303,8 +308,12 @@ impl Relay {
         );
         packet.declared = Some(match content {
             Content::Ack => Class::TransportAck,
-            Content::Data | Content::Other => Class::Data,
+            Content::Data | Content::Other | Content::Malformed => Class::Data,
         });
+        // What filters and TCP/HACK may look into. A small datagram may be anything.
+        if counting == Counting::Tcp && content != Content::Malformed {
+            packet.inner = Inner::Segment;
+        }
         self.network.send(self.model, from, packet);
     }
 
@@ -315,13 +324,16 @@ impl Relay {
             self.dropped.damaged += 1;
             return;
         }
-        let id = packet.transport().first_chunk().copied();
+        let way = usize::from(arrival.host != SERVER);
+        let mut id = packet.transport().first_chunk().copied();
+        if let Some(ports) = id.as_mut().filter(|_| way == 1) {
+            ports.rotate_left(2);
+        }
         let Some(flow) = id.and_then(|id| self.flows.get_mut(FlowId::from_bytes(id))) else {
             self.dropped.stale += 1;
             return;
         };
         let (ecn, payload) = (packet.ecn(), &packet.payload);
-        let way = usize::from(arrival.host != SERVER);
         if !flow.outgoing[way].takes(ecn, payload) {
             let sent = if way == 0 {
                 flow.flush_up(self.to, &self.clock, &mut self.meter)
@@ -415,7 +427,7 @@ fn count(totals: &mut Totals, content: Content, len: usize) {
     match content {
         Content::Ack => totals.acks += 1,
         Content::Data => totals.data += 1,
-        Content::Other => {}
+        Content::Other | Content::Malformed => {}
     }
 }
 

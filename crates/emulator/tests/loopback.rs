@@ -7,7 +7,7 @@ use std::time::Duration;
 use tack_emulator::{Counting, Emulator, MAX_DATAGRAM, Settings, StartError, Summary};
 use tack_io::{Clock, Datagrams, UdpOptions};
 use tack_sim::Scenario;
-use tack_wire::Ecn;
+use tack_wire::{Ecn, Flags, Header, SeqNum, Timestamps};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -278,6 +278,131 @@ fn ipv6_is_relayed_and_answered_too() {
     far.send_to(b"back", from).unwrap();
     assert_eq!(receive(&client).0, b"back");
     check_sums(&emulator.stop().unwrap());
+}
+
+/// A TCP segment, as the UDP carrier sends it.
+fn segment(flags: Flags, number: u32, payload: usize) -> Vec<u8> {
+    let mut header = Header {
+        src_port: 40_000,
+        dst_port: 7_777,
+        seq: SeqNum(number),
+        flags,
+        window: 500,
+        ..Header::default()
+    };
+    if flags.ack() {
+        header.ack = SeqNum(1_000_000 + number);
+        // As in a fast transfer, in which many acknowledgements have the same.
+        header.options.timestamps = Some(Timestamps {
+            value: 7_000,
+            echo: 9_000,
+        });
+    }
+    let mut bytes = vec![0; header.encoded_len() + payload];
+    header.emit(&mut bytes);
+    bytes
+}
+
+/// A burst of acknowledgements of one flow behind data that fills the air, as often as it takes for chance to have no say. The
+/// flow begins with `first`. Returns what was sent and what came of it.
+fn acknowledge(settings: &[&str], first: &[u8]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>, Summary) {
+    const ACKS: u32 = 40;
+    let (client, far) = (socket(), socket());
+    let emulator = start(&far, &[&["wlan.standard=802.11b"], settings].concat());
+    client.send_to(first, emulator.local_addr()).unwrap();
+    assert_eq!(receive(&far).0, first);
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    for round in 0..5 {
+        let data = (0..10).map(|_| segment(Flags::ACK, 0, 1_400));
+        let acks = (1..=ACKS).map(|number| segment(Flags::ACK, 1_000 * (round * ACKS + number), 0));
+        let burst: Vec<_> = data.chain(acks).collect();
+        for datagram in &burst {
+            client.send_to(datagram, emulator.local_addr()).unwrap();
+        }
+        // The last one is dropped by no filter: nothing newer comes behind it.
+        let last = burst.last().unwrap();
+        while received.last() != Some(last) {
+            received.push(receive(&far).0);
+        }
+        sent.extend(burst);
+    }
+    let summary = emulator.stop().unwrap();
+    check_sums(&summary);
+    (sent, received, summary)
+}
+
+/// True when `part` is `whole` without some of it, in the same order.
+fn is_subsequence(part: &[Vec<u8>], whole: &[Vec<u8>]) -> bool {
+    let mut whole = whole.iter();
+    part.iter()
+        .all(|datagram| whole.any(|other| other == datagram))
+}
+
+#[test]
+fn a_filter_drops_acknowledgements_that_a_newer_one_replaces() {
+    let syn = segment(Flags::SYN, 0, 0);
+    for mode in ["paper", "safe", "cake_aggressive"] {
+        let filter = format!("wlan.ack_filter={mode}");
+        let (sent, received, summary) = acknowledge(&[&filter], &syn);
+        assert_eq!(summary.flows[0].counted, Counting::Tcp);
+        assert!(summary.wlan.acks_filtered > 0, "{mode}");
+        let dropped = sent.len() - received.len();
+        assert_eq!(summary.wlan.acks_filtered, dropped as u64, "{mode}");
+        // All data comes, and what comes is in order.
+        assert!(is_subsequence(&received, &sent), "{mode}");
+        let data = |datagrams: &[Vec<u8>]| datagrams.iter().filter(|one| one.len() > 1_400).count();
+        assert_eq!(data(&received), data(&sent), "{mode}");
+    }
+}
+
+#[test]
+fn without_a_filter_or_for_what_is_no_tcp_every_datagram_arrives() {
+    let syn = segment(Flags::SYN, 0, 0);
+    let (sent, received, _) = acknowledge(&[], &syn);
+    assert!(received == sent);
+    // The same bytes in a flow that did not begin as TCP: they may be anything, and nothing looks into them.
+    let settings = ["wlan.ack_filter=paper", "wlan.hack=timer"];
+    let (sent, received, summary) = acknowledge(&settings, b"hello");
+    assert!(received == sent);
+    assert_eq!(summary.flows[0].counted, Counting::Size);
+    assert_eq!(summary.wlan.acks_filtered, 0);
+    assert_eq!(summary.wlan.hack.unwrap().compressed_acks, 0);
+}
+
+/// Each segment of data is answered, and the answers travel inside the link's acknowledgements of the next ones.
+#[test]
+fn hack_carries_acknowledgements_and_they_arrive_as_they_were() {
+    let (client, far) = (socket(), socket());
+    // It waits for longer than this thread is ever kept from running between two sends.
+    let emulator = start(&far, &["wlan.hack=timer", "wlan.hack_timer=1s"]);
+    let syn = segment(Flags::SYN, 0, 0);
+    client.send_to(&syn, emulator.local_addr()).unwrap();
+    let (_, upstream) = receive(&far);
+    let mut sent = Vec::new();
+    for number in 1..=200 {
+        let data = segment(Flags::ACK, 1_448 * number, 1_448 - 20);
+        far.send_to(&data, upstream).unwrap();
+        assert!(receive(&client).0 == data);
+        let ack = segment(Flags::ACK, 1_448 * number, 0);
+        client.send_to(&ack, emulator.local_addr()).unwrap();
+        sent.push(ack);
+    }
+    let mut received = Vec::new();
+    while received.last() != sent.last() {
+        received.push(receive(&far).0);
+    }
+    assert!(is_subsequence(&received, &sent), "none is changed");
+    let summary = emulator.stop().unwrap();
+    check_sums(&summary);
+    let hack = summary.wlan.hack.unwrap();
+    assert!(hack.rebuilt > 0, "{hack:?}");
+    assert_eq!(summary.wlan.acks_in_link_acks, hack.rebuilt);
+    assert_eq!(
+        (hack.differing, hack.crc_failures, hack.decode_failures),
+        (0, 0, 0)
+    );
+    assert!(hack.compressed_bytes < hack.original_bytes / 3, "{hack:?}");
+    assert_eq!(summary.up.delivered, received.len() as u64 + 1);
 }
 
 /// The ECN codepoint of a datagram that crosses a path with these settings, sent with `sent`.

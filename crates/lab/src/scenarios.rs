@@ -71,6 +71,7 @@ sources! {
     RTT_FAIRNESS = "lab/rtt-fairness.toml";
     TRAFFIC_CHANGE = "lab/traffic-change.toml";
     UPLOADS = "lab/uploads.toml";
+    MECHANISMS = "lab/mechanisms.toml";
     HACK_CLIENTS = "lab/hack-clients.toml";
     HACK_PROTOTYPE = "lab/hack-prototype.toml";
     WAN = "lab/wan.toml" with "lab":

@@ -25,6 +25,16 @@ pub enum Checksums {
     Written,
 }
 
+/// What is known of a datagram's payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Inner {
+    /// Nothing: the packet is what its headers say.
+    #[default]
+    Unknown,
+    /// One TCP segment, as this project's UDP carrier sends it.
+    Segment,
+}
+
 /// One IPv4 packet.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -36,6 +46,8 @@ pub struct Packet {
     pub checksums: Checksums,
     /// What the packet counts as, where whoever made it knows better than its headers tell: [`Packet::class`].
     pub declared: Option<Class>,
+    /// What whoever made the packet knows of a datagram's payload.
+    pub inner: Inner,
     /// When the sending host handed it to the link.
     pub sent: Instant,
 }
@@ -83,8 +95,23 @@ impl Packet {
             payload,
             checksums: Checksums::Blank,
             declared: None,
+            inner: Inner::Unknown,
             sent,
         }
+    }
+
+    /// A packet without payload from its headers as they were on the wire; `None` when they are too long.
+    pub(crate) fn from_head(bytes: &[u8]) -> Option<Self> {
+        let mut head = ArrayVec::new();
+        head.try_extend_from_slice(bytes).ok()?;
+        Some(Self {
+            head,
+            payload: Bytes::new(),
+            checksums: Checksums::Written,
+            declared: None,
+            inner: Inner::Unknown,
+            sent: Instant::ZERO,
+        })
     }
 
     /// Length of the IP packet, bytes.
@@ -220,6 +247,26 @@ impl Packet {
     pub fn is_datagram_ack(&self) -> bool {
         let ports = &self.head[ip::IPV4_HEADER_LEN..];
         self.protocol() == PROTOCOL_UDP && ports[0..2] < ports[2..4]
+    }
+
+    /// The TCP header with its options, and the bytes of payload behind it: of a TCP packet, or of a segment in UDP. `None` for
+    /// everything else, for fragments, and where the header does not fit.
+    pub fn tcp(&self) -> Option<(&[u8], usize)> {
+        let (bytes, more) = match (self.protocol(), self.inner) {
+            (PROTOCOL_TCP, _) if !self.is_fragment() => (self.transport(), self.payload.len()),
+            (PROTOCOL_UDP, Inner::Segment) => (&self.payload[..], 0),
+            _ => return None,
+        };
+        let len = usize::from(*bytes.get(12)? >> 4) * 4;
+        let header = bytes
+            .get(..len)
+            .filter(|header| header.len() >= tack_wire::segment::HEADER_LEN)?;
+        Some((header, bytes.len() - len + more))
+    }
+
+    /// True for any fragment of an IP packet: more fragments follow, or the offset is not zero (RFC 791 §3.1).
+    pub fn is_fragment(&self) -> bool {
+        u16::from_be_bytes([self.head[6], self.head[7]]) & 0x3fff != 0
     }
 
     /// Rewrites the length fields after the transport header grew or shrank.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use tack::Algorithm;
 
+use super::mechanism::Mechanisms;
 use crate::links::LinkArgs;
 use crate::trust::TrustArgs;
 use crate::values::interval;
@@ -17,7 +18,12 @@ pub(crate) struct DemoArgs {
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) links: LinkArgs,
-    /// Pairs of runs, each with the next seed
+    /// Mechanisms to compare, two to four, separated by commas, each over an emulated Wi-Fi of its own: an ACK policy, then +filter
+    /// (ACK filter safe), +filter=MODE, +hack (TCP/HACK more-data) or +hack=VARIANT, as in tack,delayed:2+filter,delayed:2+hack.
+    /// The first is what the others are compared with. --ack-filter and --hack hold for those that do not say otherwise
+    #[arg(long, value_name = "LIST", default_value = "delayed:2,tack")]
+    pub(crate) compare: Mechanisms,
+    /// Rounds of runs, each with the next seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) seeds: u16,
     /// About how long a transfer may take; a file that takes longer is cut

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tack_emulator::{AirSeconds, Lateness, Trust};
+use tack_sim::report::{HackReport, WlanReport};
 
 /// Figures of one transfer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,9 +17,33 @@ pub(crate) struct Figures {
     /// Shares of the time on the air.
     pub(crate) air: AirSeconds,
     pub(crate) collisions: u64,
+    /// What became of the acknowledgements at the radios.
+    #[serde(flatten)]
+    pub(crate) radios: Radios,
     /// What kept the sender from sending faster.
     pub(crate) limited_by: String,
     pub(crate) series: Vec<Point>,
+}
+
+/// What the radios did with acknowledgements, those of the sender included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Radios {
+    /// Dropped for newer ones by a filter.
+    pub(crate) acks_filtered: u64,
+    /// Delivered inside ACKs of the link.
+    pub(crate) acks_in_link_acks: u64,
+    /// Counters of TCP/HACK, where it is on.
+    pub(crate) hack: Option<HackReport>,
+}
+
+impl From<&WlanReport> for Radios {
+    fn from(wlan: &WlanReport) -> Self {
+        Self {
+            acks_filtered: wlan.acks_filtered,
+            acks_in_link_acks: wlan.acks_in_link_acks,
+            hack: wlan.hack,
+        }
+    }
 }
 
 /// The state after one interval.
@@ -35,8 +60,14 @@ pub(crate) struct Point {
 /// A transfer over sockets, and the same in virtual time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Outcome {
-    /// The acknowledgement policy.
+    /// What is compared, by its name in `--compare`.
+    pub(crate) mechanism: String,
+    /// Its acknowledgement policy.
     pub(crate) ack: String,
+    /// The filter of the radios' queues.
+    pub(crate) ack_filter: &'static str,
+    /// The variant of TCP/HACK.
+    pub(crate) hack: &'static str,
     pub(crate) seed: u64,
     pub(crate) measured: Figures,
     pub(crate) virtual_time: Figures,
@@ -49,6 +80,12 @@ pub(crate) struct Outcome {
 impl Figures {
     pub(crate) fn acks_per_100(&self) -> f64 {
         self.acks as f64 * 100.0 / self.data_segments.max(1) as f64
+    }
+
+    /// Acknowledgements that took a frame: neither dropped by a filter nor carried in the link's own ACKs.
+    pub(crate) fn acks_in_frames(&self) -> u64 {
+        let others = self.radios.acks_filtered + self.radios.acks_in_link_acks;
+        self.acks.saturating_sub(others)
     }
 }
 

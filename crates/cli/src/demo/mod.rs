@@ -1,8 +1,9 @@
-//! `tack demo`: a real file over emulated Wi-Fi, with delayed ACKs and with TACK, side by side.
+//! `tack demo`: a real file over emulated Wi-Fi, with delayed ACKs and with TACK, or with what else is done about ACKs, side by side.
 
 mod args;
 mod content;
 mod figures;
+mod mechanism;
 mod page;
 mod table;
 mod transfer;
@@ -13,7 +14,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tack::AckKind;
 use tack_base::units::show_duration;
 use tack_sim::Scenario;
 
@@ -23,10 +23,8 @@ use crate::signals::Signals;
 pub(crate) use args::DemoArgs;
 use content::Content;
 use figures::Outcome;
+use mechanism::radios;
 use page::Page;
-
-/// The two that are compared, by their names.
-const POLICIES: [&str; 2] = ["delayed:2", "tack"];
 
 /// The link unless another is chosen: the paper's 802.11n device, and a server 10 ms away.
 const WIFI: &str = "tack-n";
@@ -40,9 +38,11 @@ pub(crate) struct Setting {
     pub(crate) congestion: String,
     pub(crate) bytes: u64,
     pub(crate) hash: String,
+    /// What is compared.
+    pub(crate) mechanisms: Vec<String>,
 }
 
-/// Runs all pairs, prints the table and writes the page.
+/// Runs everything, prints the table and writes the page.
 pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     tokio::select! {
@@ -58,16 +58,14 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
     }
     let links = args.links.scenario()?;
     args.trust.prepare();
-    let policies: Vec<AckKind> = POLICIES
-        .iter()
-        .map(|name| name.parse().map_err(Failure::usage))
-        .collect::<Result<_, _>>()?;
+    let mechanisms = &args.compare.0;
     let mut content = Content::open(args.file.as_ref())?;
     // What fits into the time is known beforehand: virtual time is much faster.
     let (most, time) = (content.most(), args.time);
     let mut fits = most;
-    for ack in &policies {
-        let scenario = twin::scenario(&links, &args.congestion, ack, most, time)?;
+    for mechanism in mechanisms {
+        let links = mechanism.links(&links);
+        let scenario = twin::scenario(&links, &args.congestion, &mechanism.ack, most, time)?;
         let seed = links.seed;
         fits = fits.min(
             blocking(move || twin::run(&scenario, seed))
@@ -88,22 +86,29 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
         congestion: args.congestion.to_string(),
         bytes: content.bytes,
         hash: hash.to_string(),
+        mechanisms: mechanisms.iter().map(ToString::to_string).collect(),
     };
     if !args.json {
         eprintln!("{}\n{}", setting.link, setting.content);
     }
     let mut outcomes = Vec::new();
     for seed in (links.seed..).take(usize::from(args.seeds)) {
-        for ack in &policies {
+        for mechanism in mechanisms {
+            let links = mechanism.links(&links);
+            let ack = &mechanism.ack;
             // In virtual time a slow run may end; the real one is as long as it is.
             let limit = time * 10;
             let scenario = twin::scenario(&links, &args.congestion, ack, content.bytes, limit)?;
             let twin = blocking(move || twin::run(&scenario, seed)).await?;
-            let bar = progress_bar(&format!("{ack}, seed {seed}"), content.bytes);
+            let bar = progress_bar(&format!("{mechanism}, seed {seed}"), content.bytes);
             let measured = transfer::run(&links, seed, &args.congestion, ack, &content, &bar).await;
             bar.finish_and_clear();
             let measured = measured?;
+            let [ack_filter, hack] = radios(&links);
             outcomes.push(Outcome {
+                mechanism: mechanism.to_string(),
+                ack_filter,
+                hack,
                 ack: ack.to_string(),
                 seed,
                 verified: measured.hash == hash,
@@ -129,7 +134,7 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
             });
             writeln!(out, "{json}")
         } else {
-            let table = table::render(&setting, &outcomes, &POLICIES);
+            let table = table::render(&setting, &outcomes);
             let advice = args.trust.advice().filter(|_| !trusted);
             let advice = advice.map_or(String::new(), |advice| format!("{advice}\n"));
             writeln!(out, "{table}{advice}report: {}", path.display())
@@ -138,7 +143,7 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
     if let Some(wrong) = outcomes.iter().find(|outcome| !outcome.verified) {
         return Err(Failure::plain(format!(
             "the bytes received with {} are not the bytes sent",
-            wrong.ack
+            wrong.mechanism
         )));
     }
     Ok(args.trust.exit(trusted))
@@ -171,6 +176,12 @@ fn describe(links: &Scenario) -> String {
             wlan.world.ap_queue,
         ));
     }
+    let [filter, hack] = radios(links);
+    for (what, choice) in [("ACK filter", filter), ("TCP/HACK", hack)] {
+        if choice != "off" {
+            text.push_str(&format!(", {what} {choice}"));
+        }
+    }
     let [there, back] =
         [&links.wired.forward, &links.wired.reverse].map(|path| path.bottleneck.delay);
     text.push_str(&format!(
@@ -183,7 +194,7 @@ fn describe(links: &Scenario) -> String {
 /// Hides itself when standard error is no terminal.
 fn progress_bar(name: &str, bytes: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(10));
-    let template = "{prefix:18} {bar:32} {bytes}/{total_bytes}, {bytes_per_sec} ETA {eta}";
+    let template = "{prefix:24} {bar:32} {bytes}/{total_bytes}, {bytes_per_sec} ETA {eta}";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
@@ -197,7 +208,7 @@ fn write_page(
     setting: &Setting,
     outcomes: &[Outcome],
 ) -> Result<PathBuf, Failure> {
-    let page = Page::new(setting, outcomes, &POLICIES).to_html();
+    let page = Page::new(setting, outcomes).to_html();
     let cannot = |error: std::io::Error| Failure::failed("cannot write the report", error);
     if let Some(path) = wanted {
         std::fs::write(&path, page).map_err(cannot)?;

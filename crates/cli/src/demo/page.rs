@@ -5,7 +5,7 @@ use tack_emulator::AirSeconds;
 use tack_plot::{Bar, Line, LineChart, STYLE, StackedBars, Stroke, Width, format_number};
 
 use super::Setting;
-use super::figures::{Outcome, Point};
+use super::figures::{Figures, Outcome, Point};
 use super::table::{Row, rows, signed_percent, warnings};
 
 /// A plot and what it says.
@@ -30,28 +30,48 @@ struct Run {
 pub(crate) struct Page<'a> {
     style: &'static str,
     setting: &'a Setting,
-    policies: Vec<&'a str>,
+    /// Names of the mechanisms, cut where lines may break.
+    heads: Vec<Vec<&'a str>>,
+    title: String,
     headline: String,
     rows: Vec<Row>,
     warnings: Vec<String>,
     figures: Vec<Figure>,
+    /// A filter or TCP/HACK is on in some run.
+    filters: bool,
+    hack: bool,
     runs: Vec<Run>,
     version: &'static str,
 }
 
 impl<'a> Page<'a> {
-    pub(crate) fn new(setting: &'a Setting, outcomes: &[Outcome], policies: &[&'a str]) -> Self {
+    pub(crate) fn new(setting: &'a Setting, outcomes: &[Outcome]) -> Self {
+        let mechanisms = &setting.mechanisms;
         Self {
             style: STYLE,
             setting,
-            policies: policies.to_vec(),
-            headline: headline(outcomes, policies),
-            rows: rows(outcomes, policies).into_iter().map(unbroken).collect(),
+            heads: mechanisms
+                .iter()
+                .map(|name| name.split('+').collect())
+                .collect(),
+            title: title(mechanisms.len()),
+            headline: headline(outcomes, mechanisms),
+            rows: rows(outcomes, mechanisms)
+                .into_iter()
+                .map(unbroken)
+                .collect(),
             warnings: warnings(outcomes),
-            figures: figures(outcomes, policies),
+            figures: figures(outcomes, mechanisms),
+            filters: outcomes.iter().any(|outcome| outcome.ack_filter != "off"),
+            hack: outcomes.iter().any(|outcome| outcome.hack != "off"),
             runs: outcomes.iter().map(Run::new).collect(),
             version: env!("CARGO_PKG_VERSION"),
         }
+    }
+
+    /// Two have a column for the change from the one to the other; of more, each has its own below its value.
+    fn is_pair(&self) -> bool {
+        self.heads.len() == 2
     }
 
     pub(crate) fn to_html(&self) -> String {
@@ -64,7 +84,7 @@ impl Run {
     fn new(outcome: &Outcome) -> Self {
         let mbps = |bits: f64| format!("{} Mbit/s", format_number(bits / 1e6));
         Self {
-            name: format!("{}, seed {}", outcome.ack, outcome.seed),
+            name: format!("{}, seed {}", outcome.mechanism, outcome.seed),
             goodput: mbps(outcome.measured.goodput_bps),
             virtual_time: mbps(outcome.virtual_time.goodput_bps),
             deviation: signed_percent(outcome.deviation()),
@@ -93,44 +113,85 @@ fn unbroken(row: Row) -> Row {
     };
     Row {
         values: row.values.into_iter().map(join).collect(),
-        change: join(row.change),
+        changes: row.changes.into_iter().map(join).collect(),
         ..row
     }
 }
 
-/// The comparison in a sentence. Goodput is compared in virtual time where the machine spoilt the measurement.
-fn headline(outcomes: &[Outcome], policies: &[&str]) -> String {
-    let changes = rows(outcomes, policies);
-    let change = |name: &str| {
-        let row = changes.iter().find(|row| row.name.trim() == name);
-        row.map_or_else(String::new, |row| row.change.clone())
+fn title(mechanisms: usize) -> String {
+    let number = ["no", "one", "two", "three", "four"].get(mechanisms);
+    let number = number.map_or_else(|| mechanisms.to_string(), |word| (*word).to_owned());
+    format!("One file, {number} ways to acknowledge it")
+}
+
+/// The comparison in a sentence or two. Goodput is compared in virtual time where the machine spoilt the measurement.
+fn headline(outcomes: &[Outcome], mechanisms: &[String]) -> String {
+    let rows = rows(outcomes, mechanisms);
+    let change = |name: &str, index: usize| {
+        let row = rows.iter().find(|row| row.name.trim() == name);
+        row.and_then(|row| row.changes.get(index).cloned())
+            .unwrap_or_default()
     };
-    let (goodput, spoilt) = if outcomes.iter().all(|outcome| outcome.trust.ok) {
-        (format!("goodput {}", change("goodput")), "")
-    } else {
-        (
-            format!("goodput {} in virtual time", change("in virtual time")),
-            " This machine did not keep up in real time, so that what was measured compares nothing: see below.",
-        )
+    let is_trusted = outcomes.iter().all(|outcome| outcome.trust.ok);
+    let goodput = |index| match is_trusted {
+        true => format!("goodput {}", change("goodput", index)),
+        false => format!(
+            "goodput {} in virtual time",
+            change("in virtual time", index)
+        ),
     };
+    let spoilt = match is_trusted {
+        true => "",
+        false => {
+            " This machine did not keep up in real time, so that what was measured compares nothing: see below."
+        }
+    };
+    let same = "The same file, the same stack, the same congestion control; only the acknowledgements differ.";
+    if let [_, second] = mechanisms {
+        let (goodput, acks) = (goodput(1), change("ACKs", 1));
+        return format!("{same} With {second}: {goodput}, ACKs {acks}.{spoilt}");
+    }
+    let Some((first, others)) = mechanisms.split_first() else {
+        return same.into();
+    };
+    let others: Vec<_> = others
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let air = change("air spent on ACKs", index + 1);
+            let air = match air.as_str() {
+                "" => air,
+                _ => format!(", air spent on ACKs {air}"),
+            };
+            format!("{name}: {}{air}", goodput(index + 1))
+        })
+        .collect();
     format!(
-        "The same file, the same stack, the same congestion control; only the acknowledgements differ. With {}: {goodput}, \
-         ACKs {}.{spoilt}",
-        policies.last().copied().unwrap_or_default(),
-        change("ACKs")
+        "{same} Compared with {first}, {}.{spoilt}",
+        others.join("; ")
     )
 }
 
-/// The first run of each policy.
-fn firsts<'o>(outcomes: &'o [Outcome], policies: &[&str]) -> Vec<&'o Outcome> {
-    policies
-        .iter()
-        .filter_map(|ack| outcomes.iter().find(|outcome| outcome.ack == *ack))
-        .collect()
+/// The first run of each mechanism.
+fn firsts<'o>(outcomes: &'o [Outcome], mechanisms: &[String]) -> Vec<&'o Outcome> {
+    let first = |name: &String| outcomes.iter().find(|outcome| outcome.mechanism == *name);
+    mechanisms.iter().filter_map(first).collect()
 }
 
-fn figures(outcomes: &[Outcome], policies: &[&str]) -> Vec<Figure> {
-    let firsts = firsts(outcomes, policies);
+/// The runs of a mechanism that a plot over time shows, with the strokes of their lines: more than two mechanisms have one each,
+/// or the lines could not be told apart.
+fn shown(outcome: &Outcome, mechanisms: usize) -> Vec<(&'static str, Stroke, &Figures)> {
+    let measured = ("measured", Stroke::Solid, &outcome.measured);
+    let in_virtual_time = ("virtual time", Stroke::Dashed, &outcome.virtual_time);
+    match mechanisms {
+        0..=2 => vec![in_virtual_time, measured],
+        _ if outcome.trust.ok => vec![measured],
+        _ => vec![in_virtual_time],
+    }
+}
+
+fn figures(outcomes: &[Outcome], mechanisms: &[String]) -> Vec<Figure> {
+    let firsts = firsts(outcomes, mechanisms);
     vec![
         rates(&firsts),
         air(&firsts),
@@ -161,11 +222,8 @@ fn line(
 fn rates(firsts: &[&Outcome]) -> Figure {
     let mut lines = Vec::new();
     for (colour, outcome) in firsts.iter().enumerate() {
-        for (kind, stroke, run) in [
-            ("virtual time", Stroke::Dashed, &outcome.virtual_time),
-            ("measured", Stroke::Solid, &outcome.measured),
-        ] {
-            let name = format!("{}, {kind}", outcome.ack);
+        for (kind, stroke, run) in shown(outcome, firsts.len()) {
+            let name = format!("{}, {kind}", outcome.mechanism);
             let mbps = |point: &Point| Some(point.goodput_bps / 1e6);
             lines.push(line(name, colour, stroke, &run.series, mbps));
         }
@@ -175,7 +233,7 @@ fn rates(firsts: &[&Outcome]) -> Figure {
         .map(|outcome| {
             format!(
                 "{}: {} Mbit/s on average over {:.1} s; in virtual time {} Mbit/s.",
-                outcome.ack,
+                outcome.mechanism,
                 format_number(outcome.measured.goodput_bps / 1e6),
                 outcome.measured.seconds,
                 format_number(outcome.virtual_time.goodput_bps / 1e6)
@@ -213,7 +271,7 @@ fn air(firsts: &[&Outcome]) -> Figure {
                 ("virtual time", &outcome.virtual_time),
             ]
             .map(|(kind, run)| Bar {
-                name: format!("{}, {kind}", outcome.ack),
+                name: format!("{}, {kind}", outcome.mechanism),
                 values: values(&run.air),
             })
         })
@@ -223,7 +281,7 @@ fn air(firsts: &[&Outcome]) -> Figure {
         .map(|outcome| {
             format!(
                 "{}: data {} %, ACKs {} %, collisions {} %.",
-                outcome.ack,
+                outcome.mechanism,
                 format_number(outcome.measured.air.data * 100.0),
                 format_number(outcome.measured.air.ack * 100.0),
                 format_number(outcome.measured.air.collision * 100.0)
@@ -256,7 +314,7 @@ fn acknowledgements(firsts: &[&Outcome]) -> Figure {
         .map(|(colour, outcome)| {
             let series = &outcome.measured.series;
             line(
-                outcome.ack.clone(),
+                outcome.mechanism.clone(),
                 colour,
                 Stroke::Solid,
                 series,
@@ -269,7 +327,7 @@ fn acknowledgements(firsts: &[&Outcome]) -> Figure {
         .map(|outcome| {
             format!(
                 "{}: {} per second on average.",
-                outcome.ack,
+                outcome.mechanism,
                 format_number(outcome.measured.acks as f64 / outcome.measured.seconds)
             )
         })
@@ -287,11 +345,8 @@ fn acknowledgements(firsts: &[&Outcome]) -> Figure {
 fn queues(firsts: &[&Outcome]) -> Figure {
     let mut lines = Vec::new();
     for (colour, outcome) in firsts.iter().enumerate() {
-        for (kind, stroke, run) in [
-            ("virtual time", Stroke::Dashed, &outcome.virtual_time),
-            ("measured", Stroke::Solid, &outcome.measured),
-        ] {
-            let name = format!("{}, {kind}", outcome.ack);
+        for (kind, stroke, run) in shown(outcome, firsts.len()) {
+            let name = format!("{}, {kind}", outcome.mechanism);
             let packets = |point: &Point| Some(point.queue as f64);
             lines.push(line(name, colour, stroke, &run.series, packets));
         }
@@ -329,14 +384,14 @@ fn figure(svg: String, title: &str, caption: &str) -> Figure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::tests::{kept_up, outcome, setting};
+    use super::super::table::tests::{four, kept_up, outcome, setting};
     use super::*;
 
     #[test]
     fn the_page_needs_nothing_and_names_every_plot() {
         let outcomes = [outcome("delayed:2", 1e8, 500), outcome("tack", 1.2e8, 30)];
         let setting = setting();
-        let html = Page::new(&setting, &outcomes, &["delayed:2", "tack"]).to_html();
+        let html = Page::new(&setting, &outcomes).to_html();
         assert_eq!(html.matches("<svg").count(), 4);
         assert_eq!(html.matches("role=\"img\"").count(), 4);
         assert_eq!(html.matches("aria-labelledby").count(), 4);
@@ -354,7 +409,7 @@ mod tests {
 
     #[test]
     fn the_sentence_at_the_top_says_only_what_was_measured() {
-        let policies = ["delayed:2", "tack"];
+        let policies = setting().mechanisms;
         let mut outcomes = [outcome("delayed:2", 1e8, 500), outcome("tack", 1.2e8, 30)];
         // A machine that slept: twice the goodput, which means nothing.
         outcomes[1].measured.goodput_bps = 2e8;
@@ -366,12 +421,35 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_four_shows_each_beside_the_first() {
+        let (setting, mut outcomes) = four();
+        let html = Page::new(&setting, &outcomes).to_html();
+        assert!(html.contains("<h1>One file, four ways to acknowledge it</h1>"));
+        assert!(
+            html.contains("delayed:2<wbr>+filter"),
+            "a name may be broken"
+        );
+        assert!(!html.contains("<th scope=\"col\">change</th>"));
+        let headline = headline(&outcomes, &setting.mechanisms);
+        assert!(
+            headline.ends_with(
+                "Compared with delayed:2, tack: goodput 0 %, air spent on ACKs 0 %; delayed:2+filter: goodput 0 %, air \
+                 spent on ACKs 0 %; delayed:2+hack: goodput +10 %, air spent on ACKs 0 %."
+            ),
+            "{headline}"
+        );
+        assert!(html.contains("delayed:2+hack, measured</"), "{html}");
+        outcomes[3].trust.ok = false;
+        let [rates, ..] = &figures(&outcomes, &setting.mechanisms)[..] else {
+            panic!("there are plots");
+        };
+        assert!(rates.svg.contains("delayed:2+hack, virtual time</"));
+        assert!(!rates.svg.contains("delayed:2+hack, measured</"));
+    }
+
+    #[test]
     fn pages_about_nothing_are_pages() {
         let setting = setting();
-        assert!(
-            Page::new(&setting, &[], &["delayed:2", "tack"])
-                .to_html()
-                .contains("</html>")
-        );
+        assert!(Page::new(&setting, &[]).to_html().contains("</html>"));
     }
 }

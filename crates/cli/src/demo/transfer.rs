@@ -128,6 +128,7 @@ pub(crate) async fn run(
             acks: got.acks,
             air: summary.air_shares,
             collisions: summary.wlan.collisions,
+            radios: (&summary.wlan).into(),
             limited_by,
             series,
         },

@@ -99,6 +99,7 @@ pub(crate) fn run(scenario: &Scenario, seed: u64) -> Result<Twin, Failure> {
             acks: flow.acks,
             air,
             collisions: wlan.collisions,
+            radios: wlan.into(),
             limited_by: limit(&air, waits),
             series: points.0,
         },

@@ -4,6 +4,7 @@ mod args;
 mod live;
 
 use tack_emulator::{Emulator, Settings, StartError, Summary, Totals};
+use tack_sim::report::WlanReport;
 
 use crate::address::Family;
 use crate::exit::{Exit, Failure};
@@ -153,6 +154,7 @@ fn describe(summary: &Summary, advice: Option<&str>) -> String {
         "  {} collisions, {} packets dropped by full queues, {} after too many attempts\n",
         summary.wlan.collisions, summary.wlan.queue_drops, summary.wlan.retry_drops
     ));
+    text.push_str(&at_the_radios(&summary.wlan));
     let dropped = &summary.dropped;
     for (count, why) in [
         (
@@ -181,6 +183,32 @@ fn describe(summary: &Summary, advice: Option<&str>) -> String {
         }
     }
     text.push_str(&verdict(summary, advice));
+    text
+}
+
+/// What filters and TCP/HACK did.
+fn at_the_radios(wlan: &WlanReport) -> String {
+    let mut text = match wlan.acks_filtered {
+        0 => String::new(),
+        count => format!("  {count} TCP ACKs dropped in queues by the filter, for newer ones\n"),
+    };
+    if let Some(hack) = &wlan.hack {
+        text.push_str(&format!(
+            "  TCP/HACK: {} ACKs delivered in ACKs of the link, {} sent as they are; {} compressed from {} to {} bytes ({:.1} each)\n",
+            hack.rebuilt,
+            hack.native_acks,
+            hack.compressed_acks,
+            hack.original_bytes,
+            hack.compressed_bytes,
+            hack.mean_compressed,
+        ));
+        let failed = hack.crc_failures + hack.decode_failures + hack.differing;
+        if failed > 0 {
+            text.push_str(&format!(
+                "  {failed} compressed ACKs were not rebuilt, or not to the same bytes\n"
+            ));
+        }
+    }
     text
 }
 

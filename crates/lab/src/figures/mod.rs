@@ -12,6 +12,7 @@ mod friendliness;
 mod hack;
 mod latency;
 mod links;
+mod mechanisms;
 mod media;
 mod projection;
 mod ranking;
@@ -70,6 +71,7 @@ pub const FIGURES: &[Figure] = &[
     filter::throughput::WINDOWS,
     filter::throughput::MIMD,
     filter::throughput::DELAYED,
+    mechanisms::FIGURE,
 ];
 
 /// The paper's wireless links, with the goodput of UDP over them, Mbit/s (figure 7).

@@ -1,30 +1,71 @@
 //! ROHC-TCP behind the codec of TCP/HACK: what the radios' drivers know of packets.
 
+mod encapsulated;
 mod md5;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use arrayvec::ArrayVec;
-use bytes::Bytes;
-use tack_base::Instant;
 use tack_rohc::{Compressor, Config, Decompressor, Delivery, Mode};
 use tack_wire::Segment;
 use tack_wire::checksum::PROTOCOL_TCP;
 use tack_wlan::mac::hack::{Codec, DecodeError, FlowId, Rebuilt};
 
-use crate::packet::{Checksums, Packet};
+use crate::packet::Packet;
 use crate::scenario::HackCodec;
 
-/// Addresses and ports: of one direction of a connection.
-type Tuple = (Ipv4Addr, Ipv4Addr, u16, u16);
+/// Source and destination port.
+type Ports = (u16, u16);
+
+/// What packets of one direction of a connection have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Tuple {
+    src: Ipv4Addr,
+    dst: Ipv4Addr,
+    tcp: Ports,
+    /// Where the segment travels in UDP.
+    udp: Option<Ports>,
+}
+
+impl Tuple {
+    fn of(packet: &Packet) -> Option<Self> {
+        let (header, _) = packet.tcp()?;
+        let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        Some(Self {
+            src: packet.src(),
+            dst: packet.dst(),
+            tcp: (port(0), port(2)),
+            udp: (packet.protocol() != PROTOCOL_TCP).then(|| packet.ports()),
+        })
+    }
+
+    /// Of the other direction.
+    fn reverse(self) -> Self {
+        let swap = |(from, to): Ports| (to, from);
+        Self {
+            src: self.dst,
+            dst: self.src,
+            tcp: swap(self.tcp),
+            udp: self.udp.map(swap),
+        }
+    }
+}
+
+/// Rebuilds the acknowledgements of one flow.
+#[derive(Debug)]
+struct Rebuilder {
+    decompressor: Decompressor,
+    /// Ports of the UDP header around them, if there is one: the same in all packets of a flow, as the native ones show.
+    udp: Option<Ports>,
+}
 
 /// The contexts between two radios, at one of them.
 #[derive(Debug)]
 pub(crate) struct RohcCodec {
     mode: Mode,
     compressors: BTreeMap<u8, Compressor>,
-    decompressors: BTreeMap<u8, Decompressor>,
+    rebuilders: BTreeMap<u8, Rebuilder>,
     /// The flow asked for last.
     last: Option<(Tuple, FlowId)>,
 }
@@ -39,7 +80,7 @@ impl RohcCodec {
                 HackCodec::LeanNoChecksum => Mode::LeanNoChecksum,
             },
             compressors: BTreeMap::new(),
-            decompressors: BTreeMap::new(),
+            rebuilders: BTreeMap::new(),
             last: None,
         }
     }
@@ -56,41 +97,52 @@ impl RohcCodec {
     }
 }
 
-/// MD5 over source and destination address, source and destination port and protocol, in network order. Its last byte is the
-/// CID.
-fn flow_id((src, dst, from, to): Tuple) -> FlowId {
-    let mut input = ArrayVec::<u8, 13>::new();
-    input.extend(src.octets());
-    input.extend(dst.octets());
-    input.extend(from.to_be_bytes());
-    input.extend(to.to_be_bytes());
+/// MD5 over source and destination address, source and destination port and protocol, in network order; then the ports of
+/// UDP, where the segment travels in it. Its last byte is the CID.
+fn flow_id(tuple: Tuple) -> FlowId {
+    let mut input = ArrayVec::<u8, 17>::new();
+    input.extend(tuple.src.octets());
+    input.extend(tuple.dst.octets());
+    input.extend(tuple.tcp.0.to_be_bytes());
+    input.extend(tuple.tcp.1.to_be_bytes());
     input.push(PROTOCOL_TCP);
+    for port in tuple.udp.into_iter().flat_map(|(from, to)| [from, to]) {
+        input.extend(port.to_be_bytes());
+    }
     FlowId(u128::from_be_bytes(md5::digest(&input)))
 }
 
-/// The headers as they are on the wire.
+/// The packet as it is on the wire.
 fn wire(packet: &Packet) -> Packet {
     let mut packet = packet.clone();
     packet.write_checksums();
     packet
 }
 
-fn tuple(packet: &Packet) -> Tuple {
-    let (from, to) = packet.ports();
-    (packet.src(), packet.dst(), from, to)
+/// IP and TCP header of an acknowledgement as ROHC-TCP takes them: as they are on the wire, without what is around the segment.
+fn headers(packet: &Packet) -> Option<Packet> {
+    let bare = match packet.protocol() {
+        PROTOCOL_TCP => packet.clone(),
+        _ => encapsulated::unwrap(packet)?,
+    };
+    Some(wire(&bare))
 }
 
 impl Codec<Packet> for RohcCodec {
     fn flow(&mut self, packet: &Packet) -> Option<FlowId> {
         const FLAGS: u8 = 0x17;
         const ACK: u8 = 0x10;
-        let is_ack = packet.payload.is_empty()
-            && packet.protocol() == PROTOCOL_TCP
-            && packet.transport()[13] & FLAGS == ACK;
-        is_ack.then(|| self.identify(tuple(packet)))
+        let (header, payload) = packet.tcp()?;
+        let is_ack = payload == 0 && header[13] & FLAGS == ACK;
+        let is_known = packet.protocol() == PROTOCOL_TCP || encapsulated::is_sound(packet);
+        (is_ack && is_known).then_some(())?;
+        Tuple::of(packet).map(|tuple| self.identify(tuple))
     }
 
     fn native_sent(&mut self, cid: u8, packet: &Packet) {
+        let Some(packet) = headers(packet) else {
+            return;
+        };
         // Contexts at the other end are exact: responses carry all that is not confirmed, in order.
         let config = Config {
             mode: self.mode,
@@ -99,14 +151,17 @@ impl Codec<Packet> for RohcCodec {
         let compressor = self.compressors.entry(cid);
         let compressor = compressor.or_insert_with(|| Compressor::new(config));
         // One that it refuses is refused at the other end, too: both contexts stay.
-        let _refused = compressor.handle_native(&wire(packet).head, Delivery::Certain);
+        let _refused = compressor.handle_native(&packet.head, Delivery::Certain);
     }
 
     fn compress(&mut self, cid: u8, packet: &Packet, out: &mut Vec<u8>) -> bool {
         let Some(compressor) = self.compressors.get_mut(&cid) else {
             return false;
         };
-        match compressor.compress(&wire(packet).head) {
+        let Some(packet) = headers(packet) else {
+            return false;
+        };
+        match compressor.compress(&packet.head) {
             Ok(compressed) => {
                 out.extend_from_slice(&compressed.bytes);
                 true
@@ -122,30 +177,33 @@ impl Codec<Packet> for RohcCodec {
     }
 
     fn native_received(&mut self, cid: u8, packet: &Packet) {
+        let Some(bare) = headers(packet) else {
+            return;
+        };
         let mode = self.mode;
-        let decompressor = self.decompressors.entry(cid);
-        let decompressor = decompressor.or_insert_with(|| Decompressor::new(mode));
-        let _refused = decompressor.handle_native(&wire(packet).head);
+        let rebuilder = self.rebuilders.entry(cid).or_insert_with(|| Rebuilder {
+            decompressor: Decompressor::new(mode),
+            udp: None,
+        });
+        if rebuilder.decompressor.handle_native(&bare.head).is_ok() {
+            rebuilder.udp = (packet.protocol() != PROTOCOL_TCP).then(|| packet.ports());
+        }
     }
 
     fn decompress(&mut self, cid: u8, bytes: &[u8]) -> Result<Rebuilt<Packet>, DecodeError> {
-        let decompressor = self.decompressors.get_mut(&cid);
-        let decompressor = decompressor.ok_or(DecodeError::Malformed)?;
-        let made = decompressor
+        let rebuilder = self.rebuilders.get_mut(&cid);
+        let rebuilder = rebuilder.ok_or(DecodeError::Malformed)?;
+        let made = rebuilder
+            .decompressor
             .decompress(bytes)
             .map_err(|error| match error {
                 tack_rohc::DecodeError::Crc { .. } => DecodeError::Crc,
                 _ => DecodeError::Malformed,
             })?;
-        let mut head = ArrayVec::new();
-        head.try_extend_from_slice(&made.packet)
-            .map_err(|_| DecodeError::Malformed)?;
-        let packet = Packet {
-            head,
-            payload: Bytes::new(),
-            checksums: Checksums::Written,
-            declared: None,
-            sent: Instant::ZERO,
+        let bare = Packet::from_head(&made.packet).ok_or(DecodeError::Malformed)?;
+        let packet = match rebuilder.udp {
+            None => bare,
+            Some(ports) => encapsulated::wrap(&bare, ports).ok_or(DecodeError::Crc)?,
         };
         Ok(Rebuilt {
             len: packet.len() as u32,
@@ -166,19 +224,16 @@ impl Codec<Packet> for RohcCodec {
     }
 
     fn echo(&mut self, data: &Packet) -> Option<(FlowId, u32)> {
-        if data.protocol() != PROTOCOL_TCP {
-            return None;
-        }
         let (_, echo) = timestamps(data)?;
-        let (src, dst, from, to) = tuple(data);
-        Some((self.identify((dst, src, to, from)), echo))
+        let flow = Tuple::of(data)?.reverse();
+        Some((self.identify(flow), echo))
     }
 }
 
 /// Timestamp value and echo of a segment.
 fn timestamps(packet: &Packet) -> Option<(u32, u32)> {
-    let segment = Segment::parse(packet.transport()).ok()?;
-    let stamps = segment.header.options.timestamps?;
+    let (header, _) = packet.tcp()?;
+    let stamps = Segment::parse(header).ok()?.header.options.timestamps?;
     Some((stamps.value, stamps.echo))
 }
 
@@ -188,9 +243,20 @@ mod tests {
 
     #[test]
     fn the_context_identifier_is_the_last_byte_of_the_hash() {
-        let tuple = ([192, 168, 1, 2].into(), [10, 0, 0, 1].into(), 40_000, 5_001);
+        let tuple = Tuple {
+            src: [192, 168, 1, 2].into(),
+            dst: [10, 0, 0, 1].into(),
+            tcp: (40_000, 5_001),
+            udp: None,
+        };
         let flow = flow_id(tuple);
         assert_eq!(flow.0, 0x872e_5d73_e79b_978b_238a_2ffd_6213_8a6f);
         assert_eq!(flow.cid(), 0x6f);
+        let within = Tuple {
+            udp: Some((1, 2)),
+            ..tuple
+        };
+        assert_ne!(flow_id(within), flow);
+        assert_eq!(within.reverse().reverse(), within);
     }
 }

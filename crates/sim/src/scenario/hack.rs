@@ -20,7 +20,8 @@ pub enum HackCodec {
     LeanNoChecksum,
 }
 
-const VARIANTS: [(&str, Variant); 5] = [
+/// What `hack` may be, by name.
+pub const HACK_VARIANTS: [(&str, Variant); 5] = [
     ("off", Variant::Off),
     ("opportunistic", Variant::Opportunistic),
     ("timer", Variant::Timer),
@@ -41,7 +42,7 @@ pub(super) fn read(
     table: &mut Reader<'_>,
     world: &mut WorldConfig,
 ) -> Result<HackCodec, ScenarioError> {
-    let variant = table.choice("hack", &VARIANTS)?.unwrap_or_default();
+    let variant = table.choice("hack", &HACK_VARIANTS)?.unwrap_or_default();
     world.hack = HackConfig::new(variant);
     let hold = table.duration("hack_timer")?;
     let codec = table.choice("hack_codec", &CODECS)?;

@@ -20,12 +20,12 @@ use std::time::Duration;
 
 pub use error::ScenarioError;
 pub use flow::{App, Flow, Party, TcpFlow, Transport, UdpFlow, UdpRate};
-pub use hack::HackCodec;
+pub use hack::{HACK_VARIANTS, HackCodec};
 pub use preset::Preset;
 pub use seeds::{SeedsError, parse_seeds};
 pub use video::Video;
 pub use wired::{HostConfig, Wired};
-pub use wlan::Wlan;
+pub use wlan::{ACK_FILTERS, Wlan};
 
 use reader::Reader;
 

@@ -78,7 +78,8 @@ const GUARDS: [(&str, GuardInterval); 4] = [
     ("3200ns", GuardInterval::Ns3200),
 ];
 
-const ACK_FILTERS: [(&str, AckFilter); 5] = [
+/// What `ack_filter` may be, by name.
+pub const ACK_FILTERS: [(&str, AckFilter); 5] = [
     ("off", AckFilter::Off),
     ("paper", AckFilter::Paper),
     ("safe", AckFilter::Safe),

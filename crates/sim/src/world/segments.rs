@@ -1,13 +1,13 @@
 //! How the queues of radios read the TCP headers of packets.
 
-use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
+use tack_wire::checksum::PROTOCOL_UDP;
 use tack_wire::tack;
 use tack_wlan::mac::discipline::{Flags, OtherOptions, Segment, SegmentReader, Timestamps};
 
 use crate::packet::Packet;
 
-/// Reads TCP over IPv4, and TCP in UDP where whoever made the packet has declared what it is: the emulator, which looks into
-/// its datagrams.
+/// Reads TCP over IPv4, and TCP in UDP where whoever made the packet says that it is: the emulator, which looks into its
+/// datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeaderReader;
 
@@ -19,61 +19,30 @@ impl SegmentReader<Packet> for HeaderReader {
 
     #[inline]
     fn flow(&self, packet: &Packet) -> Option<Flow> {
+        let (tcp, _) = packet.tcp()?;
         let mut flow = [0; 17];
         flow[..8].copy_from_slice(&packet.head[12..20]);
         flow[8] = packet.protocol();
-        flow[9..13].copy_from_slice(packet.transport().get(..4)?);
-        match packet.protocol() {
-            PROTOCOL_TCP if !is_fragment(packet) => Some(flow),
-            PROTOCOL_UDP if packet.declared.is_some() => {
-                flow[13..].copy_from_slice(packet.payload.get(..4)?);
-                Some(flow)
-            }
-            _ => None,
+        flow[9..13].copy_from_slice(&tcp[..4]);
+        if packet.protocol() == PROTOCOL_UDP {
+            flow[13..].copy_from_slice(&packet.transport()[..4]);
         }
+        Some(flow)
     }
 
     fn segment(&self, packet: &Packet) -> Option<Segment> {
-        let traffic_class = packet.head[1];
-        match packet.protocol() {
-            PROTOCOL_TCP if !is_fragment(packet) => {
-                let segment = read(packet.transport(), packet.payload.len())?;
-                Some(Segment {
-                    traffic_class,
-                    ..segment
-                })
-            }
-            // Data may be something else than TCP.
-            PROTOCOL_UDP if packet.declared == Some(tack_wlan::Class::TransportAck) => {
-                let segment = read(&packet.payload, 0)?;
-                Some(Segment {
-                    traffic_class,
-                    ..segment
-                })
-            }
-            _ => None,
-        }
+        const FIXED: usize = tack_wire::segment::HEADER_LEN;
+        let (tcp, payload) = packet.tcp()?;
+        let mut segment = Segment {
+            flags: Flags(u16::from_be_bytes([tcp[12] & 0x0f, tcp[13]])),
+            ack: word(&tcp[8..]),
+            payload: payload as u32,
+            traffic_class: packet.head[1],
+            ..Segment::default()
+        };
+        read_options(&tcp[FIXED..], &mut segment);
+        Some(segment)
     }
-}
-
-/// True for any fragment of an IP packet: more fragments follow, or the offset is not zero (RFC 791 §3.1).
-fn is_fragment(packet: &Packet) -> bool {
-    u16::from_be_bytes([packet.head[6], packet.head[7]]) & 0x3fff != 0
-}
-
-/// Reads a header from the start of `bytes`; the payload is what follows it, and `more`.
-fn read(bytes: &[u8], more: usize) -> Option<Segment> {
-    let fixed = bytes.first_chunk::<{ tack_wire::segment::HEADER_LEN }>()?;
-    let header_len = usize::from(fixed[12] >> 4) * 4;
-    let options = bytes.get(tack_wire::segment::HEADER_LEN..header_len)?;
-    let mut segment = Segment {
-        flags: Flags(u16::from_be_bytes([fixed[12] & 0x0f, fixed[13]])),
-        ack: word(&fixed[8..]),
-        payload: (bytes.len() - header_len + more) as u32,
-        ..Segment::default()
-    };
-    read_options(options, &mut segment);
-    Some(segment)
 }
 
 /// Reads the options. The parser of `tack-wire` says how many are unknown, but not which, and forgives malformed ones; a filter
@@ -131,10 +100,11 @@ mod tests {
 
     use bytes::Bytes;
     use tack_base::Instant;
+    use tack_wire::checksum::PROTOCOL_TCP;
     use tack_wire::{Ecn, Header, SeqNum, TackOption, TcpOptions};
-    use tack_wlan::Class;
 
     use super::*;
+    use crate::packet::Inner;
 
     fn packet(header: &Header, payload: &'static [u8]) -> Packet {
         let mut bytes = [0; tack_wire::segment::MAX_HEADER_LEN];
@@ -198,7 +168,7 @@ mod tests {
         let with = |options: &[u8]| {
             let mut packet = packet(&header(), b"");
             packet.head.try_extend_from_slice(options).unwrap();
-            packet.head[32] = ((20 + options.len()) / 4 << 4) as u8;
+            packet.head[32] = (((20 + options.len()) / 4) << 4) as u8;
             segment(&packet).options
         };
         let mut signature = [0; 20];
@@ -269,30 +239,48 @@ mod tests {
         let mut tcp = vec![0; 60];
         let len = header().emit(&mut tcp);
         tcp.truncate(len);
-        let inner = |ports: u8, class| {
+        let datagram = |ports: [u8; 2], inner| {
             let mut tcp = tcp.clone();
-            tcp[3] = ports;
+            tcp[3] = ports[0];
             let addresses = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
             let mut packet = Packet::new(
                 addresses,
                 PROTOCOL_UDP,
                 Ecn::NotEct,
-                &[0; 8],
+                &[0, ports[1], 0, 0, 0, 0, 0, 0],
                 Bytes::from(tcp),
                 Instant::ZERO,
             );
-            packet.declared = Some(class);
+            packet.inner = inner;
             packet
         };
-        let ack = inner(2, Class::TransportAck);
+        let ack = datagram([2, 9], Inner::Segment);
         assert!(segment(&ack).is_plain_ack());
-        // Data may be of something else: it belongs to the flow, and is not read.
-        let data = inner(2, Class::Data);
-        assert_eq!(HeaderReader.flow(&data), HeaderReader.flow(&ack));
-        assert_eq!(HeaderReader.segment(&data), None);
-        assert_ne!(
-            HeaderReader.flow(&inner(3, Class::Data)),
-            HeaderReader.flow(&ack)
-        );
+        // The ports of either header tell flows apart: two clients may have the same inside.
+        for ports in [[3, 9], [2, 8]] {
+            let other = datagram(ports, Inner::Segment);
+            assert_ne!(HeaderReader.flow(&other), HeaderReader.flow(&ack));
+        }
+        // What only looks like a segment is left alone.
+        let lookalike = datagram([2, 9], Inner::Unknown);
+        assert_eq!(HeaderReader.flow(&lookalike), None);
+        assert_eq!(HeaderReader.segment(&lookalike), None);
+    }
+
+    #[test]
+    fn a_segment_that_is_cut_off_is_none() {
+        let whole = packet(&header(), b"");
+        for len in 0..whole.transport().len() {
+            let mut cut = Packet::new(
+                (whole.src(), whole.dst()),
+                PROTOCOL_UDP,
+                Ecn::NotEct,
+                &[0; 8],
+                Bytes::copy_from_slice(&whole.transport()[..len]),
+                Instant::ZERO,
+            );
+            cut.inner = Inner::Segment;
+            assert_eq!(HeaderReader.segment(&cut), None, "{len}");
+        }
     }
 }

@@ -9,11 +9,14 @@ use crate::measure::Values;
 use crate::point::Cell;
 use crate::scenarios::HACK_CLIENTS;
 
-/// So many clients of 802.11n that download, with 126 packets each in the access point's queue.
+/// Packets in the access point's queue for each client: three batches of 42, and one on the air.
+const QUEUE: usize = 168;
+
+/// So many clients of 802.11n that download.
 fn clients(count: usize, is_tcp: bool) -> Cell {
     let cell = Cell::new(&HACK_CLIENTS)
         .set(format!("wlan.stations={count}"))
-        .set(format!("wlan.ap_queue={}p", 126 * count));
+        .set(format!("wlan.ap_queue={}p", QUEUE * count));
     if is_tcp {
         cell.set("flow.0.congestion=new_reno")
             .set("flow.0.ack=delayed:2")

@@ -56,7 +56,7 @@ pub(in crate::figures) const TIMES: Figure = Figure {
 
 pub(in crate::figures) const CROSS: Figure = Figure {
     paper: Paper::Hack,
-    id: "hackns3",
+    id: "hackcross",
     title: "Cross-validation with the paper's simulation of 802.11a",
     about: "The paper simulates one client with the loss that its prototype saw: 12 % with TCP, 2 % with TCP/HACK. It does not say whether these \
             include the simulator's own collisions. Three readings are shown: noise of 12 % and of 2 % besides collisions, and noise of 5 %, with \
@@ -599,7 +599,7 @@ fn reduce_cross(depth: &Depth, results: &Results) -> Outcome {
         ]);
     }
     let svg = ValueBars {
-        id: "plot-hackns3".into(),
+        id: "plot-hackcross".into(),
         title: "Goodput over 802.11a with the loss that the prototype saw".into(),
         description: format!("TCP {alone}, TCP/HACK {hack} Mbit/s."),
         label: "Mbit/s".into(),
