@@ -456,6 +456,12 @@ fn unreadable_and_vanished_sources_are_named() {
         "{}",
         received.stderr
     );
+    // Whoever reads lines and not JSON is told which.
+    assert!(
+        received.stderr.contains("not stored: dir/vanished: "),
+        "{}",
+        received.stderr
+    );
 }
 
 #[test]

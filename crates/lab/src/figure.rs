@@ -129,9 +129,10 @@ impl Figure {
     /// Its heading without its title: `Figure 5b`, `TCP/HACK, table 2`.
     pub fn heading(&self) -> String {
         let number = self.id.strip_prefix(self.paper.prefix()).unwrap_or(self.id);
-        let number = match number.strip_prefix("table") {
-            Some(number) => format!("table {number}"),
-            None => format!("figure {number}"),
+        let number = match (number, number.strip_prefix("table")) {
+            ("cross", _) => "cross-validation".into(),
+            (_, Some(number)) => format!("table {number}"),
+            (_, None) => format!("figure {number}"),
         };
         match self.paper {
             Paper::Tack => format!("Figure {}", self.id),

@@ -71,6 +71,9 @@ sources! {
     RTT_FAIRNESS = "lab/rtt-fairness.toml";
     TRAFFIC_CHANGE = "lab/traffic-change.toml";
     UPLOADS = "lab/uploads.toml";
+    MECHANISMS = "lab/mechanisms.toml";
+    HACK_CLIENTS = "lab/hack-clients.toml";
+    HACK_PROTOTYPE = "lab/hack-prototype.toml";
     WAN = "lab/wan.toml" with "lab":
         "poisson-0.57.trace", "poisson-2.64.trace", "poisson-3.04.trace", "one-in-100ms.trace", "ten-in-200ms.trace";
 }

@@ -172,7 +172,7 @@ fn all(figures: &Figures) -> String {
     format!("{goodput:.2}, {jain:.3}, {queue:.0}, {collisions:.0}, {timeouts:.2}")
 }
 
-const STATIONS: [u16; 6] = [2, 5, 10, 13, 20, 30];
+const STATIONS: [u16; 7] = [2, 5, 10, 13, 17, 20, 30];
 
 fn by_stations(variant: impl Fn(Setup) -> Setup) -> Vec<(String, Vec<Setup>)> {
     STATIONS
@@ -268,34 +268,35 @@ fn main() -> Result<(), Failure> {
         runs,
         goodput,
     )?;
-    let flows = [
-        ("", "ACK counting"),
-        ("byte_counting = true\n", "byte counting"),
-    ];
+    table(
+        ("ACKs at 2 Mbit/s: goodput, Mbit/s", "stations"),
+        &pairs(&STATIONS, &["standard", "mimd"], |setup, adaptation| {
+            Setup {
+                wlan: format!("preamble = 'short'\ncw_adaptation = '{adaptation}'\n"),
+                ..setup
+            }
+        }),
+        &["standard off", "paper", "MIMD off", "paper"],
+        runs,
+        goodput,
+    )?;
     table(
         (
             &format!("Ten stations, queues of 50, by timeout and counting, off and paper: {five}"),
             "least RTO",
         ),
         &["1s", "200ms"].map(|rto| {
-            let setups = flows
-                .iter()
-                .flat_map(|(counting, _)| {
-                    ["off", "paper"].map(|filter| Setup {
-                        queue: 50,
-                        flow: format!(
-                            "{}{counting}ack = 'every'\nmin_rto = '{rto}'\n",
-                            if counting.is_empty() {
-                                PLAIN.into()
-                            } else {
-                                PLAIN.replace("byte_counting = false\n", "")
-                            }
-                        ),
-                        ..Setup::new(10, filter)
-                    })
+            let setups = [false, true].into_iter().flat_map(|counts_bytes| {
+                let counting = format!("byte_counting = {counts_bytes}");
+                let plain = PLAIN.replace("byte_counting = false", &counting);
+                let flow = format!("{plain}ack = 'every'\nmin_rto = '{rto}'\n");
+                ["off", "paper"].map(|filter| Setup {
+                    queue: 50,
+                    flow: flow.clone(),
+                    ..Setup::new(10, filter)
                 })
-                .collect();
-            (rto.to_owned(), setups)
+            });
+            (rto.to_owned(), setups.collect())
         }),
         &["ACK counting, off", "paper", "byte counting, off", "paper"],
         runs,

@@ -3,15 +3,15 @@
 //! [`World`] is a basic service set on one channel: an access point, its stations, and maybe a neighbouring network. It speaks
 //! the verbs of the other pure crates: packets go in by [`World::handle_msdu`], time passes by [`World::handle_timeout`], and
 //! out come [`World::poll_delivery`] and [`World::poll_timeout`]. Packets are opaque; of the transport it only knows which of
-//! them are acknowledgements, to account their airtime.
+//! them are acknowledgements, to account their airtime, and what a filter asks its caller to read.
 //!
 //! Not modelled: propagation delay and path loss (all signals are equally strong: no capture), rate adaptation,
 //! fragmentation, A-MSDU, power save, association, and the frames that set up Block ACK agreements.
 //!
-//! Where mechanisms that are to come have their room: a filter of transport acknowledgements in [`mac::queue`], which knows the
-//! [`Class`] of what is queued; acknowledgements that travel inside link acknowledgements as a part of
-//! [`frame::Frame::Ack`] and [`frame::Frame::BlockAck`], made where responses are made; other rules for the contention window
-//! where [`mac::access::Attempt`] is judged.
+//! Where mechanisms have their room: filters of transport acknowledgements in [`mac::discipline`], to which the caller hands a
+//! reader of its packets; acknowledgements that travel inside link acknowledgements (TCP/HACK) in [`mac::hack`], with a codec that the
+//! caller hands in; other rules for the contention window in
+//! [`mac::access::CwAdaptation`].
 #![no_std]
 #![forbid(unsafe_code)]
 

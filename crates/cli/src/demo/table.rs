@@ -331,14 +331,14 @@ pub(crate) mod tests {
             }],
         };
         Outcome {
-            mechanism: ack.into(),
-            ack: ack.split('+').next().unwrap().into(),
-            ack_filter: if ack.contains("+filter") {
+            mechanism: mechanism.into(),
+            ack: mechanism.split('+').next().unwrap().into(),
+            ack_filter: if mechanism.contains("+filter") {
                 "safe"
             } else {
                 "off"
             },
-            hack: if ack.contains("+hack") {
+            hack: if mechanism.contains("+hack") {
                 "more-data"
             } else {
                 "off"

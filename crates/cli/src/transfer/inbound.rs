@@ -229,6 +229,14 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
         (None, _, files) if files + report.links > 0 => Exit::Partial,
         _ => Exit::Failed,
     };
+    let named = report.named_failures();
+    for line in named {
+        eprintln!("tack: not stored: {line}");
+    }
+    let others = report.failed - report.within_refused - named.len() as u64;
+    if others > 0 {
+        eprintln!("tack: not stored: {others} more (--json lists them)");
+    }
     match &error {
         Some(error) => eprintln!(
             "tack: transfer from {peer} failed after {}: {error}",

@@ -8,10 +8,15 @@ use std::path::Path;
 use serde::Serialize;
 use tempfile::SpooledTempFile;
 
+use super::names::printable;
 use super::protocol::Hash;
 
 /// Bytes of a list that stay in memory before it goes to an unnamed file.
 const SPOOL: usize = 1 << 20;
+
+/// Failures that are named to people, and the bytes of each: a peer decides how many there are, and their paths.
+const MAX_NAMED: usize = 20;
+const MAX_LINE: usize = 1_024;
 
 /// Bytes of the list of failures. A peer can cause failures at next to no cost to itself; further ones are only counted.
 const MAX_FAILURES: u64 = 16 << 20;
@@ -80,6 +85,8 @@ pub(crate) struct Report {
     listing: Listing,
     entries: List,
     failures: List,
+    /// The first failures, for people.
+    named: Vec<String>,
     /// The list could not be kept: said once, at the end.
     lost: Option<io::Error>,
 }
@@ -139,6 +146,7 @@ impl Report {
             listing,
             entries: List::new(),
             failures: List::new(),
+            named: Vec::new(),
             lost: None,
         }
     }
@@ -174,6 +182,11 @@ impl Report {
     /// An entry is not transferred.
     pub(crate) fn failure(&mut self, path: &Path, error: &str) {
         self.failed += 1;
+        if self.named.len() < MAX_NAMED {
+            let mut line = printable(&format!("{}: {error}", path.display()));
+            line.truncate(line.floor_char_boundary(MAX_LINE));
+            self.named.push(line);
+        }
         if self.listing == Listing::Files && self.failures.len() < MAX_FAILURES {
             let kept = self.failures.push(&FailureEntry {
                 path: JsonPath::new(path),
@@ -187,6 +200,11 @@ impl Report {
     pub(crate) fn within_refused(&mut self) {
         self.failed += 1;
         self.within_refused += 1;
+    }
+
+    /// The first entries that failed, for people, each with its reason.
+    pub(crate) fn named_failures(&self) -> &[String] {
+        &self.named
     }
 
     /// What failed, for people: `3, 2 of them in refused directories`.
@@ -240,6 +258,9 @@ mod tests {
         }
         assert_eq!(report.failed, 10_000);
         assert!(report.failures.len() < MAX_FAILURES + 8192);
+        let named = report.named_failures();
+        assert_eq!(named.len(), MAX_NAMED);
+        assert!(named.iter().all(|line| line.len() <= MAX_LINE));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use tack_plot::{Group, ValueBars, format_number};
 
 use super::links::udp_tool;
-use super::{LINKS, Link, ack_frequency, bar, equation_3, mbps, percent, plot, seconds};
+use super::{LINKS, Link, ack_frequency, bar, equation_3, is_above, mbps, percent, plot, seconds};
 use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Extent, Figure, Outcome, Paper, Table};
@@ -30,8 +30,13 @@ const ROUND_TRIPS: [u32; 3] = [10, 80, 200];
 /// The buffers of a connection for which nothing else is asked.
 const BUFFER: f64 = 6.0 * 1_048_576.0;
 
-/// How far gains may be apart to count as insensitive, percentage points. "Only slightly" is all that the paper says.
+/// How far gains may be apart to count as insensitive, percentage points. "Only slightly" is all that the paper says. What a
+/// reason for a deviation leaves unexplained may not be more either.
 const TOLERANCE: f64 = 3.0;
+/// The paper's share of acknowledgements with TACK over 802.11g, percent of the data packets.
+const PAPERS_SHARE: f64 = 1.9;
+/// How far acknowledgements may be from equation (3), as a share.
+const EQUATION: f64 = 0.05;
 
 /// Datagrams for each acknowledgement by equation (3), with the paper's baseline.
 fn rarity(link: Link, rtt_ms: u32) -> u64 {
@@ -162,6 +167,11 @@ impl Cost {
             each_us: 1e6 * lacking / accesses,
         }
     }
+
+    /// Air that so many accesses a second take at this price, percent.
+    fn air_of(&self, accesses: f64) -> f64 {
+        accesses * self.each_us / 1e4
+    }
 }
 
 fn ideal_gains(results: &Results, depth: &Depth, link: Link) -> [(u32, Estimate); 3] {
@@ -189,17 +199,21 @@ fn ideal_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
     .or(
         format!(
             "Equation (3) has up to 400 acknowledgements a second at 10 ms. For them the receiver wins the air {:.0} times a second, and {:.0} times at \
-             200 ms. Each time takes {:.0} µs from the data, as with delayed ACK ({:.0} µs), however few there are: {:.1} % of the air at 10 ms. \
-             Between 80 and 200 ms the gain differs by {} points.",
+             200 ms. With delayed ACK each time takes {:.0} µs from the data, however few there are (here {:.0} µs). At that price they are \
+             {:.1} % of the air at 10 ms and {:.1} % at 200 ms, and the gains are {} points apart. Between 80 and 200 ms the gain differs by {} \
+             points.",
             near.accesses,
             far.accesses,
-            near.each_us,
             delayed.each_us,
-            near.each_us * near.accesses / 1e4,
+            near.each_us,
+            delayed.air_of(near.accesses),
+            delayed.air_of(far.accesses),
+            format_number(spread(&gains)),
             format_number(spread(&gains[1..])),
         ),
-        near.accesses >= 5.0 * far.accesses
-            && (near.each_us / delayed.each_us - 1.0).abs() <= 0.25
+        // With that air taken off, the gains would be as close as claimed.
+        (spread(&gains) - (delayed.air_of(near.accesses) - delayed.air_of(far.accesses))).abs()
+            <= TOLERANCE
             && is_insensitive(&gains[1..]),
     )
 }
@@ -235,20 +249,26 @@ fn actual_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
         // All that a window without holes carries in a round trip.
         let most = BUFFER * 8.0 / (f64::from(longest) / 1e3) / 1e6;
         let [before, after] = [near, far].map(|at| 100.0 * of(at, by_buffers));
+        let more = near.zip(far).map(|((_, [_, near]), (_, [_, far]))| {
+            let more = |near: &Values, far: &Values| by_buffers(far) - by_buffers(near);
+            results.paired([near, far], actual_seeds(depth), more)
+        });
         let rate = of(far, mbps);
+        let ideal = spread(&ideal_gains(results, depth, link));
         return claim.or(
             format!(
                 "At {longest} ms the link holds {} MB, and 4/3 of that (equation 11) do not fit into 6 MiB, which carry {} Mbit/s at most. TACK has {}; the \
                  buffers keep the sender waiting for {} % of the time ({} % at 10 ms). It acknowledges {} % of the data packets. \
-                 Figure B3 is about this.",
+                 Figure B3 is about this. Without buffers in the way the ideal gain, above, differs by {} points.",
                 format_number(bdp / 1e6),
                 format_number(most),
                 format_number(rate),
                 format_number(after),
                 format_number(before),
                 format_number(of(far, share)),
+                format_number(ideal),
             ),
-            rate <= most && after >= before + 5.0,
+            rate <= most && more.is_some_and(|more| is_above(depth, more, 0.0)),
         );
     }
     let ideal = ideal_gains(results, depth, link);
@@ -285,30 +305,36 @@ fn share_claims(results: &Results, depth: &Depth) -> Vec<Claim> {
     let offs = shares.map(|(_, share, equation)| (share.mean / equation.mean - 1.0).abs());
     let off = offs.into_iter().fold(0.0, f64::max);
     let [at_80, at_100, _] = shares.map(|(_, share, _)| share);
+    // The goodput of which four acknowledgements in 80 ms are the paper's share.
+    let needed = 4.0 / 0.08 / (PAPERS_SHARE / 100.0) * 1_448.0 * 8.0 / 1e6;
+    let rate_at_80 = results.estimate(&share_cell(depth, SHARES[0]), actual_seeds(depth), mbps);
     vec![
         Claim::new(
             "802.11g: acknowledgements per data packet with TACK are those of equation (3) for the RTTmin of the run, within 5 %, at 80, 100 and 200 ms",
             "equation (3)",
             format!("{}; at most {} % off", texts(&all), format_number(100.0 * off)),
-            offs.iter().all(|off| *off <= 0.05),
+            offs.iter().all(|off| *off <= EQUATION),
         ),
         Claim::new(
             "802.11g: acknowledgements per data packet with TACK are the paper's, within a tenth, at a round trip of 100 ms, in the middle of the \
              paper's (4 to 200 ms)",
             "1.9 %",
             percent(at_100),
-            (at_100.mean / 1.9 - 1.0).abs() <= 0.1,
+            (at_100.mean / PAPERS_SHARE - 1.0).abs() <= 0.1,
         ),
         Claim::new(
             "802.11g: acknowledgements per data packet with TACK are at most the paper's at 80 ms, where figure 10(a) is measured",
             "1.9 %",
             percent(at_80),
-            at_80.mean <= 1.9,
+            at_80.mean <= PAPERS_SHARE,
         )
         .or(
-            "Equation (3) leaves no choice: four acknowledgements in 80 ms are the paper's share only where the link carries 29 Mbit/s or \
-             more, and UDP has 26 there.",
-            (at_80.mean / (100.0 * 50.0 / (LINKS[1].baseline * 1e6 / 8.0 / 1_500.0)) - 1.0).abs() <= 0.15,
+            format!(
+                "Equation (3) leaves no choice: four acknowledgements in 80 ms are the paper's share only where the link carries {} Mbit/s or \
+                 more. TACK has {rate_at_80} here, and keeps to the equation.",
+                format_number(needed),
+            ),
+            rate_at_80.mean < needed && offs[0] <= EQUATION,
         ),
         Claim::new(
             "802.11g: acknowledgements per data packet with delayed ACK are the paper's, within 2 points",

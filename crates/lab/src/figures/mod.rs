@@ -12,6 +12,7 @@ mod friendliness;
 mod hack;
 mod latency;
 mod links;
+mod mechanisms;
 mod media;
 mod projection;
 mod ranking;
@@ -55,6 +56,14 @@ pub const FIGURES: &[Figure] = &[
     traffic_change::FIGURE,
     hack::analytic::LEGACY,
     hack::analytic::AGGREGATED,
+    hack::prototype::GOODPUT,
+    hack::prototype::RETRIES,
+    hack::prototype::COUNTS,
+    hack::prototype::TIMES,
+    hack::prototype::CROSS,
+    hack::downloads::FIGURE,
+    hack::noise::ENVELOPE,
+    hack::noise::RATES,
     filter::queue::LENGTH,
     filter::queue::FAIRNESS,
     filter::throughput::PLAIN,
@@ -62,6 +71,7 @@ pub const FIGURES: &[Figure] = &[
     filter::throughput::WINDOWS,
     filter::throughput::MIMD,
     filter::throughput::DELAYED,
+    mechanisms::FIGURE,
 ];
 
 /// The paper's wireless links, with the goodput of UDP over them, Mbit/s (figure 7).

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tack_base::Rate;
-use tack_wlan::mac::config::{MissedBlockAck, WINDOW};
+use tack_wlan::mac::config::{MissedBlockAck, PPDU_MAX_TIME, WINDOW};
 use tack_wlan::mac::discipline::AckFilter;
 use tack_wlan::mac::{CwAdaptation, Protection};
 use tack_wlan::phy::{
@@ -335,6 +335,16 @@ fn read_mac(
     }
     if let Some(most) = table.integer("ampdu_max_frames", 1, u64::from(WINDOW))? {
         mac.ampdu.frames = most as u16;
+    }
+    if let Some(longest) = table.duration("ampdu_max_airtime")? {
+        if !standard.is_qos() {
+            let message = format!("{} does not aggregate; leave it out", standard.name());
+            return Err(table.fail("ampdu_max_airtime", message));
+        }
+        if longest.is_zero() || longest > PPDU_MAX_TIME {
+            return Err(table.fail("ampdu_max_airtime", "must be above zero and at most 5484us"));
+        }
+        mac.ampdu.airtime = longest;
     }
     read_block_ack(table, standard, mac)?;
     if let Some(limit) = table.duration("txop_limit")? {

@@ -168,7 +168,7 @@ mod tests {
         let with = |options: &[u8]| {
             let mut packet = packet(&header(), b"");
             packet.head.try_extend_from_slice(options).unwrap();
-            packet.head[32] = ((20 + options.len()) / 4 << 4) as u8;
+            packet.head[32] = (((20 + options.len()) / 4) << 4) as u8;
             segment(&packet).options
         };
         let mut signature = [0; 20];

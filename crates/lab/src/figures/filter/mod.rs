@@ -31,6 +31,8 @@ struct Setup {
     is_delayed: bool,
     /// Window of TCP, segments.
     window: u32,
+    /// No frame is given up.
+    is_persistent: bool,
 }
 
 impl Setup {
@@ -43,6 +45,7 @@ impl Setup {
             is_mimd: false,
             is_delayed: false,
             window: 64,
+            is_persistent: false,
         }
     }
 
@@ -57,6 +60,11 @@ impl Setup {
         }
         if self.is_mimd {
             cell = cell.set("wlan.cw_adaptation=mimd");
+        }
+        if self.is_persistent {
+            cell = cell
+                .set("wlan.retry_limit=255")
+                .set("wlan.station_queue=1000p");
         }
         if self.is_delayed {
             cell = cell.set("flow.0.ack=delayed:2");

@@ -111,6 +111,11 @@ fn legacy(rate: OfdmRate, carrier: Carrier) -> f64 {
     2.0 * carrier.payload() * 8.0 / both / 1e6
 }
 
+/// Goodput of UDP over 802.11a at 54 Mbit/s, Mbit/s.
+pub(super) fn legacy_udp_54() -> f64 {
+    legacy(OfdmRate::R54, Carrier::Udp)
+}
+
 /// Length of an A-MPDU of `frames` packets, bytes.
 fn ampdu(packet: u32, frames: u32) -> u32 {
     let mpdu = len::mpdu(packet, true);

@@ -1,3 +1,33 @@
 //! The figures of the TCP/HACK paper (ATC 2014).
 
 pub(super) mod analytic;
+pub(super) mod downloads;
+pub(super) mod noise;
+pub(super) mod prototype;
+
+use crate::measure::Values;
+use crate::point::Cell;
+use crate::scenarios::HACK_CLIENTS;
+
+/// Packets in the access point's queue for each client: three batches of 42, and one on the air.
+const QUEUE: usize = 168;
+
+/// So many clients of 802.11n that download.
+fn clients(count: usize, is_tcp: bool) -> Cell {
+    let cell = Cell::new(&HACK_CLIENTS)
+        .set(format!("wlan.stations={count}"))
+        .set(format!("wlan.ap_queue={}p", QUEUE * count));
+    if is_tcp {
+        cell.set("flow.0.congestion=new_reno")
+            .set("flow.0.ack=delayed:2")
+    } else {
+        cell
+    }
+}
+
+/// Goodput of all flows, Mbit/s.
+fn total(values: &Values, flows: usize) -> f64 {
+    (0..flows)
+        .map(|flow| values.get(&format!("flows.{flow}.goodput_bps")) / 1e6)
+        .sum()
+}

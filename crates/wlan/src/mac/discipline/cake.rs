@@ -2,7 +2,7 @@
 
 use super::segment::{Flags, Segment, SegmentReader, before, same_flow, segment};
 use super::{Admission, Discipline, OtherOptions, Waiting};
-use crate::frame::Msdu;
+use crate::frame::{Class, Msdu};
 
 /// How much stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +38,12 @@ impl<M, R: SegmentReader<M>> Discipline<M> for CakeFilter<R> {
         let mut last = None;
         for (position, old) in same_flow(&self.reader, msdu, waiting) {
             last = Some(position);
+            // Data counts only by its flags, behind something eligible. Queues are full of it.
+            if eligible.is_none() && old.class == Class::Data {
+                continue;
+            }
             // What cannot be read is taken for data of unknown flags.
-            let Some(old) = old else {
+            let Some(old) = segment(&self.reader, old) else {
                 eligible = None;
                 continue;
             };
@@ -68,7 +72,7 @@ impl<M, R: SegmentReader<M>> Discipline<M> for CakeFilter<R> {
     }
 }
 
-/// ACK without SYN; it may carry data. Deviation: `sch_cake` knows no TACK, whose segments leave everything as it is here.
+/// ACK without SYN; it may carry data. Other than in `sch_cake`, segments of TACK let nothing go.
 fn triggers(new: &Segment) -> bool {
     new.flags.any(Flags::ACK) && !new.flags.any(Flags::SYN) && new.options != OtherOptions::Tack
 }

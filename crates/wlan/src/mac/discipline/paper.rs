@@ -28,7 +28,7 @@ impl<M, R: SegmentReader<M>> Discipline<M> for PaperFilter<R> {
         };
         let is_older = |old: Segment| old.is_ack() && before(old.ack, new.ack);
         same_flow(&self.reader, msdu, waiting)
-            .find(|(_, old)| old.is_some_and(is_older))
+            .find(|(_, old)| segment(&self.reader, old).is_some_and(is_older))
             .map_or(Admission::Append, |(position, _)| {
                 Admission::Replace(position)
             })

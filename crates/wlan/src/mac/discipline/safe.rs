@@ -59,7 +59,9 @@ impl<M, R: SegmentReader<M>> Discipline<M> for SafeFilter<R> {
             return Admission::Append;
         };
         self.flow.clear();
-        self.flow.extend(same_flow(&self.reader, msdu, waiting));
+        let packets = same_flow(&self.reader, msdu, waiting);
+        self.flow
+            .extend(packets.map(|(position, packet)| (position, segment(&self.reader, packet))));
         self.choose(&new)
     }
 }

@@ -175,19 +175,16 @@ pub(super) fn segment<M, R: SegmentReader<M>>(reader: &R, msdu: &Msdu<M>) -> Opt
     reader.segment(msdu.payload.as_ref()?)
 }
 
-/// The packets of the flow of `msdu` that wait, oldest first: positions, and segments as far as they can be read.
+/// The packets of the flow of `msdu` that wait, oldest first, with their positions.
 pub(super) fn same_flow<'a, M, R: SegmentReader<M>>(
     reader: &'a R,
     msdu: &Msdu<M>,
     waiting: Waiting<'a, M>,
-) -> impl DoubleEndedIterator<Item = (usize, Option<Segment>)> + use<'a, M, R> {
+) -> impl Iterator<Item = (usize, &'a Msdu<M>)> + use<'a, M, R> {
     let flow = msdu.payload.as_ref().and_then(|packet| reader.flow(packet));
-    waiting
-        .iter()
-        .enumerate()
-        .filter_map(move |(position, other)| {
-            let packet = other.payload.as_ref()?;
-            let is_same = flow.is_some() && reader.flow(packet) == flow;
-            is_same.then(|| (position, reader.segment(packet)))
-        })
+    let packets = waiting.iter().enumerate();
+    packets.filter(move |(_, other)| {
+        let packet = other.payload.as_ref();
+        flow.is_some() && packet.and_then(|packet| reader.flow(packet)) == flow
+    })
 }

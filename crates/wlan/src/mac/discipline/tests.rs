@@ -104,12 +104,17 @@ impl Queue {
             id: self.pushed,
             segment: segment.into(),
         };
+        let is_ack = packet.segment.is_some_and(|segment| segment.payload == 0);
         self.pushed += 1;
         let msdu = Msdu {
             src: NodeId::AP,
             dst: TO,
             len: 40,
-            class: Class::TransportAck,
+            class: if is_ack {
+                Class::TransportAck
+            } else {
+                Class::Data
+            },
             category: AccessCategory::BestEffort,
             payload: Some(packet),
         };

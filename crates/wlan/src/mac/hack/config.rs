@@ -24,10 +24,12 @@ impl Variant {
     ///
     /// The paper has no limit where a promise is relied on. A promise can be broken, though: frames are given up, or taken out of
     /// the queue. 100 ms is longer than a round of twenty stations with full A-MPDUs at 150 Mbit/s, and shorter than any
-    /// retransmission timeout (RFC 6298; 200 ms in Linux).
+    /// retransmission timeout (RFC 6298; 200 ms in Linux). What an echo that is to come promises is less: the last data of a burst
+    /// draws none.
     pub const fn default_hold(self) -> Duration {
         match self {
             Self::Timer => Duration::from_millis(10),
+            Self::TimestampEcho => Duration::from_millis(20),
             _ => Duration::from_millis(100),
         }
     }

@@ -55,6 +55,10 @@ pub struct Hack<M> {
     factory: CodecFactory<M>,
     peers: Vec<Option<Peer<M>>>,
     interrupts: VecDeque<(u64, Interrupt<M>)>,
+    /// When the radio was last woken, nanoseconds.
+    now: u64,
+    /// From when on a peer may have gone on without a frame, nanoseconds after it was first sent.
+    patience: u64,
     /// The first deadline of all peers.
     deadline: u64,
     rebuilt: VecDeque<RebuiltAck<M>>,
@@ -71,10 +75,22 @@ impl<M: Clone> Hack<M> {
             factory,
             peers: Vec::new(),
             interrupts: VecDeque::new(),
+            now: 0,
+            patience: u64::MAX,
             deadline: u64::MAX,
             rebuilt: VecDeque::new(),
             stats: HackStats::default(),
         }
+    }
+
+    /// A peer that holds frames back for `timeout` at most, and then goes on without what they wait for, may discard a frame
+    /// that it acknowledges: what took so long is not taken for received.
+    pub(in crate::mac) fn set_patience(&mut self, timeout: Option<Duration>) {
+        self.patience = timeout.map_or(u64::MAX, nanos);
+    }
+
+    pub(in crate::mac) fn set_now(&mut self, now: u64) {
+        self.now = now;
     }
 
     /// Counters.
@@ -307,9 +323,20 @@ impl<M: Clone> Hack<M> {
         });
     }
 
-    /// An acknowledgement leaves the transmit queue for the first time: what is held of its flow is out of date.
-    pub(in crate::mac) fn on_leaving(&mut self, to: NodeId, packet: &M) {
+    /// An acknowledgement leaves the transmit queue for the first time: where it has a twin, what is held of its flow is out of
+    /// date.
+    pub(in crate::mac) fn on_leaving(
+        &mut self,
+        (to, function): (NodeId, usize),
+        seq: u16,
+        packet: &M,
+    ) {
+        let (now, has_twins) = (self.now, self.queues_twins());
         let (peer, stats) = self.with_stats(to);
+        peer.leaving[function].push((seq, now));
+        if !has_twins {
+            return;
+        }
         let flow = peer.codec.flow(packet);
         let Some(cid) = flow.and_then(|flow| peer.sending.claim(flow)) else {
             return;
@@ -330,6 +357,7 @@ impl<M: Clone> Hack<M> {
         settled: Vec<Settlement<M>>,
         start: Option<u16>,
     ) {
+        let patience = self.patience;
         let peer = self.peer(to);
         for Settlement {
             seq,
@@ -337,6 +365,8 @@ impl<M: Clone> Hack<M> {
             is_acked,
         } in settled
         {
+            let since = peer.take_leaving(function, seq, at);
+            let is_acked = is_acked && at - since < patience;
             if let Some(packet) = msdu.payload {
                 let fate = Fate {
                     seq,

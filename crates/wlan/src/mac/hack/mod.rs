@@ -11,6 +11,10 @@ mod driver;
 mod nic;
 mod peer;
 mod stats;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod toy;
 
 pub use codec::{BoxedCodec, Codec, CodecFactory, DecodeError, FlowId, Rebuilt};
 pub use config::{HackConfig, Variant};

@@ -49,6 +49,8 @@ pub(super) struct Peer<M> {
     pub(super) deadline: u64,
     /// By function: fates in order of sequence numbers, as long as the peer may still hold the frames back.
     pub(super) fates: [Vec<Fate<M>>; 4],
+    /// By function: native acknowledgements under way, with the time at which they were first sent.
+    pub(super) leaving: [Vec<(u16, u64)>; 4],
     /// What the last response carried, with numbers: for the simulator, which compares.
     pub(super) on_air: Vec<(u8, M)>,
 }
@@ -67,6 +69,7 @@ impl<M: Clone> Peer<M> {
             unanswered: false,
             deadline: u64::MAX,
             fates: Default::default(),
+            leaving: Default::default(),
             on_air: Vec::new(),
         }
     }
@@ -161,6 +164,15 @@ impl<M: Clone> Peer<M> {
             self.nic.held().for_each(&mut add);
         }
         flows
+    }
+
+    /// When a frame was first sent; `otherwise`, if that is not known.
+    pub(super) fn take_leaving(&mut self, function: usize, seq: u16, otherwise: u64) -> u64 {
+        let leaving = &mut self.leaving[function];
+        match leaving.iter().position(|(other, _)| *other == seq) {
+            Some(at) => leaving.remove(at).1,
+            None => otherwise,
+        }
     }
 
     /// A fate that the link tells.

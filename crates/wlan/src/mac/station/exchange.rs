@@ -178,7 +178,7 @@ impl<M: Clone> Station<M> {
         let mpdus = self.spare.pop().unwrap_or_default();
         let prepared =
             self.queues[function].change(to, |link| link.prepare(config, longest, mpdus))?;
-        self.on_leaving(to, &prepared.mpdus);
+        self.on_leaving(to, function, &prepared.mpdus);
         let (more_data, sync) = self.promises(to, prepared.mpdus.len());
         let (config, timing) = (&self.config, &self.config.timing);
         let (ack, answer) = if prepared.mpdus.len() > 1 {

@@ -11,7 +11,8 @@ use crate::mac::link::{Link, Settlement};
 
 impl<M: Clone> Station<M> {
     /// Turns TCP/HACK on, before anything is queued.
-    pub fn set_hack(&mut self, hack: Hack<M>) {
+    pub fn set_hack(&mut self, mut hack: Hack<M>) {
+        hack.set_patience(self.config.reorder_timeout);
         self.hack = Some(alloc::boxed::Box::new(hack));
         for queue in &mut self.queues {
             queue.watch_acks();
@@ -69,6 +70,9 @@ impl<M: Clone> Station<M> {
 
     /// The driver does what is due.
     pub(super) fn run_driver(&mut self, at: u64) {
+        if let Some(hack) = &mut self.hack {
+            hack.set_now(at);
+        }
         while let Some(hack) = &mut self.hack
             && hack.next() <= at
             && let Some(natives) = hack.handle_timeout(at)
@@ -100,13 +104,13 @@ impl<M: Clone> Station<M> {
     }
 
     /// Frames are put together for the air.
-    pub(super) fn on_leaving(&mut self, to: NodeId, mpdus: &[Mpdu<M>]) {
-        let Some(hack) = self.hack.as_mut().filter(|hack| hack.queues_twins()) else {
+    pub(super) fn on_leaving(&mut self, to: NodeId, function: usize, mpdus: &[Mpdu<M>]) {
+        let Some(hack) = &mut self.hack else {
             return;
         };
         for mpdu in mpdus.iter().filter(|mpdu| !mpdu.retry) {
             if let (Class::TransportAck, Some(packet)) = (mpdu.msdu.class, &mpdu.msdu.payload) {
-                hack.on_leaving(to, packet);
+                hack.on_leaving((to, function), mpdu.seq, packet);
             }
         }
     }
