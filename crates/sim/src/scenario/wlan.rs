@@ -129,8 +129,8 @@ pub(super) fn read(mut table: Reader<'_>) -> Result<Wlan, ScenarioError> {
     let mut world = WorldConfig::new(mac, stations);
     read_queues(&mut table, &mut world)?;
     let ack_filter = table.choice("ack_filter", &ACK_FILTERS)?;
-    read_host(&mut table, &mut world)?;
     let hack_codec = hack::read(&mut table, &mut world)?;
+    read_host(&mut table, &mut world)?;
     read_errors(&mut table, &mut world)?;
     read_neighbours(&mut table, standard, &mut world)?;
     table.finish()?;
@@ -490,9 +490,15 @@ fn read_host(table: &mut Reader<'_>, world: &mut WorldConfig) -> Result<(), Scen
         ("frame", HostInterrupt::Frame),
         ("ppdu", HostInterrupt::Ppdu),
     ];
+    // Where a host heard of each frame as it ends, most acknowledgements of a batch would ride on its own Block ACK.
+    let usual = if world.hack.is_on() {
+        HostInterrupt::Ppdu
+    } else {
+        HostInterrupt::Frame
+    };
     world.interrupt = table
         .choice("host_interrupt", &interrupts)?
-        .unwrap_or_default();
+        .unwrap_or(usual);
     let mut delay = |key: &str, default: Duration| match table.duration(key)? {
         Some(delay) if delay > SLOWEST_HOST => Err(table.fail(key, "must be at most 100ms")),
         delay => Ok(delay.unwrap_or(default)),

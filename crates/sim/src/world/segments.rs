@@ -66,6 +66,9 @@ fn read_options(options: &[u8], segment: &mut Segment) {
             break;
         };
         match (*kind, body.len()) {
+            // A kind that comes twice has no settled meaning.
+            (5, _) if !segment.sack.is_empty() => others = others.max(OtherOptions::Unknown),
+            (8, _) if segment.timestamps.is_some() => others = others.max(OtherOptions::Unknown),
             (5, 8 | 16 | 24 | 32) => {
                 let blocks = body.chunks_exact(8);
                 segment.sack = blocks

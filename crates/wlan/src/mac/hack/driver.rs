@@ -323,6 +323,28 @@ impl<M: Clone> Hack<M> {
         });
     }
 
+    /// The transmit queue was full for an acknowledgement, which is dropped. If it is held compressed, it is dropped there, too, as
+    /// without TCP/HACK; the twins of the others are in the queue.
+    pub(in crate::mac) fn on_refused(&mut self, to: NodeId, packet: &M) {
+        let (peer, stats) = self.with_stats(to);
+        let Some(flow) = peer.codec.flow(packet) else {
+            return;
+        };
+        let (cid, codec) = (flow.cid(), &peer.codec);
+        let is_held = peer.nic.unqueue(|held| {
+            let same = |other| codec.is_same(packet, other);
+            held.cid == cid && held.msdu.payload.as_ref().is_some_and(same)
+        });
+        if !is_held {
+            return;
+        }
+        let removed = peer.withdraw(cid, stats);
+        stats.flushed -= removed.len() as u64;
+        if peer.nic.is_empty() {
+            self.set_deadline(to, u64::MAX);
+        }
+    }
+
     /// An acknowledgement leaves the transmit queue for the first time: where it has a twin, what is held of its flow is out of
     /// date.
     pub(in crate::mac) fn on_leaving(

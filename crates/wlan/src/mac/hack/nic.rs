@@ -209,15 +209,16 @@ impl<M> Nic<M> {
         removed
     }
 
-    /// The first unsent descriptor that `is` says it is no longer is in the transmit queue.
-    pub(super) fn unqueue(&mut self, is: impl Fn(&Descriptor<M>) -> bool) {
+    /// The first unsent descriptor that `is` says it is no longer is in the transmit queue. Says whether there is one.
+    pub(super) fn unqueue(&mut self, is: impl Fn(&Descriptor<M>) -> bool) -> bool {
         let unsent = self.held.iter_mut().skip(self.sent).flatten();
         for descriptor in unsent {
             if descriptor.is_queued && is(descriptor) {
                 descriptor.is_queued = false;
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Numbers at the end that were never sent are given again; those at the beginning are passed over.

@@ -23,7 +23,7 @@ pub struct HackStats {
     pub fitting: u64,
     /// Most descriptors retained at once.
     pub retained_max: u64,
-    /// The last master sequence number given, counted without wrapping.
+    /// Master sequence numbers given, those that were given again because nothing with them was sent included.
     pub msn: u64,
     /// At the rebuilding end: acknowledgements rebuilt.
     pub rebuilt: u64,

@@ -61,11 +61,14 @@ impl<M: Clone> Station<M> {
 
     fn push_native(&mut self, now: Instant, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let packet = msdu.payload.clone();
-        self.push(now, to, msdu)?;
+        let outcome = self.push(now, to, msdu);
         if let (Some(hack), Some(packet)) = (&mut self.hack, packet) {
-            hack.on_queued(to, &packet);
+            match outcome {
+                Ok(()) => hack.on_queued(to, &packet),
+                Err(_) => hack.on_refused(to, &packet),
+            }
         }
-        Ok(())
+        outcome
     }
 
     /// The driver does what is due.
