@@ -66,7 +66,8 @@ fn a_figure_is_measured_once_checked_and_reported() {
     let document = fs::read_to_string(results.join("report.md")).unwrap();
     assert!(document.contains("Not measured yet."));
     assert!(page.contains("id=\"plot-7\"") || page.contains("id=\"plot-7-t\""));
-    assert!(page.contains("1 of "), "one figure was measured");
+    // Figure 7, and the closed forms of TCP/HACK's figures 1(a) and 1(b), which need no run.
+    assert!(page.contains("3 of "), "one figure was measured");
 }
 
 #[test]
@@ -96,6 +97,8 @@ fn plots_are_exported_as_files() {
         .stdout
         .lines()
         .map(|line| line.rsplit('/').next().unwrap())
+        // Closed forms are there without a run.
+        .filter(|name| !name.starts_with("figure-hack1"))
         .collect();
     let expected = [
         "figure-7.svg",

@@ -73,9 +73,10 @@ pub fn format_interval(value: f64, half_width: f64) -> String {
     }
 }
 
-/// How wide a text is, about.
+/// How wide a text is, about. Capitals are wider than the rest.
 pub(crate) fn width_of(text: &str) -> f64 {
-    text.chars().count() as f64 * CHARACTER
+    let width = |letter: char| if letter.is_uppercase() { 1.3 } else { 1.0 };
+    text.chars().map(width).sum::<f64>() * CHARACTER
 }
 
 /// A text in lines of at most so many units, broken between words.

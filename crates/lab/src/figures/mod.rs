@@ -168,6 +168,14 @@ fn bar(series: usize, estimate: Estimate, reference: Option<f64>) -> tack_plot::
     }
 }
 
+/// A value with one decimal; a dash when it is no number.
+fn tenths(value: f64) -> String {
+    if value.is_nan() {
+        return "–".into();
+    }
+    format!("{value:.1}")
+}
+
 /// `13.5 %` with its interval.
 fn percent(estimate: Estimate) -> String {
     format!("{estimate} %")

@@ -2,7 +2,7 @@
 
 use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 
-use super::super::{by_means, is_above, plot};
+use super::super::{by_means, is_above, plot, tenths};
 use super::{Setup, difference, total};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
@@ -567,7 +567,7 @@ fn delayed_reduce(depth: &Depth, results: &Results) -> Outcome {
         Claim::new(
             "Filtering with delayed acknowledgements has the goodput of filtering alone, to 5 % at every number of stations",
             "almost identical",
-            format!("at most {worst:.1} % apart"),
+            format!("at most {} % apart", tenths(worst)),
             worst <= 5.0,
         ),
     ];

@@ -1,8 +1,8 @@
 //! Figure 10: aggregate goodput of 1 to 10 clients, and what the host's delay does to it.
 
-use tack_plot::{Line, LineChart, Scale, Stroke};
+use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 
-use super::super::{by_means, is_above, percent, plot};
+use super::super::{by_means, is_above, percent, plot, tenths};
 use super::{clients, total};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
@@ -187,9 +187,9 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         )
         .or(
             format!(
-                "TCP loses less to collisions among clients here than in the paper, where it falls as clients are added: {:.1} % less goodput with \
-                 ten than with one here.",
-                100.0 * (1.0 - tcp[1].mean / tcp[0].mean)
+                "TCP loses less to collisions among clients here than in the paper, where it falls as clients are added: with ten it has {} % of what it has \
+                 with one here.",
+                tenths(100.0 * tcp[1].mean / tcp[0].mean)
             ),
             tcp[1].mean > 0.97 * tcp[0].mean,
         )
@@ -235,7 +235,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         Claim::new(
             "No rebuilt acknowledgement differs, no CRC fails",
             "0",
-            format!("{wrong}"),
+            format_number(wrong),
             wrong == 0.0,
         ),
         Claim::new(

@@ -2,7 +2,7 @@
 
 use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
 
-use super::super::{percent, plot};
+use super::super::{percent, plot, tenths};
 use super::analytic::{COMPRESSED, Carrier, aggregated, mac_n};
 use super::{clients, total};
 use crate::claim::Claim;
@@ -178,7 +178,7 @@ fn envelope_reduce(depth: &Depth, results: &Results) -> Outcome {
         Claim::new(
             "TCP/HACK gains 12.6 % on average over the ratios, to 4 percentage points",
             "12.6 %",
-            format!("{mean:.1} %"),
+            format!("{} %", tenths(mean)),
             (mean - 12.6).abs() <= 4.0,
         ),
         Claim::new(

@@ -2,7 +2,7 @@
 
 use tack_plot::{Group, ValueBars, format_number};
 
-use super::super::{bar, percent, plot};
+use super::super::{bar, percent, plot, tenths};
 use super::total;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
@@ -469,7 +469,7 @@ fn reduce_times(depth: &Depth, results: &Results) -> Outcome {
         numbers: Table::new(["", "TCP, ms", "TCP/HACK, ms", "the paper's"]),
         ..Outcome::default()
     };
-    let shown = |value: f64| format!("{value:.1}");
+    let shown = tenths;
     outcome.numbers.row([
         "airtime of acknowledgements".into(),
         ack_air.to_string(),
@@ -646,8 +646,8 @@ fn reduce_cross(depth: &Depth, results: &Results) -> Outcome {
         )
         .or(
             format!(
-                "Collisions make {:.1} % here (table 1 says why); noise of 5 % makes up for the rest.",
-                lost_alone.mean - 3.96
+                "Collisions make {} % here (table 1 says why); noise of 5 % makes up for the rest.",
+                tenths(lost_alone.mean - 3.96)
             ),
             (lost_same.mean - 12.0).abs() <= 2.0,
         ),
