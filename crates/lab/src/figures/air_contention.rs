@@ -211,7 +211,8 @@ fn ack_claims(depth: &Depth, results: &Results, row: &Row) -> Vec<Claim> {
                 row.data[1],
             ),
             row.data[1].mean - row.data[1].half_width > 2.0 * below && row.acks[2].mean < 1.5,
-        ),
+        )
+        .undecided(row.acks[1..].iter().all(|acks| acks.low() < 1.5)),
         Claim::new(
             "802.11n: ACK throughput is below 1.5 Mbit/s at L = 1 too",
             "< 1.5 Mbit/s",

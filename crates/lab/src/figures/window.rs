@@ -178,6 +178,7 @@ impl Other {
                 && is_above(depth, more, 0.0)
                 && -change.mean <= 100.0 * more.mean + TOLERANCE,
         )
+        .undecided(change.low() < TOLERANCE && change.high() > -TOLERANCE)
     }
 }
 

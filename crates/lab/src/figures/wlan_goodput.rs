@@ -227,7 +227,8 @@ pub(super) fn gain_claim(
             _ => format!("{} ({tack} against {delayed} Mbit/s)", percent(gain)),
         },
         gain.mean >= paper,
-    );
+    )
+    .undecided(gain.low() <= paper && gain.high() >= paper);
     let least = if medium == Medium::Ideal { 93.0 } else { 85.0 };
     // The paper's gain would take (nearly) all that there is, or more; and TACK is near to that.
     let at_the_ceiling = books.needed(paper) >= 95.0 && books.share() >= least;
