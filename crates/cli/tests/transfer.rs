@@ -456,7 +456,7 @@ fn unreadable_and_vanished_sources_are_named() {
         "{}",
         received.stderr
     );
-    // Whoever reads lines and not JSON is told which.
+    // The text output names them; JSON has them as a list.
     assert!(
         received.stderr.contains("not stored: dir/vanished: "),
         "{}",

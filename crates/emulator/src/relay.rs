@@ -98,7 +98,7 @@ impl Relay {
     ) -> io::Result<Self> {
         let mut scenario: Scenario = settings.scenario.clone();
         if let Some(wlan) = &mut scenario.wlan {
-            // The hosts are real here, and have delays of their own.
+            // The hosts are real and add their own delays.
             wlan.world.host = HostDelays::default();
         }
         let network = Network::new(&scenario, settings.seed, Capture::Off);

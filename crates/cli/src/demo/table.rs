@@ -60,7 +60,7 @@ pub(crate) fn rows(outcomes: &[Outcome], mechanisms: &[String]) -> Vec<Row> {
     let rate = |bits: f64| Rate::from_bits_per_sec(bits as u64).to_string();
     let percent = |share: f64| format!("{} %", format_number(share * 100.0));
     let seconds = |seconds: f64| format!("{seconds:.2} s");
-    // What a machine that did not keep up measured is no comparison.
+    // Runs on a machine that did not keep up cannot be compared.
     let compared = |row: Row| match outcomes.iter().all(|outcome| outcome.trust.ok) {
         true => row,
         false => row.unchanged(),
