@@ -2,12 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use arrayvec::ArrayVec;
 use bytes::Bytes;
 use tack_base::Instant;
 use tack_wire::checksum::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use tack_wire::{Ecn, Segment, ip};
 use tack_wlan::{AccessCategory, Class};
+
+mod head;
+
+pub use head::Head;
 
 /// Most header bytes of a packet: IPv4 and a full TCP header.
 pub const MAX_HEAD: usize = ip::IPV4_HEADER_LEN + tack_wire::segment::MAX_HEADER_LEN;
@@ -39,7 +42,7 @@ pub enum Inner {
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// IP and transport header, options included.
-    pub head: ArrayVec<u8, MAX_HEAD>,
+    pub head: Head,
     /// What follows the transport header.
     pub payload: Bytes,
     /// State of the checksums.
@@ -67,7 +70,7 @@ impl Packet {
     ) -> Self {
         let total = ip::IPV4_HEADER_LEN + transport.len() + payload.len();
         let total = u16::try_from(total).expect("an IPv4 packet has at most 65,535 bytes");
-        let mut head = ArrayVec::new();
+        let mut head = Head::new();
         // RFC 791 §3.1: version and length, DSCP and ECN, total length; identification zero is right for packets that
         // are never fragmented (RFC 6864 §4.1); don't fragment; hop limit; protocol; checksum blank.
         let [high, low] = total.to_be_bytes();
@@ -85,11 +88,12 @@ impl Packet {
             0,
             0,
         ];
-        head.extend(fixed);
-        head.extend(addresses.0.octets());
-        head.extend(addresses.1.octets());
-        head.try_extend_from_slice(transport)
-            .expect("a transport header has at most 60 bytes");
+        let [source, destination] = [addresses.0.octets(), addresses.1.octets()];
+        let fits = head.append(&fixed)
+            && head.append(&source)
+            && head.append(&destination)
+            && head.append(transport);
+        assert!(fits, "a transport header has at most 60 bytes");
         Self {
             head,
             payload,
@@ -102,10 +106,8 @@ impl Packet {
 
     /// A packet without payload from its headers as they were on the wire; `None` when they are too long.
     pub(crate) fn from_head(bytes: &[u8]) -> Option<Self> {
-        let mut head = ArrayVec::new();
-        head.try_extend_from_slice(bytes).ok()?;
         Some(Self {
-            head,
+            head: Head::from_slice(bytes)?,
             payload: Bytes::new(),
             checksums: Checksums::Written,
             declared: None,

@@ -150,10 +150,8 @@ impl Middlebox {
         let header_len = 20 + kept.len();
         let start = packet.head.len() - packet.transport().len();
         packet.head.truncate(start + 20);
-        packet
-            .head
-            .try_extend_from_slice(&kept)
-            .expect("without alignment options never grow");
+        let fits = packet.head.append(&kept);
+        assert!(fits, "without alignment options never grow");
         packet.transport_mut()[12] = ((header_len / 4) as u8) << 4;
         packet.update_length();
         true
