@@ -133,14 +133,28 @@ impl<E: Clone> Kernel<E> {
     /// anyway changes nothing.
     #[inline]
     pub fn set(&mut self, slot: Slot, at: Option<Instant>) {
+        let number = self.inserted;
+        self.inserted += u64::from(self.put(slot, at, number));
+    }
+
+    /// As [`Kernel::set`], and of all that happens at that instant the slot's event is the last: its place does not depend on
+    /// how often the slot was set before.
+    #[inline]
+    pub fn set_last(&mut self, slot: Slot, at: Option<Instant>) {
+        self.put(slot, at, u64::MAX);
+    }
+
+    #[inline]
+    fn put(&mut self, slot: Slot, at: Option<Instant>, number: u64) -> bool {
         let at = at.map_or(Instant::FAR_FUTURE, |at| at.max(self.now));
         let entry = &mut self.slots[slot.0];
-        if entry.at != at {
+        let is_new = entry.at != at;
+        if is_new {
             entry.at = at;
-            entry.number = self.inserted;
-            self.inserted += 1;
+            entry.number = number;
             self.replay(slot.0);
         }
+        is_new
     }
 
     /// Lets `event` happen at `at`; an instant that has passed means now.
@@ -232,6 +246,21 @@ mod tests {
         kernel.set(slot, Some(at(9)));
         assert_eq!(kernel.next(at(8)), None);
         assert_eq!(kernel.next(at(9)), Some((at(9), 's')));
+    }
+
+    #[test]
+    fn what_is_last_comes_after_all_of_its_instant() {
+        let at = Instant::from_nanos;
+        let mut kernel = Kernel::default();
+        let (last, other) = (kernel.slot('l'), kernel.slot('o'));
+        kernel.set_last(last, Some(at(3)));
+        kernel.set(other, Some(at(3)));
+        kernel.schedule(at(3), 'h');
+        kernel.schedule(at(4), 'i');
+        let order: String = std::iter::from_fn(|| kernel.next(Instant::FAR_FUTURE))
+            .map(|(_, name)| name)
+            .collect();
+        assert_eq!(order, "ohli");
     }
 
     /// Many slots, set again and again: the next one is what a search finds.

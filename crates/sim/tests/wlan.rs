@@ -486,3 +486,41 @@ fn analysers_read_captures() {
         );
     }
 }
+
+/// Looks at the radios at every event, and at nothing else.
+struct Watcher;
+
+impl tack_sim::observe::Observer for Watcher {
+    fn wants_radio(&self) -> bool {
+        true
+    }
+}
+
+/// A run in which nobody looks at the radios skips what happens between deliveries, and comes out the same.
+#[test]
+fn a_run_does_not_depend_on_who_looks_at_the_radios() {
+    for settings in [
+        "",
+        "host_interrupt = 'ppdu'\nhack = 'more-data'",
+        "ack_filter = 'safe'\nframe_error_rate = 0.05\nretry_limit = 2",
+        "hack = 'opportunistic'\nhost_receive_delay = '5us'",
+    ] {
+        let text = format!(
+            "duration = '2s'\nwarmup = '500ms'\n[wlan]\npreset = 'tack-n'\nstations = 3\n{settings}\n\
+             [wired]\nrate = '1Gbps'\ndelay = '2ms'\n\
+             [[flow]]\nack = 'delayed:2'\nfrom = 'server'\nto = 'sta0'\n\
+             [[flow]]\nfrom = 'server'\nto = 'sta1'\nstart = '200ms'\n\
+             [[flow]]\nack = 'delayed:1'\nfrom = 'sta2'\nto = 'server'\n\
+             [[flow]]\nfrom = 'sta0'\nto = 'sta2'\nbytes = '1MB'\n"
+        );
+        let mut watcher = Watcher;
+        let mut observers = Observers::default().with(&mut watcher);
+        let watched = run(&scenario(&text), 1, &mut observers).unwrap();
+        let alone = play(&text);
+        assert_eq!(watched.trace_hash, alone.trace_hash, "{settings}");
+        assert!(alone.events < watched.events, "{settings}");
+        let mut watched = watched;
+        watched.events = alone.events;
+        assert_eq!(watched.to_json(), alone.to_json(), "{settings}");
+    }
+}

@@ -217,12 +217,17 @@ impl<'a, 'o> World<'a, 'o> {
             .collect();
         let captures = observers.list.iter().any(|observer| observer.wants_radio());
         let capture = if captures { Capture::On } else { Capture::Off };
+        let flows = Flows::new(&scenario.flows, hosts.len(), seed);
+        let mut network = Network::new(scenario, seed, capture).with_flow_delays(&scenario.flows);
+        if !captures && !flows.has_udp() {
+            network = network.with_deliveries_only();
+        }
         Self {
             kernel,
-            flows: Flows::new(&scenario.flows, hosts.len(), seed),
+            flows,
             waiting: (0..hosts.len()).map(|_| Default::default()).collect(),
             hosts,
-            network: Network::new(scenario, seed, capture).with_flow_delays(&scenario.flows),
+            network,
             arrivals,
             wireless,
             fills,
@@ -322,7 +327,8 @@ impl<'a, 'o> World<'a, 'o> {
             self.kernel.set(slot, path.next_arrival());
         }
         if self.network.wireless.is_some() {
-            self.kernel.set(self.wireless, self.network.next_wireless());
+            let next = self.network.next_wireless();
+            self.kernel.set_last(self.wireless, next);
         }
     }
 
@@ -340,7 +346,9 @@ impl<'a, 'o> World<'a, 'o> {
                 observer.on_radio(&captured);
             }
         }
-        self.saturate(now);
+        if self.flows.has_udp() {
+            self.saturate(now);
+        }
         self.expect();
         Ok(())
     }
@@ -533,6 +541,7 @@ impl<'a, 'o> World<'a, 'o> {
         let Some(interval) = self.intervals[observer] else {
             return;
         };
+        self.network.catch_up(now);
         for flow in 0..self.flows.len() {
             let direction = self.flows.sender(flow);
             let queue_packets = self.network.backlog(now, direction);

@@ -92,6 +92,8 @@ pub struct Network {
     /// Packets held so far.
     holds: u64,
     arrivals: VecDeque<Arrival>,
+    /// Somebody looks at the radios between deliveries.
+    wants_every_event: bool,
 }
 
 impl Network {
@@ -126,7 +128,15 @@ impl Network {
             held: BTreeMap::new(),
             holds: 0,
             arrivals: VecDeque::new(),
+            wants_every_event: true,
         }
+    }
+
+    /// For a run in which only packets that come to hosts count: without captures, and without datagrams, whose senders look at
+    /// the queues of radios.
+    pub(super) fn with_deliveries_only(mut self) -> Self {
+        self.wants_every_event = false;
+        self
     }
 
     /// With the delays that `flows` have of their own. Packets are told apart by the ports that a run gives its flows.
@@ -181,12 +191,24 @@ impl Network {
         }
     }
 
+    /// The radios do what is due before `now`, where they may have been left behind: somebody looks at their queues.
+    pub(super) fn catch_up(&mut self, now: Instant) {
+        if let Some(wireless) = &mut self.wireless
+            && !self.wants_every_event
+        {
+            wireless.catch_up(now);
+        }
+    }
+
     /// When something happens next on the air, or to what the access point holds.
     pub(super) fn next_wireless(&self) -> Option<Instant> {
-        let wireless = self
-            .wireless
-            .as_ref()
-            .and_then(|wireless| wireless.poll_timeout());
+        let wireless = self.wireless.as_ref().and_then(|wireless| {
+            if self.wants_every_event {
+                wireless.poll_timeout()
+            } else {
+                wireless.poll_delivery_timeout()
+            }
+        });
         let held = self.held.first_key_value().map(|((at, _), _)| *at);
         wireless.into_iter().chain(held).min()
     }

@@ -170,7 +170,7 @@ mod tests {
     fn options_are_told_apart() {
         let with = |options: &[u8]| {
             let mut packet = packet(&header(), b"");
-            packet.head.try_extend_from_slice(options).unwrap();
+            assert!(packet.head.append(options));
             packet.head[32] = (((20 + options.len()) / 4) << 4) as u8;
             segment(&packet).options
         };

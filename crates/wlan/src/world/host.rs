@@ -117,11 +117,17 @@ impl<M> Hosts<M> {
         }
     }
 
-    /// When the next packet comes to its host, if that is after `now`, nanoseconds.
+    /// When the next packet comes to its host, if that is after `handled`, nanoseconds: those until then can be had.
     #[inline]
-    pub(super) fn next_delivery(&self, now: u64) -> u64 {
+    pub(super) fn next_delivery(&self, handled: u64) -> u64 {
         let first = self.delivered.front().map(|(at, _)| *at);
-        first.filter(|at| *at > now).unwrap_or(u64::MAX)
+        first.filter(|at| *at > handled).unwrap_or(u64::MAX)
+    }
+
+    /// Before when nothing that a radio receives at `at` or later is at its host.
+    #[inline]
+    pub(super) fn earliest_delivery(&self, at: u64) -> u64 {
+        at.saturating_add(self.receive)
     }
 
     /// True when nothing is under way.

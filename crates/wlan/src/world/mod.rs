@@ -99,12 +99,14 @@ pub struct World<M> {
     departed: Vec<u16>,
     starting: Vec<Ppdu<M>>,
     relayed: Vec<Msdu<M>>,
-    /// The earliest of everything that is to come, frames within A-MPDUs apart.
+    /// The earliest of everything that is to come, frames within A-MPDUs and packets of hosts apart.
     next: u64,
     next_arrival: u64,
     /// When the next packet of a source with a load of its own comes.
     next_offer: u64,
     now: u64,
+    /// The last instant at which everything has happened, and not only what is before a packet that came.
+    handled: u64,
     events: u64,
     digest: u64,
 }
@@ -141,6 +143,7 @@ impl<M: Clone> World<M> {
             next_offer: u64::MAX,
             next: u64::MAX,
             now: 0,
+            handled: 0,
             events: 0,
             digest: 0x9e37_79b9_7f4a_7c15,
             mac,
@@ -199,10 +202,7 @@ impl<M: Clone> World<M> {
         self.run_before(now.as_nanos());
         match self.hosts.send(self.now, msdu) {
             Some(msdu) => self.enter(msdu),
-            None => {
-                self.next = self.next.min(self.hosts.next_entry());
-                Ok(())
-            }
+            None => Ok(()),
         }
     }
 
@@ -234,17 +234,30 @@ impl<M: Clone> World<M> {
             self.step(self.soonest());
         }
         self.now = self.now.max(now);
+        self.handled = self.now;
     }
 
     #[inline]
     fn soonest(&self) -> u64 {
-        self.next.min(self.next_arrival)
+        self.next
+            .min(self.next_arrival)
+            .min(self.hosts.next_entry())
     }
 
     /// When something happens next.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let next = self.soonest().min(self.hosts.next_delivery(self.now));
+        let next = self.soonest().min(self.hosts.next_delivery(self.handled));
+        (next != u64::MAX).then(|| Instant::from_nanos(next))
+    }
+
+    /// Before when no packet comes to a host, unless another one enters. What happens until then can be left to the next
+    /// call of [`World::handle_timeout`] or [`World::handle_msdu`]: everything still happens at its own instant. Counters,
+    /// captures and the lengths of queues lag behind meanwhile.
+    #[inline]
+    pub fn poll_delivery_timeout(&self) -> Option<Instant> {
+        let soonest = self.hosts.earliest_delivery(self.soonest());
+        let next = soonest.min(self.hosts.next_delivery(self.handled));
         (next != u64::MAX).then(|| Instant::from_nanos(next))
     }
 
@@ -367,7 +380,12 @@ impl<M: Clone> World<M> {
         &self.mac
     }
 
-    /// Handles what is due before `now`, but not at it.
+    /// Lets everything happen that is due before `now`, but not at it: brings counters and queues up to date for whoever
+    /// goes by [`World::poll_delivery_timeout`].
+    pub fn catch_up(&mut self, now: Instant) {
+        self.run_before(now.as_nanos());
+    }
+
     fn run_before(&mut self, now: u64) {
         while self.soonest() < now {
             self.step(self.soonest());
@@ -382,9 +400,13 @@ impl<M: Clone> World<M> {
             self.events += 1;
             self.receive_frames(at);
             self.next_arrival = self.air.next_arrival();
-            if self.next > at {
+            if self.next > at && self.hosts.next_entry() > at {
                 return;
             }
+        }
+        if self.next > at {
+            self.take_entries(at);
+            return;
         }
         self.accounts.advance(at, &self.air.moment());
         while let Some(position) = self.air.ending(at) {
@@ -398,13 +420,7 @@ impl<M: Clone> World<M> {
             self.events += 1;
             self.take_offers(at);
         }
-        while let Some(entry) = self.hosts.enter(at) {
-            self.events += 1;
-            let _dropped = match entry {
-                host::Entry::Own(msdu) => self.enter(msdu),
-                host::Entry::Relayed(msdu) => self.put(NodeId::AP, msdu.dst, msdu),
-            };
-        }
+        self.take_entries(at);
         let due = if self.next_wake <= at {
             self.wakes.len()
         } else {
@@ -429,6 +445,18 @@ impl<M: Clone> World<M> {
         }
         self.starting = starting;
         self.find_next();
+    }
+
+    /// Packets come to the queues of radios.
+    #[inline]
+    fn take_entries(&mut self, at: u64) {
+        while let Some(entry) = self.hosts.enter(at) {
+            self.events += 1;
+            let _dropped = match entry {
+                host::Entry::Own(msdu) => self.enter(msdu),
+                host::Entry::Relayed(msdu) => self.put(NodeId::AP, msdu.dst, msdu),
+            };
+        }
     }
 
     /// Packets come to sources with a load of their own.
@@ -486,10 +514,7 @@ impl<M: Clone> World<M> {
             .iter()
             .fold(u64::MAX, |first, wake| first.min(*wake));
         self.next_wake = wake;
-        self.next = wake
-            .min(self.air.next())
-            .min(self.next_offer)
-            .min(self.hosts.next_entry());
+        self.next = wake.min(self.air.next()).min(self.next_offer);
         self.next_arrival = self.air.next_arrival();
     }
 

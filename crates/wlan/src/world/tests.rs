@@ -517,3 +517,60 @@ fn hosts_are_not_instantaneous() {
     assert_eq!(deliveries(&mut world), [(2, 8)]);
     assert!(world.hosts_are_idle());
 }
+
+/// Who goes by deliveries alone gets the same packets at the same time, in fewer steps.
+#[test]
+fn deliveries_do_not_depend_on_how_often_the_world_is_asked() {
+    let mut config = config(Standard::N, 3);
+    config.host.receive = Duration::from_micros(30);
+    config.host.transmit = Duration::from_micros(20);
+    let play = |ask: fn(&World<u32>) -> Option<Instant>| {
+        let mut world = World::new(&config, 5);
+        let (mut seen, mut calls, mut number) = (Vec::new(), 0, 0);
+        let mut send = |world: &mut World<u32>, at| {
+            let station = 1 + (number / 2 % 3) as u16;
+            let (src, dst) = [(0, station), (station, 0)][number as usize % 2];
+            if number < 400 {
+                world.handle_msdu(at, msdu(src, dst, number)).unwrap();
+                number += 1;
+            }
+        };
+        for _ in 0..40 {
+            send(&mut world, Instant::ZERO);
+        }
+        while seen.len() < 400 {
+            let next = ask(&world).unwrap();
+            world.handle_timeout(next);
+            calls += 1;
+            for (at, what) in deliveries(&mut world) {
+                seen.push((next, at, what));
+                send(&mut world, next);
+            }
+        }
+        (seen, world.digest(), calls)
+    };
+    let (exact, digest, steps) = play(World::poll_timeout);
+    let (lazy, same, fewer) = play(World::poll_delivery_timeout);
+    let differs = exact.iter().zip(&lazy).find(|(one, other)| one != other);
+    assert_eq!(differs, None);
+    assert_eq!(digest, same);
+    assert!(fewer < steps, "{fewer} calls, {steps} steps");
+}
+
+/// A packet that enters at the very instant at which another one comes to its host does not delay that one.
+#[test]
+fn a_delivery_is_due_though_a_packet_enters_at_its_instant() {
+    let mut config = config(Standard::B, 1);
+    config.host.receive = Duration::from_micros(30);
+    let mut world = World::new(&config, 1);
+    let start = Instant::from_millis(1);
+    let read = start + Duration::from_micros(1_310);
+    let heard = read + Duration::from_micros(30);
+    world.handle_msdu(start, msdu(0, 1, 7)).unwrap();
+    world.handle_timeout(read);
+    world.handle_msdu(heard, msdu(1, 0, 8)).unwrap();
+    assert_eq!(world.poll_delivery_timeout(), Some(heard));
+    assert_eq!(world.poll_timeout(), Some(heard));
+    world.handle_timeout(heard);
+    assert_eq!(deliveries(&mut world), [(1, 7)]);
+}
