@@ -1,7 +1,7 @@
 //! What noise does to an MPDU.
 
 use super::dsss::DsssRate;
-use super::ht::modulation;
+use super::mcs::modulation;
 use super::mode::Mode;
 use super::ofdm::OfdmRate;
 

@@ -5,9 +5,12 @@ use alloc::vec::Vec;
 use tack_base::Rate;
 
 use super::dsss::{DsssRate, Preamble};
-use super::ht::{GuardInterval, HeMode, HtMode, SigB, VhtMode, Width};
+use super::he::HeMode;
+use super::ht::HtMode;
+use super::mcs::{GuardInterval, Width};
 use super::mode::{Mode, Standard};
 use super::ofdm::OfdmRate;
+use super::vht::{SigB, VhtMode};
 
 /// What is known about a mode besides its generation; everything left open may be anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -5,19 +5,25 @@
 pub mod dsss;
 pub mod error;
 pub mod find;
+pub mod he;
 pub mod ht;
+pub mod mcs;
 pub mod mode;
 pub mod ofdm;
 pub mod response;
 pub mod timing;
+pub mod vht;
 
 pub use dsss::{DsssRate, Preamble};
 pub use error::{Awgn, ErrorModel};
 pub use find::ModeQuery;
-pub use ht::{GuardInterval, HeMode, HtMode, SigB, VhtMode, Width};
-pub use mode::{Mode, ModeError, Standard};
+pub use he::HeMode;
+pub use ht::HtMode;
+pub use mcs::{GuardInterval, ModeError, Width};
+pub use mode::{Mode, Standard};
 pub use ofdm::OfdmRate;
 pub use timing::{Band, Timing};
+pub use vht::{SigB, VhtMode};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,13 @@
 //! One transmission mode of any generation, behind one interface.
 
 use tack_base::{Duration, Rate};
-use thiserror::Error;
 
 use super::dsss::{DsssRate, Preamble};
-use super::ht::{self, HeMode, HtMode, VhtMode};
+use super::he::HeMode;
+use super::ht::HtMode;
+use super::mcs;
 use super::ofdm::{LEGACY_PREAMBLE, OfdmRate};
+use super::vht::VhtMode;
 
 /// A generation of 802.11.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -44,54 +46,6 @@ impl Standard {
     pub const fn is_qos(self) -> bool {
         matches!(self, Self::N | Self::Ac | Self::Ax)
     }
-}
-
-/// Why a mode does not exist.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[non_exhaustive]
-pub enum ModeError {
-    /// The MCS index is too large.
-    #[error("MCS {mcs} does not exist; 0 to {most} do")]
-    Mcs {
-        /// What was asked for.
-        mcs: u8,
-        /// The largest there is.
-        most: u8,
-    },
-    /// Too few or too many spatial streams.
-    #[error("{streams} spatial streams are not possible; 1 to {most} are")]
-    Streams {
-        /// What was asked for.
-        streams: u8,
-        /// The most there are.
-        most: u8,
-    },
-    /// The channel is too wide for the generation.
-    #[error("a channel of {mhz} MHz is not possible; at most {most} MHz are")]
-    Width {
-        /// What was asked for, MHz.
-        mhz: u16,
-        /// The widest there is, MHz.
-        most: u16,
-    },
-    /// The guard interval belongs to another generation.
-    #[error("this guard interval is not possible; {wanted} are")]
-    Guard {
-        /// Those that are possible.
-        wanted: &'static str,
-    },
-    /// The standard leaves this combination out.
-    #[error(
-        "the standard has no MCS {mcs} with {streams} streams in {mhz} MHz: its bits do not divide among the encoders"
-    )]
-    LeftOut {
-        /// MCS index.
-        mcs: u8,
-        /// Spatial streams.
-        streams: u8,
-        /// Channel width, MHz.
-        mhz: u16,
-    },
 }
 
 /// How one PPDU is sent.
@@ -173,9 +127,9 @@ impl Mode {
         match self {
             Self::Dsss(..) => None,
             Self::Ofdm(rate) => Some(rate),
-            Self::Ht(mode) => Some(ht::reference_rate(mode.mcs() % 8)),
-            Self::Vht(mode) => Some(ht::reference_rate(mode.mcs())),
-            Self::He(mode) => Some(ht::reference_rate(mode.mcs())),
+            Self::Ht(mode) => Some(mcs::reference_rate(mode.mcs() % 8)),
+            Self::Vht(mode) => Some(mcs::reference_rate(mode.mcs())),
+            Self::He(mode) => Some(mcs::reference_rate(mode.mcs())),
         }
     }
 }
