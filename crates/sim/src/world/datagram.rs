@@ -8,7 +8,7 @@ use tack_wire::Ecn;
 use tack_wire::checksum::PROTOCOL_UDP;
 use tack_wire::ip::IPV4_HEADER_LEN;
 
-use super::flows::{CONNECT_PORT, LISTEN_PORT};
+use super::ports::{connect_port, listen_port};
 use super::stream::Pattern;
 use super::video::{self, Source};
 use crate::link::RateServer;
@@ -102,7 +102,7 @@ impl Datagrams {
     ) -> (Packet, Option<Instant>) {
         let body = self.flow.payload - NUMBER_LEN;
         let payload = self.pattern.share(self.sent * body as u64, body);
-        let ports = (CONNECT_PORT + flow as u16, LISTEN_PORT + flow as u16);
+        let ports = (connect_port(flow), listen_port(flow));
         let packet = datagram(addresses, ports, self.sent, payload, now);
         self.sent += 1;
         let next = self.spacing.as_mut().map(|spacing| {
@@ -146,7 +146,7 @@ impl Datagrams {
     ) -> Packet {
         static ZEROS: [u8; 1_500] = [0; 1_500];
         let body = self.flow.ack_size - IPV4_HEADER_LEN - UDP_HEADER_LEN - NUMBER_LEN;
-        let ports = (LISTEN_PORT + flow as u16, CONNECT_PORT + flow as u16);
+        let ports = (listen_port(flow), connect_port(flow));
         datagram(
             addresses,
             ports,

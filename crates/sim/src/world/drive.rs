@@ -3,9 +3,11 @@
 use tack_base::Instant;
 use tack_tcp::Config;
 
-use super::flows::{CONNECT_PORT, Kind, LISTEN_PORT};
+use super::World;
+use super::event::{Broken, Event};
+use super::flows::Kind;
 use super::host::carrier;
-use super::{Broken, Event, World};
+use super::ports::{connect_port, listen_port};
 use crate::packet::Packet;
 
 /// When a flow sends its next datagram.
@@ -30,7 +32,7 @@ impl World<'_, '_> {
             carrier: self.hosts[host].carrier(),
             ..config.clone()
         });
-        let (listen_port, connect_port) = (LISTEN_PORT + flow as u16, CONNECT_PORT + flow as u16);
+        let (listen_port, connect_port) = (listen_port(flow), connect_port(flow));
         // Every flow has ports of its own and starts once.
         self.hosts[to]
             .endpoint

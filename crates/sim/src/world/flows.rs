@@ -11,21 +11,17 @@ use tack_wlan::AccessCategory;
 use super::app::{End, Exchanges};
 use super::check::Onlooker;
 use super::datagram::Datagrams;
+use super::event::{Broken, Event};
 use super::host::Host;
 use super::meter::Meter;
+use super::ports::{flow_of, listen_port};
 use super::progress::{Progress, Timer};
 use super::stream::Pattern;
 use super::video::{Player, Source};
-use super::{Broken, Event};
 use crate::observe::Sample;
 use crate::packet::Packet;
 use crate::report::FlowReport;
 use crate::scenario::{App, Flow, Party, Scenario, TcpFlow, Transport};
-
-/// Flow `n` is listened for on this port plus `n`: among those that packet analysers expect nothing special on.
-pub(super) const LISTEN_PORT: u16 = 40_000;
-/// Flow `n` connects from this port plus `n`.
-pub(super) const CONNECT_PORT: u16 = 50_000;
 
 /// All flows.
 #[derive(Debug)]
@@ -139,7 +135,7 @@ impl Flows {
     /// The flow with these ports, in either order.
     #[inline]
     pub(super) fn by_ports(&self, ports: (u16, u16)) -> Option<usize> {
-        super::flow_of(ports).filter(|flow| *flow < self.list.len())
+        flow_of(ports).filter(|flow| *flow < self.list.len())
     }
 
     /// Flow and side of a connection.
@@ -192,7 +188,7 @@ impl Flows {
             return;
         };
         if side == 1 && stream.ids[1].is_none() {
-            let accepted = hosts[host].endpoint.accept(LISTEN_PORT + flow as u16);
+            let accepted = hosts[host].endpoint.accept(listen_port(flow));
             if accepted == Some(id) {
                 self.connect(flow, host, id);
             }

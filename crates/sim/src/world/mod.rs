@@ -5,12 +5,14 @@ mod check;
 mod clock;
 mod datagram;
 mod drive;
+mod event;
 mod figures;
 mod flows;
 mod hash;
 mod host;
 mod meter;
 mod network;
+mod ports;
 mod progress;
 mod segments;
 mod stream;
@@ -22,8 +24,8 @@ use std::io;
 
 use tack_base::{Duration, Instant};
 use tack_tcp::ConnectionId;
+use tack_wire::Segment;
 use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
-use tack_wire::{Header, Segment};
 use tack_wlan::Capture;
 
 use crate::kernel::{Kernel, Slot};
@@ -31,7 +33,8 @@ use crate::observe::{Observer, PacketEvent, Passing, Sample};
 use crate::packet::Packet;
 use crate::report::{Report, WiredReport, WlanReport};
 use crate::scenario::{Party, Scenario};
-use flows::{Flows, LISTEN_PORT};
+use event::{Broken, Event};
+use flows::Flows;
 use hash::TraceHash;
 use host::Host;
 pub use network::{Arrival, Network};
@@ -100,41 +103,6 @@ pub enum RunError {
     /// An observer could not write what it saw.
     #[error("cannot write: {0}")]
     Observer(#[from] io::Error),
-}
-
-/// An invariant that does not hold.
-#[derive(Debug)]
-struct Broken {
-    flow: usize,
-    host: Party,
-    what: String,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// The path of this direction has a packet for its far end.
-    Arrival(usize),
-    /// The path that this host sends into has room for saturating flows.
-    Fill(usize),
-    /// The wireless network has something to do.
-    Wireless,
-    /// A host gets round to a packet that arrived.
-    Process(usize),
-    /// A timer of a host.
-    Wake(usize),
-    /// A flow begins.
-    Start(usize),
-    /// A flow's sender stops.
-    Stop(usize),
-    /// An application does the next thing.
-    App(usize),
-    /// The receiver of a flow stops reading, or reads again.
-    Pause(usize),
-    Resume(usize),
-    /// The warm-up is over.
-    Warm,
-    /// An observer wants samples.
-    Sample(usize),
 }
 
 /// Runs `scenario` with `seed`. The same arguments give the same report, but for what the observers' output costs.
@@ -417,7 +385,7 @@ impl<'a, 'o> World<'a, 'o> {
         );
         if let (Some(id), Some(flow)) = (taker, self.flows.by_ports(ports)) {
             self.flows.adopt(flow, host, id, &mut self.hosts);
-            if !packet.payload.is_empty() && !is_feedback(&segment.header) {
+            if !packet.payload.is_empty() && !watch::is_feedback(&segment.header) {
                 self.flows.on_data(
                     flow,
                     host,
@@ -608,26 +576,8 @@ fn observe(
     }
 }
 
-/// The flow a packet belongs to, by its ports: one of the two is the port listened on.
-const fn flow_of(ports: (u16, u16)) -> Option<usize> {
-    let low = if ports.0 < ports.1 { ports.0 } else { ports.1 };
-    if low >= LISTEN_PORT {
-        Some((low - LISTEN_PORT) as usize)
-    } else {
-        None
-    }
-}
-
 /// The packet's segment takes sequence numbers, unless its payload is the lists of a TACK report.
 fn may_take_numbers(packet: &Packet) -> bool {
     !packet.payload.is_empty()
         || Segment::flags(packet.transport()).is_some_and(|flags| flags.syn() || flags.fin())
-}
-
-/// The payload, if any, is the lists of a TACK report.
-fn is_feedback(header: &Header) -> bool {
-    header
-        .options
-        .tack
-        .is_some_and(|option| option.is_feedback())
 }

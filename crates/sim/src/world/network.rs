@@ -14,8 +14,8 @@ use tack_wlan::world::Airtime;
 use tack_wlan::{AccessCategory, Capture, Captured, Msdu, NodeId};
 
 use super::datagram::SATURATION;
-use super::flow_of;
 use super::host::{address, host_at};
+use super::ports::flow_of;
 use super::segments::HeaderReader;
 use crate::hack::RohcCodec;
 use crate::packet::Packet;

@@ -5,10 +5,10 @@ use tack_tcp::trace::TraceEvent;
 use tack_wire::{Header, Segment};
 
 use super::check::{self, Onlooker};
+use super::event::Broken;
 use super::flows::{Flows, Kind};
 use super::host::Host;
 use super::progress::Progress;
-use super::{Broken, is_feedback};
 use crate::scenario::Party;
 
 impl Flows {
@@ -211,4 +211,12 @@ impl Flows {
 fn numbers(header: &Header, payload: usize) -> u32 {
     let payload = if is_feedback(header) { 0 } else { payload };
     payload as u32 + u32::from(header.flags.syn()) + u32::from(header.flags.fin())
+}
+
+/// The payload, if any, is the lists of a TACK report.
+pub(super) fn is_feedback(header: &Header) -> bool {
+    header
+        .options
+        .tack
+        .is_some_and(|option| option.is_feedback())
 }
