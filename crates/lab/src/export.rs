@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -160,7 +160,7 @@ const SCHEMA: &str = "message tack_plot {
 /// The same in columns; what does not apply is null.
 fn plot_parquet(plot: &Svg) -> Result<Vec<u8>, ParquetError> {
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_compression(Compression::SNAPPY)
         .build();
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let mut file = Vec::new();

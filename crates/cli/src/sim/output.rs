@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -99,7 +99,7 @@ impl ParquetOutput {
         }
         schema.push('}');
         let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_compression(Compression::SNAPPY)
             .build();
         let schema = Arc::new(parse_message_type(&schema)?);
         Ok(Self {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -88,7 +88,7 @@ const SCHEMA: &str = "message tack_lab {
 
 pub(super) fn write_parquet(file: File, rows: &[Row]) -> Result<(), ParquetError> {
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_compression(Compression::SNAPPY)
         .build();
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
