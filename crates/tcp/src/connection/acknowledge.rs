@@ -9,9 +9,8 @@ use super::timers::Timer;
 use super::{CloseReason, Connection};
 use crate::ack::feedback::{Measured, ReadContext, RoundTrip, SenderState};
 use crate::cc::{Ack, Cause, Congestion, RateSample, RecoveryShaping, SendToken};
-use crate::recovery::frto::Verdict;
-use crate::recovery::tlp::ProbeOutcome;
-use crate::recovery::{DetectionContext, LossView, Phase};
+use crate::recovery::episodes::PlainAck;
+use crate::recovery::{DetectionContext, LossView};
 use crate::send::sent::Delivered;
 use crate::trace::{AckReceived, Traced};
 
@@ -98,8 +97,7 @@ impl Connection {
         if advanced {
             self.snd_una = ack;
             self.queue.release_to(ack);
-            self.timeouts_in_a_row = 0;
-            self.head_retransmissions = 0;
+            self.recovery.on_progress();
             if self.mtu.on_progress(now, delivery.longest) {
                 self.on_segment_size_changed();
             }
@@ -119,7 +117,7 @@ impl Connection {
             .finish_ack(self.rtt.min(), self.news.rate, self.cc.in_slow_start());
 
         // Loss detection.
-        let in_recovery_before = self.phase != Phase::Open;
+        let in_recovery_before = !self.recovery.is_idle();
         let plain_duplicate =
             !advanced && pure && !window_moved && !self.log.is_empty() && ack == prior_una;
         let mut lost = if self.hears_sack() {
@@ -134,7 +132,7 @@ impl Connection {
                             .above
                             .is_some_and(|above| above <= self.log.sacked_bytes()),
                 };
-                self.detector.on_report(&view, &self.log);
+                self.recovery.on_report(&view, &self.log);
                 // Judged at the time of arrival: what waits behind this acknowledgement to be processed may be the word of
                 // what seems overdue by now.
                 self.detect_losses(arrived)
@@ -142,50 +140,51 @@ impl Connection {
                 0
             }
         } else {
-            self.count_duplicates(advanced, plain_duplicate, ack.saturating_sub(prior_una))
+            self.count_duplicates(&PlainAck {
+                snd_una: self.snd_una,
+                acked: ack.saturating_sub(prior_una),
+                duplicate: plain_duplicate,
+                mss: self.mtu.mss().into(),
+            })
         };
         let bare = !advanced && pure && !window_moved && header.options.sack.is_empty();
-        if self.tlp.on_ack(ack, duplicate, bare) == ProbeOutcome::RepairedLoss
-            && self.phase == Phase::Open
-        {
+        if self.recovery.is_repaired_by_probe(ack, duplicate, bare) {
             self.on_repaired_loss(now, prior_flight);
         }
 
         // Undo.
-        self.try_undo(echoed, duplicate.is_some(), delivery.late_original, now);
+        self.try_undo(now, echoed, duplicate.is_some(), delivery.late_original);
         if lost > 0 && self.log.lost_bytes() == 0 {
             lost = 0;
         }
         if lost > 0 {
-            if self.phase != Phase::Open {
+            if !self.recovery.is_idle() {
                 // What the probe was to bring out is known.
-                self.tlp.cancel();
+                self.recovery.cancel_probe();
             }
             self.on_loss(now, prior_flight);
         }
-        if matches!(self.phase, Phase::Timeout { .. }) {
+        if self.recovery.is_after_timeout() {
             let new_data =
                 self.queue.end_with_fin() > self.snd_nxt && self.window.edge() > self.snd_nxt;
-            if (advanced || plain_duplicate || delivery.bytes > 0)
-                && self.frto.on_ack(advanced, new_data, self.max_payload()) == Verdict::Genuine
-            {
-                self.undo.dismiss_originals();
+            if advanced || plain_duplicate || delivery.bytes > 0 {
+                let mss = self.max_payload();
+                self.recovery.on_ack_after_timeout(advanced, new_data, mss);
             }
         }
 
-        // In flight. Of what the peer has and did not name, for want of room in its lists, what is presumed lost is not in
-        // flight anyway.
+        // In flight.
         if ack == self.snd_una
             && let Some(above) = self.news.above
         {
-            self.unnamed = above.saturating_sub(self.log.sacked_bytes() + self.log.lost_bytes());
+            self.recovery.on_received_above(above, &self.log);
         } else if advanced {
-            self.unnamed = 0;
+            self.recovery.on_received_above_unknown();
         }
 
         // Congestion control.
         if self.ecn.on_ack(header.flags, self.snd_una, self.snd_nxt)
-            && (self.phase == Phase::Open || self.cc.recovery_shaping() == RecoveryShaping::Own)
+            && (self.recovery.is_idle() || self.cc.recovery_shaping() == RecoveryShaping::Own)
         {
             self.cc.on_congestion(&Congestion {
                 now,
@@ -196,18 +195,16 @@ impl Connection {
                 snd_nxt: self.snd_nxt,
             });
         }
-        self.leave_recovery_at(now);
+        self.try_end_recovery(now);
         // A rate may come for what earlier reports, of losses, had delivered.
         let told = delivery.bytes > 0 || lost > 0;
         if told || rate.is_some() {
             let in_flight = self.bytes_in_flight();
-            if told && let Some(prr) = &mut self.prr {
-                prr.on_ack(
-                    delivery.bytes,
-                    in_flight,
-                    self.mtu.mss().into(),
-                    advanced && lost == 0,
-                );
+            if told {
+                let mss = self.mtu.mss().into();
+                let progress = advanced && lost == 0;
+                self.recovery
+                    .on_delivered_bytes(delivery.bytes, in_flight, mss, progress);
             }
             let smoothed = self.rtt.smoothed().unwrap_or_default();
             let cwnd = self.cc.cwnd();
@@ -224,21 +221,19 @@ impl Connection {
                 min_rtt: self.rtt.min().unwrap_or(smoothed),
                 rate,
                 total_delivered: self.rate.delivered(),
-                total_lost: self.total_lost,
+                total_lost: self.recovery.total_lost(),
                 snd_una: self.snd_una,
                 snd_nxt: self.snd_nxt,
-                in_recovery: in_recovery_before || self.phase != Phase::Open,
+                in_recovery: in_recovery_before || !self.recovery.is_idle(),
                 // A window at least half used in slow start counts as limiting: pacing spreads what it allows.
                 cwnd_limited: self.is_cwnd_limited(prior_una)
                     || (slow_start && cwnd <= 2 * prior_in_flight),
                 token: delivery.newest.map(|(_, token)| token).unwrap_or_default(),
             });
             self.update_pacing();
-        } else if plain_duplicate && let Some(prr) = &mut self.prr {
-            let mss = u64::from(self.mtu.mss());
-            let in_flight =
-                self.log.in_flight() - self.dup_acks.departed(mss, self.log.in_flight());
-            prr.on_ack(mss, in_flight, mss, false);
+        } else if plain_duplicate {
+            let mss = self.mtu.mss().into();
+            self.recovery.on_duplicate_ack(&self.log, mss);
         }
 
         self.trace_acknowledgement(now, ack, delivery.bytes, lost, rtt_sample, rate);
@@ -378,7 +373,8 @@ impl Connection {
             }
             if contract.loss_detected_by != self.peer_contract.loss_detected_by {
                 // The peer's reports do not get through, or do again.
-                self.detector = contract.loss_detected_by.detector();
+                let detector = contract.loss_detected_by.detector();
+                self.recovery.set_detector(detector);
                 self.audit.end();
             }
             self.peer_contract = contract;
@@ -389,15 +385,11 @@ impl Connection {
     /// The peer received something twice that had left twice: one transmission was for nothing.
     fn take_duplicate_report(&mut self) -> Option<u64> {
         let start = self.news.duplicate?;
-        // The network duplicates too, which says nothing about our retransmissions (RFC 3708 §2).
-        if !self.retransmitted.take(start) {
-            return None;
-        }
-        self.detector
-            .on_duplicate_report(self.snd_una, self.snd_nxt);
-        self.undo.on_duplicate(start);
-        self.counters.spurious_retransmissions += 1;
-        Some(start)
+        let needless = self
+            .recovery
+            .on_duplicate_report(start, self.snd_una, self.snd_nxt);
+        self.counters.spurious_retransmissions += u64::from(needless);
+        needless.then_some(start)
     }
 
     /// The timestamp that an acknowledgement of new data echoes (RFC 7323 §4). The segment that brought it about is the
@@ -419,8 +411,7 @@ impl Connection {
         let Self {
             log,
             rate,
-            detector,
-            undo,
+            recovery,
             news,
             ..
         } = self;
@@ -434,11 +425,11 @@ impl Connection {
                 rate.on_delivered_earlier(arrived, delivered);
                 delivery.spurious += 1;
                 delivery.needless = Some(delivered.transmission.start);
-                undo.on_duplicate(delivered.transmission.start);
+                recovery.on_needless_retransmission(delivered.transmission.start);
                 return;
             }
             rate.on_delivered(arrived, delivered);
-            detector.on_delivered(context, delivered);
+            recovery.on_delivered(context, delivered);
         };
         let mut bytes = 0;
         if ack > self.snd_una {

@@ -141,7 +141,7 @@ impl Connection {
         let (read, next) = (self.reassembly.read_position(), self.rcv_nxt());
         if self.receive_window.on_read(now, read, next, round_trip) && self.state.may_receive_data()
         {
-            self.acknowledge_now(AckReason::Window);
+            self.acking.request(AckReason::Window);
         }
     }
 

@@ -6,6 +6,7 @@ use core::time::Duration;
 use tack_base::Instant;
 use tack_wire::SeqNum;
 
+use super::due::DueSet;
 use super::state::{State, Transition};
 use super::timers::Timer;
 use super::{Connection, Event};
@@ -72,7 +73,7 @@ impl Connection {
     pub(super) fn challenge(&mut self, now: Instant) {
         self.counters.dropped_segments += 1;
         if self.reply_limit.allow(now) {
-            self.acknowledge_now(AckReason::Event);
+            self.acking.request(AckReason::Event);
         }
     }
 
@@ -83,11 +84,8 @@ impl Connection {
         self.queue.clear();
         self.log = crate::send::sent::SentLog::new();
         self.reassembly.end();
-        self.ack_pending = None;
-        self.handshake.pending = false;
-        self.probe_due = false;
-        self.window_probe_due = false;
-        self.keep_alive_due = false;
+        self.acking.end();
+        self.due = DueSet::default();
         if self.close_reason.is_none() {
             self.close_reason = Some(reason);
             self.events.raise(Event::Readable);
@@ -154,6 +152,6 @@ impl Connection {
     pub(super) fn restart_time_wait(&mut self, now: Instant) {
         self.timers
             .set(Timer::Lifetime, now + self.config.time_wait);
-        self.acknowledge_now(AckReason::Event);
+        self.acking.request(AckReason::Event);
     }
 }

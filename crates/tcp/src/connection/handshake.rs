@@ -6,6 +6,7 @@ use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption};
 
 use alloc::boxed::Box;
 
+use super::due::Due;
 use super::state::{State, Transition};
 use super::timers::Timer;
 use super::{CloseReason, Connection, Event};
@@ -17,8 +18,6 @@ use crate::recv::window::ReceiveWindow;
 /// The handshake's own state.
 #[derive(Debug, Default)]
 pub(super) struct Handshake {
-    /// A SYN or SYN-ACK has to leave.
-    pub(super) pending: bool,
     /// How many have left.
     pub(super) transmissions: u32,
     /// How often the timer ran out: a peer that repeats its SYN makes us answer, but not give up sooner.
@@ -84,9 +83,9 @@ impl Connection {
             return;
         };
         self.handshake.mechanism_agreed = true;
-        self.policy = mechanism.policy;
+        self.acking.set_policy(mechanism.policy);
         self.reader = mechanism.reader;
-        self.detector = mechanism.detector;
+        self.recovery.set_detector(mechanism.detector);
         self.numbering = mechanism.numbering;
         self.peer_contract = self.reader.contract();
         self.rtt.follow_closely();
@@ -162,12 +161,12 @@ impl Connection {
 
     /// A SYN or SYN-ACK left.
     pub(super) fn on_syn_sent(&mut self, now: Instant) {
-        self.handshake.pending = false;
+        self.due.set(Due::Syn, false);
         self.handshake.transmissions += 1;
         self.handshake.sent_at.get_or_insert(now);
         self.handshake.newest_at = Some(now);
         if self.state == State::SynReceived {
-            self.last_ack_sent = 1;
+            self.acking.on_syn_ack_sent();
         }
         if !self.timers.is_armed(Timer::Retransmit) {
             self.timers.set(Timer::Retransmit, now + self.rtt.rto());
@@ -211,13 +210,13 @@ impl Connection {
             self.window
                 .update(segment.header.seq, 1, segment.header.window, true);
             self.on_handshake_complete(now, arrived, segment);
-            self.acknowledge_now(AckReason::Event);
+            self.acking.request(AckReason::Event);
         } else {
             // Simultaneous open: answer with SYN-ACK.
             self.window
                 .update(segment.header.seq, 0, segment.header.window, true);
             self.state = self.state.after(Transition::SynArrived);
-            self.handshake.pending = true;
+            self.due.add(Due::Syn);
         }
     }
 
@@ -237,7 +236,7 @@ impl Connection {
         self.state = self.state.after(Transition::HandshakeComplete);
         self.snd_una = 1;
         self.timers.stop(Timer::Retransmit);
-        self.handshake.pending = false;
+        self.due.set(Due::Syn, false);
         self.rtt.end_back_off();
         // Karn: a SYN sent twice gives no sample, unless the echo says which of them was answered (RFC 7323 §4). Where it names another
         // than the newest, the answer to that one may have got lost, and its age would be a timeout and a round trip.
@@ -254,7 +253,7 @@ impl Connection {
         if let Some(rtt) = round_trip {
             self.rtt.sample(now, rtt, rtt, 1, 1);
             self.receiver_round_trip.on_handshake(rtt);
-            self.policy.on_handshake(rtt);
+            self.acking.on_handshake(rtt);
         }
         // A SYN of ours that timed out makes the start cautious; one that left again because the peer repeated its own does not
         // (RFC 6298 §5.7, RFC 5681 §3.1).

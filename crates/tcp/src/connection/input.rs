@@ -5,14 +5,11 @@ use core::time::Duration;
 use tack_base::Instant;
 use tack_wire::{Ecn, Flags, Segment, SeqNum, TackOption};
 
+use super::due::Due;
 use super::state::State;
-use super::timers::Timer;
 use super::{CloseReason, Connection, Event};
-use crate::ack::policy::{AckDecision, AckReason, DataArrival, Place};
+use crate::ack::policy::{AckReason, DataArrival, Place};
 use crate::recv::reassembly::Arrival;
-
-/// Most payload that counts as not answered by lists yet, bytes.
-const UNANSWERED: usize = 64 << 10;
 
 impl Connection {
     /// A segment for this connection arrived at `arrived` (a kernel timestamp, say) and is processed `now`.
@@ -75,7 +72,7 @@ impl Connection {
         lists: &[u8],
         ecn: Ecn,
     ) {
-        self.unanswered = (self.unanswered + segment.payload.len()).min(UNANSWERED);
+        self.acking.on_segment(segment.payload.len());
         let flags = segment.header.flags;
         // A duplicate SYN of the handshake: the peer did not hear our answer.
         if flags.syn()
@@ -90,7 +87,7 @@ impl Connection {
                 if let Some(timestamps) = segment.header.options.timestamps {
                     self.timestamps.renew(now, timestamps);
                 }
-                self.handshake.pending = true;
+                self.due.add(Due::Syn);
             }
             return;
         }
@@ -134,7 +131,7 @@ impl Connection {
         // start anew.
         if let Some(TackOption::Data(stamp)) = &segment.header.options.tack
             && !flags.rst()
-            && self.policy.is_outdated(arrived, stamp)
+            && self.acking.is_outdated(arrived, stamp)
         {
             self.reject(now, segment);
             return;
@@ -178,7 +175,7 @@ impl Connection {
             self.take_up_timestamps();
         }
         if let Some(timestamps) = timestamps {
-            let last_ack_sent = SeqNum::at(self.irs, self.last_ack_sent);
+            let last_ack_sent = SeqNum::at(self.irs, self.acking.last_sent());
             self.timestamps
                 .accept(now, timestamps, segment.header.seq, last_ack_sent);
         }
@@ -193,7 +190,7 @@ impl Connection {
             self.take_up_timestamps();
         }
         if let Some(TackOption::Sync(sync)) = &segment.header.options.tack
-            && let Some(decision) = self.policy.on_sync(now, sync)
+            && self.acking.on_sync(now, sync, &mut self.timers)
         {
             let round_trip = Duration::from_micros(sync.rtt.into());
             let shortest = Duration::from_micros(sync.rtt_min.into());
@@ -202,7 +199,6 @@ impl Connection {
             if !round_trip.is_zero() {
                 self.rtt.on_stated(round_trip);
             }
-            self.follow(decision);
         }
         if self.state == State::Closed {
             return;
@@ -243,7 +239,7 @@ impl Connection {
             // A report starts where the peer's unacknowledged data does: up to a window ago.
             rcv_nxt.saturating_sub(self.config.receive_buffer as u64)
         } else {
-            self.last_ack_sent.min(rcv_nxt)
+            self.acking.last_sent().min(rcv_nxt)
         };
         (end >= oldest && start <= edge).then_some(start)
     }
@@ -296,7 +292,7 @@ impl Connection {
         {
             let end = (start + segment.payload.len() as u64).min(self.reassembly.next());
             self.counters.duplicate_segments += 1;
-            self.reports.on_duplicate(start..end);
+            self.acking.on_duplicate(start..end);
         }
         // Its packet number counts, or that it has none, where it is one of the connection: of bytes received within a window,
         // acknowledging what may be acknowledged (RFC 5961 §5.2). Numbers made up elsewhere would make copies of all genuine ones.
@@ -304,12 +300,10 @@ impl Connection {
             && self.state.may_receive_data()
         {
             let arrival = self.arrival(now, now, segment, start, Place::Duplicate);
-            let decision = self.policy.on_data(&arrival);
-            if !matches!(decision, AckDecision::Now(_)) {
-                self.follow(decision);
-            }
+            self.acking.on_answered_data(&arrival, &mut self.timers);
         }
-        self.answer_repetition(now, AckReason::Loss);
+        self.acking
+            .answer_repetition(now, AckReason::Loss, &mut self.timers);
     }
 
     /// Where a segment starts that repeats what was received lately, where segments have packet numbers.
@@ -361,7 +355,7 @@ impl Connection {
         self.last_heard = now;
         self.on_handshake_complete(now, arrived, segment);
         if syn {
-            self.acknowledge_now(AckReason::Event);
+            self.acking.request(AckReason::Event);
         }
         true
     }
@@ -381,7 +375,8 @@ impl Connection {
             if start + len > self.rcv_nxt() {
                 self.counters.dropped_segments += 1;
             }
-            self.answer_repetition(now, AckReason::Loss);
+            self.acking
+                .answer_repetition(now, AckReason::Loss, &mut self.timers);
             if self.state == State::TimeWait && segment.header.flags.fin() {
                 self.restart_time_wait(now);
             }
@@ -403,7 +398,8 @@ impl Connection {
         let data = &segment.payload[..fits];
         if data.is_empty() {
             self.counters.dropped_segments += 1;
-            self.answer_repetition(now, AckReason::Window);
+            self.acking
+                .answer_repetition(now, AckReason::Window, &mut self.timers);
             return;
         }
         let before = self.reassembly.next();
@@ -412,25 +408,26 @@ impl Connection {
             Arrival::InOrder => Place::InOrder,
             Arrival::FilledGap => Place::FilledGap,
             Arrival::OutOfOrder => {
-                self.reports.on_out_of_order(start.max(before));
+                self.acking.on_out_of_order(start.max(before));
                 self.receive_window.on_blocked(self.reassembly.blocked());
                 Place::OutOfOrder
             }
             Arrival::Duplicate(range) => {
                 self.counters.duplicate_segments += 1;
-                self.reports.on_duplicate(range);
+                self.acking.on_duplicate(range);
                 Place::Duplicate
             }
             Arrival::Dropped => {
                 // As if it had never come: above all its packet number must not count as received.
                 self.counters.dropped_segments += 1;
-                self.answer_repetition(now, AckReason::Loss);
+                self.acking
+                    .answer_repetition(now, AckReason::Loss, &mut self.timers);
                 return;
             }
         };
         if start < before && before < start + fits as u64 && self.handshake.sack {
             // Partly old: the old part is reported (RFC 2883 §4.1).
-            self.reports.on_duplicate(start..before);
+            self.acking.on_duplicate(start..before);
         }
         if self.reassembly.next() > before {
             self.receiver_round_trip
@@ -445,14 +442,9 @@ impl Connection {
         let mut arrival = self.arrival(now, arrived, segment, start, place);
         arrival.fin = fin;
         arrival.ce_changed = ce_begins;
-        match self.policy.on_data(&arrival) {
-            AckDecision::Now(reason) if place == Place::Duplicate => {
-                self.answer_repetition(now, reason);
-            }
-            decision => self.follow(decision),
-        }
+        self.acking.on_data(&arrival, &mut self.timers);
         if fits < segment.payload.len() {
-            self.acknowledge_now(AckReason::Window);
+            self.acking.request(AckReason::Window);
         }
     }
 
@@ -474,7 +466,10 @@ impl Connection {
             push: segment.header.flags.contains(Flags::PSH),
             fin: false,
             received_to: self.reassembly.next(),
-            unacknowledged: self.reassembly.next().saturating_sub(self.last_ack_sent),
+            unacknowledged: self
+                .reassembly
+                .next()
+                .saturating_sub(self.acking.last_sent()),
             peer_mss: self.peer_mss,
             window_left: self
                 .receive_window
@@ -497,24 +492,6 @@ impl Connection {
             .map_or(self.reassembly.next(), |range| range.end)
     }
 
-    /// Does what the acknowledgement policy decided.
-    pub(super) fn follow(&mut self, decision: AckDecision) {
-        match decision {
-            AckDecision::Nothing => {}
-            AckDecision::Delayed(at) => {
-                if self.ack_pending.is_none()
-                    && self
-                        .timers
-                        .get(Timer::DelayedAck)
-                        .is_none_or(|set| at < set)
-                {
-                    self.timers.set(Timer::DelayedAck, at);
-                }
-            }
-            AckDecision::Now(reason) => self.acknowledge_now(reason),
-        }
-    }
-
     /// A FIN without payload.
     fn on_fin_segment(
         &mut self,
@@ -528,7 +505,8 @@ impl Connection {
             return;
         }
         if !self.state.may_receive_data() {
-            self.answer_repetition(now, AckReason::Event);
+            self.acking
+                .answer_repetition(now, AckReason::Event, &mut self.timers);
             return;
         }
         self.note_peer_fin(start);
@@ -540,15 +518,13 @@ impl Connection {
         };
         let mut arrival = self.arrival(now, arrived, segment, start, place);
         arrival.fin = reached;
-        let decision = self.policy.on_data(&arrival);
         if reached {
-            self.acknowledge_now(AckReason::Event);
+            self.acking.on_fin(&arrival);
             return;
         }
-        if !matches!(decision, AckDecision::Now(_)) {
-            self.follow(decision);
-        }
-        self.answer_repetition(now, AckReason::Loss);
+        self.acking.on_answered_data(&arrival, &mut self.timers);
+        self.acking
+            .answer_repetition(now, AckReason::Loss, &mut self.timers);
     }
 
     /// The stream ends at `position`. A second, different end is a lie and is ignored.

@@ -33,9 +33,8 @@ impl Connection {
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + size_of_val(&*self.cc)
-            + size_of_val(&*self.detector)
-            + size_of_val(&*self.policy)
-            + self.policy.memory()
+            + self.recovery.memory()
+            + self.acking.memory()
             + size_of_val(&*self.reader)
             + self.buffer_memory()
             + self.reassembly.records_memory()

@@ -1,19 +1,20 @@
 //! One TCP connection: owns the rooms, exposes the verbs. The algorithms live in the rooms.
 
+mod acking;
 mod acknowledge;
-mod answers;
 mod application;
 mod close;
-mod episodes;
+mod due;
 mod events;
 mod handshake;
 mod input;
 mod limits;
+mod loss;
 pub(crate) mod memory;
 pub(crate) mod offer;
 mod output;
 mod peer_segments;
-mod pure_acks;
+mod repetitions;
 mod state;
 pub(crate) mod time_wait;
 mod timers;
@@ -23,26 +24,17 @@ use core::time::Duration;
 use alloc::boxed::Box;
 
 use tack_base::Instant;
-use tack_base::timers::Timers;
 use tack_wire::{Ecn, Segment, SeqNum};
 
 use crate::ack::feedback::{FeedbackReader, News, SackReader};
-use crate::ack::policy::{AckContract, AckPolicy, AckReason};
-use crate::cc::{self, Cause, CongestionController};
+use crate::ack::policy::AckContract;
+use crate::cc::{self, CongestionController};
 use crate::config::{Config, WindowPacing};
 use crate::ecn::EcnState;
 use crate::mtu::PathMtu;
 use crate::pacing::Pacer;
 use crate::rate::sender::RateEstimator;
-use crate::recovery::dup_acks::DupAcks;
-use crate::recovery::frto::Frto;
-use crate::recovery::prr::Prr;
-use crate::recovery::rack::Rack;
-use crate::recovery::retransmitted::Retransmitted;
-use crate::recovery::tlp::TailLossProbe;
-use crate::recovery::undo::Undo;
-use crate::recovery::{DetectionContext, LossDetector, Phase};
-use crate::recv::duplicates::Reports;
+use crate::recovery::episodes::LossRecovery;
 use crate::recv::reassembly::Reassembly;
 use crate::recv::round_trip::ReceiverRoundTrip;
 use crate::recv::window::ReceiveWindow;
@@ -61,13 +53,14 @@ pub use close::CloseReason;
 pub use events::Event;
 pub use state::State;
 
-use answers::AnswerLimit;
+use acking::Acking;
 pub(crate) use close::ReplyLimit;
+use due::{Due, DueSet};
 use events::Events;
 use handshake::Handshake;
 use limits::Limits;
 use memory::Pressure;
-use timers::{TIMERS, Timer};
+use timers::{ConnectionTimers, Timer};
 
 /// One TCP connection: a state machine without clock or socket.
 ///
@@ -110,27 +103,7 @@ pub struct Connection {
     cwnd_limited_until: u64,
 
     // Loss recovery.
-    phase: Phase,
-    episode_cause: Cause,
-    detector: Box<dyn LossDetector>,
-    dup_acks: DupAcks,
-    prr: Option<Prr>,
-    tlp: TailLossProbe,
-    undo: Undo,
-    frto: Frto,
-    total_lost: u64,
-    /// The next retransmission leaves whatever the congestion window says.
-    force_retransmission: bool,
-    /// Bytes in flight for the log which the peer's newest report says it has.
-    unnamed: u64,
-    /// Retransmission timeouts since the last progress.
-    timeouts_in_a_row: u32,
-    /// Retransmissions of the oldest segment that restarted the timer, since the last progress.
-    head_retransmissions: u32,
-    retransmitted: Retransmitted,
-    probe_due: bool,
-    window_probe_due: bool,
-    keep_alive_due: bool,
+    recovery: LossRecovery,
     persist_backoff: u32,
     /// When the peer's window began to hold everything back.
     persist_since: Instant,
@@ -139,7 +112,6 @@ pub struct Connection {
     // What we receive.
     reassembly: Reassembly,
     receive_window: ReceiveWindow,
-    reports: Reports,
     /// Position of the peer's FIN once known.
     peer_fin: Option<u64>,
     /// The FIN was reached in order.
@@ -152,7 +124,7 @@ pub struct Connection {
     last_heard: Instant,
 
     // Acknowledging.
-    policy: Box<dyn AckPolicy>,
+    acking: Acking,
     reader: Box<dyn FeedbackReader>,
     /// What the acknowledgement at hand says; kept so that reading allocates nothing.
     news: News,
@@ -161,17 +133,13 @@ pub struct Connection {
     peer_contract: AckContract,
     /// What the peer has to know about our sending leaves with the next output.
     sync_due: Option<tack_wire::tack::Sync>,
-    ack_pending: Option<AckReason>,
-    /// Payload that arrived and that no lists of ours match yet in length, bytes.
-    unanswered: usize,
-    last_ack_sent: u64,
 
     // The connection as a whole.
-    timers: Timers<Timer, TIMERS>,
+    timers: ConnectionTimers,
+    due: DueSet,
     events: Events,
     write_blocked: bool,
     reply_limit: ReplyLimit,
-    answer_limit: AnswerLimit,
     /// A reset has to leave, with this sequence number.
     reset_due: Option<SeqNum>,
     reset_acks: bool,
@@ -199,7 +167,7 @@ impl Connection {
     ) -> Self {
         let mut connection = Self::new(config, local_port, remote_port, iss, seed, now);
         connection.state = State::SynSent;
-        connection.handshake.pending = true;
+        connection.due.add(Due::Syn);
         connection
     }
 
@@ -223,7 +191,7 @@ impl Connection {
         connection.state = State::SynReceived;
         connection.handshake.passive = true;
         connection.audit = Audit::new(config.audit.interval(true), seed);
-        connection.handshake.pending = true;
+        connection.due.add(Due::Syn);
         connection.learn_from_syn(now, syn);
         connection
             .window
@@ -272,23 +240,7 @@ impl Connection {
             ecn: EcnState::default(),
             last_sent_at: now,
             cwnd_limited_until: 0,
-            phase: Phase::Open,
-            episode_cause: Cause::Loss,
-            detector: Box::new(Rack::new()),
-            dup_acks: DupAcks::default(),
-            prr: None,
-            tlp: TailLossProbe::default(),
-            undo: Undo::default(),
-            frto: Frto::default(),
-            total_lost: 0,
-            force_retransmission: false,
-            unnamed: 0,
-            timeouts_in_a_row: 0,
-            head_retransmissions: 0,
-            retransmitted: Retransmitted::default(),
-            probe_due: false,
-            window_probe_due: false,
-            keep_alive_due: false,
+            recovery: LossRecovery::new(),
             persist_backoff: 0,
             persist_since: now,
             keep_alive_probes: 0,
@@ -298,7 +250,6 @@ impl Connection {
                 config.receive_buffer,
                 now,
             ),
-            reports: Reports::default(),
             peer_fin: None,
             fin_received: false,
             reading: true,
@@ -306,21 +257,18 @@ impl Connection {
             peer_mss: u64::from(config.mss).min(536),
             peer_short_run: 0,
             last_heard: now,
-            policy: config.ack.build(),
+            acking: Acking::new(config.ack.build()),
             reader: Box::new(SackReader::new(false)),
             news: News::default(),
             numbering: Numbering::default(),
             audit: Audit::new(config.audit.interval(false), seed),
             peer_contract: AckContract::LEGACY,
             sync_due: None,
-            ack_pending: None,
-            unanswered: 0,
-            last_ack_sent: 0,
-            timers: Timers::default(),
+            timers: ConnectionTimers::default(),
+            due: DueSet::default(),
             events: Events::default(),
             write_blocked: false,
             reply_limit: ReplyLimit::default(),
-            answer_limit: AnswerLimit::new(),
             reset_due: None,
             reset_acks: false,
             close_reason: None,
@@ -338,7 +286,8 @@ impl Connection {
         if self.mtu.on_path_mtu(mtu) {
             self.on_segment_size_changed();
             // What was too long is lost for certain, and not by congestion (RFC 1191 §6.5).
-            self.total_lost += self.log.mark_lost_longer_than(self.max_payload());
+            let lost = self.log.mark_lost_longer_than(self.max_payload());
+            self.recovery.on_marked_lost(lost);
             self.timers.stop(Timer::Probe);
         }
     }
@@ -381,7 +330,7 @@ impl Connection {
 
     /// What this side's acknowledgement policy promises, as (longest delay, most full-sized segments).
     pub fn ack_contract(&self) -> (Duration, u32) {
-        let contract = self.policy.contract();
+        let contract = self.acking.contract();
         (contract.max_delay, contract.max_segments)
     }
 
@@ -404,28 +353,15 @@ impl Connection {
     /// Bytes in flight, less what the peer is known to have without having named it.
     #[inline]
     fn bytes_in_flight(&self) -> u64 {
-        let in_flight = self.log.in_flight();
-        if self.hears_sack() {
-            return in_flight.saturating_sub(self.unnamed);
-        }
-        in_flight - self.dup_acks.departed(self.mtu.mss().into(), in_flight)
+        let mss = self.mtu.mss().into();
+        self.recovery
+            .bytes_in_flight(&self.log, self.hears_sack(), mss)
     }
 
     /// The peer's selective acknowledgements can be relied upon.
     #[inline]
     fn hears_sack(&self) -> bool {
         self.handshake.sack && self.reader.is_intelligible()
-    }
-
-    fn detection_context(&self, now: Instant) -> DetectionContext {
-        DetectionContext {
-            now,
-            min_rtt: self.rtt.min(),
-            smoothed_rtt: self.rtt.smoothed(),
-            ack_delay: self.peer_contract.timeout_allowance,
-            in_recovery: self.phase != Phase::Open,
-            echoed_departure: None,
-        }
     }
 
     /// Options on every data segment, bytes: those that may be there included.
@@ -457,13 +393,6 @@ impl Connection {
             )
         });
         self.pacer.set_rate(rate);
-    }
-
-    /// An acknowledgement has to leave with the next output. The strongest reason stays.
-    fn acknowledge_now(&mut self, reason: AckReason) {
-        if self.ack_pending != Some(AckReason::Loss) {
-            self.ack_pending = Some(reason);
-        }
     }
 
     /// Counters and estimates.

@@ -7,6 +7,7 @@ use tack_wire::tack::TackSyn;
 use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption, Timestamps};
 
 use super::Connection;
+use super::due::Due;
 use crate::config::Config;
 use crate::recv::window::ReceiveWindow;
 use crate::rtt::timestamps::TimestampClock;
@@ -176,9 +177,9 @@ impl Connection {
         let mut connection = Self::accept(config, &syn, Ecn::NotEct, iss, seed, now);
         // What the SYN-ACK promised.
         let _ = connection.receive_window.announce(1, 1, true);
-        connection.last_ack_sent = 1;
+        connection.acking.on_syn_ack_sent();
+        connection.due.set(Due::Syn, false);
         let handshake = &mut connection.handshake;
-        handshake.pending = false;
         handshake.transmissions = progress.transmissions;
         handshake.timeouts = progress.timeouts;
         handshake.sent_at = progress.sent_at;

@@ -8,19 +8,16 @@ use tack_wire::segment::MAX_HEADER_LEN;
 use tack_wire::{Ecn, Flags, Header, SeqNum};
 
 use super::Connection;
+use super::due::Due;
 use super::limits::Limit;
 use super::state::State;
 use super::timers::Timer;
 use crate::ack::policy::{Carried, LossDetectedBy};
 use crate::cc::{SendToken, Sent};
 use crate::config::WindowPacing;
-use crate::recovery::Phase;
 use crate::send::sent::FlightStart;
 use crate::send::window::Candidate;
 use crate::transmit::{Batch, Transmit};
-
-/// Retransmissions of the oldest segment that restart the retransmission timer, between two steps of progress.
-const HEAD_RETRANSMISSIONS: u32 = 3;
 
 /// Why data leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,35 +36,52 @@ struct Plan {
     forced: bool,
 }
 
+/// What was appended to a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Filled {
+    /// Bytes of each segment but the last, prefix included.
+    segment_size: usize,
+    segments: usize,
+    ecn: Ecn,
+}
+
+impl Filled {
+    /// One segment of `len` bytes.
+    pub(super) fn one(len: usize, ecn: Ecn) -> Self {
+        Self {
+            segment_size: len,
+            segments: 1,
+            ecn,
+        }
+    }
+}
+
 impl Connection {
     /// Appends the next segments to leave to `batch`, if there are any. Call until it says `None`.
     pub fn poll_transmit(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Transmit> {
         let before = batch.buf.len();
-        let (segment_size, segments, ecn) = self.fill(now, batch)?;
+        let filled = self.fill(now, batch)?;
         Some(Transmit {
             len: batch.buf.len() - before,
-            segment_size,
-            segments,
-            ecn,
+            segment_size: filled.segment_size,
+            segments: filled.segments,
+            ecn: filled.ecn,
             departure: now,
         })
     }
 
-    /// Returns segment size, number of segments and codepoint of what was appended.
-    fn fill(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<(usize, usize, Ecn)> {
+    fn fill(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
         if let Some(seq) = self.reset_due.take() {
             let header = self.reset_header(seq);
             return Some(single(batch, &header, Ecn::NotEct));
         }
-        if self.handshake.pending {
+        if self.due.has(Due::Syn) {
             let header = self.syn_header(now);
             self.on_syn_sent(now);
             return Some(single(batch, &header, Ecn::NotEct));
         }
         // What a report says, and blocks, do not fit beside a full payload: they travel on their own.
-        if self.ack_pending.is_some()
-            && (self.policy.leaves_alone() || !self.reports.is_empty(self.reassembly.ahead()))
-        {
+        if self.acking.is_pending_alone(self.reassembly.ahead()) {
             return Some(self.emit_pure_ack(now, batch));
         }
         if let Some(sync) = self.sync_due.take() {
@@ -76,20 +90,20 @@ impl Connection {
         if let Some(sent) = self.fill_with_data(now, batch) {
             return Some(sent);
         }
-        if core::mem::take(&mut self.window_probe_due)
+        if self.due.take(Due::WindowProbe)
             && let Some(sent) = self.emit_window_probe(now, batch)
         {
             return Some(sent);
         }
-        if core::mem::take(&mut self.keep_alive_due) {
+        if self.due.take(Due::KeepAlive) {
             // RFC 9293 §3.8.4: an old sequence number makes the peer answer. It carries no report, for one is
             // acceptable with an old number, and would stay without an answer.
             let mut header = self.header(now, Flags::ACK);
             header.seq = SeqNum::at(self.iss, self.snd_nxt - 1);
-            self.on_ack_left(now, Carried::Alone);
+            self.on_ack_sent(now, Carried::Alone);
             return Some(single(batch, &header, Ecn::NotEct));
         }
-        if self.ack_pending.is_some() {
+        if self.acking.is_pending() {
             return Some(self.emit_pure_ack(now, batch));
         }
         None
@@ -102,23 +116,21 @@ impl Connection {
         if !self.state.may_send_data() {
             return None;
         }
-        if self.force_retransmission {
-            self.force_retransmission = false;
-            if let Some(range) = self.log.first_lost().or_else(|| self.log.front()) {
-                return Some(Plan {
-                    kind: Kind::Retransmission,
-                    range: self.fit(range),
-                    forced: true,
-                });
-            }
+        if self.due.take(Due::Retransmission)
+            && let Some(range) = self.log.first_lost().or_else(|| self.log.front())
+        {
+            return Some(Plan {
+                kind: Kind::Retransmission,
+                range: self.fit(range),
+                forced: true,
+            });
         }
-        if self.probe_due {
-            self.probe_due = false;
-            if let Some(plan) = self.decide_probe(now) {
-                return Some(plan);
-            }
+        if self.due.take(Due::LossProbe)
+            && let Some(plan) = self.decide_probe(now)
+        {
+            return Some(plan);
         }
-        let held = self.frto.new_data_allowance();
+        let held = self.recovery.new_data_allowance();
         let lost = if held.is_some() {
             None
         } else {
@@ -172,7 +184,7 @@ impl Connection {
                 .min(self.window.edge())
                 .min(self.snd_nxt + self.max_payload());
         if fresh.start < fresh.end {
-            self.tlp.on_probe(fresh.clone(), None);
+            self.recovery.on_probe(fresh.clone(), None);
             return Some(Plan {
                 kind: Kind::New,
                 range: fresh,
@@ -185,7 +197,7 @@ impl Connection {
             .log
             .last_in_flight()
             .filter(|range| range.end - range.start <= longest)?;
-        self.tlp.on_probe(range.start..self.snd_nxt, Some(now));
+        self.recovery.on_probe(range.start..self.snd_nxt, Some(now));
         Some(Plan {
             kind: Kind::Retransmission,
             range,
@@ -223,7 +235,7 @@ impl Connection {
             // The FIN travels with the last byte.
             return Some(self.snd_nxt..if stop == end { fin } else { stop });
         }
-        if usable > 0 && self.window_probe_due {
+        if usable > 0 && self.due.has(Due::WindowProbe) {
             // The override timer of RFC 9293 §3.8.6.2.1: what the window still takes leaves after all, in one piece. One
             // octet at a time would be taken and acknowledged each time, for hundreds of round trips.
             return Some(self.snd_nxt..self.snd_nxt + usable.min(queued));
@@ -259,10 +271,7 @@ impl Connection {
     /// How much may be in flight.
     #[inline]
     fn flight_limit(&self) -> u64 {
-        match (&self.prr, self.phase) {
-            (Some(prr), Phase::Recovery { .. }) => prr.window(),
-            _ => self.cc.cwnd(),
-        }
+        self.recovery.flight_limit(self.cc.cwnd())
     }
 
     /// Cuts a lost segment that the path no longer takes.
@@ -317,45 +326,26 @@ impl Connection {
         } else if retransmission {
             self.log
                 .push_retransmission(plan.range.start, now, flight, token);
-            self.undo.on_retransmit(now);
-            self.retransmitted.note(plan.range.start);
+            self.recovery.on_retransmission(now, plan.range.start);
             self.counters.retransmitted_segments += 1;
             self.counters.retransmitted_bytes += payload;
         } else {
             self.log.push(plan.range.clone(), now, flight, token);
             self.snd_nxt = plan.range.end;
             self.probed = self.probed.max(self.snd_nxt);
-            self.frto.on_send(len);
+            self.recovery.on_new_data(len);
         }
-        if let Some(prr) = &mut self.prr {
-            prr.on_send(len);
-        }
+        self.recovery.on_send(len);
         self.pacer.on_send(now, len, self.max_payload());
         self.last_sent_at = now;
         let head = retransmission && plan.range.start == self.snd_una;
-        let restart = head && self.grants_head_a_timeout();
+        let restart = head && self.recovery.grants_head_a_timeout();
         self.arm_retransmission(now, restart);
-    }
-
-    /// A retransmission of the oldest segment gets a timeout of its own, in fast recovery and a few times without progress.
-    ///
-    /// Deviation: RFC 6298 §5 restarts on progress alone. Where retransmissions get lost in what overflowed the queue, the
-    /// timeout would run out while the repair is on its way (Linux restarts on each of them). The bound is ours: a receiver
-    /// that names the same loss again and again puts the timeout off by these few round trips.
-    fn grants_head_a_timeout(&mut self) -> bool {
-        let grants = matches!(self.phase, Phase::Recovery { .. })
-            && self.head_retransmissions < HEAD_RETRANSMISSIONS;
-        self.head_retransmissions += u32::from(grants);
-        grants
     }
 
     // Encode.
 
-    fn fill_with_data(
-        &mut self,
-        now: Instant,
-        batch: &mut Batch<'_>,
-    ) -> Option<(usize, usize, Ecn)> {
+    fn fill_with_data(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
         let mut size = 0;
         let mut segments = 0;
         let mut codepoint = Ecn::NotEct;
@@ -389,14 +379,18 @@ impl Connection {
             // What left makes room for what may wait.
             self.offer_writable();
         }
-        (segments > 0).then_some((size, segments, codepoint))
+        (segments > 0).then_some(Filled {
+            segment_size: size,
+            segments,
+            ecn: codepoint,
+        })
     }
 
     /// The peer will tell of the hole that this segment leaves, and by nothing else: enough follows it, and all is well.
     fn may_audit(&self, plan: &Plan) -> bool {
         let behind = self.queue.end().min(self.window.edge());
         !plan.forced
-            && self.phase == Phase::Open
+            && self.recovery.is_idle()
             && self.log.lost_bytes() == 0
             && self.peer_contract.loss_detected_by == LossDetectedBy::Receiver
             && behind >= plan.range.end + 4 * self.max_payload()
@@ -423,16 +417,11 @@ impl Connection {
     /// A plan that does not fit this batch stays due for the next one.
     fn put_back(&mut self, plan: &Plan) {
         if plan.forced {
-            match plan.kind {
-                Kind::Retransmission if self.tlp.is_outstanding() => {
-                    self.tlp.cancel();
-                    self.probe_due = true;
-                }
-                Kind::Retransmission => self.force_retransmission = true,
-                Kind::New => {
-                    self.tlp.cancel();
-                    self.probe_due = true;
-                }
+            if plan.kind == Kind::Retransmission && !self.recovery.is_probing() {
+                self.due.add(Due::Retransmission);
+            } else {
+                self.recovery.cancel_probe();
+                self.due.add(Due::LossProbe);
             }
         }
     }
@@ -471,7 +460,7 @@ impl Connection {
         let mut header = self.header(now, flags);
         header.seq = SeqNum::at(self.iss, plan.range.start);
         header.options.tack = self.numbering.option(now, self.log.next_number() - 1);
-        self.on_ack_left(now, Carried::OnData);
+        self.on_ack_sent(now, Carried::OnData);
         let (a, b) = self.queue.slices(data);
         append(batch, &header, a, b);
     }
@@ -499,11 +488,7 @@ impl Connection {
 
     /// One octet beyond the peer's closed window (RFC 9293 §3.8.6.1). It is not in the log: should the peer take
     /// it, its acknowledgement says so; should it not, nothing is lost.
-    fn emit_window_probe(
-        &mut self,
-        now: Instant,
-        batch: &mut Batch<'_>,
-    ) -> Option<(usize, usize, Ecn)> {
+    fn emit_window_probe(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
         if !self.state.may_send_data() || self.snd_nxt >= self.queue.end() || !self.log.is_empty() {
             return None;
         }
@@ -520,7 +505,7 @@ impl Connection {
             let len = self.encoded_len(&plan) + batch.prefix;
             self.account(now, &plan);
             self.encode(now, &plan, batch);
-            return Some((len, 1, Ecn::NotEct));
+            return Some(Filled::one(len, Ecn::NotEct));
         }
         let octet = self.snd_nxt..self.snd_nxt + 1;
         self.probed = self.probed.max(octet.end);
@@ -529,11 +514,11 @@ impl Connection {
         header.options.tack = self
             .numbering
             .option(now, self.log.next_number().wrapping_sub(1));
-        self.on_ack_left(now, Carried::OnData);
+        self.on_ack_sent(now, Carried::OnData);
         let start = batch.buf.len();
         let (a, b) = self.queue.slices(octet);
         append(batch, &header, a, b);
-        Some((batch.buf.len() - start, 1, Ecn::NotEct))
+        Some(Filled::one(batch.buf.len() - start, Ecn::NotEct))
     }
 
     fn reset_header(&mut self, seq: SeqNum) -> Header {
@@ -553,10 +538,10 @@ impl Connection {
 }
 
 /// Appends a segment without payload.
-pub(super) fn single(batch: &mut Batch<'_>, header: &Header, ecn: Ecn) -> (usize, usize, Ecn) {
+pub(super) fn single(batch: &mut Batch<'_>, header: &Header, ecn: Ecn) -> Filled {
     let start = batch.buf.len();
     append(batch, header, &[], &[]);
-    (batch.buf.len() - start, 1, ecn)
+    Filled::one(batch.buf.len() - start, ecn)
 }
 
 /// Appends prefix, header and payload.

@@ -1,12 +1,11 @@
 //! The timers of a connection, each with a deadline of its own, and what happens when one runs out.
 
-use tack_base::timers::TimerName;
+use tack_base::timers::{TimerName, Timers};
 use tack_base::{Duration, Instant};
 
+use super::due::Due;
 use super::state::State;
 use super::{CloseReason, Connection};
-use crate::cc::{Cause, Congestion};
-use crate::recovery::Phase;
 use crate::recovery::tlp::TailLossProbe;
 use crate::trace::Traced;
 
@@ -37,6 +36,9 @@ pub(crate) enum Timer {
 
 /// Number of timers.
 pub(crate) const TIMERS: usize = 10;
+
+/// The timers of one connection.
+pub(super) type ConnectionTimers = Timers<Timer, TIMERS>;
 
 impl TimerName for Timer {
     const ALL: &'static [Self] = &[
@@ -73,10 +75,7 @@ impl Connection {
                 Timer::Probe => self.on_probe_timeout(now),
                 Timer::Reorder => self.on_reorder_timeout(now),
                 Timer::Persist => self.on_persist_timeout(now),
-                Timer::DelayedAck => {
-                    let decision = self.policy.on_timer(now);
-                    self.follow(decision);
-                }
+                Timer::DelayedAck => self.acking.on_timer(now, &mut self.timers),
                 Timer::KeepAlive => self.on_keep_alive_timeout(now),
                 Timer::User => self.end(CloseReason::TimedOut),
                 Timer::Lifetime => self.end(CloseReason::Graceful),
@@ -94,7 +93,7 @@ impl Connection {
             return;
         }
         self.rtt.back_off(self.snd_una);
-        self.handshake.pending = true;
+        self.due.add(Due::Syn);
         self.timers.set(Timer::Retransmit, now + self.rtt.rto());
     }
 
@@ -104,7 +103,7 @@ impl Connection {
             return;
         };
         self.counters.rto_count += 1;
-        self.timeouts_in_a_row += 1;
+        self.recovery.count_timeout();
         self.trace.add(now, || Traced::Timeout("rto"));
         if self.log.is_front_sacked() {
             // The peer forgot what it had reported (RFC 2018 §8).
@@ -115,34 +114,8 @@ impl Connection {
         if self.mtu.on_timeout(now, front.end - front.start) {
             self.on_segment_size_changed();
         }
-        let context = self.detection_context(now);
-        self.unnamed = 0;
-        self.audit.end();
-        self.detector.on_timeout(&context, &mut self.log);
-        // Originals testify only for a timeout that no other retransmission precedes (RFC 5682 §2.1).
-        let first = !matches!(self.phase, Phase::Timeout { .. });
-        self.begin_evidence(first && !matches!(self.phase, Phase::Recovery { .. }));
-        self.frto.on_timeout(self.undo.originals_count());
-        self.cc.on_congestion(&Congestion {
-            now,
-            cause: Cause::Timeout,
-            prior_in_flight,
-            cwnd_limited: self.is_cwnd_limited(self.snd_una),
-            consecutive_timeouts: self.timeouts_in_a_row,
-            snd_nxt: self.snd_nxt,
-        });
-        self.episode_cause = Cause::Timeout;
-        self.phase = Phase::Timeout {
-            until: self.snd_nxt,
-        };
-        self.ecn.on_reduction(self.snd_nxt);
-        self.prr = None;
-        self.dup_acks.reset();
-        self.tlp.cancel();
-        self.timers.stop(Timer::Probe);
-        self.timers.stop(Timer::Reorder);
+        self.lose_flight(now, prior_in_flight);
         self.rtt.back_off(self.snd_una);
-        self.force_retransmission = true;
         self.update_pacing();
         self.timers
             .set(Timer::Retransmit, now + self.retransmission_timeout());
@@ -150,12 +123,12 @@ impl Connection {
 
     /// RFC 8985 §7.3.
     fn on_probe_timeout(&mut self, now: Instant) {
-        if self.log.is_empty() || self.tlp.is_outstanding() || self.phase != Phase::Open {
+        if self.log.is_empty() || !self.recovery.may_probe() {
             return;
         }
         self.counters.tlp_count += 1;
         self.trace.add(now, || Traced::Timeout("tlp"));
-        self.probe_due = true;
+        self.due.add(Due::LossProbe);
         self.timers
             .set(Timer::Retransmit, now + self.retransmission_timeout());
     }
@@ -165,9 +138,8 @@ impl Connection {
         let lost = self.detect_losses(now);
         if lost > 0 {
             self.on_loss(now, self.flight_size());
-            if let Some(prr) = &mut self.prr {
-                prr.on_ack(0, self.log.in_flight(), self.mtu.mss().into(), false);
-            }
+            let (in_flight, mss) = (self.log.in_flight(), self.mtu.mss().into());
+            self.recovery.on_delivered_bytes(0, in_flight, mss, false);
             self.update_pacing();
         }
     }
@@ -192,7 +164,7 @@ impl Connection {
         }
         self.trace.add(now, || Traced::Timeout("persist"));
         self.persist_backoff = (self.persist_backoff + 1).min(16);
-        self.window_probe_due = true;
+        self.due.add(Due::WindowProbe);
         self.arm_persist(now);
     }
 
@@ -233,7 +205,7 @@ impl Connection {
                 return;
             }
             self.keep_alive_probes += 1;
-            self.keep_alive_due = true;
+            self.due.add(Due::KeepAlive);
         }
         self.timers.set(Timer::KeepAlive, now + keep_alive.interval);
     }
@@ -254,11 +226,7 @@ impl Connection {
             self.timers
                 .set(Timer::Retransmit, now + self.retransmission_timeout());
         }
-        if self.phase == Phase::Open
-            && self.hears_sack()
-            && !self.tlp.is_outstanding()
-            && self.log.lost_bytes() == 0
-        {
+        if self.recovery.may_probe() && self.hears_sack() && self.log.lost_bytes() == 0 {
             let timeout = TailLossProbe::timeout(
                 self.rtt.smoothed(),
                 self.log.segment_count() < self.peer_contract.max_segments as usize,

@@ -1,14 +1,15 @@
 //! Loss recovery: who detects, what phase the sender is in, how it sends meanwhile, and how it takes a
 //! false alarm back.
 
-pub(crate) mod dup_acks;
-pub(crate) mod frto;
-pub(crate) mod prr;
+mod dup_acks;
+pub(crate) mod episodes;
+mod frto;
+mod prr;
 pub(crate) mod rack;
 pub(crate) mod reported;
-pub(crate) mod retransmitted;
+mod retransmitted;
 pub(crate) mod tlp;
-pub(crate) mod undo;
+mod undo;
 
 use core::fmt;
 use core::ops::Range;

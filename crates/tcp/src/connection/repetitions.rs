@@ -1,4 +1,4 @@
-//! How fast what brings nothing new is answered.
+//! The rate at which segments that bring nothing new are answered.
 //!
 //! A copy of what is here, data outside the window, and data that would open one hole too many each deserve an
 //! acknowledgement: the peer did not hear of something, or retransmitted needlessly and learns so (RFC 2883, RFC 3708). A flood
@@ -8,22 +8,19 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-use super::Connection;
-use crate::ack::policy::{AckDecision, AckReason};
-
 /// So many are answered at once: the needless retransmissions of an episode, one by one, so that the peer can take it back.
 const AT_ONCE: u32 = 64;
 /// From then on one in this time, and one for what still waits when it is over.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Counts such answers.
+/// Limits the rate of such answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct AnswerLimit {
+pub(super) struct RepetitionLimit {
     /// When all those given would be due, were there one in each interval.
     used_to: Instant,
 }
 
-impl AnswerLimit {
+impl RepetitionLimit {
     /// None given.
     pub(super) const fn new() -> Self {
         Self {
@@ -35,7 +32,7 @@ impl AnswerLimit {
     ///
     /// # Errors
     /// Says when the next one may be given, if not now.
-    fn take(&mut self, now: Instant) -> Result<(), Instant> {
+    pub(super) fn take(&mut self, now: Instant) -> Result<(), Instant> {
         let used_to = self.used_to.max(now);
         if used_to > now + INTERVAL * (AT_ONCE - 1) {
             return Err(used_to - INTERVAL * (AT_ONCE - 1));
@@ -45,23 +42,13 @@ impl AnswerLimit {
     }
 }
 
-impl Connection {
-    /// Acknowledges what brings nothing new: at once, or a little later when there is much of it.
-    pub(super) fn answer_repetition(&mut self, now: Instant, reason: AckReason) {
-        match self.answer_limit.take(now) {
-            Ok(()) => self.acknowledge_now(reason),
-            Err(at) => self.follow(AckDecision::Delayed(at)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_first_are_given_at_once_and_then_one_each_interval() {
-        let mut limit = AnswerLimit::new();
+        let mut limit = RepetitionLimit::new();
         let begin = Instant::from_millis(1000);
         assert!((0..AT_ONCE).all(|_| limit.take(begin).is_ok()));
         assert_eq!(limit.take(begin), Err(begin + INTERVAL));

@@ -1,0 +1,142 @@
+//! What follows from losses for the rest of the connection: timers, counters, audits and the trace.
+
+use tack_base::Instant;
+
+use super::Connection;
+use super::due::Due;
+use super::timers::Timer;
+use crate::recovery::DetectionContext;
+use crate::recovery::episodes::{Evidence, LossRecovery, PlainAck, PlainLoss, Sending};
+use crate::trace::Traced;
+
+impl Connection {
+    /// What loss detection needs to know about the moment.
+    pub(super) fn detection_context(&self, now: Instant) -> DetectionContext {
+        let ack_delay = self.peer_contract.timeout_allowance;
+        self.recovery.context(now, &self.rtt, ack_delay)
+    }
+
+    /// FlightSize of RFC 5681 §2: sent and not cumulatively acknowledged, whatever was reported selectively. How much
+    /// of it reports arrived before a loss was seen must make no difference to the reduction of a window that was not in
+    /// use.
+    pub(super) fn flight_size(&self) -> u64 {
+        self.snd_nxt - self.snd_una
+    }
+
+    /// The congestion window limited sending at some time within the flight that begins at `una`.
+    pub(super) fn is_cwnd_limited(&self, una: u64) -> bool {
+        una <= self.cwnd_limited_until
+    }
+
+    /// One step of loss recovery, about the flight that begins at `flight_start`.
+    fn recover<R>(
+        &mut self,
+        now: Instant,
+        flight_start: u64,
+        step: impl FnOnce(&mut LossRecovery, &mut Sending<'_>) -> R,
+    ) -> R {
+        let mut sending = Sending {
+            now,
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            cwnd_limited: self.is_cwnd_limited(flight_start),
+            log: &mut self.log,
+            cc: &mut *self.cc,
+            ecn: &mut self.ecn,
+        };
+        step(&mut self.recovery, &mut sending)
+    }
+
+    /// Runs the detector; arms the reordering timer; returns the bytes newly lost.
+    pub(super) fn detect_losses(&mut self, now: Instant) -> u64 {
+        let context = self.detection_context(now);
+        let detection = self.recovery.detect(&context, &mut self.log);
+        match detection.look_again {
+            Some(at) => self.timers.set(Timer::Reorder, at),
+            None => self.timers.stop(Timer::Reorder),
+        }
+        detection.lost
+    }
+
+    /// Loss detection for a peer without SACK. Returns the bytes newly lost.
+    pub(super) fn count_duplicates(&mut self, ack: &PlainAck) -> u64 {
+        match self.recovery.on_plain_ack(ack, &mut self.log) {
+            PlainLoss::Counted(lost) => lost,
+            PlainLoss::Partial(lost) => {
+                self.due.set(Due::Retransmission, lost > 0);
+                lost
+            }
+        }
+    }
+
+    /// Something was lost: fast recovery begins, unless an episode is open already. `flight` is the flight size
+    /// before.
+    pub(super) fn on_loss(&mut self, now: Instant, flight: u64) {
+        let start = self.snd_nxt.saturating_sub(flight);
+        if self.recover(now, start, |recovery, sending| {
+            recovery.on_loss(sending, flight)
+        }) {
+            self.counters.fast_recoveries += 1;
+            self.audit.end();
+            self.trace.add(now, || Traced::Recovery("begins"));
+            self.timers.stop(Timer::Probe);
+        }
+    }
+
+    /// A tail loss probe repaired a loss.
+    pub(super) fn on_repaired_loss(&mut self, now: Instant, flight: u64) {
+        let start = self.snd_nxt.saturating_sub(flight);
+        self.recover(now, start, |recovery, sending| {
+            recovery.on_repaired_loss(sending, flight);
+        });
+    }
+
+    /// The retransmission timer ran out with `in_flight` bytes in flight.
+    pub(super) fn lose_flight(&mut self, now: Instant, in_flight: u64) {
+        let context = self.detection_context(now);
+        self.audit.end();
+        self.recover(now, self.snd_una, |recovery, sending| {
+            recovery.on_timeout(&context, sending, in_flight);
+        });
+        self.timers.stop(Timer::Probe);
+        self.timers.stop(Timer::Reorder);
+        self.due.add(Due::Retransmission);
+    }
+
+    /// Undoes a false episode where there is proof. `echoed` is a fresh timestamp echo.
+    pub(super) fn try_undo(
+        &mut self,
+        now: Instant,
+        echoed: Option<u32>,
+        duplicate: bool,
+        late_original: bool,
+    ) {
+        // Eifel (RFC 3522 §3.2): did the original bring this acknowledgement about, or its retransmission? One that
+        // reports a duplicate is not asked (step 6).
+        let echoes_original = echoed
+            .filter(|_| self.news.duplicate.is_none())
+            .zip(self.recovery.first_retransmission())
+            .map(|(echo, instant)| self.timestamps.is_before(echo, instant));
+        let evidence = Evidence {
+            echoes_original,
+            duplicate,
+            late_original,
+        };
+        if self.recover(now, self.snd_una, |recovery, sending| {
+            recovery.try_undo(&evidence, sending)
+        }) {
+            self.counters.undone_episodes += 1;
+            self.trace.add(now, || Traced::Recovery("undone"));
+            self.due.set(Due::Retransmission, false);
+            self.update_pacing();
+        }
+    }
+
+    /// Ends the episode when everything sent before it is acknowledged.
+    pub(super) fn try_end_recovery(&mut self, now: Instant) {
+        if self.recovery.try_end(self.snd_una) {
+            self.trace.add(now, || Traced::Recovery("ends"));
+            self.cc.on_recovered(now);
+        }
+    }
+}
