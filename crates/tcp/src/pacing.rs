@@ -23,6 +23,7 @@ pub(crate) struct Pacer {
     /// Bytes left of the quantum that is leaving now.
     quantum_left: u64,
     carrier: Carrier,
+    last_sent_at: Instant,
 }
 
 impl Pacer {
@@ -33,6 +34,7 @@ impl Pacer {
             next: Instant::ZERO,
             quantum_left: 0,
             carrier,
+            last_sent_at: Instant::ZERO,
         }
     }
 
@@ -67,9 +69,15 @@ impl Pacer {
         (self.rate.is_some() && self.quantum_left == 0 && self.next > now).then_some(self.next)
     }
 
+    /// When the last segment left.
+    pub(crate) fn last_sent_at(&self) -> Instant {
+        self.last_sent_at
+    }
+
     /// A segment of `len` bytes leaves now.
     #[inline]
     pub(crate) fn on_send(&mut self, now: Instant, len: u64, mss: u64) {
+        self.last_sent_at = now;
         let Some(rate) = self.rate else { return };
         if self.blocked_until(now).is_some() {
             // Not due, but sent (a fast retransmission): it takes its time, and opens no quantum for what follows.

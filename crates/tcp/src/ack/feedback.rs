@@ -36,7 +36,7 @@ pub(crate) struct RoundTrip {
 
 /// What one acknowledgement says. Reused, so that reading allocates nothing in the steady state.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct AckInfo {
     /// Stream positions received above the cumulative acknowledgement.
     pub(crate) acked: Vec<Range<u64>>,
     /// Something that starts here was received twice.
@@ -57,7 +57,7 @@ pub(crate) struct News {
     pub(crate) old: bool,
 }
 
-impl News {
+impl AckInfo {
     /// Gives back the heap that it holds for the next acknowledgement.
     pub(crate) fn trim(&mut self) {
         self.acked = Vec::new();
@@ -101,9 +101,9 @@ pub(crate) struct ReadContext<'a> {
     pub(crate) log: &'a SentLog,
 }
 
-/// The acknowledgement contains what cannot be.
+/// The acknowledgement says what cannot be true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Impossible;
+pub(crate) struct InvalidFeedback;
 
 /// State of the sender that a receiver needs to know.
 #[derive(Clone, Copy, Debug)]
@@ -123,17 +123,17 @@ pub(crate) struct SenderState {
 
 /// Reads acknowledgements.
 pub(crate) trait FeedbackReader: fmt::Debug + Send {
-    /// Reads `segment` with the data field `lists` into `news`, which is empty.
+    /// Reads `segment` with the data field `lists` into `info`, which is empty.
     ///
     /// # Errors
-    /// [`Impossible`]: the whole segment is to be dropped; nothing moved.
+    /// [`InvalidFeedback`]: the whole segment is to be dropped; nothing moved.
     fn read(
         &mut self,
         context: &ReadContext<'_>,
         segment: &Segment<'_>,
         lists: &[u8],
-        news: &mut News,
-    ) -> Result<(), Impossible>;
+        info: &mut AckInfo,
+    ) -> Result<(), InvalidFeedback>;
 
     /// What the peer promises, as far as known.
     fn contract(&self) -> AckContract;
@@ -165,19 +165,19 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
 pub(crate) struct SackReader {
     agreed: bool,
     /// Acknowledgements none of whose blocks could be true, while none made sense; `None` once one did.
-    nonsense: Option<u8>,
+    invalid: Option<u8>,
 }
 
-/// That many, and SACK is given up: a box shifts sequence numbers and forgets the blocks, or the peer lies. Counting
+/// That many, and SACK is given up: a middlebox shifts sequence numbers and forgets the blocks, or the peer is malicious. Counting
 /// duplicates (RFC 5681 §3.2) then finds losses that blocks would have shown.
-const MOST_NONSENSE: u8 = 3;
+const MOST_INVALID: u8 = 3;
 
 impl SackReader {
     /// `agreed` when both sides permit SACK.
     pub(crate) fn new(agreed: bool) -> Self {
         Self {
             agreed,
-            nonsense: Some(0),
+            invalid: Some(0),
         }
     }
 }
@@ -188,8 +188,8 @@ impl FeedbackReader for SackReader {
         context: &ReadContext<'_>,
         segment: &Segment<'_>,
         _lists: &[u8],
-        news: &mut News,
-    ) -> Result<(), Impossible> {
+        info: &mut AckInfo,
+    ) -> Result<(), InvalidFeedback> {
         if !self.agreed || !self.is_intelligible() {
             return Ok(());
         }
@@ -206,10 +206,10 @@ impl FeedbackReader for SackReader {
             && first.start.before(first.end)
             && let Some(start) = first.start.position(context.iss, context.snd_una)
             && start < context.snd_nxt
-            // Not longer ago than a window: older ones are lies or delusions.
+            // Not longer ago than a window: older ones cannot be true.
             && start + context.largest_window >= context.snd_una
         {
-            news.duplicate = Some(start);
+            info.duplicate = Some(start);
         }
         for block in blocks {
             let position = |seq: SeqNum| seq.position(context.iss, context.ack);
@@ -218,16 +218,16 @@ impl FeedbackReader for SackReader {
             };
             // Not empty, above the cumulative acknowledgement, within what was sent.
             if start < end && start >= context.ack && end <= context.snd_nxt {
-                news.acked.push(start..end);
+                info.acked.push(start..end);
             }
         }
-        let sense = news.duplicate.is_some() || !news.acked.is_empty();
-        self.nonsense = self.nonsense.filter(|_| !sense).map(|count| count + 1);
+        let is_valid = info.duplicate.is_some() || !info.acked.is_empty();
+        self.invalid = self.invalid.filter(|_| !is_valid).map(|count| count + 1);
         Ok(())
     }
 
     fn is_intelligible(&self) -> bool {
-        self.nonsense.is_none_or(|count| count < MOST_NONSENSE)
+        self.invalid.is_none_or(|count| count < MOST_INVALID)
     }
 
     fn contract(&self) -> AckContract {

@@ -51,12 +51,12 @@ impl Connection {
             return Err(WriteError::Finished);
         }
         if !matches!(self.state, State::Established | State::CloseWait) {
-            self.write_blocked = true;
+            self.events.write_blocked = true;
             return Err(WriteError::Blocked);
         }
         let taken = self.queue.push(data, self.send_limit());
         if taken < data.len() {
-            self.write_blocked = true;
+            self.events.write_blocked = true;
         }
         if taken == 0 && !data.is_empty() {
             return Err(WriteError::Blocked);
@@ -89,8 +89,10 @@ impl Connection {
 
     /// Tells a blocked writer that there is room, once there is a worthwhile amount of it.
     pub(super) fn offer_writable(&mut self) {
-        if self.write_blocked && self.writable() > self.send_ahead().min(self.send_buffer()) / 4 {
-            self.write_blocked = false;
+        if self.events.write_blocked
+            && self.writable() > self.send_ahead().min(self.send_buffer()) / 4
+        {
+            self.events.write_blocked = false;
             self.events.raise(Event::Writable);
         }
     }
@@ -137,7 +139,7 @@ impl Connection {
     }
 
     fn on_read(&mut self, now: Instant) {
-        let round_trip = self.receiver_round_trip.estimate(self.rtt.smoothed());
+        let round_trip = self.peer_segments.round_trip.estimate(self.rtt.smoothed());
         let (read, next) = (self.reassembly.read_position(), self.rcv_nxt());
         if self.receive_window.on_read(now, read, next, round_trip) && self.state.may_receive_data()
         {
@@ -152,7 +154,7 @@ impl Connection {
 
     /// True when the peer's stream ended and all of it was read.
     pub fn is_read_finished(&self) -> bool {
-        self.fin_received && self.reassembly.readable() == 0
+        self.peer_fin.is_received() && self.reassembly.readable() == 0
     }
 
     /// Ends our stream: a FIN follows what was written. Reading goes on (half-close). Idempotent.

@@ -1,7 +1,6 @@
-//! Endings: how a connection is over, resets, and challenge ACKs.
+//! Endings: how a connection is over, and resets.
 
 use core::fmt;
-use core::time::Duration;
 
 use tack_base::Instant;
 use tack_wire::SeqNum;
@@ -45,38 +44,15 @@ impl fmt::Display for CloseReason {
     }
 }
 
-/// Replies to segments that a blind attacker could send: at most this many per interval (RFC 5961 §7).
-const REPLIES: u32 = 10;
-const REPLY_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Counts such replies.
-#[derive(Debug, Default)]
-pub(crate) struct ReplyLimit {
-    since: Instant,
-    sent: u32,
-}
-
-impl ReplyLimit {
-    pub(crate) fn allow(&mut self, now: Instant) -> bool {
-        if now.saturating_since(self.since) >= REPLY_INTERVAL {
-            self.since = now;
-            self.sent = 0;
-        }
-        self.sent += 1;
-        self.sent <= REPLIES
-    }
+/// A reset that has to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PendingReset {
+    pub(super) seq: SeqNum,
+    /// It acknowledges what was received.
+    pub(super) acknowledges: bool,
 }
 
 impl Connection {
-    /// Answers a suspicious segment with an acknowledgement, which a real peer can set right (RFC 5961), but
-    /// not without limit: two confused peers would otherwise answer each other for ever.
-    pub(super) fn challenge(&mut self, now: Instant) {
-        self.counters.dropped_segments += 1;
-        if self.reply_limit.allow(now) {
-            self.acking.request(AckReason::Event);
-        }
-    }
-
     /// The connection is over; nothing more leaves but what is already due.
     pub(super) fn end(&mut self, reason: CloseReason) {
         self.state = self.state.after(Transition::End);
@@ -97,21 +73,24 @@ impl Connection {
     /// The connection is over, and the peer is told by a reset.
     pub(super) fn end_with_reset(&mut self, reason: CloseReason) {
         if self.state != State::SynSent {
-            self.reset_due = Some(SeqNum::at(self.iss, self.snd_nxt));
-            self.reset_acks = true;
+            self.reset = Some(PendingReset {
+                seq: SeqNum::at(self.iss, self.snd_nxt),
+                acknowledges: true,
+            });
         }
         self.end(reason);
     }
 
     /// Answers a segment of a half-open connection with a reset; this connection goes on.
     pub(super) fn reply_with_reset(&mut self, seq: SeqNum) {
-        self.reset_due = Some(seq);
-        self.reset_acks = false;
+        self.reset = Some(PendingReset {
+            seq,
+            acknowledges: false,
+        });
     }
 
     /// The peer's FIN was reached, with everything before it.
     pub(super) fn on_peer_fin(&mut self, now: Instant) {
-        self.fin_received = true;
         self.reassembly.end();
         let before = self.state;
         self.state = before.after(Transition::FinArrived);

@@ -25,6 +25,8 @@ pub(super) struct Events {
     writable: bool,
     finished: bool,
     closed: Option<CloseReason>,
+    /// Somebody waits for [`Event::Writable`].
+    pub(super) write_blocked: bool,
 }
 
 impl Events {

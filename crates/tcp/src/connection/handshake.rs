@@ -7,6 +7,7 @@ use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption};
 use alloc::boxed::Box;
 
 use super::due::Due;
+use super::feedback::PeerFeedback;
 use super::state::{State, Transition};
 use super::timers::Timer;
 use super::{CloseReason, Connection, Event};
@@ -74,7 +75,7 @@ impl Connection {
     /// Takes up the mechanism that both sides want, or the common one.
     fn agree_on_mechanism(&mut self, segment: &Segment<'_>) {
         let sack = self.handshake.sack;
-        self.reader = Box::new(SackReader::new(sack));
+        self.feedback = PeerFeedback::new(Box::new(SackReader::new(sack)));
         // What it would fall back to on a path that strips its option must be there.
         let Some(TackOption::Syn(offer)) = segment.header.options.tack.filter(|_| sack) else {
             return;
@@ -84,10 +85,9 @@ impl Connection {
         };
         self.handshake.mechanism_agreed = true;
         self.acking.set_policy(mechanism.policy);
-        self.reader = mechanism.reader;
         self.recovery.set_detector(mechanism.detector);
         self.numbering = mechanism.numbering;
-        self.peer_contract = self.reader.contract();
+        self.feedback = PeerFeedback::new(mechanism.reader);
         self.rtt.follow_closely();
     }
 
@@ -252,7 +252,7 @@ impl Connection {
         };
         if let Some(rtt) = round_trip {
             self.rtt.sample(now, rtt, rtt, 1, 1);
-            self.receiver_round_trip.on_handshake(rtt);
+            self.peer_segments.round_trip.on_handshake(rtt);
             self.acking.on_handshake(rtt);
         }
         // A SYN of ours that timed out makes the start cautious; one that left again because the peer repeated its own does not
@@ -280,7 +280,7 @@ impl Connection {
             self.timers.set(Timer::KeepAlive, now + keep_alive.idle);
         }
         self.events.raise(Event::Connected);
-        self.write_blocked = true;
+        self.events.write_blocked = true;
         self.offer_writable();
         if self.queue.is_finished() {
             self.state = self.state.after(Transition::Finish);

@@ -32,7 +32,7 @@ impl Connection {
     /// All other states (RFC 9293 §3.10.7.4).
     fn on_segment(&mut self, now: Instant, arrived: Instant, segment: &Segment<'_>, ecn: Ecn) {
         // The data field of a report is outside the sequence space: taken off before anything looks at it.
-        let report = self.reader.separates_lists()
+        let report = self.feedback.separates_lists()
             && segment
                 .header
                 .options
@@ -165,7 +165,8 @@ impl Connection {
             return;
         };
         // RFC 5961 §5.2: neither for data never sent, nor impossibly old.
-        if ack > self.snd_nxt.max(self.probed) || ack + self.window.largest().max(1) < self.snd_una
+        if ack > self.persist.highest_sent(self.snd_nxt)
+            || ack + self.window.largest().max(1) < self.snd_una
         {
             self.challenge(now);
             return;
@@ -179,14 +180,13 @@ impl Connection {
             self.timestamps
                 .accept(now, timestamps, segment.header.seq, last_ack_sent);
         }
-        self.last_heard = now;
-        self.keep_alive_probes = 0;
+        self.keep_alive.on_segment(now);
         let ce_begins = self.ecn.on_segment(ecn, flags);
         if ecn == Ecn::Ce {
             self.counters.ce_received += 1;
         }
         self.on_acknowledgement(now, arrived, segment, lists, ack);
-        if !self.reader.stamps() {
+        if !self.feedback.stamps() {
             self.take_up_timestamps();
         }
         if let Some(TackOption::Sync(sync)) = &segment.header.options.tack
@@ -194,7 +194,8 @@ impl Connection {
         {
             let round_trip = Duration::from_micros(sync.rtt.into());
             let shortest = Duration::from_micros(sync.rtt_min.into());
-            self.receiver_round_trip
+            self.peer_segments
+                .round_trip
                 .on_stated(arrived, round_trip, shortest);
             if !round_trip.is_zero() {
                 self.rtt.on_stated(round_trip);
@@ -258,7 +259,7 @@ impl Connection {
         let end = end.position(self.irs, rcv_nxt)?;
         let before = header.seq.position(self.irs, rcv_nxt).is_none() && end == rcv_nxt;
         let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
-        let recent = self.reader.separates_lists() && (oldest..=rcv_nxt).contains(&end);
+        let recent = self.feedback.separates_lists() && (oldest..=rcv_nxt).contains(&end);
         (before || recent).then(|| {
             let mut header = header.clone();
             header.seq = SeqNum::at(self.irs, rcv_nxt);
@@ -309,14 +310,14 @@ impl Connection {
     /// Where a segment starts that repeats what was received lately, where segments have packet numbers.
     fn recent_copy(&self, segment: &Segment<'_>) -> Option<u64> {
         let header = &segment.header;
-        if !self.reader.separates_lists() {
+        if !self.feedback.separates_lists() {
             return None;
         }
         let rcv_nxt = self.rcv_nxt();
         let start = header.seq.position(self.irs, rcv_nxt)?;
         let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
         let ack = header.ack.position(self.iss, self.snd_una)?;
-        let acknowledges = ack <= self.snd_nxt.max(self.probed)
+        let acknowledges = ack <= self.persist.highest_sent(self.snd_nxt)
             && ack + self.window.largest().max(1) >= self.snd_una;
         ((oldest..rcv_nxt).contains(&start) && header.flags.ack() && acknowledges).then_some(start)
     }
@@ -352,7 +353,7 @@ impl Connection {
         let syn = segment.header.flags.syn();
         self.window
             .update(segment.header.seq, 1, segment.header.window, syn);
-        self.last_heard = now;
+        self.keep_alive.on_segment(now);
         self.on_handshake_complete(now, arrived, segment);
         if syn {
             self.acking.request(AckReason::Event);
@@ -389,11 +390,12 @@ impl Connection {
                 return;
             }
         }
-        self.observe_peer_segment(arrived, segment, len);
+        self.peer_segments
+            .on_segment(arrived, segment, &self.timestamps);
         // Cut to the window: what lies beyond was sent against our word (or is a window probe).
         let edge = self.receive_window.edge();
         let fits = edge.saturating_sub(start).min(len);
-        let limit = self.peer_fin.unwrap_or(u64::MAX);
+        let limit = self.peer_fin.limit();
         let fits = limit.saturating_sub(start).min(fits) as usize;
         let data = &segment.payload[..fits];
         if data.is_empty() {
@@ -430,7 +432,8 @@ impl Connection {
             self.acking.on_duplicate(start..before);
         }
         if self.reassembly.next() > before {
-            self.receiver_round_trip
+            self.peer_segments
+                .round_trip
                 .on_arrival(arrived, self.reassembly.next(), edge);
             self.events.raise(Event::Readable);
         }
@@ -470,7 +473,7 @@ impl Connection {
                 .reassembly
                 .next()
                 .saturating_sub(self.acking.last_sent()),
-            peer_mss: self.peer_mss,
+            peer_mss: self.peer_segments.size(),
             window_left: self
                 .receive_window
                 .edge()
@@ -485,7 +488,7 @@ impl Connection {
     }
 
     /// Position after the newest byte received.
-    fn highest_received(&self) -> u64 {
+    pub(super) fn highest_received(&self) -> u64 {
         self.reassembly
             .ahead()
             .last()
@@ -525,26 +528,5 @@ impl Connection {
         self.acking.on_answered_data(&arrival, &mut self.timers);
         self.acking
             .answer_repetition(now, AckReason::Loss, &mut self.timers);
-    }
-
-    /// The stream ends at `position`. A second, different end is a lie and is ignored.
-    fn note_peer_fin(&mut self, position: u64) {
-        let received_beyond = self
-            .reassembly
-            .ahead()
-            .last()
-            .is_some_and(|range| range.end > position);
-        if self.peer_fin.is_none() && position >= self.reassembly.next() && !received_beyond {
-            self.peer_fin = Some(position);
-        }
-    }
-
-    /// Takes the FIN once everything before it is here. True when that happened.
-    fn reach_peer_fin(&mut self, now: Instant) -> bool {
-        if self.fin_received || self.peer_fin != Some(self.reassembly.next()) {
-            return false;
-        }
-        self.on_peer_fin(now);
-        true
     }
 }

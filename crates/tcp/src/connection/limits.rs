@@ -25,6 +25,8 @@ pub(super) struct Limits {
     current: Limit,
     since: Instant,
     spent: [Duration; 4],
+    /// The congestion window limits until this position is acknowledged.
+    cwnd_limited_until: u64,
 }
 
 impl Limits {
@@ -33,6 +35,7 @@ impl Limits {
             current: Limit::App,
             since: now,
             spent: [Duration::ZERO; 4],
+            cwnd_limited_until: 0,
         }
     }
 
@@ -44,6 +47,18 @@ impl Limits {
             self.current = limit;
             self.since = now;
         }
+    }
+
+    /// The congestion window holds back what follows `snd_nxt`.
+    #[inline]
+    pub(super) fn on_cwnd_full(&mut self, snd_nxt: u64) {
+        self.cwnd_limited_until = snd_nxt;
+    }
+
+    /// The congestion window limited sending at some time within the flight that begins at `una`.
+    #[inline]
+    pub(super) fn is_cwnd_limited(&self, una: u64) -> bool {
+        una <= self.cwnd_limited_until
     }
 
     pub(super) fn report(&self, now: Instant, stats: &mut Stats) {

@@ -12,7 +12,7 @@ use crate::trace::Traced;
 impl Connection {
     /// What loss detection needs to know about the moment.
     pub(super) fn detection_context(&self, now: Instant) -> DetectionContext {
-        let ack_delay = self.peer_contract.timeout_allowance;
+        let ack_delay = self.feedback.contract().timeout_allowance;
         self.recovery.context(now, &self.rtt, ack_delay)
     }
 
@@ -25,7 +25,7 @@ impl Connection {
 
     /// The congestion window limited sending at some time within the flight that begins at `una`.
     pub(super) fn is_cwnd_limited(&self, una: u64) -> bool {
-        una <= self.cwnd_limited_until
+        self.limits.is_cwnd_limited(una)
     }
 
     /// One step of loss recovery, about the flight that begins at `flight_start`.
@@ -114,7 +114,7 @@ impl Connection {
         // Eifel (RFC 3522 §3.2): did the original bring this acknowledgement about, or its retransmission? One that
         // reports a duplicate is not asked (step 6).
         let echoes_original = echoed
-            .filter(|_| self.news.duplicate.is_none())
+            .filter(|_| self.feedback.info.duplicate.is_none())
             .zip(self.recovery.first_retransmission())
             .map(|(echo, instant)| self.timestamps.is_before(echo, instant));
         let evidence = Evidence {

@@ -19,6 +19,24 @@ pub(crate) enum Pressure {
     Exhausted,
 }
 
+/// How a connection stands with memory.
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// How scarce it is.
+    pressure: Pressure,
+    /// What the connection held after it was trimmed last, bytes.
+    trimmed_to: usize,
+}
+
+impl Memory {
+    pub(super) const fn new() -> Self {
+        Self {
+            pressure: Pressure::None,
+            trimmed_to: size_of::<Connection>(),
+        }
+    }
+}
+
 /// A buffer, each way, that a connection keeps whatever the pressure: with less it would hardly move.
 const LEAST_BUFFER: usize = 16 << 10;
 /// Send buffer while memory is scarce: the least that may be written ahead of what was sent.
@@ -35,7 +53,7 @@ impl Connection {
             + size_of_val(&*self.cc)
             + self.recovery.memory()
             + self.acking.memory()
-            + size_of_val(&*self.reader)
+            + self.feedback.memory()
             + self.buffer_memory()
             + self.reassembly.records_memory()
             + self.log.memory()
@@ -44,10 +62,10 @@ impl Connection {
     /// Takes notice of how scarce memory is.
     #[inline]
     pub(crate) fn set_pressure(&mut self, pressure: Pressure) {
-        if pressure == self.pressure {
+        if pressure == self.memory.pressure {
             return;
         }
-        self.pressure = pressure;
+        self.memory.pressure = pressure;
         let cap = match pressure {
             Pressure::None => self.config.receive_buffer,
             Pressure::Scarce => self.receive_window.buffer(),
@@ -59,7 +77,7 @@ impl Connection {
     /// Most bytes that may be queued.
     #[inline]
     pub(super) fn send_buffer(&self) -> usize {
-        let most = match self.pressure {
+        let most = match self.memory.pressure {
             Pressure::None => usize::MAX,
             Pressure::Scarce => SCARCE_SEND_BUFFER,
             Pressure::Exhausted => LEAST_BUFFER,
@@ -80,20 +98,22 @@ impl Connection {
         self.queue.trim();
         self.reassembly.trim();
         self.log.free();
-        self.news.trim();
-        self.trimmed_to = self.memory();
+        self.feedback.trim();
+        self.memory.trimmed_to = self.memory();
     }
 
     /// Sees to it that memory goes back once the connection is idle.
     #[inline]
     pub(crate) fn watch_idleness(&mut self, now: Instant) {
-        if !self.timers.is_armed(Timer::Idle) && self.memory() > self.trimmed_to + WORTHWHILE {
+        if !self.timers.is_armed(Timer::Idle) && self.memory() > self.memory.trimmed_to + WORTHWHILE
+        {
             self.timers.set(Timer::Idle, now + IDLE);
         }
     }
 
     pub(super) fn on_idle_timeout(&mut self, now: Instant) {
-        if now.saturating_since(self.last_heard.max(self.last_sent_at)) >= IDLE {
+        if now.saturating_since(self.keep_alive.last_heard().max(self.pacer.last_sent_at())) >= IDLE
+        {
             self.trim();
         }
     }

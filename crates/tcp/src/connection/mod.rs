@@ -3,17 +3,23 @@
 mod acking;
 mod acknowledge;
 mod application;
+mod challenge;
 mod close;
+mod delivery;
 mod due;
 mod events;
+mod feedback;
 mod handshake;
 mod input;
+mod keep_alive;
 mod limits;
 mod loss;
 pub(crate) mod memory;
 pub(crate) mod offer;
 mod output;
+mod peer_fin;
 mod peer_segments;
+mod persist;
 mod repetitions;
 mod state;
 pub(crate) mod time_wait;
@@ -26,8 +32,7 @@ use alloc::boxed::Box;
 use tack_base::Instant;
 use tack_wire::{Ecn, Segment, SeqNum};
 
-use crate::ack::feedback::{FeedbackReader, News, SackReader};
-use crate::ack::policy::AckContract;
+use crate::ack::feedback::SackReader;
 use crate::cc::{self, CongestionController};
 use crate::config::{Config, WindowPacing};
 use crate::ecn::EcnState;
@@ -36,7 +41,6 @@ use crate::pacing::Pacer;
 use crate::rate::sender::RateEstimator;
 use crate::recovery::episodes::LossRecovery;
 use crate::recv::reassembly::Reassembly;
-use crate::recv::round_trip::ReceiverRoundTrip;
 use crate::recv::window::ReceiveWindow;
 use crate::rtt::estimator::RttEstimator;
 use crate::rtt::timestamps::TimestampClock;
@@ -54,12 +58,18 @@ pub use events::Event;
 pub use state::State;
 
 use acking::Acking;
-pub(crate) use close::ReplyLimit;
+pub(crate) use challenge::ChallengeLimit;
+use close::PendingReset;
 use due::{Due, DueSet};
 use events::Events;
+use feedback::PeerFeedback;
 use handshake::Handshake;
+use keep_alive::KeepAlive;
 use limits::Limits;
-use memory::Pressure;
+use memory::Memory;
+use peer_fin::PeerFin;
+use peer_segments::PeerSegments;
+use persist::Persist;
 use timers::{ConnectionTimers, Timer};
 
 /// One TCP connection: a state machine without clock or socket.
@@ -88,8 +98,6 @@ pub struct Connection {
     log: SentLog,
     snd_una: u64,
     snd_nxt: u64,
-    /// A window probe went out with the octet below this position.
-    probed: u64,
     window: SendWindow,
     mtu: PathMtu,
     cc: Box<dyn CongestionController>,
@@ -98,56 +106,31 @@ pub struct Connection {
     rtt: RttEstimator,
     timestamps: TimestampClock,
     ecn: EcnState,
-    last_sent_at: Instant,
-    /// The congestion window limits until this position is acknowledged.
-    cwnd_limited_until: u64,
-
-    // Loss recovery.
     recovery: LossRecovery,
-    persist_backoff: u32,
-    /// When the peer's window began to hold everything back.
-    persist_since: Instant,
-    keep_alive_probes: u32,
+    persist: Persist,
+    numbering: Numbering,
+    audit: Audit,
+    /// What the peer's acknowledgements say and promise.
+    feedback: PeerFeedback,
 
     // What we receive.
     reassembly: Reassembly,
     receive_window: ReceiveWindow,
-    /// Position of the peer's FIN once known.
-    peer_fin: Option<u64>,
-    /// The FIN was reached in order.
-    fin_received: bool,
+    peer_fin: PeerFin,
     /// The application still reads.
     reading: bool,
-    receiver_round_trip: ReceiverRoundTrip,
-    peer_mss: u64,
-    peer_short_run: u8,
-    last_heard: Instant,
-
-    // Acknowledging.
+    peer_segments: PeerSegments,
     acking: Acking,
-    reader: Box<dyn FeedbackReader>,
-    /// What the acknowledgement at hand says; kept so that reading allocates nothing.
-    news: News,
-    numbering: Numbering,
-    audit: Audit,
-    peer_contract: AckContract,
-    /// What the peer has to know about our sending leaves with the next output.
-    sync_due: Option<tack_wire::tack::Sync>,
 
     // The connection as a whole.
     timers: ConnectionTimers,
     due: DueSet,
     events: Events,
-    write_blocked: bool,
-    reply_limit: ReplyLimit,
-    /// A reset has to leave, with this sequence number.
-    reset_due: Option<SeqNum>,
-    reset_acks: bool,
+    keep_alive: KeepAlive,
+    challenges: ChallengeLimit,
+    reset: Option<PendingReset>,
     close_reason: Option<CloseReason>,
-    /// How scarce memory is.
-    pressure: Pressure,
-    /// What the connection held after it was trimmed last, bytes.
-    trimmed_to: usize,
+    memory: Memory,
     counters: Stats,
     limits: Limits,
     trace: Trace,
@@ -229,7 +212,6 @@ impl Connection {
             log: SentLog::new(),
             snd_una: 0,
             snd_nxt: 1,
-            probed: 1,
             window: SendWindow::new(),
             mtu,
             cc: config.congestion.build(&init),
@@ -238,42 +220,29 @@ impl Connection {
             rtt: RttEstimator::new(config.initial_rto, config.min_rto, config.max_rto),
             timestamps: TimestampClock::new((seed >> 32) as u32),
             ecn: EcnState::default(),
-            last_sent_at: now,
-            cwnd_limited_until: 0,
             recovery: LossRecovery::new(),
-            persist_backoff: 0,
-            persist_since: now,
-            keep_alive_probes: 0,
+            persist: Persist::new(now),
+            numbering: Numbering::default(),
+            audit: Audit::new(config.audit.interval(false), seed),
+            feedback: PeerFeedback::new(Box::new(SackReader::new(false))),
             reassembly: Reassembly::new(),
             receive_window: ReceiveWindow::new(
                 config.initial_receive_buffer,
                 config.receive_buffer,
                 now,
             ),
-            peer_fin: None,
-            fin_received: false,
+            peer_fin: PeerFin::default(),
             reading: true,
-            receiver_round_trip: ReceiverRoundTrip::default(),
-            peer_mss: u64::from(config.mss).min(536),
-            peer_short_run: 0,
-            last_heard: now,
+            peer_segments: PeerSegments::new(u64::from(config.mss).min(536)),
             acking: Acking::new(config.ack.build()),
-            reader: Box::new(SackReader::new(false)),
-            news: News::default(),
-            numbering: Numbering::default(),
-            audit: Audit::new(config.audit.interval(false), seed),
-            peer_contract: AckContract::LEGACY,
-            sync_due: None,
             timers: ConnectionTimers::default(),
             due: DueSet::default(),
             events: Events::default(),
-            write_blocked: false,
-            reply_limit: ReplyLimit::default(),
-            reset_due: None,
-            reset_acks: false,
+            keep_alive: KeepAlive::new(now),
+            challenges: ChallengeLimit::default(),
+            reset: None,
             close_reason: None,
-            pressure: Pressure::None,
-            trimmed_to: size_of::<Self>(),
+            memory: Memory::new(),
             counters: Stats::default(),
             trace: Trace::default(),
             limits: Limits::new(now),
@@ -347,7 +316,7 @@ impl Connection {
     /// RCV.NXT as a position, the FIN included once it was reached.
     #[inline]
     fn rcv_nxt(&self) -> u64 {
-        self.reassembly.next() + u64::from(self.fin_received)
+        self.reassembly.next() + u64::from(self.peer_fin.is_received())
     }
 
     /// Bytes in flight, less what the peer is known to have without having named it.
@@ -361,7 +330,7 @@ impl Connection {
     /// The peer's selective acknowledgements can be relied upon.
     #[inline]
     fn hears_sack(&self) -> bool {
-        self.handshake.sack && self.reader.is_intelligible()
+        self.handshake.sack && self.feedback.is_intelligible()
     }
 
     /// Options on every data segment, bytes: those that may be there included.

@@ -8,6 +8,7 @@ use tack_wire::segment::MAX_HEADER_LEN;
 use tack_wire::{Ecn, Flags, Header, SeqNum};
 
 use super::Connection;
+use super::close::PendingReset;
 use super::due::Due;
 use super::limits::Limit;
 use super::state::State;
@@ -71,8 +72,8 @@ impl Connection {
     }
 
     fn fill(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
-        if let Some(seq) = self.reset_due.take() {
-            let header = self.reset_header(seq);
+        if let Some(reset) = self.reset.take() {
+            let header = self.reset_header(reset);
             return Some(single(batch, &header, Ecn::NotEct));
         }
         if self.due.has(Due::Syn) {
@@ -84,7 +85,7 @@ impl Connection {
         if self.acking.is_pending_alone(self.reassembly.ahead()) {
             return Some(self.emit_pure_ack(now, batch));
         }
-        if let Some(sync) = self.sync_due.take() {
+        if let Some(sync) = self.feedback.take_sync() {
             return Some(self.emit_sync(now, sync, batch));
         }
         if let Some(sent) = self.fill_with_data(now, batch) {
@@ -146,13 +147,13 @@ impl Connection {
         let len = range.end - range.start;
         let in_flight = self.bytes_in_flight();
         if in_flight > 0 && in_flight + len > self.flight_limit() {
-            self.cwnd_limited_until = self.snd_nxt;
+            self.limits.on_cwnd_full(self.snd_nxt);
             self.limits.set(now, Limit::Cwnd);
             return None;
         }
         if let Some(until) = self.pacer.blocked_until(now) {
             if self.is_paced_below_window(in_flight + len) {
-                self.cwnd_limited_until = self.snd_nxt;
+                self.limits.on_cwnd_full(self.snd_nxt);
             }
             self.timers.set(Timer::Pacing, until);
             self.limits.set(now, Limit::Pacing);
@@ -243,7 +244,7 @@ impl Connection {
         if usable < queued {
             self.limits.set(now, Limit::Rwnd);
             if self.log.is_empty() && !self.timers.is_armed(Timer::Persist) {
-                self.persist_since = now;
+                self.persist.begin(now);
                 self.arm_persist(now);
             }
         } else {
@@ -291,7 +292,7 @@ impl Connection {
         let len = plan.range.end - plan.range.start;
         let in_flight = self.bytes_in_flight();
         if self.log.is_empty() {
-            let idle = now.saturating_since(self.last_sent_at);
+            let idle = now.saturating_since(self.pacer.last_sent_at());
             if idle >= self.rtt.rto() && self.counters.data_segments > 0 {
                 self.cc.on_idle_restart(now, idle);
                 self.update_pacing();
@@ -332,12 +333,11 @@ impl Connection {
         } else {
             self.log.push(plan.range.clone(), now, flight, token);
             self.snd_nxt = plan.range.end;
-            self.probed = self.probed.max(self.snd_nxt);
+            self.persist.on_sent(self.snd_nxt);
             self.recovery.on_new_data(len);
         }
         self.recovery.on_send(len);
         self.pacer.on_send(now, len, self.max_payload());
-        self.last_sent_at = now;
         let head = retransmission && plan.range.start == self.snd_una;
         let restart = head && self.recovery.grants_head_a_timeout();
         self.arm_retransmission(now, restart);
@@ -392,7 +392,7 @@ impl Connection {
         !plan.forced
             && self.recovery.is_idle()
             && self.log.lost_bytes() == 0
-            && self.peer_contract.loss_detected_by == LossDetectedBy::Receiver
+            && self.feedback.contract().loss_detected_by == LossDetectedBy::Receiver
             && behind >= plan.range.end + 4 * self.max_payload()
             && self.flight_limit() >= self.bytes_in_flight() + 4 * self.max_payload()
     }
@@ -408,7 +408,7 @@ impl Connection {
         );
         self.log.mark_lost(number);
         self.snd_nxt = plan.range.end;
-        self.probed = self.probed.max(self.snd_nxt);
+        self.persist.on_sent(self.snd_nxt);
         self.audit.keep(plan.range.clone(), number);
         self.counters.audits += 1;
         self.arm_retransmission(now, false);
@@ -450,8 +450,8 @@ impl Connection {
         // what fills a window of fewer: nothing follows until it answers. A larger one brings the count together by itself;
         // a push would draw an acknowledgement for the segment, which lets out one that fills the window again, and so on.
         let limit = self.flight_limit();
-        let count = u64::from(self.peer_contract.least_segments);
-        let fills_window = self.peer_contract.max_segments > 2
+        let count = u64::from(self.feedback.contract().least_segments);
+        let fills_window = self.feedback.contract().max_segments > 2
             && limit < count * self.max_payload()
             && self.bytes_in_flight() + self.max_payload() > limit;
         if data.start < end && (data.end == end || fills_window) {
@@ -508,7 +508,7 @@ impl Connection {
             return Some(Filled::one(len, Ecn::NotEct));
         }
         let octet = self.snd_nxt..self.snd_nxt + 1;
-        self.probed = self.probed.max(octet.end);
+        self.persist.on_sent(octet.end);
         let mut header = self.header(now, Flags::ACK.with(Flags::PSH));
         // Not a transmission of its own: it repeats the number of the last one.
         header.options.tack = self
@@ -521,15 +521,15 @@ impl Connection {
         Some(Filled::one(batch.buf.len() - start, Ecn::NotEct))
     }
 
-    fn reset_header(&mut self, seq: SeqNum) -> Header {
+    fn reset_header(&mut self, reset: PendingReset) -> Header {
         let mut header = Header {
             src_port: self.local_port,
             dst_port: self.remote_port,
-            seq,
+            seq: reset.seq,
             flags: Flags::RST,
             ..Header::default()
         };
-        if self.reset_acks {
+        if reset.acknowledges {
             header.flags = header.flags.with(Flags::ACK);
             header.ack = SeqNum::at(self.irs, self.rcv_nxt());
         }

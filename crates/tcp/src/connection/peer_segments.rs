@@ -3,46 +3,102 @@
 use tack_base::Instant;
 use tack_wire::{Segment, TackOption};
 
-use super::Connection;
+use crate::recv::round_trip::ReceiverRoundTrip;
+use crate::rtt::timestamps::TimestampClock;
 
-impl Connection {
-    /// Learns the peer's segment size, and the round trip as this side sees it.
+/// So many shorter segments in a row, and that is the size of full segments.
+const SHORT_RUN: u8 = 16;
+
+/// What the peer's segments have shown.
+#[derive(Debug)]
+pub(super) struct PeerSegments {
+    /// Payload of its full-sized segments, bytes.
+    size: u64,
+    /// Shorter segments in a row that may be full-sized.
+    short_run: u8,
+    /// The round trip as the receiver sees it.
+    pub(super) round_trip: ReceiverRoundTrip,
+}
+
+impl PeerSegments {
+    /// No segment arrived; full-sized ones are taken for `size` bytes.
+    pub(super) fn new(size: u64) -> Self {
+        Self {
+            size,
+            short_run: 0,
+            round_trip: ReceiverRoundTrip::default(),
+        }
+    }
+
+    /// Payload of full-sized segments, bytes.
     #[inline]
-    pub(super) fn observe_peer_segment(
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    #[inline]
+    fn learn_size(&mut self, len: u64) {
+        if len > self.size {
+            self.size = len.min(u64::from(u16::MAX));
+            self.short_run = 0;
+        } else if len == self.size {
+            self.short_run = 0;
+        } else if len >= self.size / 4 {
+            // A path that got narrower: full segments of the old size will not come again, and an
+            // acknowledgement that waits for two of them would always wait for the timer.
+            self.short_run += 1;
+            if self.short_run >= SHORT_RUN {
+                self.size = len;
+                self.short_run = 0;
+            }
+        }
+    }
+
+    /// A segment with payload arrived.
+    #[inline]
+    pub(super) fn on_segment(
         &mut self,
         arrived: Instant,
         segment: &Segment<'_>,
-        len: u64,
+        clock: &TimestampClock,
     ) {
-        if len > self.peer_mss {
-            self.peer_mss = len.min(u64::from(u16::MAX));
-            self.peer_short_run = 0;
-        } else if len == self.peer_mss {
-            self.peer_short_run = 0;
-        } else if len >= self.peer_mss / 4 {
-            // A path that got narrower: full segments of the old size will not come again, and an
-            // acknowledgement that waits for two of them would always wait for the timer.
-            self.peer_short_run += 1;
-            if self.peer_short_run >= 16 {
-                self.peer_mss = len;
-                self.peer_short_run = 0;
-            }
+        let len = segment.payload.len() as u64;
+        self.learn_size(len);
+        let options = &segment.header.options;
+        if let Some(TackOption::Data(stamp)) = &options.tack {
+            self.round_trip.on_departure(arrived, stamp.departure);
         }
-        if let Some(TackOption::Data(stamp)) = &segment.header.options.tack {
-            self.receiver_round_trip
-                .on_departure(arrived, stamp.departure);
-        }
-        if let Some(timestamps) = segment.header.options.timestamps
-            && self.timestamps.is_agreed()
-            && len >= self.peer_mss
-            && self.receiver_round_trip.is_new_echo(timestamps.echo)
-            && let Some(age) = self.timestamps.age(arrived, timestamps.echo)
+        if let Some(timestamps) = options.timestamps
+            && clock.is_agreed()
+            && len >= self.size
+            && self.round_trip.is_new_echo(timestamps.echo)
+            && let Some(age) = clock.age(arrived, timestamps.echo)
         {
-            if segment.header.options.tack.is_none() {
+            if options.tack.is_none() {
                 // What the sender stated once is of before it, or the path, gave TACK up.
-                self.receiver_round_trip.forget_stated();
+                self.round_trip.forget_stated();
             }
-            self.receiver_round_trip.on_echo_age(age);
+            self.round_trip.on_echo_age(age);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrower_path_is_noticed_after_a_run_of_shorter_segments() {
+        let mut segments = PeerSegments::new(536);
+        segments.learn_size(1460);
+        assert_eq!(segments.size(), 1460);
+        for _ in 1..SHORT_RUN {
+            segments.learn_size(1200);
+        }
+        // A short one that ends a write is no evidence, and a full one ends the run.
+        segments.learn_size(100);
+        assert_eq!(segments.size(), 1460);
+        segments.learn_size(1200);
+        assert_eq!(segments.size(), 1200);
     }
 }

@@ -7,7 +7,7 @@ use tack_wire::options::TcpOptions;
 use tack_wire::{Flags, Header, Segment, SeqNum, Timestamps};
 
 use super::Connection;
-use super::close::ReplyLimit;
+use super::challenge::ChallengeLimit;
 use super::state::State;
 use super::timers::Timer;
 use crate::rtt::timestamps::TimestampClock;
@@ -23,7 +23,7 @@ pub(crate) struct TimeWait {
     /// 2 MSL.
     length: Duration,
     pub(crate) end: Instant,
-    replies: ReplyLimit,
+    replies: ChallengeLimit,
 }
 
 /// What a segment does to a connection in TIME-WAIT.
@@ -52,7 +52,7 @@ impl Connection {
             timestamps: self.timestamps.clone(),
             length: self.config.time_wait,
             end: self.timers.get(Timer::Lifetime)?,
-            replies: ReplyLimit::default(),
+            replies: ChallengeLimit::default(),
         })
     }
 

@@ -1,10 +1,9 @@
 //! The timers of a connection, each with a deadline of its own, and what happens when one runs out.
 
+use tack_base::Instant;
 use tack_base::timers::{TimerName, Timers};
-use tack_base::{Duration, Instant};
 
 use super::due::Due;
-use super::state::State;
 use super::{CloseReason, Connection};
 use crate::recovery::tlp::TailLossProbe;
 use crate::trace::Traced;
@@ -59,9 +58,6 @@ impl TimerName for Timer {
         self as usize
     }
 }
-
-/// Longest wait for a window worth a segment (RFC 9293 §3.8.6.2.1).
-const MAX_OVERRIDE: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Runs every timer whose deadline is not after `now`.
@@ -144,77 +140,11 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 §3.8.6.1: the peer's window is closed; one octet asks whether it still is.
-    fn on_persist_timeout(&mut self, now: Instant) {
-        if !self.log.is_empty() || self.snd_nxt >= self.queue.end() {
-            return;
-        }
-        if let Some(limit) = self.config.user_timeout
-            // Silence counts from when there was something to ask: before that the peer had no reason to speak.
-            && now.saturating_since(self.last_heard.max(self.persist_since)) >= limit
-        {
-            self.end(CloseReason::TimedOut);
-            return;
-        }
-        // A peer that answers probes may keep its window closed for ever (RFC 9293 MUST-37 leaves the decision to the
-        // application); when that has let go, nobody is left to decide.
-        if !self.reading && now.saturating_since(self.persist_since) >= self.config.fin_wait {
-            self.end_with_reset(CloseReason::TimedOut);
-            return;
-        }
-        self.trace.add(now, || Traced::Timeout("persist"));
-        self.persist_backoff = (self.persist_backoff + 1).min(16);
-        self.due.add(Due::WindowProbe);
-        self.arm_persist(now);
-    }
-
-    /// Arms the persist timer, backing off like the retransmission timer (RFC 9293 SHLD-29, SHLD-30).
-    pub(super) fn arm_persist(&mut self, now: Instant) {
-        let wait = self
-            .rtt
-            .base_rto()
-            .saturating_mul(1 << self.persist_backoff)
-            .min(self.config.max_rto);
-        // A window that is open, but too small to be worth a segment: RFC 9293 §3.8.6.2.1 waits 0.1 to 1 s for more.
-        let wait = if self.window.edge() > self.snd_nxt {
-            wait.min(MAX_OVERRIDE)
-        } else {
-            wait
-        };
-        self.timers.set(Timer::Persist, now + wait);
-    }
-
-    /// RFC 9293 §3.8.4.
-    fn on_keep_alive_timeout(&mut self, now: Instant) {
-        let Some(keep_alive) = self.config.keep_alive else {
-            return;
-        };
-        if !self.state.is_synchronized() || self.state == State::TimeWait {
-            return;
-        }
-        let silent = now.saturating_since(self.last_heard);
-        if silent < keep_alive.idle {
-            self.timers
-                .set(Timer::KeepAlive, self.last_heard + keep_alive.idle);
-            return;
-        }
-        // Unacknowledged data has the retransmission timer to watch over the peer.
-        if self.log.is_empty() {
-            if self.keep_alive_probes >= keep_alive.probes {
-                self.end_with_reset(CloseReason::TimedOut);
-                return;
-            }
-            self.keep_alive_probes += 1;
-            self.due.add(Due::KeepAlive);
-        }
-        self.timers.set(Timer::KeepAlive, now + keep_alive.interval);
-    }
-
     /// RTO (RFC 6298), and what the agreed way of acknowledging needs on top: it must not fire because an
     /// acknowledgement is merely late. Nothing that the peer reports enters the allowance.
     #[inline]
     pub(super) fn retransmission_timeout(&self) -> core::time::Duration {
-        self.rtt.rto() + self.peer_contract.timeout_allowance
+        self.rtt.rto() + self.feedback.contract().timeout_allowance
     }
 
     /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative acknowledgement
@@ -229,8 +159,8 @@ impl Connection {
         if self.recovery.may_probe() && self.hears_sack() && self.log.lost_bytes() == 0 {
             let timeout = TailLossProbe::timeout(
                 self.rtt.smoothed(),
-                self.log.segment_count() < self.peer_contract.max_segments as usize,
-                self.peer_contract.max_delay,
+                self.log.segment_count() < self.feedback.contract().max_segments as usize,
+                self.feedback.contract().max_delay,
             );
             let at = now + timeout;
             // RFC 8985 §7.2: a retransmission timeout that would come first becomes a probe.

@@ -19,7 +19,7 @@ use tack_wire::{Ecn, Flags, Header, Segment, SeqNum};
 use super::records::Records;
 use super::table::Tuple;
 use crate::config::Config;
-use crate::connection::ReplyLimit;
+use crate::connection::ChallengeLimit;
 use crate::connection::offer::{Identity, Offer, Progress};
 use crate::transmit::{Batch, Transmit};
 
@@ -36,7 +36,7 @@ pub(super) struct HalfOpen {
     progress: Progress,
     /// Its SYN-ACK waits to leave.
     queued: bool,
-    replies: ReplyLimit,
+    replies: ChallengeLimit,
 }
 
 /// What is to be done about a segment for a half-open connection.
@@ -75,7 +75,7 @@ impl HalfOpen {
             seed,
             progress: Progress::default(),
             queued: false,
-            replies: ReplyLimit::default(),
+            replies: ChallengeLimit::default(),
         }
     }
 

@@ -8,7 +8,8 @@ use tack_wire::tack::{Lists, Sync, TackSyn, TimingEcho};
 use tack_wire::{Segment, TackOption};
 
 use super::super::feedback::{
-    FeedbackReader, Impossible, Measured, News, ReadContext, RoundTrip, SackReader, SenderState,
+    AckInfo, FeedbackReader, InvalidFeedback, Measured, ReadContext, RoundTrip, SackReader,
+    SenderState,
 };
 use super::super::policy::{AckContract, LossDetectedBy};
 use super::path::Run;
@@ -225,48 +226,48 @@ impl TackReader {
     }
 
     /// The 64-bit number behind a 32-bit one; only numbers that were sent can be meant.
-    fn number(context: &ReadContext<'_>, low: u32) -> Result<Option<u64>, Impossible> {
+    fn number(context: &ReadContext<'_>, low: u32) -> Result<Option<u64>, InvalidFeedback> {
         let next = context.log.next_number();
         if next == 0 || low == u32::MAX && next < u64::from(u32::MAX) {
             // Nothing received yet.
             return if low == u32::MAX {
                 Ok(None)
             } else {
-                Err(Impossible)
+                Err(InvalidFeedback)
             };
         }
         let newest = next - 1;
         let back = (newest as u32).wrapping_sub(low);
         if back > u32::MAX / 2 {
-            return Err(Impossible);
+            return Err(InvalidFeedback);
         }
         newest
             .checked_sub(u64::from(back))
             .map(Some)
-            .ok_or(Impossible)
+            .ok_or(InvalidFeedback)
     }
 
     fn read_lists(
         context: &ReadContext<'_>,
         largest: Option<u64>,
         lists: &[u8],
-        news: &mut News,
-    ) -> Result<(), Impossible> {
-        let lists = Lists::parse(lists).map_err(|_| Impossible)?;
+        info: &mut AckInfo,
+    ) -> Result<(), InvalidFeedback> {
+        let lists = Lists::parse(lists).map_err(|_| InvalidFeedback)?;
         for offsets in lists.blocks() {
             let block = context.ack + offsets.start..context.ack + offsets.end;
             if block.end > context.snd_nxt {
-                return Err(Impossible);
+                return Err(InvalidFeedback);
             }
             // Most of them repeat what earlier reports told.
             if !context.log.is_delivered(&block) {
-                news.acked.push(block);
+                info.acked.push(block);
             }
         }
         for (distance, count) in lists.gaps() {
-            let largest = largest.ok_or(Impossible)?;
-            let start = largest.checked_sub(distance).ok_or(Impossible)?;
-            news.lost.push(start..start + count);
+            let largest = largest.ok_or(InvalidFeedback)?;
+            let start = largest.checked_sub(distance).ok_or(InvalidFeedback)?;
+            info.lost.push(start..start + count);
         }
         Ok(())
     }
@@ -276,16 +277,16 @@ impl TackReader {
         context: &ReadContext<'_>,
         largest: Option<u64>,
         above: u32,
-        news: &News,
-    ) -> Result<(), Impossible> {
-        let ends = news.acked.iter().map(|block| block.end);
+        info: &AckInfo,
+    ) -> Result<(), InvalidFeedback> {
+        let ends = info.acked.iter().map(|block| block.end);
         // What is above a hole reaches further up than it is long.
         let least = [context.ack, context.ack + u64::from(above)];
         let sound = ends.chain(least).all(|end| {
             let original = context.log.original_below(end);
             original.is_none_or(|number| Some(number) <= largest)
         });
-        if sound { Ok(()) } else { Err(Impossible) }
+        if sound { Ok(()) } else { Err(InvalidFeedback) }
     }
 
     /// The round trip of the segment that is echoed. A departure at which nothing left names none.
@@ -302,11 +303,11 @@ impl TackReader {
         context: &ReadContext<'_>,
         segment: &Segment<'_>,
         lists: &[u8],
-        news: &mut News,
-    ) -> Result<(), Impossible> {
+        info: &mut AckInfo,
+    ) -> Result<(), InvalidFeedback> {
         // A plain acknowledgement among reports does not say how long it was held back: it yields no rate.
         if self.mode == Mode::Reports {
-            news.rate = Measured::ByReceiver(None);
+            info.rate = Measured::ByReceiver(None);
         }
         let (number, largest, largest_delay, above, has_lists, gap) =
             match segment.header.options.tack {
@@ -331,7 +332,7 @@ impl TackReader {
                 Some(TackOption::Data(_)) | None => {
                     let alone = segment.sequence_len() == 0;
                     if alone {
-                        self.sack.read(context, segment, lists, news)?;
+                        self.sack.read(context, segment, lists, info)?;
                     }
                     self.on_no_report(context, alone);
                     return Ok(());
@@ -339,40 +340,40 @@ impl TackReader {
             };
         let largest = Self::number(context, largest)?;
         if has_lists {
-            Self::read_lists(context, largest, lists, news)?;
+            Self::read_lists(context, largest, lists, info)?;
         }
-        Self::check_received(context, largest, above, news)?;
+        Self::check_received(context, largest, above, info)?;
         if let Some((before, after)) = gap {
             let (Some(before), Some(after)) = (
                 Self::number(context, before)?,
                 Self::number(context, after)?,
             ) else {
-                return Err(Impossible);
+                return Err(InvalidFeedback);
             };
             if before >= after || Some(after) > largest {
-                return Err(Impossible);
+                return Err(InvalidFeedback);
             }
-            news.lost.push(before + 1..after);
+            info.lost.push(before + 1..after);
         }
         // The cumulative acknowledgement itself may be one octet beyond, that of a window probe.
         if above > 0 && context.ack + u64::from(above) > context.snd_nxt {
-            return Err(Impossible);
+            return Err(InvalidFeedback);
         }
         // Everything is sound. From here on state moves; an old or repeated report moves none.
         self.on_report(context);
         if self.count(number).is_none() {
             if !self.stale.add(context.arrived, context.smoothed_rtt) {
-                news.lost.clear();
-                news.old = true;
+                info.lost.clear();
+                info.old = true;
                 return Ok(());
             }
             // Nothing is overtaken for so long: it is the newest number that was damaged.
             self.newest = Some(number);
         }
         self.stale.end();
-        news.numbered = true;
-        news.above = Some(above.into());
-        news.largest = largest;
+        info.numbered = true;
+        info.above = Some(above.into());
+        info.largest = largest;
         let newest = largest
             .and_then(|number| context.log.sent_at(number))
             .and_then(|sent_at| {
@@ -382,10 +383,10 @@ impl TackReader {
                     .filter(|rtt| !rtt.is_zero())
             });
         if let Some(TackOption::Report(report)) = segment.header.options.tack {
-            news.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
+            info.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
             let fastest = Self::fastest(context, report.timing);
             if let Some(fastest) = fastest.or(newest) {
-                news.round_trip = Some(RoundTrip {
+                info.round_trip = Some(RoundTrip {
                     newest: newest.unwrap_or(fastest),
                     fastest,
                 });
@@ -407,10 +408,10 @@ impl FeedbackReader for TackReader {
         context: &ReadContext<'_>,
         segment: &Segment<'_>,
         lists: &[u8],
-        news: &mut News,
-    ) -> Result<(), Impossible> {
+        info: &mut AckInfo,
+    ) -> Result<(), InvalidFeedback> {
         self.look_at_clock(context);
-        let result = self.read_option(context, segment, lists, news);
+        let result = self.read_option(context, segment, lists, info);
         if result.is_err() {
             // A receiver whose numbers are not ours (one was damaged on the way) says so with each report: none is of use.
             self.on_no_report(context, true);

@@ -9,7 +9,7 @@ use tack_wire::tack::{DataStamp, Lists};
 use tack_wire::{Flags, Header, Segment, SeqNum};
 
 use super::*;
-use crate::ack::feedback::{FeedbackReader, Impossible, News, ReadContext, SenderState};
+use crate::ack::feedback::{AckInfo, FeedbackReader, InvalidFeedback, ReadContext, SenderState};
 use crate::ack::kind::AckKind;
 use crate::cc::SendToken;
 use crate::send::sent::{FlightStart, SentLog};
@@ -247,7 +247,12 @@ impl Sender {
     }
 
     /// Reads a report of everything up to and including transmission `largest`.
-    fn read(&mut self, number: u32, largest: u32, above: u32) -> Result<Option<u64>, Impossible> {
+    fn read(
+        &mut self,
+        number: u32,
+        largest: u32,
+        above: u32,
+    ) -> Result<Option<u64>, InvalidFeedback> {
         let options = TcpOptions {
             tack: Some(TackOption::Report(Report {
                 kind: ReportKind::Tack,
@@ -288,7 +293,7 @@ impl Sender {
             smoothed_rtt: Duration::from_millis(10),
             log: &self.log,
         };
-        let mut news = News::default();
+        let mut news = AckInfo::default();
         self.reader.read(&context, &segment, &[], &mut news)?;
         Ok(news.above)
     }
@@ -298,8 +303,8 @@ impl Sender {
 fn what_cannot_have_arrived_is_refused() {
     let mut sender = Sender::new();
     assert_eq!(sender.read(0, 9, 10 * MSS as u32), Ok(Some(10 * MSS)));
-    assert_eq!(sender.read(1, 9, 10 * MSS as u32 + 1), Err(Impossible));
-    assert_eq!(sender.read(1, 10, 0), Err(Impossible));
+    assert_eq!(sender.read(1, 9, 10 * MSS as u32 + 1), Err(InvalidFeedback));
+    assert_eq!(sender.read(1, 10, 0), Err(InvalidFeedback));
     // What was refused moved nothing, and what comes again moves nothing.
     assert_eq!(sender.read(0, 9, 0), Ok(None));
     assert_eq!(sender.read(1, 9, 0), Ok(Some(0)));

@@ -1,0 +1,180 @@
+//! What an acknowledgement delivers: the walk along the scoreboard, and the round trip measured by it.
+
+use core::time::Duration;
+
+use tack_base::Instant;
+use tack_wire::Segment;
+
+use super::Connection;
+use crate::ack::feedback::{Measured, RoundTrip};
+use crate::cc::SendToken;
+use crate::recovery::DetectionContext;
+use crate::send::sent::Delivered;
+
+/// What an acknowledgement delivered, collected while the log is walked.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    /// Positions newly delivered.
+    pub(super) bytes: u64,
+    /// Departures of the oldest and the newest segment free of retransmission ambiguity.
+    oldest_sent_at: Option<Instant>,
+    newest_sent_at: Option<Instant>,
+    /// A retransmission was among them. What was sent after it may have waited for it at the receiver, without a SACK
+    /// block to tell: its age is then no round-trip time.
+    repaired: bool,
+    /// Token of the newest transmission.
+    pub(super) newest: Option<(u64, SendToken)>,
+    /// Retransmissions that turn out to have been needless.
+    spurious: u64,
+    /// Where the last of these starts.
+    pub(super) needless: Option<u64>,
+    /// Bytes of the longest segment.
+    pub(super) longest: u64,
+    /// A segment presumed lost by a timeout, and not retransmitted, arrived.
+    pub(super) late_original: bool,
+}
+
+impl Delivery {
+    #[inline]
+    fn note(&mut self, delivered: &Delivered) {
+        self.longest = self.longest.max(delivered.transmission.len());
+        if !delivered.retransmitted {
+            let at = delivered.transmission.sent_at;
+            self.oldest_sent_at = Some(self.oldest_sent_at.map_or(at, |oldest| oldest.min(at)));
+            self.newest_sent_at = Some(self.newest_sent_at.map_or(at, |newest| newest.max(at)));
+            self.late_original |= delivered.was_lost;
+        } else {
+            self.repaired = true;
+        }
+        if self
+            .newest
+            .is_none_or(|(number, _)| delivered.number > number)
+        {
+            self.newest = Some((delivered.number, delivered.transmission.token));
+        }
+    }
+}
+
+impl Connection {
+    /// The peer received something twice that had left twice: one transmission was for nothing.
+    pub(super) fn take_duplicate_report(&mut self) -> Option<u64> {
+        let start = self.feedback.info.duplicate?;
+        let needless = self
+            .recovery
+            .on_duplicate_report(start, self.snd_una, self.snd_nxt);
+        self.counters.spurious_retransmissions += u64::from(needless);
+        needless.then_some(start)
+    }
+
+    /// The timestamp that an acknowledgement of new data echoes (RFC 7323 §4). The segment that brought it about is the
+    /// first one unacknowledged so far, or a later one: an older echo is stale, because a box took the option off, or a
+    /// lie, to have window cuts taken back.
+    pub(super) fn fresh_echo(&self, segment: &Segment<'_>, advanced: bool) -> Option<u32> {
+        let timestamps = segment.header.options.timestamps?;
+        let oldest = self.log.front_first_sent_at()?;
+        let usable = advanced && self.timestamps.is_agreed() && timestamps.echo != 0;
+        (usable && !self.timestamps.is_before(timestamps.echo, oldest)).then_some(timestamps.echo)
+    }
+
+    /// Walks the log along the cumulative acknowledgement and the blocks received above it.
+    pub(super) fn mark_delivered(
+        &mut self,
+        arrived: Instant,
+        ack: u64,
+        echoed: Option<u32>,
+    ) -> Delivery {
+        let mut delivery = Delivery::default();
+        let echoed_departure =
+            echoed.and_then(|echo| self.timestamps.latest_departure(arrived, echo));
+        let mut context = self.detection_context(arrived);
+        let Self {
+            log,
+            rate,
+            recovery,
+            feedback,
+            ..
+        } = self;
+        let largest = feedback.info.largest;
+        let mut each = |context: &DetectionContext, delivered: &Delivered| {
+            delivery.note(delivered);
+            // Delivered although its newest transmission has not arrived: an earlier one did.
+            if delivered.transmission.retransmission
+                && largest.is_some_and(|largest| delivered.number > largest)
+            {
+                rate.on_delivered_earlier(arrived, delivered);
+                delivery.spurious += 1;
+                delivery.needless = Some(delivered.transmission.start);
+                recovery.on_needless_retransmission(delivered.transmission.start);
+                return;
+            }
+            rate.on_delivered(arrived, delivered);
+            recovery.on_delivered(context, delivered);
+        };
+        let mut bytes = 0;
+        if ack > self.snd_una {
+            context.echoed_departure = echoed_departure;
+            bytes += log.acknowledge(ack, |delivered| each(&context, delivered));
+        }
+        // What arrived above a hole is not echoed: the timestamp tells nothing about it (RFC 7323 §4.3).
+        context.echoed_departure = None;
+        for block in feedback.info.acked.drain(..) {
+            bytes += log.acknowledge_selectively(block, |delivered| each(&context, delivered));
+        }
+        delivery.bytes = bytes;
+        self.counters.spurious_retransmissions += delivery.spurious;
+        delivery
+    }
+
+    /// RFC 6298 §3 (Karn) with RFC 7323 §4.1: from departures where they are unambiguous, else from the echo.
+    pub(super) fn take_rtt_sample(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        delivery: &Delivery,
+        echoed: Option<u32>,
+    ) -> Option<Duration> {
+        if let Some(RoundTrip { newest, fastest }) = self.feedback.info.round_trip {
+            self.rtt
+                .sample(now, newest, fastest, self.snd_una, self.snd_nxt);
+            return Some(fastest);
+        }
+        if self.feedback.info.rate != Measured::BySender {
+            // The acknowledgement may have been held back, and does not say for how long. That is good enough for the timeout
+            // where data carries it, as requests and answers do: reports are rare there.
+            if !self.feedback.info.numbered
+                && !delivery.repaired
+                && let Some(newest) = delivery.newest_sent_at
+                && arrived >= newest
+            {
+                self.sample_coarsely(now, arrived.saturating_since(newest));
+            }
+            return None;
+        }
+        if let (Some(oldest), Some(newest)) = (delivery.oldest_sent_at, delivery.newest_sent_at)
+            && !delivery.repaired
+            // A carrier whose arrival stamps jump must not make round trips of nothing.
+            && arrived >= newest
+        {
+            let smooth = arrived.saturating_since(oldest);
+            let fastest = arrived.saturating_since(newest);
+            self.rtt
+                .sample(now, smooth, fastest, self.snd_una, self.snd_nxt);
+            return Some(fastest);
+        }
+        // The echo ticks in milliseconds: good enough for the timeout.
+        let age = self.timestamps.age(arrived, echoed?)?;
+        // A segment that the receiver has already leaves TS.Recent alone (RFC 7323 §5.3 R2): where the first acknowledgement
+        // got lost, the echo is as old as all timeouts since. Twice the timeout still lets it grow if round trips have.
+        self.sample_coarsely(now, age.min(self.rtt.base_rto() * 2));
+        None
+    }
+
+    /// Takes a round trip that is good enough for the timeout. The minimum takes it only for want of a better one.
+    fn sample_coarsely(&mut self, now: Instant, age: Duration) {
+        let (una, nxt) = (self.snd_una, self.snd_nxt);
+        match self.rtt.min() {
+            None => self.rtt.sample(now, age, age, una, nxt),
+            Some(floor) => self.rtt.sample_smooth(age.max(floor), una, nxt),
+        }
+    }
+}

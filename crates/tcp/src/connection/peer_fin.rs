@@ -1,0 +1,78 @@
+//! The end of the peer's stream.
+
+use tack_base::Instant;
+
+use super::Connection;
+
+/// Where the peer's stream ends, and whether the end was reached.
+#[derive(Debug, Default)]
+pub(super) struct PeerFin {
+    /// Position of the FIN once known.
+    position: Option<u64>,
+    /// Everything before it, and the FIN itself, arrived.
+    received: bool,
+}
+
+impl PeerFin {
+    /// True once everything before the FIN, and the FIN itself, arrived.
+    #[inline]
+    pub(super) fn is_received(&self) -> bool {
+        self.received
+    }
+
+    /// No payload lies at or beyond this position.
+    #[inline]
+    pub(super) fn limit(&self) -> u64 {
+        self.position.unwrap_or(u64::MAX)
+    }
+
+    /// The stream ends at `position`; the highest byte received lies below `highest`, and everything below `next` is here. A
+    /// second, different end cannot be true and is ignored.
+    fn note(&mut self, position: u64, next: u64, highest: u64) {
+        if self.position.is_none() && position >= next && highest <= position {
+            self.position = Some(position);
+        }
+    }
+
+    /// Takes the FIN if everything below it is here. True when it was reached with that.
+    fn reach(&mut self, next: u64) -> bool {
+        let reached = !self.received && self.position == Some(next);
+        self.received |= reached;
+        reached
+    }
+}
+
+impl Connection {
+    /// A segment says that the stream ends at `position`.
+    pub(super) fn note_peer_fin(&mut self, position: u64) {
+        let (next, highest) = (self.reassembly.next(), self.highest_received());
+        self.peer_fin.note(position, next, highest);
+    }
+
+    /// Takes the FIN once everything before it is here. True when that happened.
+    pub(super) fn reach_peer_fin(&mut self, now: Instant) -> bool {
+        let reached = self.peer_fin.reach(self.reassembly.next());
+        if reached {
+            self.on_peer_fin(now);
+        }
+        reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_possible_end_counts_and_is_reached_once() {
+        let mut fin = PeerFin::default();
+        fin.note(50, 10, 60);
+        fin.note(5, 10, 10);
+        assert_eq!(fin.limit(), u64::MAX);
+        fin.note(60, 10, 60);
+        fin.note(70, 10, 60);
+        assert_eq!(fin.limit(), 60);
+        assert!(!fin.reach(59) && fin.reach(60) && !fin.reach(60));
+        assert!(fin.is_received());
+    }
+}

@@ -1,0 +1,128 @@
+//! Probing a closed window (RFC 9293 §3.8.6.1).
+
+use core::time::Duration;
+
+use tack_base::Instant;
+
+use super::due::Due;
+use super::timers::Timer;
+use super::{CloseReason, Connection};
+use crate::trace::Traced;
+
+/// Longest wait for a window worth a segment (RFC 9293 §3.8.6.2.1).
+const MAX_OVERRIDE: Duration = Duration::from_secs(1);
+/// Most doublings of the interval between two probes.
+const MAX_BACKOFF: u32 = 16;
+
+/// What is known of a window that holds everything back.
+#[derive(Debug)]
+pub(super) struct Persist {
+    /// Doublings of the interval.
+    backoff: u32,
+    /// When the window began to hold everything back.
+    since: Instant,
+    /// A window probe left with the octet below this position.
+    probed: u64,
+}
+
+impl Persist {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            backoff: 0,
+            since: now,
+            probed: 1,
+        }
+    }
+
+    /// The window begins to hold everything back.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// The window opened.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// What is below this position left, in a segment or in a window probe.
+    #[inline]
+    pub(super) fn on_sent(&mut self, position: u64) {
+        self.probed = self.probed.max(position);
+    }
+
+    /// The highest position that a peer can acknowledge.
+    #[inline]
+    pub(super) fn highest_sent(&self, snd_nxt: u64) -> u64 {
+        snd_nxt.max(self.probed)
+    }
+
+    /// How long to wait for the next probe: backs off like the retransmission timer (RFC 9293 SHLD-29, SHLD-30).
+    fn wait(&self, rto: Duration, max_rto: Duration, is_open: bool) -> Duration {
+        let wait = rto.saturating_mul(1 << self.backoff).min(max_rto);
+        // A window that is open, but too small to be worth a segment: RFC 9293 §3.8.6.2.1 waits 0.1 to 1 s for more.
+        if is_open {
+            wait.min(MAX_OVERRIDE)
+        } else {
+            wait
+        }
+    }
+}
+
+impl Connection {
+    /// The peer's window is closed; one octet asks whether it still is.
+    pub(super) fn on_persist_timeout(&mut self, now: Instant) {
+        if !self.log.is_empty() || self.snd_nxt >= self.queue.end() {
+            return;
+        }
+        let since = self.persist.since;
+        if let Some(limit) = self.config.user_timeout
+            // Silence counts from when there was something to ask: before that the peer had no reason to speak.
+            && now.saturating_since(self.keep_alive.last_heard().max(since)) >= limit
+        {
+            self.end(CloseReason::TimedOut);
+            return;
+        }
+        // A peer that answers probes may keep its window closed for ever (RFC 9293 MUST-37 leaves the decision to the
+        // application); when that has let go, nobody is left to decide.
+        if !self.reading && now.saturating_since(since) >= self.config.fin_wait {
+            self.end_with_reset(CloseReason::TimedOut);
+            return;
+        }
+        self.trace.add(now, || Traced::Timeout("persist"));
+        self.persist.backoff = (self.persist.backoff + 1).min(MAX_BACKOFF);
+        self.due.add(Due::WindowProbe);
+        self.arm_persist(now);
+    }
+
+    /// Arms the persist timer.
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let is_open = self.window.edge() > self.snd_nxt;
+        let wait = self
+            .persist
+            .wait(self.rtt.base_rto(), self.config.max_rto, is_open);
+        self.timers.set(Timer::Persist, now + wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_back_off_and_an_open_window_is_asked_within_a_second() {
+        let (rto, max) = (Duration::from_millis(300), Duration::from_secs(60));
+        let mut persist = Persist::new(Instant::ZERO);
+        let mut waits = [Duration::ZERO; 3];
+        for wait in &mut waits {
+            *wait = persist.wait(rto, max, false);
+            persist.backoff += 1;
+        }
+        assert_eq!(waits, [rto, rto * 2, rto * 4]);
+        assert_eq!(persist.wait(rto, max, true), MAX_OVERRIDE);
+        persist.backoff = MAX_BACKOFF;
+        assert_eq!(persist.wait(rto, max, false), max);
+        persist.end();
+        assert_eq!(persist.wait(rto, max, true), rto);
+    }
+}
