@@ -8,22 +8,13 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::{Instant, Rate};
+use tack_base::Instant;
 use tack_wire::tack::Sync;
 use tack_wire::{Segment, SeqNum};
 
 use super::policy::AckContract;
+use crate::rate::Measured;
 use crate::send::sent::SentLog;
-
-/// Where a delivery rate comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Measured {
-    /// The sender takes its own samples.
-    #[default]
-    BySender,
-    /// The receiver measures; this acknowledgement carries a figure or does not.
-    ByReceiver(Option<Rate>),
-}
 
 /// A round trip measured with the receiver's help.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,8 +6,9 @@ use tack_base::Instant;
 use tack_wire::Segment;
 
 use super::Connection;
-use crate::ack::feedback::{Measured, RoundTrip};
+use crate::ack::feedback::RoundTrip;
 use crate::cc::SendToken;
+use crate::rate::Measured;
 use crate::recovery::DetectionContext;
 use crate::send::sent::Delivered;
 

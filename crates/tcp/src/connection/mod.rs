@@ -38,7 +38,7 @@ use crate::config::{Config, WindowPacing};
 use crate::ecn::EcnState;
 use crate::mtu::PathMtu;
 use crate::pacing::Pacer;
-use crate::rate::sender::RateEstimator;
+use crate::rate::estimator::RateEstimator;
 use crate::recovery::episodes::LossRecovery;
 use crate::recv::reassembly::Reassembly;
 use crate::recv::window::ReceiveWindow;

@@ -1,5 +1,4 @@
 //! Round-trip time: the estimator, and the clock of the timestamps option.
 
 pub(crate) mod estimator;
-pub(crate) mod one_way;
 pub(crate) mod timestamps;

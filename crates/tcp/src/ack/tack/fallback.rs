@@ -6,13 +6,13 @@ use tack_base::Rate;
 use tack_wire::tack::DataStamp;
 
 use super::TackPolicy;
+use super::arrival_rate::ArrivalMeter;
 use super::blocks::Blocks;
 use super::gaps::Arrival;
+use super::one_way::OneWayDelays;
 use super::repeats::Repeats;
 use crate::ack::delayed::DelayedAck;
 use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, Place};
-use crate::rate::receiver::ArrivalMeter;
-use crate::rtt::one_way::OneWayDelays;
 
 /// Longest time over which segments without stamps are waited for, whatever RTTmin the peer told.
 const LONGEST_SPAN: Duration = Duration::from_secs(1);

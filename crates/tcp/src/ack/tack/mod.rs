@@ -5,6 +5,7 @@
 //! of the window and of connection events. A remainder waits no longer than delayed acknowledgements would
 //! make it, and while the sender still probes for capacity L segments are enough.
 
+mod arrival_rate;
 mod blocks;
 mod carried;
 mod conversation;
@@ -12,6 +13,7 @@ mod fallback;
 mod frontier;
 mod gaps;
 mod lists;
+mod one_way;
 mod path;
 mod reader;
 mod repeats;
@@ -34,11 +36,11 @@ use super::policy::{
     AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, LossDetectedBy, Place,
     ReportContext,
 };
-use crate::rate::receiver::ArrivalMeter;
-use crate::rtt::one_way::OneWayDelays;
+use arrival_rate::ArrivalMeter;
 use blocks::{Blocks, MAX_BLOCKS};
 use conversation::Conversation;
 use gaps::{Arrival, Gaps};
+use one_way::OneWayDelays;
 use path::Run;
 pub(super) use reader::TackReader;
 use repeats::Repeats;

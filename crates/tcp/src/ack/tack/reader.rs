@@ -8,12 +8,12 @@ use tack_wire::tack::{Lists, Sync, TackSyn, TimingEcho};
 use tack_wire::{Segment, TackOption};
 
 use super::super::feedback::{
-    AckInfo, FeedbackReader, InvalidFeedback, Measured, ReadContext, RoundTrip, SackReader,
-    SenderState,
+    AckInfo, FeedbackReader, InvalidFeedback, ReadContext, RoundTrip, SackReader, SenderState,
 };
 use super::super::policy::{AckContract, LossDetectedBy};
+use super::one_way::round_trip;
 use super::path::Run;
-use crate::rtt::one_way::round_trip;
+use crate::rate::Measured;
 
 /// Reports over which the loss rate of the ACK path is averaged: counts are halved beyond.
 const REPORT_WINDOW: u64 = 512;

@@ -12,7 +12,7 @@ use core::time::Duration;
 use tack_base::Instant;
 use tack_wire::tack::TimingEcho;
 
-use crate::ack::Timing;
+use super::super::kind::Timing;
 
 /// Most segments remembered between two acknowledgements; when more come, every other one is forgotten.
 const MAX_SAMPLES: usize = 128;

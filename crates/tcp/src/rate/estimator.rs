@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use tack_base::{Instant, Rate};
 
-use crate::ack::feedback::Measured;
+use super::Measured;
 use crate::cc::RateSample;
 use crate::send::sent::{Delivered, FlightStart};
 
