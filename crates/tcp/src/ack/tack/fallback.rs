@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use tack_base::Rate;
 use tack_wire::tack::DataStamp;
 
 use super::TackPolicy;
@@ -10,7 +9,6 @@ use super::arrival_rate::ArrivalMeter;
 use super::blocks::Blocks;
 use super::gaps::Arrival;
 use super::one_way::OneWayDelays;
-use super::repeats::Repeats;
 use crate::ack::delayed::DelayedAck;
 use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, Place};
 
@@ -36,12 +34,12 @@ impl TackPolicy {
 
     /// Time over which a run shows what the path does.
     pub(super) fn span(&self) -> Duration {
-        self.rtt_min.min(LONGEST_SPAN)
+        self.schedule.rtt_min.min(LONGEST_SPAN)
     }
 
     /// Stamps do not come any more: plain acknowledgements from here on, with SACK, until they do.
     pub(super) fn fall_back(&mut self, arrival: &DataArrival) -> AckDecision {
-        let mut fallback = DelayedAck::new(2, self.params.timer);
+        let mut fallback = DelayedAck::new(2, self.schedule.params.timer);
         let _ = fallback.on_data(arrival);
         self.fallback = Some(fallback);
         self.run.end();
@@ -60,7 +58,7 @@ impl TackPolicy {
         if let Some(stamp) = arrival.stamp {
             if self.run.is_empty() {
                 self.gaps.restart(stamp.number, highest);
-                self.delays = OneWayDelays::new(self.params.timing);
+                self.delays = OneWayDelays::new(self.schedule.params.timing);
                 self.meter = ArrivalMeter::default();
             }
             self.take_stamp(arrival, stamp);
@@ -82,16 +80,8 @@ impl TackPolicy {
         self.fallback = None;
         self.run.end();
         self.unnumbered_to = 0;
-        self.peer_mss = arrival.peer_mss;
-        self.pending = arrival.len.max(1);
-        self.pending_since = arrival.now;
-        self.unreported = self.pending;
-        self.pushed = false;
-        self.filled = false;
-        self.repeats = Repeats::default();
-        self.last_report_at = None;
+        self.schedule.restart(arrival);
         self.window_closing = false;
         self.blocks = Blocks::default();
-        self.growth = (Rate::ZERO, arrival.now);
     }
 }

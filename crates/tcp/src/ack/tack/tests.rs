@@ -373,8 +373,12 @@ fn l_is_not_more_than_reports_can_tell_of() {
         segments: 255,
         ..TackParams::default()
     });
-    policy.peer_mss = 1000;
-    assert_eq!(policy.segments(), 255, "nothing gets lost");
+    policy.schedule.peer_mss = 1000;
+    assert_eq!(
+        policy.schedule.segments(&policy.gaps),
+        255,
+        "nothing gets lost"
+    );
     let now = Instant::from_millis(1);
     for number in 0..200_u32 {
         let start = 1 + 2000 * u64::from(number);
@@ -383,12 +387,16 @@ fn l_is_not_more_than_reports_can_tell_of() {
             .on_number(now, 2 * number, start..start + 1000, 1000, 1 << 30);
     }
     policy.gaps.settle(now, Duration::from_millis(40));
-    assert_eq!(policy.segments(), 255, "no acknowledgement gets lost");
+    assert_eq!(
+        policy.schedule.segments(&policy.gaps),
+        255,
+        "no acknowledgement gets lost"
+    );
     // Half of everything gets lost, both ways: Q = 4 is for 16 segments.
-    policy.ack_loss_rate = 0.5;
-    assert_eq!(policy.segments(), 16);
-    policy.params.rich = false;
-    assert_eq!(policy.segments(), 4);
-    policy.params.segments = 2;
-    assert_eq!(policy.threshold(), 2000);
+    policy.schedule.ack_loss_rate = 0.5;
+    assert_eq!(policy.schedule.segments(&policy.gaps), 16);
+    policy.schedule.params.rich = false;
+    assert_eq!(policy.schedule.segments(&policy.gaps), 4);
+    policy.schedule.params.segments = 2;
+    assert_eq!(policy.schedule.threshold(&policy.gaps), 2000);
 }

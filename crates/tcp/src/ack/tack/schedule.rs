@@ -1,0 +1,338 @@
+//! When a periodic acknowledgement is due: the period, L, and the sender's startup.
+
+use core::time::Duration;
+
+use tack_base::filter::WindowedMax;
+use tack_base::time::nanos;
+use tack_base::{Instant, Rate};
+use tack_wire::tack::Sync;
+
+use super::conversation::Conversation;
+use super::gaps::Gaps;
+use super::repeats::Repeats;
+use crate::ack::kind::{LossesTold, TackParams};
+use crate::ack::policy::{AckReason, Carried, DataArrival};
+
+/// RTTmin before anything measured it.
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+/// Gaps that a report lists even when both paths lose nothing: the newest losses, reported once more.
+pub(super) const BASE_GAPS: u64 = 4;
+/// How long a delivery rate once reached tells what the sender could use.
+const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
+/// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
+const GROWTH: f64 = 1.25;
+/// Round trips without such growth after which it is not believed any more.
+const GROWTH_ROUNDS: u32 = 8;
+
+/// The growth of the delivery rate in the sender's startup.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    /// The largest rate.
+    rate: Rate,
+    /// When it was last larger by a good deal.
+    at: Instant,
+}
+
+/// A periodic acknowledgement that will be due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct DueReport {
+    pub(super) at: Instant,
+    pub(super) reason: AckReason,
+}
+
+impl DueReport {
+    fn new(at: Instant, reason: AckReason) -> Self {
+        Self { at, reason }
+    }
+}
+
+/// When to report what arrived.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    pub(super) params: TackParams,
+    /// The sender's RTTmin, as it said or as the handshake measured.
+    pub(super) rtt_min: Duration,
+    /// The sender says that it still probes for capacity.
+    startup: bool,
+    growth: Growth,
+    /// Loss rate of the ACK path, 0 to 1, as the sender said.
+    pub(super) ack_loss_rate: f64,
+    pub(super) peer_mss: u64,
+    /// Delivery rate, as last measured.
+    rate: Option<Rate>,
+    /// The largest of the last seconds: what the sender could use if only the window let it.
+    peak_rate: WindowedMax<Rate>,
+    /// The longest period with which the window offered last does not make the sender stand still.
+    window_period: Duration,
+    last_report_at: Option<Instant>,
+    /// Bytes since the last report, and when the first of them came.
+    pending: u64,
+    pending_since: Instant,
+    /// Bytes since the last report, those included that data going the other way acknowledged.
+    unreported: u64,
+    /// Among them is the end of what the peer had to send, …
+    pushed: bool,
+    /// … or what filled a gap: neither should wait for L segments.
+    filled: bool,
+    conversation: Conversation,
+    repeats: Repeats,
+    announced_period: Duration,
+}
+
+impl Schedule {
+    /// Nothing arrived.
+    pub(super) fn new(params: TackParams) -> Self {
+        Self {
+            rtt_min: INITIAL_RTT,
+            startup: true,
+            growth: Growth {
+                rate: Rate::ZERO,
+                at: Instant::ZERO,
+            },
+            ack_loss_rate: 0.0,
+            peer_mss: 1,
+            rate: None,
+            peak_rate: WindowedMax::new(nanos(PEAK_RATE_WINDOW)),
+            window_period: Duration::MAX,
+            last_report_at: None,
+            pending: 0,
+            pending_since: Instant::ZERO,
+            unreported: 0,
+            pushed: false,
+            filled: false,
+            conversation: Conversation::default(),
+            repeats: Repeats::default(),
+            announced_period: Duration::ZERO,
+            params,
+        }
+    }
+
+    // Period and L.
+
+    /// RTTmin/beta.
+    pub(super) fn time_period(&self) -> Duration {
+        self.rtt_min / u32::from(self.params.beta)
+    }
+
+    /// The shortest time between periodic acknowledgements: RTTmin/beta, or less where the window is scarce.
+    fn shortest_interval(&self) -> Duration {
+        self.time_period().min(self.window_period)
+    }
+
+    /// Period in force: the longer of the shortest interval and the time that L segments take.
+    fn period(&self, gaps: &Gaps) -> Duration {
+        let count = self
+            .rate
+            .map_or(Duration::ZERO, |rate| rate.time_for(self.threshold(gaps)));
+        self.shortest_interval().max(count.min(self.params.timer))
+    }
+
+    /// The period, which the report that leaves announces.
+    pub(super) fn announce_period(&mut self, gaps: &Gaps) -> Duration {
+        self.announced_period = self.period(gaps);
+        self.announced_period
+    }
+
+    /// The period changed by a factor of two since it was last announced.
+    pub(super) fn is_period_outdated(&self, gaps: &Gaps) -> bool {
+        let (period, announced) = (self.period(gaps), self.announced_period);
+        !announced.is_zero() && (period >= announced * 2 || period * 2 <= announced)
+    }
+
+    /// L in force: a report must be able to list all that gets lost until the next one arrives, `Q / (rho·rho')` at most.
+    pub(super) fn segments(&self, gaps: &Gaps) -> u64 {
+        if self.ack_loss_rate == 0.0 {
+            return self.params.segments.into();
+        }
+        let losses = gaps.loss_rate() * self.ack_loss_rate;
+        let listed = if self.params.rich { BASE_GAPS } else { 1 };
+        let most = (listed as f64 / losses) as u64;
+        u64::from(self.params.segments).min(most.max(1))
+    }
+
+    /// L in force, bytes.
+    pub(super) fn threshold(&self, gaps: &Gaps) -> u64 {
+        self.segments(gaps) * self.peer_mss
+    }
+
+    /// The longest period T' with which the window offered last is not used up before an acknowledgement opens it further:
+    /// what is offered beyond L segments must last for a period and a round trip, `T' = (W - L·MSS)/rate - RTTmin`, that is
+    /// beta' = bdp/(W - bdp). The saving shrinks with the window, down to counting segments where it holds no more than
+    /// a bdp.
+    pub(super) fn on_window(&mut self, window_left: u64, gaps: &Gaps) {
+        let offered = window_left + self.pending;
+        let rate = self.peak_rate.get().filter(|rate| *rate > Rate::ZERO);
+        self.window_period = rate.map_or(Duration::MAX, |rate| {
+            rate.time_for(offered.saturating_sub(self.threshold(gaps)))
+                .saturating_sub(self.rtt_min)
+        });
+    }
+
+    /// Bytes that arrive within RTTmin.
+    pub(super) fn bdp(&self) -> u64 {
+        self.rate.map_or(0, |rate| rate.bytes_in(self.rtt_min))
+    }
+
+    // Startup.
+
+    /// The sender probes for capacity, and finds some. A controller that stays in its startup because the application or
+    /// the window limits it has no use for dense acknowledgements.
+    fn is_probed(&self) -> bool {
+        self.startup && self.pending_since < self.growth.at + self.rtt_min * GROWTH_ROUNDS
+    }
+
+    /// Data arrived at `arrived`, `sustained` being what the path is shown to carry.
+    pub(super) fn on_rate(&mut self, now: Instant, rate: Option<Rate>, sustained: Option<Rate>) {
+        if let Some(rate) = sustained {
+            if self.startup && rate >= self.growth.rate.scale(GROWTH) {
+                self.growth = Growth { rate, at: now };
+            }
+            self.peak_rate.update(now.as_nanos(), rate);
+        }
+        self.rate = rate.or(self.rate);
+    }
+
+    /// The sender said what it measures.
+    pub(super) fn on_sync(&mut self, now: Instant, sync: &Sync) {
+        if sync.startup && !self.startup {
+            self.growth = Growth {
+                rate: Rate::ZERO,
+                at: now,
+            };
+        }
+        self.startup = sync.startup;
+        self.ack_loss_rate = f64::from(sync.ack_loss_rate) / 65_536.0;
+        if sync.rtt_min > 0 {
+            self.rtt_min = Duration::from_micros(sync.rtt_min.into());
+        }
+    }
+
+    // What is pending.
+
+    /// Nothing arrived since the last report.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending == 0
+    }
+
+    /// Data arrived at `now`.
+    pub(super) fn on_data(&mut self, now: Instant, len: u64) {
+        if self.pending == 0 {
+            self.pending_since = now;
+        }
+        if self.growth.at == Instant::ZERO {
+            self.growth.at = now;
+        }
+        self.pending += len.max(1);
+        self.unreported += len.max(1);
+    }
+
+    /// The data that arrived waits for a periodic report: `push` ends what the peer had to send, `filled` says that it filled
+    /// a gap.
+    pub(super) fn on_waiting(&mut self, push: bool, filled: bool) {
+        self.pushed |= push;
+        self.filled |= filled;
+    }
+
+    /// The data that arrived came before, under another number, if `again`.
+    pub(super) fn on_repetition(&mut self, again: bool) {
+        self.repeats.on_data(again);
+    }
+
+    /// Reports begin again with this arrival.
+    pub(super) fn restart(&mut self, arrival: &DataArrival) {
+        self.peer_mss = arrival.peer_mss;
+        self.pending = arrival.len.max(1);
+        self.pending_since = arrival.now;
+        self.unreported = self.pending;
+        self.pushed = false;
+        self.filled = false;
+        self.repeats = Repeats::default();
+        self.last_report_at = None;
+        self.growth = Growth {
+            rate: Rate::ZERO,
+            at: arrival.now,
+        };
+    }
+
+    /// When the next periodic acknowledgement is due, and as what. `listed_gaps` tells whether the last one listed gaps: one
+    /// that had no room for any will not have it next time, while nothing arrives.
+    pub(super) fn due(&self, gaps: &Gaps, listed_gaps: bool) -> Option<DueReport> {
+        if self.pending == 0 {
+            let wait = self
+                .repeats
+                .next(|| self.period(gaps), listed_gaps && gaps.is_any_untold())?;
+            return Some(DueReport::new(
+                self.last_report_at? + wait,
+                AckReason::Timer,
+            ));
+        }
+        let enough = self.pending >= self.threshold(gaps);
+        // One period after the last one, and not sooner.
+        let point = || match self.last_report_at {
+            Some(last) => last + self.shortest_interval(),
+            None => Instant::ZERO,
+        };
+        if enough {
+            let at = if self.is_probed() {
+                self.pending_since
+            } else {
+                point()
+            };
+            return Some(DueReport::new(at, AckReason::Threshold));
+        }
+        let latest = self.pending_since + self.params.timer;
+        let is_answered = || self.conversation.is_answered() && self.is_lone(gaps);
+        if self.filled || (self.pushed && !is_answered()) {
+            // The sender has nothing more, and may wait for an acknowledgement.
+            let at = point().max(self.pending_since + self.time_period());
+            return Some(DueReport::new(at.min(latest), AckReason::Timer));
+        }
+        Some(DueReport::new(latest, AckReason::Timer))
+    }
+
+    /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream does, though data
+    /// that goes the other way acknowledges each segment of it: its sender lives on round trips and rates.
+    fn is_lone(&self, gaps: &Gaps) -> bool {
+        let threshold = self.threshold(gaps);
+        self.pending < threshold && self.unreported < threshold * u64::from(self.params.beta)
+    }
+
+    /// An acknowledgement of all that is pending leaves, as a report or without one.
+    pub(super) fn on_report(&mut self, now: Instant, gaps: &Gaps) {
+        if self.pending > 0 && self.pending < self.threshold(gaps) {
+            self.conversation
+                .on_remainder(now, self.pending_since, self.params.timer);
+        }
+        if self.pending == 0 {
+            self.repeats.on_repeated();
+        } else {
+            let open = gaps.is_any_lost() && self.params.losses != LossesTold::Never;
+            self.repeats
+                .on_report(self.ack_loss_rate, open, self.params.beta);
+        }
+        self.pending = 0;
+        self.unreported = 0;
+        self.pushed = false;
+        self.filled = false;
+        self.last_report_at = Some(now);
+    }
+
+    /// A segment that carries the cumulative acknowledgement left.
+    pub(super) fn on_ack_sent(&mut self, now: Instant, carried: Carried, gaps: &Gaps) {
+        if carried == Carried::Alone {
+            return;
+        }
+        let is_lone = self.pending > 0 && self.is_lone(gaps);
+        if carried == Carried::OnData {
+            self.conversation.on_data(now, is_lone, self.params.timer);
+        }
+        if is_lone {
+            self.pending = 0;
+            self.pushed = false;
+            self.filled = false;
+        }
+        if self.pending == 0 {
+            self.repeats.on_carried();
+        }
+    }
+}
