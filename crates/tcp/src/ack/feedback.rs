@@ -32,11 +32,11 @@ pub(crate) struct AckInfo {
     pub(crate) acked: Vec<Range<u64>>,
     /// Something that starts here was received twice.
     pub(crate) duplicate: Option<u64>,
-    /// How much is received above the cumulative acknowledgement, named or not, where the receiver tells.
+    /// How much is received above the cumulative acknowledgement, listed or not, where the receiver says.
     pub(crate) above: Option<u64>,
     /// Transmissions reported lost.
     pub(crate) lost: Vec<Range<u64>>,
-    /// The largest transmission number received, where the receiver tells.
+    /// The largest transmission number received, where the receiver says.
     pub(crate) largest: Option<u64>,
     /// Round trip; `None` leaves it to the sender's own log.
     pub(crate) round_trip: Option<RoundTrip>,
@@ -144,7 +144,7 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
         false
     }
 
-    /// What to tell the peer now, if anything.
+    /// What the peer has to know now, if anything.
     fn poll_sync(&mut self, state: &SenderState) -> Option<Sync> {
         let _ = state;
         None

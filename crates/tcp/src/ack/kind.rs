@@ -42,17 +42,17 @@ pub struct TackParams {
     pub timer: Duration,
     /// Lists grow with the loss on both paths. Off: one gap and one block (Q = 1). Default on.
     pub rich: bool,
-    /// How losses are told. Default at once; the others only to see what that buys.
-    pub losses: LossesTold,
+    /// How losses are reported. Default at once; the others only to see what that buys.
+    pub losses: LossReporting,
     /// How the sender gets its RTT. Default one-way timing.
     pub timing: Timing,
     /// Settling time of a gap before it counts as lost. Default adaptive.
     pub settle: Settle,
 }
 
-/// How the receiver tells of losses.
+/// How the receiver reports losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LossesTold {
+pub enum LossReporting {
     /// An instant acknowledgement signals each loss, and periodic ones list what was signalled (TACK §5.1).
     AtOnce,
     /// Periodic acknowledgements alone list them.
@@ -91,7 +91,7 @@ impl Default for TackParams {
             beta: 4,
             timer: AckKind::DEFAULT_TIMER,
             rich: true,
-            losses: LossesTold::AtOnce,
+            losses: LossReporting::AtOnce,
             timing: Timing::OneWay { percentile: 0 },
             settle: Settle::Adaptive,
         }
@@ -157,9 +157,9 @@ impl fmt::Display for TackParams {
             setting(f, format_args!("rich=off"))?;
         }
         match self.losses {
-            LossesTold::AtOnce => {}
-            LossesTold::Periodically => setting(f, format_args!("iack=periodic"))?,
-            LossesTold::Never => setting(f, format_args!("iack=off"))?,
+            LossReporting::AtOnce => {}
+            LossReporting::Periodically => setting(f, format_args!("iack=periodic"))?,
+            LossReporting::Never => setting(f, format_args!("iack=off"))?,
         }
         match self.timing {
             Timing::Sampled => setting(f, format_args!("timing=sampled"))?,
@@ -222,9 +222,9 @@ impl TackParams {
             "rich" => self.rich = switch("on or off is meant, as in rich=off")?,
             "iack" => {
                 self.losses = match value {
-                    "on" => LossesTold::AtOnce,
-                    "periodic" => LossesTold::Periodically,
-                    "off" => LossesTold::Never,
+                    "on" => LossReporting::AtOnce,
+                    "periodic" => LossReporting::Periodically,
+                    "off" => LossReporting::Never,
                     _ => return Err(wrong("on, periodic or off is meant, as in iack=off")),
                 };
             }

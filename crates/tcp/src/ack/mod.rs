@@ -12,7 +12,7 @@ mod tack;
 
 use alloc::boxed::Box;
 
-pub use kind::{AckKind, LossesTold, ParseAckKindError, Settle, TackParams, Timing};
+pub use kind::{AckKind, LossReporting, ParseAckKindError, Settle, TackParams, Timing};
 
 use tack_wire::TackOption;
 use tack_wire::tack::TackSyn;

@@ -12,7 +12,7 @@ use super::one_way::OneWayDelays;
 use crate::ack::delayed::DelayedAck;
 use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, Place};
 
-/// Longest time over which segments without stamps are waited for, whatever RTTmin the peer told.
+/// Longest time over which segments without stamps are waited for, whatever RTTmin the peer said.
 const LONGEST_SPAN: Duration = Duration::from_secs(1);
 
 impl TackPolicy {

@@ -1,6 +1,6 @@
 //! Which packet numbers are missing: what is merely late, what is lost, and what no longer matters.
 //!
-//! A skipped number opens a gap. A gap that outlives the settling time is lost: that is told at once, and
+//! A skipped number opens a gap. A gap that outlives the settling time is lost: that is reported at once, and
 //! again in periodic acknowledgements until every byte that it can have carried is here.
 //!
 //! A peer can make as many gaps as the window allows, so no step looks at all of them: each one is reached by its number, by
@@ -20,7 +20,7 @@ use tack_base::time::nanos;
 
 use super::carried::Carried;
 use super::frontier::{Frontier, New};
-use super::telling::{Told, Turns};
+use super::report_order::{GapReports, ReportOrder};
 use crate::ack::Settle;
 
 /// Gaps remembered however small the window is: some applications send small messages.
@@ -45,8 +45,8 @@ struct Gap {
     since: Instant,
     /// Once everything below this stream position is here, the gap no longer matters.
     limit: u64,
-    /// What was told of it.
-    told: Told,
+    /// When it was reported.
+    reported: GapReports,
 }
 
 /// Where an arriving number fell.
@@ -74,8 +74,8 @@ pub(super) struct Gaps {
     gaps: BTreeMap<u64, Gap>,
     /// Gaps below this number are lost, the others not settled yet.
     settled: u64,
-    /// When which of the lost ones is told.
-    turns: Turns,
+    /// The order in which the lost ones are reported.
+    order: ReportOrder,
     carried: Carried,
     settle: Settle,
     /// Lateness of skipped numbers that came after all, nanoseconds.
@@ -98,7 +98,7 @@ impl Gaps {
             missing: 0,
             gaps: BTreeMap::new(),
             settled: 0,
-            turns: Turns::default(),
+            order: ReportOrder::default(),
             carried: Carried::default(),
             settle,
             lateness: WindowedMax::new(nanos(REORDERING_MEMORY)),
@@ -131,7 +131,7 @@ impl Gaps {
         self.largest_at
     }
 
-    /// Bytes of heap held, about: gaps, and their turns to be told.
+    /// Bytes of heap held, about: gaps, and their order.
     pub(super) fn memory(&self) -> usize {
         self.gaps.len() * 2 * size_of::<(u64, Gap)>()
     }
@@ -208,7 +208,7 @@ impl Gaps {
             end: numbers.end,
             since,
             limit: limit.max(before),
-            told: Told::NEVER,
+            reported: GapReports::NEVER,
         };
         self.gaps.insert(numbers.start, gap);
     }
@@ -252,7 +252,7 @@ impl Gaps {
         } else {
             self.gaps.remove(&start);
             if is_lost {
-                self.turns.remove(start, rest.told);
+                self.order.remove(start, rest.reported);
             }
         }
         if number >= self.frontier.next() {
@@ -264,7 +264,7 @@ impl Gaps {
         let since = rest.since;
         if keeps_after {
             if is_lost {
-                self.turns.add(number + 1, rest.told);
+                self.order.add(number + 1, rest.reported);
             }
             self.gaps.insert(number + 1, rest);
         }
@@ -273,7 +273,7 @@ impl Gaps {
 
     /// How long a gap may stay open before it counts as lost.
     ///
-    /// Adaptive: nothing while reordering was not seen lately, so that the first loss is told at once; then a quarter of
+    /// Adaptive: nothing while reordering was not seen lately, so that the first loss is reported at once; then a quarter of
     /// RTTmin (the paper's choice) or longer, as long as skipped numbers were seen to be late, RTTmin at most.
     pub(super) fn settling_time(&self, now: Instant, rtt_min: Duration) -> Duration {
         match self.settle {
@@ -300,10 +300,10 @@ impl Gaps {
         while let Some((&start, gap)) = self.first_waiting()
             && gap.since + time <= now
         {
-            let (end, told) = (gap.end, gap.told);
+            let (end, reported) = (gap.end, gap.reported);
             self.lost_packets += end - start;
             self.settled = end;
-            self.turns.add(start, told);
+            self.order.add(start, reported);
             any = true;
         }
         any
@@ -328,7 +328,7 @@ impl Gaps {
         {
             let (start, gap) = first.remove_entry();
             if start < self.settled {
-                self.turns.remove(start, gap.told);
+                self.order.remove(start, gap.reported);
             }
             if start >= self.frontier.next() {
                 accounted += gap.end - start;
@@ -344,7 +344,7 @@ impl Gaps {
         let Self {
             carried,
             gaps,
-            turns,
+            order,
             settled,
             ..
         } = self;
@@ -353,22 +353,22 @@ impl Gaps {
                 && let Some(gap) = gaps.remove(&start)
             {
                 if start < *settled {
-                    turns.remove(start, gap.told);
+                    order.remove(start, gap.reported);
                 }
             }
         });
     }
 
-    /// Lets `write` name at most `wanted` of the lost gaps, ascending, as long as it has room for them. What is told now can be
+    /// Lets `write` list at most `wanted` of the lost gaps, ascending, as long as it has room for them. What is reported now can be
     /// repaired `round` later, and no sooner.
-    pub(super) fn tell(
+    pub(super) fn report(
         &mut self,
         wanted: u64,
         now: Instant,
         round: Duration,
         mut write: impl FnMut(Range<u64>) -> bool,
     ) {
-        let due = self.turns.take_due(wanted, now);
+        let due = self.order.take_due(wanted, now);
         for &start in &due {
             let Some(gap) = self.gaps.get_mut(&start) else {
                 debug_assert!(false, "a lost gap is in the map");
@@ -377,19 +377,19 @@ impl Gaps {
             if !write(start..gap.end) {
                 break;
             }
-            gap.told = self.turns.tell(start, gap.told, now, round);
+            gap.reported = self.order.report(start, gap.reported, now, round);
         }
-        self.turns.give_back(due);
+        self.order.give_back(due);
     }
 
     /// Something is lost and has not come.
     pub(super) fn is_any_lost(&self) -> bool {
-        !self.turns.is_empty()
+        !self.order.is_empty()
     }
 
     /// Something is lost that no report has named yet.
-    pub(super) fn is_any_untold(&self) -> bool {
-        self.turns.is_any_untold()
+    pub(super) fn is_any_unreported(&self) -> bool {
+        self.order.is_any_unreported()
     }
 
     /// The newest lost gap, as the numbers received before and after it.

@@ -3,14 +3,14 @@
 use super::TackPolicy;
 use super::blocks::MAX_BLOCKS;
 use super::schedule::BASE_GAPS;
-use crate::ack::kind::LossesTold;
+use crate::ack::kind::LossReporting;
 use crate::ack::policy::{AckReason, ReportContext};
 use tack_wire::tack::ListsWriter;
 
 impl TackPolicy {
     /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where that pays.
     fn wanted_gaps(&self) -> u64 {
-        if self.schedule.params.losses == LossesTold::Never {
+        if self.schedule.params.losses == LossReporting::Never {
             return 0;
         }
         if !self.schedule.params.rich {
@@ -34,10 +34,10 @@ impl TackPolicy {
         let Some(largest) = self.gaps.largest() else {
             return 0;
         };
-        // Nothing has arrived since the last report: what it told did not help, or did not get through.
+        // Nothing has arrived since the last report: what it said did not help, or did not get through.
         let silent = context.reason == AckReason::Timer && self.schedule.is_empty();
         let wanted = match self.schedule.params.losses {
-            LossesTold::AtOnce if silent && self.schedule.params.rich => u64::MAX,
+            LossReporting::AtOnce if silent && self.schedule.params.rich => u64::MAX,
             _ => self.wanted_gaps(),
         };
         self.gaps.resolve_ahead(context.received_to, context.ahead);
@@ -52,15 +52,15 @@ impl TackPolicy {
                 break;
             }
         }
-        // The repair of what is told now can be here no sooner.
+        // The repair of what is reported now can be here no sooner.
         let round = self.schedule.rtt_min + self.schedule.time_period();
-        let mut named = false;
-        self.gaps.tell(wanted, context.now, round, |numbers| {
+        let mut listed = false;
+        self.gaps.report(wanted, context.now, round, |numbers| {
             let fits = writer.gap(largest - numbers.start, numbers.end - numbers.start);
-            named |= fits;
+            listed |= fits;
             fits
         });
-        self.listed_gaps = named;
+        self.listed_gaps = listed;
         writer.finish()
     }
 }

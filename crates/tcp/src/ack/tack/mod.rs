@@ -1,8 +1,8 @@
 //! TACK at the receiver of data: when to acknowledge, and what to say.
 //!
 //! A periodic acknowledgement leaves when L full-sized segments wait *and* RTTmin/beta has passed: the lower
-//! of the two frequencies bw/(L·MSS) and beta/RTTmin, without having to know bw. Instant ones tell of loss,
-//! of the window and of connection events. A remainder waits no longer than delayed acknowledgements would
+//! of the two frequencies bw/(L·MSS) and beta/RTTmin, without having to know bw. Instant ones report loss,
+//! the window and connection events. A remainder waits no longer than delayed acknowledgements would
 //! make it, and while the sender still probes for capacity L segments are enough.
 
 mod arrival_rate;
@@ -18,8 +18,8 @@ mod path;
 mod reader;
 mod repeats;
 mod report;
+mod report_order;
 mod schedule;
-mod telling;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +31,7 @@ use tack_wire::TackOption;
 use tack_wire::tack::{DataStamp, Sync, TackSyn};
 
 use super::delayed::DelayedAck;
-use super::kind::{LossesTold, TackParams};
+use super::kind::{LossReporting, TackParams};
 use super::policy::{
     AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, LossDetectedBy, Place,
     ReportContext,
@@ -60,7 +60,7 @@ pub(crate) struct TackPolicy {
     /// The last report listed gaps.
     listed_gaps: bool,
     gaps: Gaps,
-    /// A loss was settled and not told yet.
+    /// A loss was settled and not reported yet.
     loss_due: bool,
     window_closing: bool,
     delays: OneWayDelays,
@@ -110,7 +110,7 @@ impl TackPolicy {
 
     /// Decides about what is pending.
     fn decide(&mut self, now: Instant) -> AckDecision {
-        if self.loss_due && self.schedule.params.losses == LossesTold::AtOnce {
+        if self.loss_due && self.schedule.params.losses == LossReporting::AtOnce {
             return AckDecision::Now(self.loss_reason(now));
         }
         match self.due() {
@@ -125,8 +125,8 @@ impl TackPolicy {
         }
     }
 
-    /// As what a loss is told: by the periodic acknowledgement, if that is due as well. Where a loss comes with every arrival
-    /// there would be no other, and the sender would hear of neither rates nor round trips.
+    /// The reason with which a loss is reported: that of the periodic acknowledgement, if that is due as well. Where a loss comes with every arrival
+    /// there would be no other, and the sender would get neither rates nor round trips.
     fn loss_reason(&self, now: Instant) -> AckReason {
         match self.due() {
             Some(due) if due.at <= now && due.reason == AckReason::Threshold => due.reason,
@@ -196,7 +196,7 @@ impl AckPolicy for TackPolicy {
         self.schedule.on_data(now, arrival.len);
         self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min);
         self.gaps.resolve(arrival.received_to);
-        if self.loss_due && self.schedule.params.losses == LossesTold::AtOnce {
+        if self.loss_due && self.schedule.params.losses == LossReporting::AtOnce {
             return AckDecision::Now(self.loss_reason(now));
         }
         if arrival.fin || arrival.ce_changed {
@@ -219,7 +219,7 @@ impl AckPolicy for TackPolicy {
         if arrival.place == Place::Duplicate || number == Arrival::Seen {
             return AckDecision::Now(AckReason::Event);
         }
-        // No number tells of the hole below it.
+        // No number shows the hole below it.
         if arrival.place == Place::OutOfOrder && arrival.stamp.is_none() {
             return AckDecision::Now(AckReason::Event);
         }

@@ -132,7 +132,7 @@ impl OneWayDelays {
     }
 }
 
-/// Longest round trip that can be told from a lie about the past.
+/// Longest round trip that can be told from an impossible one.
 const LONGEST: u32 = 1 << 30;
 
 /// The sender's half: the round trip of the segment that `echo` names, in an acknowledgement that arrived at

@@ -1,4 +1,4 @@
-//! TACK at the sender of data: reads reports, counts those that were lost, and tells the receiver what it
+//! TACK at the sender of data: reads reports, counts those that were lost, and sends the receiver what it
 //! needs to know.
 
 use core::time::Duration;
@@ -44,10 +44,10 @@ pub(crate) struct TackReader {
     newest: Option<u32>,
     received: u64,
     lost: u64,
-    /// Period of acknowledgements, as the peer last told.
+    /// Period of acknowledgements, as the peer last said.
     period: Option<Duration>,
-    /// What was last told, when, and under which number.
-    told: Option<Told>,
+    /// What was last sent, when, and under which number.
+    last_sync: Option<SentSync>,
     /// A report that left after it should have arrived does not know it.
     sync_lost: bool,
     next_sync: u32,
@@ -86,7 +86,7 @@ enum Mode {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct SentSync {
     at: Instant,
     min_rtt: Duration,
     round_trip: Duration,
@@ -103,7 +103,7 @@ impl TackReader {
             received: 0,
             lost: 0,
             period: None,
-            told: None,
+            last_sync: None,
             sync_lost: false,
             next_sync: 1,
             mode: Mode::Reports,
@@ -143,7 +143,7 @@ impl TackReader {
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
         self.run.end();
         self.unreported = 0;
-        self.told = None;
+        self.last_sync = None;
         self.sync_lost = false;
     }
 
@@ -259,7 +259,7 @@ impl TackReader {
             if block.end > context.snd_nxt {
                 return Err(InvalidFeedback);
             }
-            // Most of them repeat what earlier reports told.
+            // Most of them repeat what earlier reports listed.
             if !context.log.is_delivered(&block) {
                 info.acked.push(block);
             }
@@ -395,8 +395,8 @@ impl TackReader {
             let knows = report.sync_echo == self.next_sync.wrapping_sub(1) as u8 & 0xf;
             self.sync_lost = !knows
                 && self
-                    .told
-                    .is_some_and(|told| context.arrived >= told.at + told.min_rtt);
+                    .last_sync
+                    .is_some_and(|last_sync| context.arrived >= last_sync.at + last_sync.min_rtt);
         }
         Ok(())
     }
@@ -423,8 +423,8 @@ impl FeedbackReader for TackReader {
         if self.mode != Mode::Reports {
             return AckContract::LEGACY;
         }
-        let by_time = self.told.map_or(Duration::ZERO, |told| {
-            told.min_rtt / u32::from(self.peer.beta)
+        let by_time = self.last_sync.map_or(Duration::ZERO, |last_sync| {
+            last_sync.min_rtt / u32::from(self.peer.beta)
         });
         let interval = self.period.unwrap_or(by_time);
         AckContract {
@@ -456,24 +456,25 @@ impl FeedbackReader for TackReader {
             return None;
         }
         let ack_loss_rate = self.ack_loss_rate();
-        if let Some(told) = &self.told {
-            let since = state.now.saturating_since(told.at);
+        if let Some(last_sync) = &self.last_sync {
+            let since = state.now.saturating_since(last_sync.at);
             // So much is within what the period may be off by without harm; loss matters by its order of magnitude.
-            let rtt_moved = told.min_rtt.abs_diff(state.min_rtt) > told.min_rtt / 32;
+            let rtt_moved = last_sync.min_rtt.abs_diff(state.min_rtt) > last_sync.min_rtt / 32;
             // The receiver's window follows the round trip, with room for it to double.
-            let queue_grew = state.round_trip * 4 > told.round_trip * 5 && since >= state.min_rtt;
-            let queue_shrank = state.round_trip * 2 < told.round_trip;
-            let loss_moved = ack_loss_rate > 2.0 * told.ack_loss_rate + 0.005
-                || told.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
-            let phase_moved = told.startup != state.startup;
+            let queue_grew =
+                state.round_trip * 4 > last_sync.round_trip * 5 && since >= state.min_rtt;
+            let queue_shrank = state.round_trip * 2 < last_sync.round_trip;
+            let loss_moved = ack_loss_rate > 2.0 * last_sync.ack_loss_rate + 0.005
+                || last_sync.ack_loss_rate > 2.0 * ack_loss_rate + 0.005;
+            let phase_moved = last_sync.startup != state.startup;
             let unheard = self.sync_lost && since > state.smoothed_rtt * 3 / 2;
-            let urgent = phase_moved || state.min_rtt * 2 <= told.min_rtt;
+            let urgent = phase_moved || state.min_rtt * 2 <= last_sync.min_rtt;
             let changed = (rtt_moved || queue_shrank || loss_moved) && since >= state.smoothed_rtt;
             if !(urgent || queue_grew || changed || unheard) {
                 return None;
             }
         }
-        self.told = Some(Told {
+        self.last_sync = Some(SentSync {
             at: state.now,
             min_rtt: state.min_rtt,
             round_trip: state.round_trip,

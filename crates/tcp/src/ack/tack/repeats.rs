@@ -8,7 +8,7 @@ const TOLERATED_SILENCE: f64 = 0.01;
 const MOST: u32 = 8;
 /// For how many round trips a receiver goes on to report an unrepaired loss when nothing arrives.
 const ROUND_TRIPS: u32 = 4;
-/// Reports are not repeated faster, whatever RTTmin the peer told.
+/// Reports are not repeated faster, whatever RTTmin the peer said.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// How often the last report will be repeated, and when.
@@ -35,7 +35,7 @@ impl Repeats {
         self.unheard = again;
     }
 
-    /// A report of new arrivals leaves. `ack_loss_rate` is that of the path it takes, 0 to 1; `open` tells of an unrepaired
+    /// A report of new arrivals leaves. `ack_loss_rate` is that of the path it takes, 0 to 1; `open` says that there is an unrepaired
     /// loss; there are `beta` periods to a round trip.
     pub(super) fn on_report(&mut self, ack_loss_rate: f64, open: bool, beta: u8) {
         let mut all_lost = ack_loss_rate;
@@ -72,9 +72,13 @@ impl Repeats {
     }
 
     /// How long after the last report the next repeat is due; `None` when there is none to come. A period, as long as there
-    /// are losses that no report had room for (`untold`).
-    pub(super) fn next(&self, period: impl FnOnce() -> Duration, untold: bool) -> Option<Duration> {
-        if untold && self.done < self.periods {
+    /// are losses that no report had room for (`unreported`).
+    pub(super) fn next(
+        &self,
+        period: impl FnOnce() -> Duration,
+        unreported: bool,
+    ) -> Option<Duration> {
+        if unreported && self.done < self.periods {
             return Some(period().max(SHORTEST));
         }
         if self.done >= self.close + self.spread {

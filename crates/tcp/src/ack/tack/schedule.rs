@@ -10,14 +10,14 @@ use tack_wire::tack::Sync;
 use super::conversation::Conversation;
 use super::gaps::Gaps;
 use super::repeats::Repeats;
-use crate::ack::kind::{LossesTold, TackParams};
+use crate::ack::kind::{LossReporting, TackParams};
 use crate::ack::policy::{AckReason, Carried, DataArrival};
 
 /// RTTmin before anything measured it.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Gaps that a report lists even when both paths lose nothing: the newest losses, reported once more.
 pub(super) const BASE_GAPS: u64 = 4;
-/// How long a delivery rate once reached tells what the sender could use.
+/// How long a delivery rate once reached shows what the sender could use.
 const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
 const GROWTH: f64 = 1.25;
@@ -258,9 +258,10 @@ impl Schedule {
     /// that had no room for any will not have it next time, while nothing arrives.
     pub(super) fn due(&self, gaps: &Gaps, listed_gaps: bool) -> Option<DueReport> {
         if self.pending == 0 {
-            let wait = self
-                .repeats
-                .next(|| self.period(gaps), listed_gaps && gaps.is_any_untold())?;
+            let wait = self.repeats.next(
+                || self.period(gaps),
+                listed_gaps && gaps.is_any_unreported(),
+            )?;
             return Some(DueReport::new(
                 self.last_report_at? + wait,
                 AckReason::Timer,
@@ -306,7 +307,7 @@ impl Schedule {
         if self.pending == 0 {
             self.repeats.on_repeated();
         } else {
-            let open = gaps.is_any_lost() && self.params.losses != LossesTold::Never;
+            let open = gaps.is_any_lost() && self.params.losses != LossReporting::Never;
             self.repeats
                 .on_report(self.ack_loss_rate, open, self.params.beta);
         }

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 
 use tack_base::range_set::RangeSet;
 use tack_wire::options::TcpOptions;
-use tack_wire::tack::{DataStamp, Lists};
+use tack_wire::tack::{DataStamp, Lists, Report, ReportKind};
 use tack_wire::{Flags, Header, Segment, SeqNum};
 
+use super::schedule::BASE_GAPS;
 use super::*;
 use crate::ack::feedback::{AckInfo, FeedbackReader, InvalidFeedback, ReadContext, SenderState};
 use crate::ack::kind::AckKind;
@@ -203,7 +204,7 @@ fn with_one_gap_a_report_each_gap_has_its_turn_before_one_is_repeated() {
     receiver.receive(at(101), 8, 1_000);
     let (_, gaps) = receiver.report(at(102), AckReason::Timer);
     assert_eq!(8 - gaps[0].0, 1);
-    // Both that are left were told a moment ago, and often before: there is nothing to say for a round trip.
+    // Both that are left were reported a moment ago, and often before: there is nothing to say for a round trip.
     for turn in 0..4 {
         let (_, gaps) = receiver.report(at(103 + turn), AckReason::Timer);
         assert!(gaps.is_empty(), "{gaps:?}");

@@ -220,8 +220,8 @@ fn no_step_walks_all_gaps() {
     const GAPS: u64 = 50_000;
     let mut gaps = Gaps::new(Settle::Fixed(0));
     let mut received = RangeSet::new();
-    let (mut told, mut reports) = (0, 0_u64);
-    // Every second segment is lost, and told with the next one.
+    let (mut reported, mut reports) = (0, 0_u64);
+    // Every second segment is lost, and reported with the next one.
     let data = |segment: u64| 1 + 1000 * segment..1001 + 1000 * segment;
     for number in (0..2 * GAPS).step_by(2) {
         received.insert(data(number));
@@ -230,8 +230,8 @@ fn no_step_walks_all_gaps() {
         gaps.settle(at(number), RTT);
         gaps.resolve(1001);
         gaps.resolve_ahead(1001, &received);
-        gaps.tell(4, at(number), RTT, |_| {
-            told += 1;
+        gaps.report(4, at(number), RTT, |_| {
+            reported += 1;
             true
         });
         reports += 1;
@@ -246,7 +246,10 @@ fn no_step_walks_all_gaps() {
         gaps.resolve_ahead(1001, &received);
     }
     assert!(lost(&gaps).is_empty() && gaps.gaps.is_empty());
-    assert!(told <= 4 * reports, "{told} told in {reports} reports");
+    assert!(
+        reported <= 4 * reports,
+        "{reported} reported in {reports} reports"
+    );
     assert!(gaps.visits <= 2 * GAPS, "{} visits", gaps.visits);
 }
 
@@ -290,7 +293,7 @@ fn behaves_like_a_list_of_missing_numbers() {
                 }
                 _ => {
                     let mut last = 0;
-                    gaps.tell(3, at(now), RTT, |numbers| {
+                    gaps.report(3, at(now), RTT, |numbers| {
                         assert!(numbers.start >= last && numbers.end <= next);
                         last = numbers.end;
                         true
@@ -310,14 +313,14 @@ fn behaves_like_a_list_of_missing_numbers() {
             assert_eq!(open, missing, "seed {seed}");
             let limits: Vec<_> = gaps.gaps.values().map(|gap| gap.limit).collect();
             assert!(limits.is_sorted(), "seed {seed}: {limits:?}");
-            let mut turns = Vec::new();
+            let mut order = Vec::new();
             for (start, gap) in gaps.gaps.range(..gaps.settled) {
-                turns.push(*start);
-                gaps.turns.remove(*start, gap.told);
+                order.push(*start);
+                gaps.order.remove(*start, gap.reported);
             }
-            assert!(gaps.turns.is_empty(), "seed {seed}");
-            for start in turns {
-                gaps.turns.add(start, gaps.gaps[&start].told);
+            assert!(gaps.order.is_empty(), "seed {seed}");
+            for start in order {
+                gaps.order.add(start, gaps.gaps[&start].reported);
             }
             let since = gaps.frontier.next();
             let counted: u64 = gaps

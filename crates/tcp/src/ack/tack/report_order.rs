@@ -1,9 +1,9 @@
 //! Which of the lost gaps a report names.
 //!
-//! Most of what is lost has been told and filled long ago, without the receiver's being able to know that; among it is a
-//! retransmission whose loss nobody heard of. So however many there are, each has its turn: what was never told first, then
-//! what is due longest. Within a round trip of the first time a gap is told as often as there is room, as reports get lost.
-//! After that a repair would be here, had it come through: the gap is told at growing intervals.
+//! Most of what is lost has been reported and filled long ago, which the receiver cannot know; among it is a
+//! retransmission whose loss was never reported. So however many there are, each has its place: what was never reported first, then
+//! what is due longest. Within a round trip of the first time a gap is reported as often as there is room, as reports get lost.
+//! After that a repair would be here, had it come through: the gap is reported at growing intervals.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -13,29 +13,29 @@ use tack_base::Instant;
 
 /// Gaps that a report names at most: no more fit, however close they are.
 const MOST: usize = 700;
-/// Longest interval between two times that an open gap is told.
+/// Longest interval between two times that an open gap is reported.
 const LONGEST_SILENCE: Duration = Duration::from_secs(2);
 
-/// What was told of one gap.
+/// When one gap was reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Told {
+pub(super) struct GapReports {
     /// When for the first time.
     first: Option<Instant>,
     /// Interval from the last time to the next.
     wait: Duration,
-    /// Not told again before.
+    /// Not reported again before.
     due: Instant,
 }
 
-impl Told {
-    /// Not told yet.
+impl GapReports {
+    /// Not reported yet.
     pub(super) const NEVER: Self = Self {
         first: None,
         wait: Duration::ZERO,
         due: Instant::ZERO,
     };
 
-    /// Told once more; a repair can be here `round` later, and no sooner.
+    /// GapReports once more; a repair can be here `round` later, and no sooner.
     fn again(self, now: Instant, round: Duration) -> Self {
         let first = self.first.unwrap_or(now);
         let wait = if now < first + round {
@@ -53,41 +53,47 @@ impl Told {
 
 /// The order of the lost gaps, each known by its first number.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct ReportOrder {
     due: BTreeSet<(Instant, u64)>,
     /// Kept so that reporting allocates nothing.
     chosen: Vec<u64>,
 }
 
-impl Turns {
+impl ReportOrder {
     /// True when no gap is lost.
     pub(super) fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// True when some gap was never told.
-    pub(super) fn is_any_untold(&self) -> bool {
+    /// True when some gap was never reported.
+    pub(super) fn is_any_unreported(&self) -> bool {
         self.due
             .first()
-            .is_some_and(|(due, _)| *due == Told::NEVER.due)
+            .is_some_and(|(due, _)| *due == GapReports::NEVER.due)
     }
 
     /// The gap from `number` on is lost.
-    pub(super) fn add(&mut self, number: u64, told: Told) {
-        self.due.insert((told.due, number));
+    pub(super) fn add(&mut self, number: u64, reported: GapReports) {
+        self.due.insert((reported.due, number));
     }
 
-    /// The gap from `number` on is none any more.
-    pub(super) fn remove(&mut self, number: u64, told: Told) {
-        self.due.remove(&(told.due, number));
+    /// The gap from `number` on is not lost any more.
+    pub(super) fn remove(&mut self, number: u64, reported: GapReports) {
+        self.due.remove(&(reported.due, number));
     }
 
-    /// The gap from `number` on was told. Returns what is to be remembered of that.
-    pub(super) fn tell(&mut self, number: u64, told: Told, now: Instant, round: Duration) -> Told {
-        self.remove(number, told);
-        let told = told.again(now, round);
-        self.add(number, told);
-        told
+    /// The gap from `number` on was reported. Returns what is to be remembered of that.
+    pub(super) fn report(
+        &mut self,
+        number: u64,
+        reported: GapReports,
+        now: Instant,
+        round: Duration,
+    ) -> GapReports {
+        self.remove(number, reported);
+        let reported = reported.again(now, round);
+        self.add(number, reported);
+        reported
     }
 
     /// The first numbers of at most `wanted` gaps that are due, ascending. To be given back.
@@ -117,23 +123,28 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// Lets `turns` tell at most `wanted` gaps at `now`.
-    fn tell(turns: &mut Turns, told: &mut [Told], wanted: u64, now: Instant) -> Vec<u64> {
-        let chosen = turns.take_due(wanted, now);
+    /// Lets `order` report at most `wanted` gaps at `now`.
+    fn report(
+        order: &mut ReportOrder,
+        reported: &mut [GapReports],
+        wanted: u64,
+        now: Instant,
+    ) -> Vec<u64> {
+        let chosen = order.take_due(wanted, now);
         for &number in &chosen {
-            told[number as usize] = turns.tell(number, told[number as usize], now, ROUND);
+            reported[number as usize] = order.report(number, reported[number as usize], now, ROUND);
         }
         chosen
     }
 
     #[test]
     fn a_gap_is_told_often_for_a_round_trip_and_then_at_growing_intervals() {
-        let (mut turns, mut told) = (Turns::default(), [Told::NEVER]);
-        turns.add(0, told[0]);
-        assert!(turns.is_any_untold());
+        let (mut order, mut reported) = (ReportOrder::default(), [GapReports::NEVER]);
+        order.add(0, reported[0]);
+        assert!(order.is_any_unreported());
         let times: Vec<u64> = (0..20_000_u64)
             .step_by(10)
-            .filter(|&now| !tell(&mut turns, &mut told, 4, at(1_000 + now)).is_empty())
+            .filter(|&now| !report(&mut order, &mut reported, 4, at(1_000 + now)).is_empty())
             .collect();
         let first = [0, 10, 20, 30, 40, 50];
         let later = [100, 200, 400, 800, 1_600, 3_200, 5_200, 7_200];
@@ -144,19 +155,20 @@ mod tests {
                 .windows(2)
                 .all(|pair| pair[1] - pair[0] == 2_000)
         );
-        assert!(!turns.is_any_untold());
+        assert!(!order.is_any_unreported());
     }
 
     #[test]
     fn each_gap_has_its_turn() {
         const GAPS: u64 = 10_000;
-        let (mut turns, mut told) = (Turns::default(), [Told::NEVER; GAPS as usize]);
+        let (mut order, mut reported) =
+            (ReportOrder::default(), [GapReports::NEVER; GAPS as usize]);
         for number in 0..GAPS {
-            turns.add(number, Told::NEVER);
+            order.add(number, GapReports::NEVER);
         }
         let mut times = [0; GAPS as usize];
         for round in 0..GAPS / 4 {
-            let chosen = tell(&mut turns, &mut told, 4, at(1 + round));
+            let chosen = report(&mut order, &mut reported, 4, at(1 + round));
             assert!(chosen.is_sorted() && chosen.len() == 4);
             for number in chosen {
                 times[number as usize] += 1;
@@ -164,12 +176,12 @@ mod tests {
         }
         assert!(times.iter().all(|times| *times == 1));
         assert_eq!(
-            tell(&mut turns, &mut told, u64::MAX, at(1 + GAPS)).len(),
+            report(&mut order, &mut reported, u64::MAX, at(1 + GAPS)).len(),
             MOST
         );
         for number in 0..GAPS {
-            turns.remove(number, told[number as usize]);
+            order.remove(number, reported[number as usize]);
         }
-        assert!(turns.is_empty());
+        assert!(order.is_empty());
     }
 }
