@@ -309,7 +309,7 @@ impl Connection {
         if len > 0 {
             // Should the option get lost on the way, the lists must not pass for data: they come in the place of
             // bytes that the peer has acknowledged.
-            header.seq = SeqNum::at(self.iss, self.snd_una) - len as u32;
+            header.seq = SeqNum::at(self.identity.iss, self.snd_una) - len as u32;
         }
         self.on_ack_sent(now, Carried::Alone);
         count(&mut self.counters, &header, reason, len);

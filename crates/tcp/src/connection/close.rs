@@ -74,7 +74,7 @@ impl Connection {
     pub(super) fn end_with_reset(&mut self, reason: CloseReason) {
         if self.state != State::SynSent {
             self.reset = Some(PendingReset {
-                seq: SeqNum::at(self.iss, self.snd_nxt),
+                seq: SeqNum::at(self.identity.iss, self.snd_nxt),
                 acknowledges: true,
             });
         }

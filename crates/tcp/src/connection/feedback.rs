@@ -100,7 +100,7 @@ impl Connection {
             ack,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
-            iss: self.iss,
+            iss: self.identity.iss,
             largest_window: self.window.largest(),
             mss: self.max_payload(),
             smoothed_rtt: self.rtt.smoothed().unwrap_or_default(),

@@ -131,9 +131,9 @@ impl Connection {
         };
         let scale = ReceiveWindow::scale_for(self.config.receive_buffer);
         Header {
-            src_port: self.local_port,
-            dst_port: self.remote_port,
-            seq: self.iss,
+            src_port: self.identity.local_port,
+            dst_port: self.identity.remote_port,
+            seq: self.identity.iss,
             ack: if answer {
                 SeqNum::at(self.irs, 1)
             } else {
@@ -184,7 +184,7 @@ impl Connection {
         let flags = segment.header.flags;
         let acceptable = flags
             .ack()
-            .then(|| segment.header.ack == SeqNum::at(self.iss, 1));
+            .then(|| segment.header.ack == SeqNum::at(self.identity.iss, 1));
         if acceptable == Some(false) {
             self.counters.dropped_segments += 1;
             if !flags.rst() {
@@ -272,7 +272,7 @@ impl Connection {
             mss,
             initial_window: mss * segments.max(1),
             rtt: self.rtt.smoothed(),
-            seed: self.seed,
+            seed: self.identity.seed,
             counting: self.config.counting,
         });
         self.update_pacing();

@@ -160,7 +160,7 @@ impl Connection {
         {
             return;
         }
-        let Some(ack) = segment.header.ack.position(self.iss, self.snd_una) else {
+        let Some(ack) = segment.header.ack.position(self.identity.iss, self.snd_una) else {
             self.challenge(now);
             return;
         };
@@ -265,7 +265,7 @@ impl Connection {
             header.seq = SeqNum::at(self.irs, rcv_nxt);
             // The original was judged by them; of this one they would pass for news.
             header.options.timestamps = None;
-            if let Some(ack) = header.ack.position(self.iss, self.snd_una) {
+            if let Some(ack) = header.ack.position(self.identity.iss, self.snd_una) {
                 header.window = self.window.opening(ack, header.window);
             }
             Segment {
@@ -316,7 +316,7 @@ impl Connection {
         let rcv_nxt = self.rcv_nxt();
         let start = header.seq.position(self.irs, rcv_nxt)?;
         let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
-        let ack = header.ack.position(self.iss, self.snd_una)?;
+        let ack = header.ack.position(self.identity.iss, self.snd_una)?;
         let acknowledges = ack <= self.persist.highest_sent(self.snd_nxt)
             && ack + self.window.largest().max(1) >= self.snd_una;
         ((oldest..rcv_nxt).contains(&start) && header.flags.ack() && acknowledges).then_some(start)
@@ -343,7 +343,7 @@ impl Connection {
         let acknowledged = segment
             .header
             .ack
-            .position(self.iss, 1)
+            .position(self.identity.iss, 1)
             .is_some_and(|ack| ack == 1);
         if !acknowledged {
             self.counters.dropped_segments += 1;

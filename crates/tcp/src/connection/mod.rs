@@ -67,6 +67,7 @@ use handshake::Handshake;
 use keep_alive::KeepAlive;
 use limits::Limits;
 use memory::Memory;
+use offer::Identity;
 use peer_fin::PeerFin;
 use peer_segments::PeerSegments;
 use persist::Persist;
@@ -83,15 +84,11 @@ use timers::{ConnectionTimers, Timer};
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
-    local_port: u16,
-    remote_port: u16,
+    identity: Identity,
+    /// The peer's initial sequence number: position zero of what we receive.
+    irs: SeqNum,
     state: State,
     handshake: Handshake,
-    /// Our initial sequence number: position zero of what we send.
-    iss: SeqNum,
-    /// The peer's: position zero of what we receive.
-    irs: SeqNum,
-    seed: u64,
 
     // What we send.
     queue: SendQueue,
@@ -148,7 +145,13 @@ impl Connection {
         seed: u64,
         now: Instant,
     ) -> Self {
-        let mut connection = Self::new(config, local_port, remote_port, iss, seed, now);
+        let identity = Identity {
+            local_port,
+            remote_port,
+            iss,
+            seed,
+        };
+        let mut connection = Self::new(config, identity, now);
         connection.state = State::SynSent;
         connection.due.add(Due::Syn);
         connection
@@ -163,14 +166,13 @@ impl Connection {
         seed: u64,
         now: Instant,
     ) -> Self {
-        let mut connection = Self::new(
-            config,
-            syn.header.dst_port,
-            syn.header.src_port,
+        let identity = Identity {
+            local_port: syn.header.dst_port,
+            remote_port: syn.header.src_port,
             iss,
             seed,
-            now,
-        );
+        };
+        let mut connection = Self::new(config, identity, now);
         connection.state = State::SynReceived;
         connection.handshake.passive = true;
         connection.audit = Audit::new(config.audit.interval(true), seed);
@@ -182,14 +184,8 @@ impl Connection {
         connection
     }
 
-    fn new(
-        config: &Config,
-        local_port: u16,
-        remote_port: u16,
-        iss: SeqNum,
-        seed: u64,
-        now: Instant,
-    ) -> Self {
+    fn new(config: &Config, identity: Identity, now: Instant) -> Self {
+        let seed = identity.seed;
         let mtu = PathMtu::new(config.mss, config.carrier.overhead);
         let mss = u64::from(mtu.mss());
         let init = cc::Init {
@@ -201,13 +197,10 @@ impl Connection {
             counting: config.counting,
         };
         Self {
-            local_port,
-            remote_port,
+            irs: SeqNum(0),
             state: State::Closed,
             handshake: Handshake::default(),
-            iss,
-            irs: SeqNum(0),
-            seed,
+            identity,
             queue: SendQueue::new(),
             log: SentLog::new(),
             snd_una: 0,
@@ -289,12 +282,12 @@ impl Connection {
 
     /// TCP port of this side.
     pub fn local_port(&self) -> u16 {
-        self.local_port
+        self.identity.local_port
     }
 
     /// TCP port of the peer.
     pub fn remote_port(&self) -> u16 {
-        self.remote_port
+        self.identity.remote_port
     }
 
     /// What this side's acknowledgement policy promises, as (longest delay, most full-sized segments).

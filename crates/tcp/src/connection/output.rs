@@ -100,7 +100,7 @@ impl Connection {
             // RFC 9293 §3.8.4: an old sequence number makes the peer answer. It carries no report, for one is
             // acceptable with an old number, and would stay without an answer.
             let mut header = self.header(now, Flags::ACK);
-            header.seq = SeqNum::at(self.iss, self.snd_nxt - 1);
+            header.seq = SeqNum::at(self.identity.iss, self.snd_nxt - 1);
             self.on_ack_sent(now, Carried::Alone);
             return Some(single(batch, &header, Ecn::NotEct));
         }
@@ -458,7 +458,7 @@ impl Connection {
             flags = flags.with(Flags::PSH);
         }
         let mut header = self.header(now, flags);
-        header.seq = SeqNum::at(self.iss, plan.range.start);
+        header.seq = SeqNum::at(self.identity.iss, plan.range.start);
         header.options.tack = self.numbering.option(now, self.log.next_number() - 1);
         self.on_ack_sent(now, Carried::OnData);
         let (a, b) = self.queue.slices(data);
@@ -472,9 +472,9 @@ impl Connection {
             .receive_window
             .announce(self.reassembly.read_position(), rcv_nxt, false);
         Header {
-            src_port: self.local_port,
-            dst_port: self.remote_port,
-            seq: SeqNum::at(self.iss, self.snd_nxt),
+            src_port: self.identity.local_port,
+            dst_port: self.identity.remote_port,
+            seq: SeqNum::at(self.identity.iss, self.snd_nxt),
             ack: SeqNum::at(self.irs, rcv_nxt),
             flags,
             window,
@@ -523,8 +523,8 @@ impl Connection {
 
     fn reset_header(&mut self, reset: PendingReset) -> Header {
         let mut header = Header {
-            src_port: self.local_port,
-            dst_port: self.remote_port,
+            src_port: self.identity.local_port,
+            dst_port: self.identity.remote_port,
             seq: reset.seq,
             flags: Flags::RST,
             ..Header::default()

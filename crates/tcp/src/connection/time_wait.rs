@@ -46,7 +46,7 @@ impl Connection {
         let rcv_nxt = self.rcv_nxt();
         let window = self.receive_window.edge().saturating_sub(rcv_nxt);
         Some(TimeWait {
-            snd_nxt: SeqNum::at(self.iss, self.snd_nxt),
+            snd_nxt: SeqNum::at(self.identity.iss, self.snd_nxt),
             rcv_nxt: SeqNum::at(self.irs, rcv_nxt),
             rcv_wnd: u32::try_from(window).unwrap_or(1 << 30).min(1 << 30),
             timestamps: self.timestamps.clone(),
