@@ -14,6 +14,7 @@ use tack_wire::{Segment, SeqNum};
 
 use super::policy::AckContract;
 use crate::rate::Measured;
+use crate::send::packet_number::PacketNumber;
 use crate::send::sent::SentLog;
 
 /// A round trip measured with the receiver's help.
@@ -35,9 +36,9 @@ pub(crate) struct AckInfo {
     /// How much is received above the cumulative acknowledgement, listed or not, where the receiver says.
     pub(crate) above: Option<u64>,
     /// Transmissions reported lost.
-    pub(crate) lost: Vec<Range<u64>>,
+    pub(crate) lost: Vec<Range<PacketNumber>>,
     /// The largest transmission number received, where the receiver says.
-    pub(crate) largest: Option<u64>,
+    pub(crate) largest: Option<PacketNumber>,
     /// Round trip; `None` leaves it to the sender's own log.
     pub(crate) round_trip: Option<RoundTrip>,
     /// Delivery rate.

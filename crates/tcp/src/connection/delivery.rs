@@ -10,6 +10,7 @@ use crate::ack::feedback::RoundTrip;
 use crate::cc::SendToken;
 use crate::rate::Measured;
 use crate::recovery::DetectionContext;
+use crate::send::packet_number::PacketNumber;
 use crate::send::sent::Delivered;
 
 /// What an acknowledgement delivered, collected while the log is walked.
@@ -24,7 +25,7 @@ pub(super) struct Delivery {
     /// block to tell: its age is then no round-trip time.
     repaired: bool,
     /// Token of the newest transmission.
-    pub(super) newest: Option<(u64, SendToken)>,
+    pub(super) newest: Option<(PacketNumber, SendToken)>,
     /// Retransmissions that turn out to have been needless.
     spurious: u64,
     /// Where the last of these starts.

@@ -459,7 +459,7 @@ impl Connection {
         }
         let mut header = self.header(now, flags);
         header.seq = SeqNum::at(self.identity.iss, plan.range.start);
-        header.options.tack = self.numbering.option(now, self.log.next_number() - 1);
+        header.options.tack = self.numbering.option(now, self.log.newest_number());
         self.on_ack_sent(now, Carried::OnData);
         let (a, b) = self.queue.slices(data);
         append(batch, &header, a, b);
@@ -511,9 +511,7 @@ impl Connection {
         self.persist.on_sent(octet.end);
         let mut header = self.header(now, Flags::ACK.with(Flags::PSH));
         // Not a transmission of its own: it repeats the number of the last one.
-        header.options.tack = self
-            .numbering
-            .option(now, self.log.next_number().wrapping_sub(1));
+        header.options.tack = self.numbering.option(now, self.log.newest_number());
         self.on_ack_sent(now, Carried::OnData);
         let start = batch.buf.len();
         let (a, b) = self.queue.slices(octet);

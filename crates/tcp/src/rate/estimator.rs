@@ -10,6 +10,7 @@ use tack_base::{Instant, Rate};
 
 use super::Measured;
 use crate::cc::RateSample;
+use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, FlightStart};
 
 /// The estimator's state ("C.*" in the draft).
@@ -27,7 +28,7 @@ pub(crate) struct RateEstimator {
 
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    number: u64,
+    number: PacketNumber,
     prior: FlightStart,
     sent_at: Instant,
 }

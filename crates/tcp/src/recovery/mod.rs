@@ -17,6 +17,7 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
+use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
 
 /// Where the sender stands between losses.
@@ -69,9 +70,9 @@ pub(crate) struct LossView<'a> {
     /// When it arrived.
     pub(crate) arrived: Instant,
     /// Numbers of transmissions that the receiver calls lost.
-    pub(crate) lost: &'a [Range<u64>],
+    pub(crate) lost: &'a [Range<PacketNumber>],
     /// The largest number received, where the receiver tells.
-    pub(crate) largest: Option<u64>,
+    pub(crate) largest: Option<PacketNumber>,
     /// All that was received is known: what is outstanding below `largest` had not arrived.
     pub(crate) complete: bool,
 }

@@ -9,6 +9,7 @@ use core::time::Duration;
 use tack_base::Instant;
 
 use super::{Detection, DetectionContext, LossDetector};
+use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
 
 /// Delivered segments above a hole that make it lost without waiting, until reordering is seen (DupThresh).
@@ -20,7 +21,7 @@ const PERSIST: u8 = 16;
 #[derive(Debug)]
 pub(crate) struct Rack {
     /// Number and departure of the newest delivered transmission.
-    newest: Option<(u64, Instant)>,
+    newest: Option<(PacketNumber, Instant)>,
     /// Its round-trip time.
     rtt: Duration,
     /// Highest position delivered.
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn acknowledgements_of_an_earlier_transmission_are_not_measured_by() {
         let delivered = Delivered {
-            number: 7,
+            number: PacketNumber(7),
             transmission: Transmission::new(1..1001, Instant::from_millis(100), true),
             retransmitted: true,
             was_lost: false,

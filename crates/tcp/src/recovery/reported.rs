@@ -14,6 +14,7 @@ use core::time::Duration;
 use tack_base::Instant;
 
 use super::{Detection, DetectionContext, LossDetector, LossView};
+use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
 
 /// Periods of acknowledgement that the receiver has to name a loss: its report may get lost once.
@@ -22,9 +23,9 @@ const PERIODS: u32 = 2;
 /// The detector.
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
-    named: Vec<Range<u64>>,
+    named: Vec<Range<PacketNumber>>,
     /// Largest number received, and how long it took from its departure until that was heard.
-    newest: Option<(u64, Duration)>,
+    newest: Option<(PacketNumber, Duration)>,
     /// The newest report accounts for all that was received: what it does not name has not arrived.
     complete: bool,
     /// Highest position delivered.
@@ -50,7 +51,7 @@ impl Reported {
 
     /// The oldest transmission that can be judged by what was received, and when it left. Where a report had no room for
     /// all that was received, only of the segment at the cumulative acknowledgement it is sure that it is missing.
-    fn oldest_missing(&self, log: &SentLog) -> Option<(u64, Instant)> {
+    fn oldest_missing(&self, log: &SentLog) -> Option<(PacketNumber, Instant)> {
         if self.complete {
             log.oldest_outstanding()
         } else {
@@ -178,7 +179,7 @@ mod tests {
         let view = LossView {
             arrived: at(105),
             lost: &[],
-            largest: Some(4),
+            largest: Some(PacketNumber(4)),
             complete,
         };
         detector.on_report(&view, log);

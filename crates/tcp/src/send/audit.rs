@@ -8,11 +8,13 @@ use core::ops::Range;
 
 use tack_base::random::RandomStream;
 
+use crate::send::packet_number::PacketNumber;
+
 /// The segment kept back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Kept {
     range: Range<u64>,
-    number: u64,
+    number: PacketNumber,
 }
 
 /// Keeps segments back, or does not.
@@ -57,7 +59,7 @@ impl Audit {
     }
 
     /// These positions are kept back; they would have left as transmission `number`.
-    pub(crate) fn keep(&mut self, range: Range<u64>, number: u64) {
+    pub(crate) fn keep(&mut self, range: Range<u64>, number: PacketNumber) {
         self.kept = Some(Kept { range, number });
         self.draw();
     }
@@ -71,7 +73,7 @@ impl Audit {
     }
 
     /// The segment may leave: `largest` arrived, which left after it would have.
-    pub(crate) fn on_report(&mut self, largest: Option<u64>) {
+    pub(crate) fn on_report(&mut self, largest: Option<PacketNumber>) {
         self.kept
             .take_if(|kept| largest.is_some_and(|largest| largest > kept.number));
     }
@@ -110,10 +112,10 @@ mod tests {
         for number in 0..100_000 {
             if audit.is_due(true) {
                 audits += 1;
-                audit.keep(number..number + 1, number);
-                audit.on_report(Some(number));
+                audit.keep(number..number + 1, PacketNumber(number));
+                audit.on_report(Some(PacketNumber(number)));
                 assert!(audit.keeps(number));
-                audit.on_report(Some(number + 1));
+                audit.on_report(Some(PacketNumber(number + 1)));
                 assert!(!audit.keeps(number));
             }
         }
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn what_never_left_cannot_arrive() {
         let mut audit = Audit::new(Some(1), 1);
-        audit.keep(1000..2000, 7);
+        audit.keep(1000..2000, PacketNumber(7));
         assert!(!audit.is_failed(1000, &[2000..3000, 1..1000]));
         assert!(audit.is_failed(1001, &[]));
         assert!(audit.is_failed(1, &[2000..3000, 1500..1600]));

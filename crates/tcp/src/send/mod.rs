@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod numbering;
+pub(crate) mod packet_number;
 pub(crate) mod queue;
 pub(crate) mod sent;
 pub(crate) mod window;

@@ -4,6 +4,8 @@ use tack_base::Instant;
 use tack_wire::TackOption;
 use tack_wire::tack::DataStamp;
 
+use crate::send::packet_number::PacketNumber;
+
 /// Length of the option, bytes.
 const LEN: u64 = 12;
 
@@ -36,10 +38,10 @@ impl Numbering {
 
     /// The option for transmission `number` that leaves now.
     #[inline]
-    pub(crate) fn option(self, now: Instant, number: u64) -> Option<TackOption> {
+    pub(crate) fn option(self, now: Instant, number: PacketNumber) -> Option<TackOption> {
         self.on.then(|| {
             TackOption::Data(DataStamp {
-                number: number as u32,
+                number: number.low(),
                 departure: now.as_micros() as u32,
             })
         })

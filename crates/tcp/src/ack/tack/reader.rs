@@ -14,6 +14,7 @@ use super::super::policy::{AckContract, LossDetectedBy};
 use super::one_way::round_trip;
 use super::path::Run;
 use crate::rate::Measured;
+use crate::send::packet_number::PacketNumber;
 
 /// Reports over which the loss rate of the ACK path is averaged: counts are halved beyond.
 const REPORT_WINDOW: u64 = 512;
@@ -226,8 +227,11 @@ impl TackReader {
     }
 
     /// The 64-bit number behind a 32-bit one; only numbers that were sent can be meant.
-    fn number(context: &ReadContext<'_>, low: u32) -> Result<Option<u64>, InvalidFeedback> {
-        let next = context.log.next_number();
+    fn number(
+        context: &ReadContext<'_>,
+        low: u32,
+    ) -> Result<Option<PacketNumber>, InvalidFeedback> {
+        let next = context.log.next_number().0;
         if next == 0 || low == u32::MAX && next < u64::from(u32::MAX) {
             // Nothing received yet.
             return if low == u32::MAX {
@@ -243,13 +247,13 @@ impl TackReader {
         }
         newest
             .checked_sub(u64::from(back))
-            .map(Some)
+            .map(|number| Some(PacketNumber(number)))
             .ok_or(InvalidFeedback)
     }
 
     fn read_lists(
         context: &ReadContext<'_>,
-        largest: Option<u64>,
+        largest: Option<PacketNumber>,
         lists: &[u8],
         info: &mut AckInfo,
     ) -> Result<(), InvalidFeedback> {
@@ -266,8 +270,8 @@ impl TackReader {
         }
         for (distance, count) in lists.gaps() {
             let largest = largest.ok_or(InvalidFeedback)?;
-            let start = largest.checked_sub(distance).ok_or(InvalidFeedback)?;
-            info.lost.push(start..start + count);
+            let start = largest.back(distance).ok_or(InvalidFeedback)?;
+            info.lost.push(start.run(count));
         }
         Ok(())
     }
@@ -275,7 +279,7 @@ impl TackReader {
     /// What is said to have arrived must have left under numbers up to the largest that is said to have arrived.
     fn check_received(
         context: &ReadContext<'_>,
-        largest: Option<u64>,
+        largest: Option<PacketNumber>,
         above: u32,
         info: &AckInfo,
     ) -> Result<(), InvalidFeedback> {
@@ -353,7 +357,7 @@ impl TackReader {
             if before >= after || Some(after) > largest {
                 return Err(InvalidFeedback);
             }
-            info.lost.push(before + 1..after);
+            info.lost.push(before.next()..after);
         }
         // The cumulative acknowledgement itself may be one octet beyond, that of a window probe.
         if above > 0 && context.ack + u64::from(above) > context.snd_nxt {

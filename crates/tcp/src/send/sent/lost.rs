@@ -7,11 +7,12 @@ use tack_base::Instant;
 use super::SentLog;
 use super::records::{Fate, FlightStart, SentSegment, Transmission};
 use crate::cc::SendToken;
+use crate::send::packet_number::PacketNumber;
 
 impl SentLog {
     /// Marks the segment whose newest transmission is `number` lost. Returns its length, zero when it
     /// is not in flight.
-    pub(crate) fn mark_lost(&mut self, number: u64) -> u64 {
+    pub(crate) fn mark_lost(&mut self, number: PacketNumber) -> u64 {
         if !self.outstanding.remove(number) {
             return 0;
         }
@@ -48,7 +49,7 @@ impl SentLog {
             {
                 lost += self.mark_lost(number);
             }
-            next = self.outstanding.first_in(number + 1..to);
+            next = self.outstanding.first_in(number.next()..to);
         }
         lost
     }
@@ -56,7 +57,11 @@ impl SentLog {
     /// Marks lost what was last sent under `numbers`, unless it left after `youngest`. Returns the positions marked.
     ///
     /// Numbers that are settled cost next to nothing: a receiver names a gap until its bytes are there.
-    pub(crate) fn mark_numbers_lost(&mut self, numbers: Range<u64>, youngest: Instant) -> u64 {
+    pub(crate) fn mark_numbers_lost(
+        &mut self,
+        numbers: Range<PacketNumber>,
+        youngest: Instant,
+    ) -> u64 {
         let mut lost = 0;
         let mut next = self.outstanding.first_in(numbers.clone());
         while let Some(number) = next
@@ -68,7 +73,7 @@ impl SentLog {
                 self.visits += 1;
             }
             lost += self.mark_lost(number);
-            next = self.outstanding.first_in(number + 1..numbers.end);
+            next = self.outstanding.first_in(number.next()..numbers.end);
         }
         lost
     }

@@ -20,6 +20,7 @@ use tack_base::Instant;
 use tack_base::range_set::RangeSet;
 
 use crate::cc::SendToken;
+use crate::send::packet_number::PacketNumber;
 use outstanding::Outstanding;
 pub(crate) use records::{Delivered, FlightStart, Transmission};
 use records::{Fate, SentSegment};
@@ -28,11 +29,11 @@ use records::{Fate, SentSegment};
 #[derive(Debug)]
 pub(crate) struct SentLog {
     transmissions: VecDeque<Transmission>,
-    first_number: u64,
+    first_number: PacketNumber,
     /// The newest transmissions of the segments that are neither delivered nor lost.
     outstanding: Outstanding,
     /// No transmission below this number is outstanding.
-    first_outstanding: u64,
+    first_outstanding: PacketNumber,
     segments: VecDeque<SentSegment>,
     sacked: RangeSet,
     lost: RangeSet,
@@ -54,9 +55,9 @@ impl SentLog {
     pub(crate) fn new() -> Self {
         Self {
             transmissions: VecDeque::new(),
-            first_number: 0,
+            first_number: PacketNumber(0),
             outstanding: Outstanding::default(),
-            first_outstanding: 0,
+            first_outstanding: PacketNumber(0),
             segments: VecDeque::new(),
             sacked: RangeSet::new(),
             lost: RangeSet::new(),
@@ -126,8 +127,14 @@ impl SentLog {
 
     /// Number that the next transmission gets.
     #[inline]
-    pub(crate) fn next_number(&self) -> u64 {
-        self.first_number + self.transmissions.len() as u64
+    pub(crate) fn next_number(&self) -> PacketNumber {
+        PacketNumber(self.first_number.0 + self.transmissions.len() as u64)
+    }
+
+    /// Number of the newest transmission; before the first one what comes before zero (modulo 2^64).
+    #[inline]
+    pub(crate) fn newest_number(&self) -> PacketNumber {
+        PacketNumber(self.next_number().0.wrapping_sub(1))
     }
 
     /// Records a segment that left for the first time; `range` continues what was sent before.
@@ -330,20 +337,20 @@ impl SentLog {
 
     /// Number and departure of the oldest outstanding transmission.
     #[inline]
-    pub(crate) fn oldest_outstanding(&self) -> Option<(u64, Instant)> {
+    pub(crate) fn oldest_outstanding(&self) -> Option<(PacketNumber, Instant)> {
         let number = self.first_outstanding;
         Some((number, self.sent_at(number)?))
     }
 
     /// When transmission `number` left, as long as its record is kept.
-    pub(crate) fn sent_at(&self, number: u64) -> Option<Instant> {
-        let index = number.checked_sub(self.first_number)?;
+    pub(crate) fn sent_at(&self, number: PacketNumber) -> Option<Instant> {
+        let index = self.index_of(number)?;
         Some(self.transmissions.get(index as usize)?.sent_at)
     }
 
     /// The number under which the last segment that ends at or below `position` left, if it is certain that nothing of it
     /// left under another one.
-    pub(crate) fn original_below(&self, position: u64) -> Option<u64> {
+    pub(crate) fn original_below(&self, position: u64) -> Option<PacketNumber> {
         let past = self
             .segments
             .partition_point(|segment| segment.end <= position);
@@ -369,7 +376,7 @@ impl SentLog {
     }
 
     /// Number and departure of the oldest unacknowledged segment's newest transmission, if that is outstanding.
-    pub(crate) fn front_outstanding(&self) -> Option<(u64, Instant)> {
+    pub(crate) fn front_outstanding(&self) -> Option<(PacketNumber, Instant)> {
         let front = self.segments.front()?;
         let sent_at = self.sent_at(front.latest)?;
         (front.fate == Fate::InFlight).then_some((front.latest, sent_at))
@@ -429,16 +436,16 @@ impl SentLog {
         }
         let mut outstanding = 0;
         let to = self.next_number();
-        let mut next = self.outstanding.first_in(0..to);
+        let mut next = self.outstanding.first_in(PacketNumber(0)..to);
         if next.is_some_and(|first| first != self.first_outstanding) {
             return Err("the oldest outstanding transmission is another one");
         }
         while let Some(number) = next {
-            let transmission = number
-                .checked_sub(self.first_number)
+            let transmission = self
+                .index_of(number)
                 .and_then(|index| self.transmissions.get(index as usize));
             outstanding += transmission.map_or(0, Transmission::len);
-            next = self.outstanding.first_in(number + 1..to);
+            next = self.outstanding.first_in(number.next()..to);
         }
         if outstanding != self.in_flight {
             return Err("outstanding transmissions differ from bytes in flight");
@@ -455,7 +462,7 @@ impl SentLog {
     }
 
     fn delivered(&self, segment: &SentSegment) -> Option<Delivered> {
-        let index = segment.latest.checked_sub(self.first_number)?;
+        let index = self.index_of(segment.latest)?;
         let transmission = *self.transmissions.get(index as usize)?;
         Some(Delivered {
             number: segment.latest,
@@ -465,12 +472,18 @@ impl SentLog {
         })
     }
 
-    fn transmission_mut(&mut self, number: u64) -> Option<&mut Transmission> {
-        let index = number.checked_sub(self.first_number)?;
+    fn transmission_mut(&mut self, number: PacketNumber) -> Option<&mut Transmission> {
+        let index = self.index_of(number)?;
         self.transmissions.get_mut(index as usize)
     }
 
-    fn retire(&mut self, number: u64) {
+    /// Where the record of `number` is, unless it is gone.
+    #[inline]
+    fn index_of(&self, number: PacketNumber) -> Option<u64> {
+        number.0.checked_sub(self.first_number.0)
+    }
+
+    fn retire(&mut self, number: PacketNumber) {
         self.outstanding.remove(number);
     }
 
@@ -492,7 +505,7 @@ impl SentLog {
                 break;
             }
             self.transmissions.pop_front();
-            self.first_number += 1;
+            self.first_number = self.first_number.next();
         }
         self.outstanding.drop_below(self.first_number);
     }

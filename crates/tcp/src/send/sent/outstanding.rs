@@ -4,6 +4,8 @@
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
+use crate::send::packet_number::PacketNumber;
+
 /// Bits of a word.
 const BITS: u64 = u64::BITS as u64;
 
@@ -26,7 +28,8 @@ impl Outstanding {
 
     /// `number` is outstanding; it is not below what was dropped.
     #[inline]
-    pub(super) fn insert(&mut self, number: u64) {
+    pub(super) fn insert(&mut self, number: PacketNumber) {
+        let number = number.0;
         let word = number / BITS;
         if self.words.is_empty() {
             self.first = word;
@@ -44,7 +47,8 @@ impl Outstanding {
 
     /// `number` is settled. Returns whether it was outstanding.
     #[inline]
-    pub(super) fn remove(&mut self, number: u64) -> bool {
+    pub(super) fn remove(&mut self, number: PacketNumber) -> bool {
+        let number = number.0;
         let word = self
             .index(number)
             .and_then(|index| self.words.get_mut(index));
@@ -58,7 +62,8 @@ impl Outstanding {
 
     /// The lowest outstanding number in `numbers`.
     #[inline]
-    pub(super) fn first_in(&self, numbers: Range<u64>) -> Option<u64> {
+    pub(super) fn first_in(&self, numbers: Range<PacketNumber>) -> Option<PacketNumber> {
+        let numbers = numbers.start.0..numbers.end.0;
         let from = numbers.start.max(self.first * BITS);
         let mut word = from / BITS;
         let mut mask = u64::MAX << (from % BITS);
@@ -69,7 +74,9 @@ impl Outstanding {
             self.looked_at.set(self.looked_at.get() + 1);
             if found != 0 {
                 let number = word * BITS + u64::from(found.trailing_zeros());
-                return Some(number).filter(|number| *number < numbers.end);
+                return Some(number)
+                    .filter(|number| *number < numbers.end)
+                    .map(PacketNumber);
             }
             mask = u64::MAX;
             word += 1;
@@ -79,7 +86,8 @@ impl Outstanding {
 
     /// Nothing below `number` is asked for any more.
     #[inline]
-    pub(super) fn drop_below(&mut self, number: u64) {
+    pub(super) fn drop_below(&mut self, number: PacketNumber) {
+        let number = number.0;
         while self.first < number / BITS && self.words.pop_front().is_some() {
             self.first += 1;
         }
@@ -105,24 +113,24 @@ mod tests {
                 let number = next.saturating_sub(back).max(lowest);
                 match act {
                     0..4 => {
-                        outstanding.insert(next);
+                        outstanding.insert(PacketNumber(next));
                         model.insert(next);
                         next += 1;
                     }
                     4 if number < next => {
-                        outstanding.insert(number);
+                        outstanding.insert(PacketNumber(number));
                         model.insert(number);
                     }
-                    5 | 6 => prop_assert_eq!(outstanding.remove(number), model.remove(&number)),
+                    5 | 6 => prop_assert_eq!(outstanding.remove(PacketNumber(number)), model.remove(&number)),
                     _ => {
                         lowest = number;
-                        outstanding.drop_below(number);
+                        outstanding.drop_below(PacketNumber(number));
                         model = model.split_off(&number);
                     }
                 }
                 let numbers = number..number + back / 2;
                 let expected = model.range(numbers.clone()).next().copied();
-                prop_assert_eq!(outstanding.first_in(numbers), expected);
+                prop_assert_eq!(outstanding.first_in(PacketNumber(numbers.start)..PacketNumber(numbers.end)).map(|found| found.0), expected);
                 prop_assert!(outstanding.words.len() as u64 <= (next - lowest) / BITS + 2);
             }
         }

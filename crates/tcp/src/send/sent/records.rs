@@ -3,6 +3,7 @@
 use tack_base::Instant;
 
 use crate::cc::SendToken;
+use crate::send::packet_number::PacketNumber;
 
 /// One transmission of one segment.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +77,7 @@ pub(super) struct SentSegment {
     pub(super) start: u64,
     pub(super) end: u64,
     /// Number of its newest transmission.
-    pub(super) latest: u64,
+    pub(super) latest: PacketNumber,
     pub(super) fate: Fate,
     /// It left more than once.
     pub(super) retransmitted: bool,
@@ -94,7 +95,7 @@ impl SentSegment {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivered {
     /// Number of its newest transmission.
-    pub(crate) number: u64,
+    pub(crate) number: PacketNumber,
     /// Its newest transmission.
     pub(crate) transmission: Transmission,
     /// It was retransmitted at least once.
