@@ -30,7 +30,7 @@ impl EcnState {
         }
     }
 
-    /// A segment arrived. True when the echo begins: the peer should hear of it at once.
+    /// A segment arrived. True when the echo begins: the peer should be informed at once.
     #[inline]
     pub(crate) fn on_segment(&mut self, ecn: Ecn, flags: Flags) -> bool {
         if !self.agreed {

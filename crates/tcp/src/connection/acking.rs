@@ -209,7 +209,7 @@ impl Acking {
         self.policy.on_handshake(round_trip);
     }
 
-    /// The peer, as a sender of data, told what it measures. True when that was news.
+    /// The peer, as a sender of data, states what it measures. True when that is newer than what it stated before.
     pub(super) fn on_sync(
         &mut self,
         now: Instant,

@@ -69,8 +69,8 @@ impl Connection {
     }
 
     /// The timestamp that an acknowledgement of new data echoes (RFC 7323 §4). The segment that brought it about is the
-    /// first one unacknowledged so far, or a later one: an older echo is stale, because a box took the option off, or a
-    /// lie, to have window cuts taken back.
+    /// first one unacknowledged so far, or a later one: an older echo is stale, because a middlebox took the option off, or
+    /// false, to have window reductions undone.
     pub(super) fn fresh_echo(&self, segment: &Segment<'_>, advanced: bool) -> Option<u32> {
         let timestamps = segment.header.options.timestamps?;
         let oldest = self.log.front_first_sent_at()?;

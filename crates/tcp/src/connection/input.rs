@@ -93,7 +93,7 @@ impl Connection {
         }
         // First: protection against wrapped sequence numbers (RFC 7323 §5.3), then the window.
         // Deviation: a segment without the option is taken, as by other large stacks, though RFC 7323 §3.2 would drop
-        // it: boxes that strip options from data would stall the connection.
+        // it: middleboxes that strip options from data would stall the connection.
         let timestamps = segment
             .header
             .options
@@ -171,7 +171,7 @@ impl Connection {
             self.challenge(now);
             return;
         }
-        // A peer that did not hear of our TACK sends them, as both SYNs did.
+        // A peer that did not receive our TACK option sends them, as both SYNs did.
         if segment.header.options.timestamps.is_some() {
             self.take_up_timestamps();
         }
@@ -263,7 +263,7 @@ impl Connection {
         (before || recent).then(|| {
             let mut header = header.clone();
             header.seq = SeqNum::at(self.irs, rcv_nxt);
-            // The original was judged by them; of this one they would pass for news.
+            // The original was judged by them; in this one they would count as new.
             header.options.timestamps = None;
             if let Some(ack) = header.ack.position(self.identity.iss, self.snd_una) {
                 header.window = self.window.opening(ack, header.window);
@@ -372,7 +372,7 @@ impl Connection {
         self.counters.segments_received += 1;
         let len = segment.payload.len() as u64;
         if !self.state.may_receive_data() {
-            // CLOSE-WAIT and later: the peer's FIN was seen; what it still sends is a duplicate, or a lie.
+            // CLOSE-WAIT and later: the peer's FIN was seen; what it still sends is a duplicate, or invalid.
             if start + len > self.rcv_nxt() {
                 self.counters.dropped_segments += 1;
             }
@@ -392,7 +392,7 @@ impl Connection {
         }
         self.peer_segments
             .on_segment(arrived, segment, &self.timestamps);
-        // Cut to the window: what lies beyond was sent against our word (or is a window probe).
+        // Cut to the window: what is beyond was sent although we did not offer it (or is a window probe).
         let edge = self.receive_window.edge();
         let fits = edge.saturating_sub(start).min(len);
         let limit = self.peer_fin.limit();

@@ -48,7 +48,7 @@ pub(crate) struct Progress {
     pub(crate) newest_at: Option<Instant>,
     /// SYN-ACKs that left.
     pub(crate) transmissions: u32,
-    /// How often the timer ran out: a repeated SYN draws a SYN-ACK too, and is no sign of loss.
+    /// How often the timer ran out: a repeated SYN draws a SYN-ACK too, and is not a sign of loss.
     pub(crate) timeouts: u32,
 }
 

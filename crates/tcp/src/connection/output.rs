@@ -256,8 +256,8 @@ impl Connection {
     fn on_nothing_to_send(&mut self, now: Instant) {
         self.limits.set(now, Limit::App);
         let in_flight = self.bytes_in_flight();
-        // A send buffer that is full of what is in flight is no idle application: more than it the connection never has, and
-        // a controller that waits for a sample the application did not limit (BBR in startup) would wait for ever.
+        // A send buffer that is full of what is in flight is not an idle application: the connection never has more than that, and
+        // a controller that waits for a sample the application did not limit (BBR in startup) would wait forever.
         let buffer_is_full = self.queue.len() >= self.config.send_buffer / 4 * 3;
         // Draft-ietf-ccwg-bbr §4.1.2.4: idle although window and pacing would allow more.
         if in_flight < self.flight_limit()

@@ -83,7 +83,7 @@ impl Connection {
             self.end(CloseReason::TimedOut);
             return;
         }
-        // A peer that answers probes may keep its window closed for ever (RFC 9293 MUST-37 leaves the decision to the
+        // A peer that answers probes may keep its window closed forever (RFC 9293 MUST-37 leaves the decision to the
         // application); when that has let go, nobody is left to decide.
         if !self.reading && now.saturating_since(since) >= self.config.fin_wait {
             self.end_with_reset(CloseReason::TimedOut);

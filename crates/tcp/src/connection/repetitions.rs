@@ -1,7 +1,7 @@
 //! The rate at which segments that bring nothing new are answered.
 //!
 //! A copy of what is here, data outside the window, and data that would open one hole too many each deserve an
-//! acknowledgement: the peer did not hear of something, or retransmitted needlessly and learns so (RFC 2883, RFC 3708). A flood
+//! acknowledgement: the peer missed an acknowledgement, or retransmitted needlessly and learns so (RFC 2883, RFC 3708). A flood
 //! of them does not deserve one each (as RFC 5961 §7 has it for challenges).
 
 use core::time::Duration;

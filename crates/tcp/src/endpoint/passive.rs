@@ -145,7 +145,7 @@ impl Endpoint {
         };
         let admission = match listener.admit() {
             _ if is_full => Admission::Drop,
-            // Who was here lately is no forger, and leaves the room of a record in TIME-WAIT. A cookie could not keep to the
+            // A peer that was connected lately is not spoofed, and leaves the room of a record in TIME-WAIT. A cookie could not keep to the
             // order of sequence numbers.
             Admission::Cookie if iss_floor.is_some() => Admission::Record,
             admission => admission,

@@ -130,7 +130,7 @@ impl RateEstimator {
         let delivered = self.delivered - sample.prior.delivered;
         let delivery_rate = match told {
             None => Rate::from_bytes_over(delivered, interval),
-            // Never more than was delivered in that time, whatever a burst (or a lie) makes it look like. In slow start the
+            // Never more than was delivered in that time, whatever a burst, or a false report, makes it look like. In slow start the
             // first segments of a flight leave in no time at all, and the round trip that follows carries twice as much.
             Some(rate) => {
                 let span = if slow_start {

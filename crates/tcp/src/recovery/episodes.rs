@@ -452,7 +452,7 @@ impl LossRecovery {
         self.phase == Phase::Open && !self.tlp.is_outstanding()
     }
 
-    /// A probe leaves, up to SND.NXT; `repeated_at` when it is no new data.
+    /// A probe leaves, up to SND.NXT; `repeated_at` when it is not new data.
     pub(crate) fn on_probe(&mut self, range: Range<u64>, repeated_at: Option<Instant>) {
         self.tlp.on_probe(range, repeated_at);
     }

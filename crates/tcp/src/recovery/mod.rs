@@ -1,5 +1,5 @@
-//! Loss recovery: who detects, what phase the sender is in, how it sends meanwhile, and how it takes a
-//! false alarm back.
+//! Loss recovery: who detects, what phase the sender is in, how it sends meanwhile, and how it undoes a
+//! false episode.
 
 mod dup_acks;
 pub(crate) mod episodes;

@@ -87,7 +87,7 @@ impl LossDetector for Reported {
     }
 
     fn detect(&mut self, context: &DetectionContext, log: &mut SentLog) -> Detection {
-        // Sooner than half the shortest round trip nobody can know: a lie, which could make a segment leave again and
+        // Nobody can know a loss sooner than half the shortest round trip: a false report could make a segment leave again and
         // again.
         let youngest = context.now - context.min_rtt.unwrap_or_default() / 2;
         let mut detection = Detection {

@@ -54,7 +54,7 @@ impl TailLossProbe {
         self.probe.is_some()
     }
 
-    /// A probe left, up to SND.NXT; `repeated_at` when it is no new data.
+    /// A probe left, up to SND.NXT; `repeated_at` when it is not new data.
     pub(crate) fn on_probe(&mut self, range: Range<u64>, repeated_at: Option<Instant>) {
         self.probe = Some(Probe {
             start: range.start,

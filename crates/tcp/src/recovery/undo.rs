@@ -1,6 +1,6 @@
-//! Taking a false alarm back: was everything that was retransmitted in this episode already there?
+//! Undoing a false episode: was everything that was retransmitted in this episode already there?
 //!
-//! Three witnesses: timestamps (Eifel, RFC 3522: the first acknowledgement after a retransmission echoes
+//! Three kinds of evidence: timestamps (Eifel, RFC 3522: the first acknowledgement after a retransmission echoes
 //! a time before it), DSACK (RFC 3708: every retransmission is reported as a duplicate), and originals
 //! that arrive after a timeout declared them lost (F-RTO, RFC 5682).
 
@@ -27,7 +27,7 @@ struct Episode {
     first_retransmission: Option<Instant>,
     /// A retransmission of an earlier episode was still out when it began: what arrives may answer that one.
     confused: bool,
-    /// Began by a timeout, and originals may still testify (F-RTO).
+    /// Began by a timeout, and originals may still be evidence (F-RTO).
     originals_count: bool,
 }
 
@@ -106,7 +106,7 @@ impl Undo {
         self.episode.is_some_and(|episode| episode.originals_count)
     }
 
-    /// No more testimony of originals: the timeout was real, or further retransmissions confuse it.
+    /// Originals are not evidence any more: the timeout was real, or further retransmissions confuse it.
     pub(crate) fn dismiss_originals(&mut self) {
         if let Some(episode) = &mut self.episode {
             episode.originals_count = false;

@@ -134,13 +134,13 @@ impl TimestampClock {
         }
     }
 
-    /// Time since our tick `echo`, at the clock's resolution; `None` when it lies in the future (a peer that lies).
+    /// Time since our tick `echo`, at the clock's resolution; `None` when it is in the future, which no correct peer echoes.
     pub(crate) fn age(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.value(now).wrapping_sub(echo);
         (ticks < 1 << 31).then(|| Duration::from_nanos(u64::from(ticks) * TICK))
     }
 
-    /// Last instant at which our clock showed `echo`; `None` when it lies in the future (a peer that lies).
+    /// Last instant at which our clock showed `echo`; `None` when it is in the future, which no correct peer echoes.
     pub(crate) fn latest_departure(&self, now: Instant, echo: u32) -> Option<Instant> {
         let ago = u64::from(self.value(now).wrapping_sub(echo));
         let tick = (now.as_nanos() / TICK).checked_sub(ago)?;

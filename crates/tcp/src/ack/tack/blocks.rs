@@ -1,7 +1,7 @@
 //! Which of the blocks above a hole a report lists.
 //!
 //! The highest are enough where holes are few. With thousands of them, repairs merge blocks far below the highest: a sender
-//! that never hears of those keeps them in flight, and may wait for a window that cannot open until its timer expires.
+//! that never gets those reported keeps them in flight, and may wait for a window that cannot open until its timer expires.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

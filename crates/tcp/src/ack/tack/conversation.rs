@@ -60,7 +60,7 @@ mod tests {
         assert!(conversation.is_answered());
         conversation.on_remainder(at(240), at(200), LONGEST);
         assert!(!conversation.is_answered());
-        // This answer came too late, and data that answers nothing is no answer.
+        // This answer came too late, and data that answers nothing does not count.
         conversation.on_data(at(250), false, LONGEST);
         conversation.on_data(at(251), false, LONGEST);
         assert!(!conversation.is_answered());

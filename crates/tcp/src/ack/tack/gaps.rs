@@ -29,7 +29,7 @@ const FEW_GAPS: u64 = 128;
 /// segments of the size it shows leaves fewer. Further ones come from a hostile sender, and open none: the oldest
 /// hold the stream up, and are never forgotten.
 const BYTES_PER_GAP: u64 = 536;
-/// A single gap of more numbers than this is a lie: nobody has so much in flight.
+/// A single gap of more numbers than this cannot be true: nobody has so much in flight.
 const MAX_JUMP: u64 = 1 << 24;
 /// How long seen reordering keeps the settling time up, at least.
 const REORDERING_MEMORY: Duration = Duration::from_secs(2);

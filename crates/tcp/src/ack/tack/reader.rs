@@ -217,7 +217,7 @@ impl TackReader {
         };
         self.newest = Some(number);
         self.received += 1;
-        // A jump beyond a window of reports is a lie: it would only spoil the average.
+        // A jump beyond a window of reports cannot be true: it would only spoil the average.
         self.lost += (step - 1).min(REPORT_WINDOW);
         if self.received + self.lost > REPORT_WINDOW {
             self.received /= 2;
@@ -331,7 +331,7 @@ impl TackReader {
                     loss.lists,
                     Some((loss.before_gap, loss.after_gap)),
                 ),
-                // A sync is no report, and the peer's last segment of the handshake may be a copy.
+                // A sync is not a report, and the peer's last segment of the handshake may be a copy.
                 Some(TackOption::Sync(_) | TackOption::Syn(_)) => return Ok(()),
                 Some(TackOption::Data(_)) | None => {
                     let alone = segment.sequence_len() == 0;
