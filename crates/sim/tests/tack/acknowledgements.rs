@@ -2,7 +2,7 @@
 
 use tack_sim::Report;
 
-use super::{cells, report, seeds, set};
+use super::{cells, is_full, report, seeds, set};
 
 const MSS: f64 = 1_448.0;
 

@@ -5,8 +5,8 @@
 //! and the rest need another one an interval later. On such a medium that is two accesses instead
 //! of one, and they cost air and collide. So a report that the beginning of a burst makes due waits
 //! for the end of it: for twice the time that lies between segments of bursts, but for no longer
-//! than an interval after the first segment. What arrives at one instant is one burst, whose end is
-//! the same instant.
+//! than an interval after the first segment, nor than a radio holds the medium. What arrives at one
+//! instant is one burst, whose end is the same instant.
 //!
 //! Where segments come evenly, a report is due before the segment arrives that lets it leave, or
 //! segments are further apart than those of bursts: then nothing waits.
@@ -19,6 +19,10 @@ use tack_base::Instant;
 const PART: u32 = 8;
 /// Weight of the newest spacing in the smoothed one is one in so many.
 const SMOOTHING: u32 = 8;
+
+/// A burst is not waited for longer than this after its first segment: no transmission of 802.11
+/// takes longer (aPPDUMaxTime, IEEE 802.11-2020 table 19-25). What goes on is a stream.
+const LONGEST: Duration = Duration::from_micros(5_484);
 
 /// The burst that is arriving, and how close segments of bursts follow each other.
 #[derive(Debug)]
@@ -62,7 +66,7 @@ impl Burst {
         self.spacing = (self.spacing * (SMOOTHING - 1) + spacing) / SMOOTHING;
         if let Some(begins) = begins {
             let wait = (self.spacing * 2).min(longest);
-            self.ends = (now + wait).min(begins + interval);
+            self.ends = (now + wait).min(begins + interval.min(LONGEST));
         }
     }
 
@@ -77,7 +81,7 @@ impl Burst {
 mod tests {
     use super::*;
 
-    const INTERVAL: Duration = Duration::from_millis(8);
+    const INTERVAL: Duration = Duration::from_millis(4);
 
     fn us(micros: u64) -> Instant {
         Instant::from_micros(micros)
@@ -103,9 +107,20 @@ mod tests {
         let wait = end.saturating_since(us(2_000_000 + 39 * 50));
         assert!((90..=110).contains(&wait.as_micros()), "{wait:?}");
         assert_eq!(
-            burst(&mut bursts, 3_000_000, 160, 50),
+            burst(&mut bursts, 3_000_000, 80, 50),
             us(3_000_000) + INTERVAL
         );
+    }
+
+    #[test]
+    fn a_stream_that_goes_on_is_not_waited_for_longer_than_a_transmission_takes() {
+        let mut bursts = Burst::default();
+        let from = us(1_000_000);
+        for segment in 0..1_000 {
+            let at = from + Duration::from_micros(50 * segment);
+            bursts.on_data(at, at, Duration::from_millis(50), Some(from));
+            assert!(bursts.ends() <= from + LONGEST, "{segment}");
+        }
     }
 
     #[test]
@@ -116,7 +131,7 @@ mod tests {
     #[test]
     fn segments_far_apart_are_no_burst_and_neither_is_what_no_silence_preceded() {
         let mut bursts = Burst::default();
-        assert_eq!(burst(&mut bursts, 1_000, 40, 1_001), Instant::ZERO);
+        assert_eq!(burst(&mut bursts, 1_000, 40, 501), Instant::ZERO);
         for segment in 0..40 {
             let at = us(100_000 + 50 * segment);
             bursts.on_data(at, at, INTERVAL, None);
