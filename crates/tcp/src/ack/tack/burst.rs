@@ -17,6 +17,8 @@ use tack_base::Instant;
 
 /// Segments belong to the same burst if no more than this part of an interval lies between them.
 const PART: u32 = 8;
+/// … and no more than this: a segment takes less in a transmission of 54 Mbit/s.
+const CLOSE: Duration = Duration::from_micros(250);
 /// Weight of the newest spacing in the smoothed one is one in so many.
 const SMOOTHING: u32 = 8;
 
@@ -54,7 +56,7 @@ impl Burst {
         interval: Duration,
         begins: Option<Instant>,
     ) {
-        let longest = interval / PART;
+        let longest = (interval / PART).min(CLOSE);
         let before = self.newest.replace(arrived);
         self.ends = Instant::ZERO;
         let Some(spacing) = before
@@ -131,7 +133,7 @@ mod tests {
     #[test]
     fn segments_far_apart_are_no_burst_and_neither_is_what_no_silence_preceded() {
         let mut bursts = Burst::default();
-        assert_eq!(burst(&mut bursts, 1_000, 40, 501), Instant::ZERO);
+        assert_eq!(burst(&mut bursts, 1_000, 40, 251), Instant::ZERO);
         for segment in 0..40 {
             let at = us(100_000 + 50 * segment);
             bursts.on_data(at, at, INTERVAL, None);
