@@ -1,11 +1,13 @@
 //! TACK at the receiver of data: when to acknowledge, and what to say.
 //!
-//! A periodic acknowledgement leaves when L full-sized segments wait *and* RTTmin/beta has passed: the lower
-//! of the two frequencies bw/(L·MSS) and beta/RTTmin, without having to know bw. Instant ones tell of loss,
-//! of the window and of connection events. A remainder waits no longer than delayed acknowledgements would
-//! make it, and while the sender still probes for capacity L segments are enough.
+//! A periodic acknowledgement leaves when L full-sized segments wait *and* RTTmin/beta has passed:
+//! the lower of the two frequencies bw/(L·MSS) and beta/RTTmin, without having to know bw. One that
+//! the beginning of a burst makes due waits for the end of the burst. Instant ones tell of loss, of
+//! the window and of connection events. A remainder waits no longer than delayed acknowledgements
+//! would make it, and while the sender still probes for capacity L segments are enough.
 
 mod blocks;
+mod burst;
 mod carried;
 mod conversation;
 mod fallback;
@@ -37,6 +39,7 @@ use super::policy::{
 use crate::rate::receiver::ArrivalMeter;
 use crate::rtt::one_way::OneWayDelays;
 use blocks::{Blocks, MAX_BLOCKS};
+use burst::Burst;
 use conversation::Conversation;
 use gaps::{Arrival, Gaps};
 use path::Run;
@@ -88,6 +91,7 @@ pub(crate) struct TackPolicy {
     /// … or what filled a gap: neither should wait for L segments.
     filled: bool,
     conversation: Conversation,
+    burst: Burst,
     peer_mss: u64,
     gaps: Gaps,
     /// A loss was settled and not told yet.
@@ -134,6 +138,7 @@ impl TackPolicy {
             pushed: false,
             filled: false,
             conversation: Conversation::default(),
+            burst: Burst::default(),
             peer_mss: 1,
             gaps: Gaps::new(params.settle),
             loss_due: false,
@@ -270,7 +275,7 @@ impl TackPolicy {
             } else {
                 point()
             };
-            return Some((at, AckReason::Threshold));
+            return Some((at.max(self.burst.ends()), AckReason::Threshold));
         }
         let latest = self.pending_since + self.params.timer;
         let is_answered = || self.conversation.is_answered() && self.is_lone();
@@ -280,6 +285,18 @@ impl TackPolicy {
             return Some((at.min(latest), AckReason::Timer));
         }
         Some((latest, AckReason::Timer))
+    }
+
+    /// A segment arrived: a burst, if it began one, goes on, unless the peer says that nothing follows.
+    fn follow_burst(&mut self, arrival: &DataArrival) {
+        let interval = self.shortest_interval();
+        let overdue = self
+            .last_report_at
+            .is_some_and(|last| self.pending_since >= last + interval);
+        let waits = overdue && !arrival.push && !self.is_probed();
+        let begins = waits.then_some(self.pending_since);
+        self.burst
+            .on_data(arrival.now, arrival.arrived, interval, begins);
     }
 
     /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream does, though data
@@ -409,7 +426,14 @@ impl AckPolicy for TackPolicy {
         }
         self.pushed |= arrival.push;
         self.filled |= arrival.place == Place::FilledGap;
-        self.decide(now)
+        self.follow_burst(arrival);
+        match self.decide(now) {
+            // What arrived at the same instant may not be handled yet.
+            AckDecision::Now(AckReason::Threshold) if self.burst.ends() == now => {
+                AckDecision::Delayed(now)
+            }
+            decision => decision,
+        }
     }
 
     fn on_timer(&mut self, now: Instant) -> AckDecision {
