@@ -1,12 +1,14 @@
 //! TACK at the receiver of data: when to acknowledge, and what to say.
 //!
-//! A periodic acknowledgement leaves when L full-sized segments wait *and* RTTmin/beta has passed: the lower
-//! of the two frequencies bw/(L·MSS) and beta/RTTmin, without having to know bw. Instant ones report loss,
-//! the window and connection events. A remainder waits no longer than delayed acknowledgements would
+//! A periodic acknowledgement leaves when L full-sized segments wait *and* RTTmin/beta has passed:
+//! the lower of the two frequencies bw/(L·MSS) and beta/RTTmin, without having to know bw. One that
+//! the beginning of a burst makes due waits for the end of the burst. Instant ones report loss, the
+//! window and connection events. A remainder waits no longer than delayed acknowledgements would
 //! make it, and while the sender still probes for capacity L segments are enough.
 
 mod arrival_rate;
 mod blocks;
+mod burst;
 mod carried;
 mod conversation;
 mod fallback;
@@ -223,9 +225,14 @@ impl AckPolicy for TackPolicy {
         if arrival.place == Place::OutOfOrder && arrival.stamp.is_none() {
             return AckDecision::Now(AckReason::Event);
         }
-        self.schedule
-            .on_waiting(arrival.push, arrival.place == Place::FilledGap);
-        self.decide(now)
+        self.schedule.on_waiting(arrival);
+        match self.decide(now) {
+            // What arrived at the same instant may not be handled yet.
+            AckDecision::Now(AckReason::Threshold) if self.schedule.burst_ends() == now => {
+                AckDecision::Delayed(now)
+            }
+            decision => decision,
+        }
     }
 
     fn on_timer(&mut self, now: Instant) -> AckDecision {

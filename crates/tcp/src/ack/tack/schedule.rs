@@ -7,11 +7,12 @@ use tack_base::time::nanos;
 use tack_base::{Instant, Rate};
 use tack_wire::tack::Sync;
 
+use super::burst::Burst;
 use super::conversation::Conversation;
 use super::gaps::Gaps;
 use super::repeats::Repeats;
 use crate::ack::kind::{LossReporting, TackParams};
-use crate::ack::policy::{AckReason, Carried, DataArrival};
+use crate::ack::policy::{AckReason, Carried, DataArrival, Place};
 
 /// RTTmin before anything measured it.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
@@ -75,6 +76,7 @@ pub(super) struct Schedule {
     /// … or what filled a gap: neither should wait for L segments.
     filled: bool,
     conversation: Conversation,
+    burst: Burst,
     repeats: Repeats,
     announced_period: Duration,
 }
@@ -101,6 +103,7 @@ impl Schedule {
             pushed: false,
             filled: false,
             conversation: Conversation::default(),
+            burst: Burst::default(),
             repeats: Repeats::default(),
             announced_period: Duration::ZERO,
             params,
@@ -226,11 +229,24 @@ impl Schedule {
         self.unreported += len.max(1);
     }
 
-    /// The data that arrived waits for a periodic report: `push` ends what the peer had to send, `filled` says that it filled
-    /// a gap.
-    pub(super) fn on_waiting(&mut self, push: bool, filled: bool) {
-        self.pushed |= push;
-        self.filled |= filled;
+    /// The data that arrived waits for a periodic report.
+    pub(super) fn on_waiting(&mut self, arrival: &DataArrival) {
+        self.pushed |= arrival.push;
+        self.filled |= arrival.place == Place::FilledGap;
+        // A burst, if it began one, goes on, unless the peer says that nothing follows.
+        let interval = self.shortest_interval();
+        let overdue = self
+            .last_report_at
+            .is_some_and(|last| self.pending_since >= last + interval);
+        let waits = overdue && !arrival.push && !self.is_probed();
+        let begins = waits.then_some(self.pending_since);
+        self.burst
+            .on_data(arrival.now, arrival.arrived, interval, begins);
+    }
+
+    /// When the burst ends that a report waits for; in the past if none is waited for.
+    pub(super) fn burst_ends(&self) -> Instant {
+        self.burst.ends()
     }
 
     /// The data that arrived came before, under another number, if `again`.
@@ -279,6 +295,7 @@ impl Schedule {
             } else {
                 point()
             };
+            let at = at.max(self.burst.ends());
             return Some(DueReport::new(at, AckReason::Threshold));
         }
         let latest = self.pending_since + self.params.timer;

@@ -129,6 +129,96 @@ impl Receiver {
     }
 }
 
+/// When reports leave, microseconds, of segments that arrive at these microseconds. Of what happens at one instant, arrivals are
+/// handled first.
+fn reports_of(arrivals: &[u64]) -> Vec<u64> {
+    let mut receiver = Receiver::new("tack");
+    let mut reports = Vec::new();
+    let mut timer: Option<Instant> = None;
+    let ends = arrivals.iter().copied().map(Some).chain([None]);
+    for (number, arrival) in ends.enumerate() {
+        let next = arrival.map(Instant::from_micros);
+        let mut pending = Vec::new();
+        loop {
+            let (now, decision) = match (timer, next) {
+                (Some(at), next) if next.is_none_or(|next| at < next) => {
+                    timer = None;
+                    (at, receiver.policy.on_timer(at))
+                }
+                (_, Some(now)) if pending.is_empty() => {
+                    pending.push(now);
+                    (now, receiver.receive(now, number as u32, number as u64))
+                }
+                _ => break,
+            };
+            let planned = match decision {
+                AckDecision::Now(reason) => {
+                    receiver.report(now, reason);
+                    reports.push(now.as_micros());
+                    timer = None;
+                    receiver.policy.on_ack_sent(now, Carried::Alone)
+                }
+                AckDecision::Delayed(at) => Some(at),
+                AckDecision::Nothing => None,
+            };
+            timer = timer.into_iter().chain(planned).min();
+        }
+    }
+    reports
+}
+
+#[test]
+fn a_burst_after_silence_is_reported_once_when_it_ends() {
+    // Forty segments every 30 ms: three intervals apart, 2 ms long.
+    let bursts = |spacing: u64| -> Vec<u64> {
+        (0..20)
+            .flat_map(|burst| (0..40).map(move |segment| 30_000 * burst + spacing * segment))
+            .collect()
+    };
+    // The very first report is not waited for.
+    let since_second = |reports: Vec<u64>| -> Vec<u64> {
+        let reports = reports.into_iter();
+        reports.filter(|report| *report >= 30_000).collect()
+    };
+    let reports = since_second(reports_of(&bursts(50)));
+    for (number, report) in (1..).zip(&reports) {
+        let last = 30_000 * number + 50 * 39;
+        assert!(
+            (last..=last + 110).contains(report),
+            "{report} after {last}"
+        );
+    }
+    assert_eq!(reports.len(), 19, "{reports:?}");
+    // A radio that hands over all at once: at that instant.
+    let at_once: Vec<_> = (1..20).map(|burst| 30_000 * burst).collect();
+    assert_eq!(since_second(reports_of(&bursts(0))), at_once);
+}
+
+#[test]
+fn a_burst_that_does_not_end_is_reported_every_interval() {
+    let stream: Vec<_> = (0..10).chain(1_000..4_000).map(|n| 50 * n).collect();
+    let reports = reports_of(&stream);
+    let first = reports.iter().position(|report| *report >= 50_000);
+    let reports = &reports[first.expect("the stream is reported")..];
+    // The first one waits for as long as a transmission of a radio may take.
+    assert_eq!(reports[0], 55_484);
+    assert!(
+        reports
+            .windows(2)
+            .all(|pair| (10_000..=10_050).contains(&(pair[1] - pair[0]))),
+        "{reports:?}"
+    );
+}
+
+#[test]
+fn even_arrivals_are_reported_as_soon_as_they_are_due() {
+    // Two in 10 ms: every second one at once, as no other follows closely.
+    let slow: Vec<_> = (0..40).map(|n| 6_000 * n).collect();
+    let reports = reports_of(&slow);
+    let expected: Vec<_> = (0..20).map(|pair| 12_000 * pair + 6_000).collect();
+    assert_eq!(reports, expected);
+}
+
 #[test]
 fn a_stream_is_reported_on_though_data_acknowledges_each_segment() {
     let mut receiver = Receiver::new("tack");
