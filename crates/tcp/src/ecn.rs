@@ -46,8 +46,8 @@ impl EcnState {
         begins
     }
 
-    /// An acknowledgement arrived. True when it asks for a reduction that this window has not seen: until something
-    /// sent after the reduction is acknowledged, the peer cannot know of it.
+    /// An acknowledgement arrived. True when it asks for a reduction that this window has not seen:
+    /// until something sent after the reduction is acknowledged, the peer cannot know of it.
     #[inline]
     pub(crate) fn on_ack(&mut self, flags: Flags, snd_una: u64, snd_nxt: u64) -> bool {
         if !self.agreed || !flags.contains(Flags::ECE) || snd_una <= self.reduced_until {

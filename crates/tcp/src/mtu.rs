@@ -1,24 +1,25 @@
 //! The segment size: the peer's MSS, our own cap, and what the path turns out to carry.
 //!
-//! Lower bounds come from ICMP (RFC 8201, RFC 1191) where the carrier delivers it, and from silence: a
-//! path that swallows large packets without a word is recognised when only large segments time out
-//! (RFC 4821 §7.7, RFC 8899 "black hole detection").
+//! Lower bounds come from ICMP (RFC 8201, RFC 1191) where the carrier delivers it, and from
+//! silence: a path that swallows large packets without a word is recognised when only large
+//! segments time out (RFC 4821 §7.7, RFC 8899 "black hole detection").
 //!
-//! Silence proves little: a path that was down for a while looks the same. So the former size is tried
-//! again, after a wait that doubles each time the trial fails.
+//! Silence proves little: a path that was down for a while looks the same. So the former size is
+//! tried again, after a wait that doubles each time the trial fails.
 
 use core::time::Duration;
 
 use tack_base::Instant;
 
-/// Segment sizes after verdicts of a black hole (RFC 4821 §7.2: 1024-byte probes nearly always pass; 536 is what
-/// every IPv4 host takes).
+/// Segment sizes after verdicts of a black hole (RFC 4821 §7.2: 1024-byte probes nearly always
+/// pass; 536 is what every IPv4 host takes).
 const FALLBACKS: [u16; 2] = [1024, 536];
-/// Timeouts in a row of large segments after which the next one makes the path suspect: of a size that came through before,
-/// and of one that never did, though the handshake did.
+/// Timeouts in a row of large segments after which the next one makes the path suspect: of a size
+/// that came through before, and of one that never did, though the handshake did.
 const SUSPICIOUS_TIMEOUTS: u32 = 2;
 const SUSPICIOUS_FIRST_TIMEOUTS: u32 = 1;
-/// Wait before the former size is tried again, at first and at most (RFC 4821 §7.7 has ten minutes).
+/// Wait before the former size is tried again, at first and at most (RFC 4821 §7.7 has ten
+/// minutes).
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// A trial that lasted so long without a timeout has succeeded.
@@ -141,8 +142,8 @@ impl PathMtu {
         true
     }
 
-    /// Something was acknowledged, segments of `longest` bytes at most: the path lives. True when that raises the segment
-    /// size.
+    /// Something was acknowledged, segments of `longest` bytes at most: the path lives. True when
+    /// that raises the segment size.
     #[inline]
     pub(crate) fn on_progress(&mut self, now: Instant, longest: u64) -> bool {
         self.timeouts = 0;

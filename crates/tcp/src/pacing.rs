@@ -1,8 +1,9 @@
 //! Spreads segments over time, in quanta that the carrier can keep.
 //!
-//! A segment may leave once the time of those before it has passed, each at the rate at which it left: a rate that changes
-//! meanwhile holds from the next one on. A carrier whose timer is coarse sends one quantum together, then waits until that
-//! quantum's time is over; lateness is made up for, but never by more than one quantum.
+//! A segment may leave once the time of those before it has passed, each at the rate at which it
+//! left: a rate that changes meanwhile holds from the next one on. A carrier whose timer is coarse
+//! sends one quantum together, then waits until that quantum's time is over; lateness is made up
+//! for, but never by more than one quantum.
 
 use core::time::Duration;
 
@@ -10,8 +11,8 @@ use tack_base::{Instant, Rate};
 
 use crate::config::Carrier;
 
-/// Interval that one quantum covers when the carrier's timer is finer than this: batching that no one
-/// notices, and that keeps the cost per segment low on real carriers.
+/// Interval that one quantum covers when the carrier's timer is finer than this: batching that no
+/// one notices, and that keeps the cost per segment low on real carriers.
 const QUANTUM_INTERVAL: Duration = Duration::from_micros(250);
 
 /// The pacer of one connection.
@@ -80,13 +81,15 @@ impl Pacer {
         self.last_sent_at = now;
         let Some(rate) = self.rate else { return };
         if self.blocked_until(now).is_some() {
-            // Not due, but sent (a fast retransmission): it takes its time, and opens no quantum for what follows.
+            // Not due, but sent (a fast retransmission): it takes its time, and opens no quantum
+            // for what follows.
             self.next += rate.time_for(len);
             return;
         }
         if self.quantum_left == 0 || self.next <= now {
             self.quantum_left = self.quantum(mss);
-            // Timers are late now and then: the time lost is made up for, at most one quantum of it.
+            // Timers are late now and then: the time lost is made up for, at most one quantum of
+            // it.
             let credit = rate
                 .time_for(self.quantum_left)
                 .max(self.carrier.timer_granularity);

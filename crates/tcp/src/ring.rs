@@ -1,8 +1,8 @@
 //! Bytes by 64-bit stream position, in pages.
 //!
-//! The stream moves through memory, and memory that was used last is nearest: a page whose bytes are no longer needed is the
-//! next to be written. One block addressed modulo its size would visit all of itself in turn, however few bytes
-//! are alive, and each copy would miss the caches.
+//! The stream moves through memory, and memory that was used last is nearest: a page whose bytes
+//! are no longer needed is the next to be written. One block addressed modulo its size would visit
+//! all of itself in turn, however few bytes are alive, and each copy would miss the caches.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -18,19 +18,22 @@ const SPARES: usize = 32;
 /// A part of the stream that begins at a multiple of [`PAGE`].
 #[derive(Debug, Default)]
 struct Page {
-    /// Where in the page `bytes` begins: above zero where memory came only after the stream had passed its beginning.
+    /// Where in the page `bytes` begins: above zero where memory came only after the stream had
+    /// passed its beginning.
     base: usize,
     /// As long as it was written.
     bytes: Vec<u8>,
 }
 
-/// A window over a stream of bytes. Only ranges that were written, and not released since, have a meaning.
+/// A window over a stream of bytes. Only ranges that were written, and not released since, have a
+/// meaning.
 ///
-/// It holds memory for what is alive, in whole pages once that is more than one, and some unused pages for what comes next;
-/// [`Ring::trim`] gives back what an idle stream does not need.
+/// It holds memory for what is alive, in whole pages once that is more than one, and some unused
+/// pages for what comes next; [`Ring::trim`] gives back what an idle stream does not need.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    /// From the page that holds the first live byte on. A page that nothing was written to yet has no memory.
+    /// From the page that holds the first live byte on. A page that nothing was written to yet has
+    /// no memory.
     pages: VecDeque<Page>,
     /// Number of the first page.
     first: u64,
@@ -104,8 +107,8 @@ impl Ring {
         page
     }
 
-    /// The bytes of `range` in at most two pieces: all of them if it is no longer than a page, else as many from its
-    /// beginning as two pages hold.
+    /// The bytes of `range` in at most two pieces: all of them if it is no longer than a page, else
+    /// as many from its beginning as two pages hold.
     #[inline]
     pub(crate) fn slices(&self, range: Range<u64>) -> (&[u8], &[u8]) {
         if range.is_empty() {
@@ -166,7 +169,8 @@ impl Ring {
         self.held
     }
 
-    /// Gives back the heap that holds nothing alive. Everything below `end` that is not released stays.
+    /// Gives back the heap that holds nothing alive. Everything below `end` that is not released
+    /// stays.
     pub(crate) fn trim(&mut self, end: u64) {
         self.held -= self.spares.iter().map(Vec::capacity).sum::<usize>();
         self.spares = Vec::new();
@@ -245,7 +249,8 @@ mod tests {
         ring.release_to(end);
         ring.trim(end);
         assert_eq!(ring.capacity(), 0);
-        // Out of order, in the middle of a page: only what lies above the stream's position takes memory.
+        // Out of order, in the middle of a page: only what lies above the stream's position takes
+        // memory.
         ring.write(end + 5, b"world");
         ring.write(end, b"hello");
         assert_eq!(ring.slices(end..end + 10).0, b"helloworld");

@@ -1,7 +1,8 @@
-//! What a connection did and why, for those who want to know: a ring of events, polled by the driver.
+//! What a connection did and why, for those who want to know: a ring of events, polled by the
+//! driver.
 //!
-//! Off by default; then it costs one comparison an event. A ring that nobody drains forgets the oldest events and
-//! says how many.
+//! Off by default; then it costs one comparison an event. A ring that nobody drains forgets the
+//! oldest events and says how many.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

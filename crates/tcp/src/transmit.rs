@@ -8,8 +8,8 @@ use tack_wire::Ecn;
 /// A caller's buffer that takes one or more equally sized segments, back to back.
 ///
 /// UDP segmentation offload wants exactly this layout: every segment `segment_size` long, the last
-/// one possibly shorter. `prefix` bytes stay free (zeroed) in front of each segment for a carrier that adds a
-/// header of its own, such as IP.
+/// one possibly shorter. `prefix` bytes stay free (zeroed) in front of each segment for a carrier
+/// that adds a header of its own, such as IP.
 #[derive(Debug)]
 pub struct Batch<'a> {
     pub(crate) buf: &'a mut Vec<u8>,

@@ -1,6 +1,6 @@
-//! Delayed acknowledgements (RFC 9293 §3.8.6.3, RFC 5681 §4.2): every L full-sized segments or when the
-//! timer runs out; at once on anything that is not plain in-order data. L = 4, 8, 16 are the "ACK
-//! thinning" baselines: the same rule with a larger L.
+//! Delayed acknowledgements (RFC 9293 §3.8.6.3, RFC 5681 §4.2): every L full-sized segments or when
+//! the timer runs out; at once on anything that is not plain in-order data. L = 4, 8, 16 are the
+//! "ACK thinning" baselines: the same rule with a larger L.
 
 use core::time::Duration;
 
@@ -18,7 +18,8 @@ pub(crate) struct DelayedAck {
 }
 
 impl DelayedAck {
-    /// One acknowledgement every `segments` full-sized segments, or `timer` after the first of them.
+    /// One acknowledgement every `segments` full-sized segments, or `timer` after the first of
+    /// them.
     pub(crate) fn new(segments: u8, timer: Duration) -> Self {
         Self {
             segments: segments.max(1),

@@ -1,7 +1,8 @@
-//! What an acknowledgement says beyond the cumulative number, read and checked at the sender of data.
+//! What an acknowledgement says beyond the cumulative number, read and checked at the sender of
+//! data.
 //!
-//! Two dialects, one result: SACK blocks with DSACK ([`SackReader`]), and TACK's reports. Nothing that
-//! cannot be true gets past a reader.
+//! Two dialects, one result: SACK blocks with DSACK ([`SackReader`]), and TACK's reports. Nothing
+//! that cannot be true gets past a reader.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -33,7 +34,8 @@ pub(crate) struct AckInfo {
     pub(crate) acked: Vec<Range<u64>>,
     /// Something that starts here was received twice.
     pub(crate) duplicate: Option<u64>,
-    /// How much is received above the cumulative acknowledgement, listed or not, where the receiver says.
+    /// How much is received above the cumulative acknowledgement, listed or not, where the receiver
+    /// says.
     pub(crate) above: Option<u64>,
     /// Transmissions reported lost.
     pub(crate) lost: Vec<Range<PacketNumber>>,
@@ -43,7 +45,8 @@ pub(crate) struct AckInfo {
     pub(crate) round_trip: Option<RoundTrip>,
     /// Delivery rate.
     pub(crate) rate: Measured,
-    /// The acknowledgement's place in time is known by a number of its own, not by the sequence number it carries.
+    /// The acknowledgement's place in time is known by a number of its own, not by the sequence
+    /// number it carries.
     pub(crate) numbered: bool,
     /// That number shows it to be a copy, or overtaken by a newer one.
     pub(crate) old: bool,
@@ -106,8 +109,8 @@ pub(crate) struct SenderState {
     pub(crate) min_rtt: Duration,
     /// Smoothed RTT.
     pub(crate) smoothed_rtt: Duration,
-    /// Round trip of the newest segment acknowledged, or the smoothed one if that is longer: with a few samples in each
-    /// round trip the smoothed one is late.
+    /// Round trip of the newest segment acknowledged, or the smoothed one if that is longer: with a
+    /// few samples in each round trip the smoothed one is late.
     pub(crate) round_trip: Duration,
     /// The congestion controller probes for capacity.
     pub(crate) startup: bool,
@@ -130,7 +133,8 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
     /// What the peer promises, as far as known.
     fn contract(&self) -> AckContract;
 
-    /// False once what the peer reports beyond its cumulative acknowledgement has turned out to make no sense.
+    /// False once what the peer reports beyond its cumulative acknowledgement has turned out to
+    /// make no sense.
     fn is_intelligible(&self) -> bool {
         true
     }
@@ -156,12 +160,14 @@ pub(crate) trait FeedbackReader: fmt::Debug + Send {
 #[derive(Debug)]
 pub(crate) struct SackReader {
     agreed: bool,
-    /// Acknowledgements none of whose blocks could be true, while none made sense; `None` once one did.
+    /// Acknowledgements none of whose blocks could be true, while none made sense; `None` once one
+    /// did.
     invalid: Option<u8>,
 }
 
-/// That many, and SACK is given up: a middlebox shifts sequence numbers and forgets the blocks, or the peer is malicious. Counting
-/// duplicates (RFC 5681 §3.2) then finds losses that blocks would have shown.
+/// That many, and SACK is given up: a middlebox shifts sequence numbers and forgets the blocks, or
+/// the peer is malicious. Counting duplicates (RFC 5681 §3.2) then finds losses that blocks would
+/// have shown.
 const MOST_INVALID: u8 = 3;
 
 impl SackReader {

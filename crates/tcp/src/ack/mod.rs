@@ -1,4 +1,5 @@
-//! When to acknowledge: the policy, its decisions, and the contract that the rest of the stack reads.
+//! When to acknowledge: the policy, its decisions, and the contract that the rest of the stack
+//! reads.
 //!
 //! Nothing outside this room asks which policy runs. Loss recovery, RTO, rate measurement and
 //! pacing read the `AckContract` instead.
@@ -67,7 +68,8 @@ impl AckKind {
         }
     }
 
-    /// The mechanism that both sides want, where the peer offered `peer`. `sack` says that SACK was agreed.
+    /// The mechanism that both sides want, where the peer offered `peer`. `sack` says that SACK was
+    /// agreed.
     pub(crate) fn agree(self, peer: TackSyn, sack: bool) -> Option<Mechanism> {
         let Self::Tack(params) = self else {
             return None;

@@ -1,7 +1,7 @@
 //! Acknowledging what the peer sends: from the policy's decision to the segment that leaves.
 //!
-//! An arrival is judged in `input.rs`; here the policy decides about it, and the acknowledgement that it leads to is written;
-//! `output.rs` asks for it in its turn.
+//! An arrival is judged in `input.rs`; here the policy decides about it, and the acknowledgement
+//! that it leads to is written; `output.rs` asks for it in its turn.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -155,7 +155,8 @@ impl Acking {
         self.unanswered = (self.unanswered + len).min(UNANSWERED);
     }
 
-    /// A segment with this stamp left so long ago that its sequence number may mean something else by now.
+    /// A segment with this stamp left so long ago that its sequence number may mean something else
+    /// by now.
     pub(super) fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {
         self.policy.is_outdated(arrived, stamp)
     }
@@ -209,7 +210,8 @@ impl Acking {
         self.policy.on_handshake(round_trip);
     }
 
-    /// The peer, as a sender of data, states what it measures. True when that is newer than what it stated before.
+    /// The peer, as a sender of data, states what it measures. True when that is newer than what it
+    /// stated before.
     pub(super) fn on_sync(
         &mut self,
         now: Instant,
@@ -225,7 +227,8 @@ impl Acking {
 
     // Write.
 
-    /// Writes into `header` and `lists` what a pure acknowledgement reports. Returns the length of the lists.
+    /// Writes into `header` and `lists` what a pure acknowledgement reports. Returns the length of
+    /// the lists.
     fn write(
         &mut self,
         now: Instant,
@@ -233,7 +236,8 @@ impl Acking {
         header: &mut Header,
         lists: &mut [u8],
     ) -> usize {
-        // All lists together are not longer than the payload that came: nobody's traffic can be multiplied here.
+        // All lists together are not longer than the payload that came: nobody's traffic can be
+        // multiplied here.
         let room = lists.len().min(self.unanswered.max(4));
         let context = ReportContext {
             now,
@@ -307,8 +311,8 @@ impl Connection {
             .acking
             .write(now, &received, &mut header, &mut lists[..room]);
         if len > 0 {
-            // Should the option get lost on the way, the lists must not pass for data: they come in the place of
-            // bytes that the peer has acknowledged.
+            // Should the option get lost on the way, the lists must not pass for data: they come in
+            // the place of bytes that the peer has acknowledged.
             header.seq = SeqNum::at(self.identity.iss, self.snd_una) - len as u32;
         }
         self.on_ack_sent(now, Carried::Alone);

@@ -1,5 +1,5 @@
-//! An acknowledgement, in the one order: validate → mark acknowledged → measure → find losses → recover → congestion
-//! control → window and timers.
+//! An acknowledgement, in the one order: validate → mark acknowledged → measure → find losses →
+//! recover → congestion control → window and timers.
 
 use core::time::Duration;
 
@@ -58,7 +58,8 @@ impl AckEvent<'_> {
 }
 
 impl Connection {
-    /// Takes the acknowledgement of an acceptable segment; `ack` is its position, not beyond what was sent.
+    /// Takes the acknowledgement of an acceptable segment; `ack` is its position, not beyond what
+    /// was sent.
     pub(super) fn on_acknowledgement(
         &mut self,
         now: Instant,
@@ -180,7 +181,8 @@ impl Connection {
             && event.ack == event.prior_una
     }
 
-    /// Loss detection, by SACK or by duplicate acknowledgements, and the answer to a tail loss probe.
+    /// Loss detection, by SACK or by duplicate acknowledgements, and the answer to a tail loss
+    /// probe.
     #[inline]
     fn find_losses(&mut self, event: &mut AckEvent<'_>) {
         let (ack, info) = (event.ack, &self.feedback.info);
@@ -202,8 +204,8 @@ impl Connection {
                         .is_some_and(|above| above <= self.log.sacked_bytes()),
             };
             self.recovery.on_report(&view, &self.log);
-            // Judged at the time of arrival: what waits behind this acknowledgement to be processed may report
-            // what seems overdue by now.
+            // Judged at the time of arrival: what waits behind this acknowledgement to be processed
+            // may report what seems overdue by now.
             event.lost = self.detect_losses(event.arrived);
         }
         let bare = !event.advanced
@@ -261,7 +263,8 @@ impl Connection {
         }
     }
 
-    /// Marks, the end of the episode, and the acknowledgement itself, for the congestion controller.
+    /// Marks, the end of the episode, and the acknowledgement itself, for the congestion
+    /// controller.
     #[inline]
     fn control_congestion(&mut self, event: &AckEvent<'_>) {
         let cwnd_limited = self.limits.is_cwnd_limited(event.prior_una);
@@ -316,7 +319,8 @@ impl Connection {
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             in_recovery: event.was_in_recovery || !self.recovery.is_idle(),
-            // A window at least half used in slow start counts as limiting: pacing spreads what it allows.
+            // A window at least half used in slow start counts as limiting: pacing spreads what it
+            // allows.
             cwnd_limited: cwnd_limited || (slow_start && cwnd <= 2 * event.prior_in_flight),
             token: event
                 .delivery
@@ -367,8 +371,8 @@ impl Connection {
         });
     }
 
-    /// What orders window updates: reports have a number of their own, and start where our peer's unacknowledged data
-    /// does, which says nothing about their age.
+    /// What orders window updates: reports have a number of their own, and start where our peer's
+    /// unacknowledged data does, which says nothing about their age.
     fn window_order(&self, seq: SeqNum) -> SeqNum {
         if self.feedback.info.numbered {
             self.window.newest_update().unwrap_or(seq)

@@ -9,8 +9,9 @@ use crate::ack::policy::AckReason;
 
 /// Least that may be written ahead of what was sent, bytes, however small the congestion window.
 const MIN_AHEAD: usize = 256 << 10;
-/// Most that may be written ahead of what was sent: what fits a processor's cache. The writer is told in time to keep up with
-/// any window, and bytes that wait longer are fetched from memory when they leave.
+/// Most that may be written ahead of what was sent: what fits a processor's cache. The writer is
+/// told in time to keep up with any window, and bytes that wait longer are fetched from memory when
+/// they leave.
 const MAX_AHEAD: usize = 1 << 20;
 
 /// Why bytes cannot be written.
@@ -73,7 +74,8 @@ impl Connection {
         self.send_limit().saturating_sub(self.queue.len())
     }
 
-    /// How much may be queued: what was sent and is kept for retransmission, and what may wait to be sent.
+    /// How much may be queued: what was sent and is kept for retransmission, and what may wait to
+    /// be sent.
     fn send_limit(&self) -> usize {
         let unsent = self.queue.end().saturating_sub(self.snd_nxt) as usize;
         let sent = self.queue.len().saturating_sub(unsent);
@@ -97,7 +99,8 @@ impl Connection {
         }
     }
 
-    /// Moves received bytes into `buf`; `Ok(0)` is the end of the peer's stream (or an empty `buf`).
+    /// Moves received bytes into `buf`; `Ok(0)` is the end of the peer's stream (or an empty
+    /// `buf`).
     ///
     /// # Errors
     /// [`ReadError`]. What arrived before a reset can still be read.
@@ -126,13 +129,14 @@ impl Connection {
         }
     }
 
-    /// Readable bytes in place, in at most two slices; pair with [`Connection::consume`]. There may be more behind them
-    /// (see [`Connection::readable`]).
+    /// Readable bytes in place, in at most two slices; pair with [`Connection::consume`]. There may
+    /// be more behind them (see [`Connection::readable`]).
     pub fn peek(&self) -> (&[u8], &[u8]) {
         self.reassembly.peek()
     }
 
-    /// Drops `len` bytes (at most what [`Connection::peek`] showed) from the front of what can be read.
+    /// Drops `len` bytes (at most what [`Connection::peek`] showed) from the front of what can be
+    /// read.
     pub fn consume(&mut self, now: Instant, len: usize) {
         self.reassembly.consume(len);
         self.on_read(now);
@@ -166,8 +170,8 @@ impl Connection {
         self.state = self.state.after(Transition::Finish);
     }
 
-    /// The application will not read any more: data that still arrives is answered with a reset (RFC 9293
-    /// §3.6.1), and FIN-WAIT-2 lasts only as long as configured.
+    /// The application will not read any more: data that still arrives is answered with a reset
+    /// (RFC 9293 §3.6.1), and FIN-WAIT-2 lasts only as long as configured.
     pub fn stop_reading(&mut self, now: Instant) {
         if !self.reading {
             return;
@@ -185,9 +189,9 @@ impl Connection {
 
     /// Ends the connection because the peer cannot be reached: a hard error of RFC 1122 §4.2.3.9.
     ///
-    /// Deviation: nothing is checked here, since a carrier sees no more of the segment than its addresses. It is for the
-    /// carrier to say this only where nobody can forge it, or where a forged reset would do as much: before the handshake
-    /// (RFC 5927 §4.1).
+    /// Deviation: nothing is checked here, since a carrier sees no more of the segment than its
+    /// addresses. It is for the carrier to say this only where nobody can forge it, or where a
+    /// forged reset would do as much: before the handshake (RFC 5927 §4.1).
     pub fn handle_unreachable(&mut self, _now: Instant) {
         match self.state {
             State::Closed | State::TimeWait => {}

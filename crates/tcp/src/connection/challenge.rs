@@ -1,4 +1,5 @@
-//! Challenge ACKs (RFC 5961): the answer to segments that a blind attacker could send, and its limit.
+//! Challenge ACKs (RFC 5961): the answer to segments that a blind attacker could send, and its
+//! limit.
 
 use core::time::Duration;
 

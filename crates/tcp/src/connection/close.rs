@@ -127,7 +127,8 @@ impl Connection {
         }
     }
 
-    /// Another FIN in TIME-WAIT: our last acknowledgement was lost; 2 MSL start over (RFC 9293 §3.10.7.4).
+    /// Another FIN in TIME-WAIT: our last acknowledgement was lost; 2 MSL start over
+    /// (RFC 9293 §3.10.7.4).
     pub(super) fn restart_time_wait(&mut self, now: Instant) {
         self.timers
             .set(Timer::Lifetime, now + self.config.time_wait);

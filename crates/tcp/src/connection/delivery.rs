@@ -1,4 +1,5 @@
-//! What an acknowledgement delivers: the walk along the scoreboard, and the round trip measured by it.
+//! What an acknowledgement delivers: the walk along the scoreboard, and the round trip measured by
+//! it.
 
 use core::time::Duration;
 
@@ -21,8 +22,8 @@ pub(super) struct Delivery {
     /// Departures of the oldest and the newest segment free of retransmission ambiguity.
     oldest_sent_at: Option<Instant>,
     newest_sent_at: Option<Instant>,
-    /// A retransmission was among them. What was sent after it may have waited for it at the receiver, without a SACK
-    /// block to tell: its age is then no round-trip time.
+    /// A retransmission was among them. What was sent after it may have waited for it at the
+    /// receiver, without a SACK block to tell: its age is then no round-trip time.
     repaired: bool,
     /// Token of the newest transmission.
     pub(super) newest: Option<(PacketNumber, SendToken)>,
@@ -68,9 +69,9 @@ impl Connection {
         needless.then_some(start)
     }
 
-    /// The timestamp that an acknowledgement of new data echoes (RFC 7323 §4). The segment that brought it about is the
-    /// first one unacknowledged so far, or a later one: an older echo is stale, because a middlebox took the option off, or
-    /// false, to have window reductions undone.
+    /// The timestamp that an acknowledgement of new data echoes (RFC 7323 §4). The segment that
+    /// brought it about is the first one unacknowledged so far, or a later one: an older echo is
+    /// stale, because a middlebox took the option off, or false, to have window reductions undone.
     pub(super) fn fresh_echo(&self, segment: &Segment<'_>, advanced: bool) -> Option<u32> {
         let timestamps = segment.header.options.timestamps?;
         let oldest = self.log.front_first_sent_at()?;
@@ -117,7 +118,8 @@ impl Connection {
             context.echoed_departure = echoed_departure;
             bytes += log.acknowledge(ack, |delivered| each(&context, delivered));
         }
-        // What arrived above a hole is not echoed: the timestamp tells nothing about it (RFC 7323 §4.3).
+        // What arrived above a hole is not echoed: the timestamp tells nothing about it
+        // (RFC 7323 §4.3).
         context.echoed_departure = None;
         for block in feedback.info.acked.drain(..) {
             bytes += log.acknowledge_selectively(block, |delivered| each(&context, delivered));
@@ -127,7 +129,8 @@ impl Connection {
         delivery
     }
 
-    /// RFC 6298 §3 (Karn) with RFC 7323 §4.1: from departures where they are unambiguous, else from the echo.
+    /// RFC 6298 §3 (Karn) with RFC 7323 §4.1: from departures where they are unambiguous, else from
+    /// the echo.
     pub(super) fn take_rtt_sample(
         &mut self,
         now: Instant,
@@ -141,8 +144,9 @@ impl Connection {
             return Some(fastest);
         }
         if self.feedback.info.rate != Measured::BySender {
-            // The acknowledgement may have been held back, and does not say for how long. That is good enough for the timeout
-            // where data carries it, as requests and answers do: reports are rare there.
+            // The acknowledgement may have been held back, and does not say for how long. That is
+            // good enough for the timeout where data carries it, as requests and answers do:
+            // reports are rare there.
             if !self.feedback.info.numbered
                 && !delivery.repaired
                 && let Some(newest) = delivery.newest_sent_at
@@ -165,13 +169,15 @@ impl Connection {
         }
         // The echo ticks in milliseconds: good enough for the timeout.
         let age = self.timestamps.age(arrived, echoed?)?;
-        // A segment that the receiver has already leaves TS.Recent alone (RFC 7323 §5.3 R2): where the first acknowledgement
-        // got lost, the echo is as old as all timeouts since. Twice the timeout still lets it grow if round trips have.
+        // A segment that the receiver has already leaves TS.Recent alone (RFC 7323 §5.3 R2): where
+        // the first acknowledgement got lost, the echo is as old as all timeouts since. Twice the
+        // timeout still lets it grow if round trips have.
         self.sample_coarsely(now, age.min(self.rtt.base_rto() * 2));
         None
     }
 
-    /// Takes a round trip that is good enough for the timeout. The minimum takes it only for want of a better one.
+    /// Takes a round trip that is good enough for the timeout. The minimum takes it only for want
+    /// of a better one.
     fn sample_coarsely(&mut self, now: Instant, age: Duration) {
         let (una, nxt) = (self.snd_una, self.snd_nxt);
         match self.rtt.min() {

@@ -1,4 +1,5 @@
-//! What the peer's acknowledgements say and promise, and what the peer has to know about our sending.
+//! What the peer's acknowledgements say and promise, and what the peer has to know about our
+//! sending.
 
 use alloc::boxed::Box;
 
@@ -38,7 +39,8 @@ impl PeerFeedback {
         &self.contract
     }
 
-    /// False once what the peer reports beyond its cumulative acknowledgement has turned out to make no sense.
+    /// False once what the peer reports beyond its cumulative acknowledgement has turned out to
+    /// make no sense.
     #[inline]
     pub(super) fn is_intelligible(&self) -> bool {
         self.reader.is_intelligible()
@@ -87,7 +89,8 @@ impl PeerFeedback {
 }
 
 impl Connection {
-    /// Reads what the acknowledgement says beyond its number. False when it says what cannot be: then it is dropped.
+    /// Reads what the acknowledgement says beyond its number. False when it says what cannot be:
+    /// then it is dropped.
     pub(super) fn read_feedback(
         &mut self,
         arrived: Instant,

@@ -21,7 +21,8 @@ use crate::recv::window::ReceiveWindow;
 pub(super) struct Handshake {
     /// How many have left.
     pub(super) transmissions: u32,
-    /// How often the timer ran out: a peer that repeats its SYN makes us answer, but not give up sooner.
+    /// How often the timer ran out: a peer that repeats its SYN makes us answer, but not give up
+    /// sooner.
     pub(super) timeouts: u32,
     /// When the first one left, and the newest.
     pub(super) sent_at: Option<Instant>,
@@ -91,8 +92,8 @@ impl Connection {
         self.rtt.follow_closely();
     }
 
-    /// What our SYN offers, or our SYN-ACK accepts. After two SYNs without an answer a path that drops unknown options
-    /// gets one without.
+    /// What our SYN offers, or our SYN-ACK accepts. After two SYNs without an answer a path that
+    /// drops unknown options gets one without.
     fn mechanism_offer(&self, answer: bool) -> Option<TackOption> {
         let offer = if answer {
             self.handshake.mechanism_agreed
@@ -238,8 +239,9 @@ impl Connection {
         self.timers.stop(Timer::Retransmit);
         self.due.set(Due::Syn, false);
         self.rtt.end_back_off();
-        // Karn: a SYN sent twice gives no sample, unless the echo says which of them was answered (RFC 7323 §4). Where it names another
-        // than the newest, the answer to that one may have got lost, and its age would be a timeout and a round trip.
+        // Karn: a SYN sent twice gives no sample, unless the echo says which of them was answered
+        // (RFC 7323 §4). Where it names another than the newest, the answer to that one may have
+        // got lost, and its age would be a timeout and a round trip.
         let echo = echo.filter(|echo| {
             let newest = self.handshake.newest_at;
             newest.is_none_or(|newest| self.timestamps.value(newest) == *echo)
@@ -255,8 +257,8 @@ impl Connection {
             self.peer_segments.round_trip.on_handshake(rtt);
             self.acking.on_handshake(rtt);
         }
-        // A SYN of ours that timed out makes the start cautious; one that left again because the peer repeated its own does not
-        // (RFC 6298 §5.7, RFC 5681 §3.1).
+        // A SYN of ours that timed out makes the start cautious; one that left again because the
+        // peer repeated its own does not (RFC 6298 §5.7, RFC 5681 §3.1).
         let lost = self.handshake.timeouts > 0;
         if lost {
             self.rtt.on_syn_timeout();

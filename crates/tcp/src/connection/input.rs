@@ -12,7 +12,8 @@ use crate::ack::policy::{AckReason, DataArrival, Place};
 use crate::recv::reassembly::Arrival;
 
 impl Connection {
-    /// A segment for this connection arrived at `arrived` (a kernel timestamp, say) and is processed `now`.
+    /// A segment for this connection arrived at `arrived` (a kernel timestamp, say) and is
+    /// processed `now`.
     ///
     /// Round trips and rates are measured with `arrived`, timers run from `now`.
     pub fn handle_segment(
@@ -31,7 +32,8 @@ impl Connection {
 
     /// All other states (RFC 9293 §3.10.7.4).
     fn on_segment(&mut self, now: Instant, arrived: Instant, segment: &Segment<'_>, ecn: Ecn) {
-        // The data field of a report is outside the sequence space: taken off before anything looks at it.
+        // The data field of a report is outside the sequence space: taken off before anything looks
+        // at it.
         let report = self.feedback.separates_lists()
             && segment
                 .header
@@ -92,8 +94,9 @@ impl Connection {
             return;
         }
         // First: protection against wrapped sequence numbers (RFC 7323 §5.3), then the window.
-        // Deviation: a segment without the option is taken, as by other large stacks, though RFC 7323 §3.2 would drop
-        // it: middleboxes that strip options from data would stall the connection.
+        // Deviation: a segment without the option is taken, as by other large stacks, though
+        // RFC 7323 §3.2 would drop it: middleboxes that strip options from data would stall the
+        // connection.
         let timestamps = segment
             .header
             .options
@@ -127,8 +130,8 @@ impl Connection {
             }
             return;
         };
-        // Where segments are numbered instead, their numbers protect. Only a segment within the window can make the numbers
-        // start anew.
+        // Where segments are numbered instead, their numbers protect. Only a segment within the
+        // window can make the numbers start anew.
         if let Some(TackOption::Data(stamp)) = &segment.header.options.tack
             && !flags.rst()
             && self.acking.is_outdated(arrived, stamp)
@@ -213,7 +216,8 @@ impl Connection {
         }
     }
 
-    /// TACK's option does not get through: timestamps take its place where both SYNs had them (RFC 7323).
+    /// TACK's option does not get through: timestamps take its place where both SYNs had them
+    /// (RFC 7323).
     fn take_up_timestamps(&mut self) {
         if self.timestamps.take_up() {
             self.on_segment_size_changed();
@@ -222,8 +226,9 @@ impl Connection {
 
     /// Where an acceptable segment starts (RFC 9293 §3.4, table 6), `None` for an unacceptable one.
     ///
-    /// Deviation: an empty segment right at the window's edge is acceptable (a peer that filled the window sends its
-    /// acknowledgements from there), and so is one that starts below but not before the last acknowledgement.
+    /// Deviation: an empty segment right at the window's edge is acceptable (a peer that filled the
+    /// window sends its acknowledgements from there), and so is one that starts below but not
+    /// before the last acknowledgement.
     fn acceptable_position(&self, segment: &Segment<'_>) -> Option<u64> {
         let rcv_nxt = self.rcv_nxt();
         let start = segment.header.seq.position(self.irs, rcv_nxt)?;
@@ -245,9 +250,10 @@ impl Connection {
         (end >= oldest && start <= edge).then_some(start)
     }
 
-    /// The acknowledgement of a segment whose payload came before. A report whose option was taken off on the way looks so: its
-    /// lists are no data, and the peer's acknowledgements must be heard all the same. It is judged from where the peer stands,
-    /// like the report that it was; but as it may be an old segment too, its window only opens.
+    /// The acknowledgement of a segment whose payload came before. A report whose option was taken
+    /// off on the way looks so: its lists are no data, and the peer's acknowledgements must be
+    /// heard all the same. It is judged from where the peer stands, like the report that it was;
+    /// but as it may be an old segment too, its window only opens.
     fn bare_acknowledgement<'a>(&self, segment: &Segment<'a>) -> Option<Segment<'a>> {
         let (header, rcv_nxt) = (&segment.header, self.rcv_nxt());
         let special = header.flags.syn() || header.flags.fin() || header.flags.rst();
@@ -285,7 +291,8 @@ impl Connection {
             self.challenge(now);
             return;
         }
-        // Data that came before: its acknowledgement was lost. The answer is as large as the data at most.
+        // Data that came before: its acknowledgement was lost. The answer is as large as the data
+        // at most.
         self.counters.dropped_segments += 1;
         if self.handshake.sack
             && let Some(start) = segment.header.seq.position(self.irs, self.rcv_nxt())
@@ -295,8 +302,9 @@ impl Connection {
             self.counters.duplicate_segments += 1;
             self.acking.on_duplicate(start..end);
         }
-        // Its packet number counts, or that it has none, where it is one of the connection: of bytes received within a window,
-        // acknowledging what may be acknowledged (RFC 5961 §5.2). Numbers made up elsewhere would make copies of all genuine ones.
+        // Its packet number counts, or that it has none, where it is one of the connection: of
+        // bytes received within a window, acknowledging what may be acknowledged (RFC 5961 §5.2).
+        // Numbers made up elsewhere would make copies of all genuine ones.
         if let Some(start) = self.recent_copy(segment)
             && self.state.may_receive_data()
         {
@@ -307,7 +315,8 @@ impl Connection {
             .answer_repetition(now, AckReason::Loss, &mut self.timers);
     }
 
-    /// Where a segment starts that repeats what was received lately, where segments have packet numbers.
+    /// Where a segment starts that repeats what was received lately, where segments have packet
+    /// numbers.
     fn recent_copy(&self, segment: &Segment<'_>) -> Option<u64> {
         let header = &segment.header;
         if !self.feedback.separates_lists() {
@@ -372,7 +381,8 @@ impl Connection {
         self.counters.segments_received += 1;
         let len = segment.payload.len() as u64;
         if !self.state.may_receive_data() {
-            // CLOSE-WAIT and later: the peer's FIN was seen; what it still sends is a duplicate, or invalid.
+            // CLOSE-WAIT and later: the peer's FIN was seen; what it still sends is a duplicate, or
+            // invalid.
             if start + len > self.rcv_nxt() {
                 self.counters.dropped_segments += 1;
             }
@@ -392,7 +402,8 @@ impl Connection {
         }
         self.peer_segments
             .on_segment(arrived, segment, &self.timestamps);
-        // Cut to the window: what is beyond was sent although we did not offer it (or is a window probe).
+        // Cut to the window: what is beyond was sent although we did not offer it (or is a window
+        // probe).
         let edge = self.receive_window.edge();
         let fits = edge.saturating_sub(start).min(len);
         let limit = self.peer_fin.limit();

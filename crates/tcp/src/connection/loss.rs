@@ -16,9 +16,9 @@ impl Connection {
         self.recovery.context(now, &self.rtt, ack_delay)
     }
 
-    /// FlightSize of RFC 5681 §2: sent and not cumulatively acknowledged, whatever was reported selectively. How much
-    /// of it reports arrived before a loss was seen must make no difference to the reduction of a window that was not in
-    /// use.
+    /// FlightSize of RFC 5681 §2: sent and not cumulatively acknowledged, whatever was reported
+    /// selectively. How much of it reports arrived before a loss was seen must make no difference
+    /// to the reduction of a window that was not in use.
     pub(super) fn flight_size(&self) -> u64 {
         self.snd_nxt - self.snd_una
     }
@@ -69,8 +69,8 @@ impl Connection {
         }
     }
 
-    /// Something was lost: fast recovery begins, unless an episode is open already. `flight` is the flight size
-    /// before.
+    /// Something was lost: fast recovery begins, unless an episode is open already. `flight` is the
+    /// flight size before.
     pub(super) fn on_loss(&mut self, now: Instant, flight: u64) {
         let start = self.snd_nxt.saturating_sub(flight);
         if self.recover(now, start, |recovery, sending| {
@@ -111,8 +111,8 @@ impl Connection {
         duplicate: bool,
         late_original: bool,
     ) {
-        // Eifel (RFC 3522 §3.2): did the original bring this acknowledgement about, or its retransmission? One that
-        // reports a duplicate is not asked (step 6).
+        // Eifel (RFC 3522 §3.2): did the original bring this acknowledgement about, or its
+        // retransmission? One that reports a duplicate is not asked (step 6).
         let echoes_original = echoed
             .filter(|_| self.feedback.info.duplicate.is_none())
             .zip(self.recovery.first_retransmission())

@@ -1,4 +1,5 @@
-//! What a connection holds of the heap, how it gives back what it does not need, and what it forgoes when memory is scarce.
+//! What a connection holds of the heap, how it gives back what it does not need, and what it
+//! forgoes when memory is scarce.
 
 use core::time::Duration;
 
@@ -15,7 +16,8 @@ pub(crate) enum Pressure {
     None,
     /// Buffers do not grow any more.
     Scarce,
-    /// The limit is reached: buffers shrink to [`LEAST_BUFFER`], and data that waits above a hole is thrown away.
+    /// The limit is reached: buffers shrink to [`LEAST_BUFFER`], and data that waits above a hole
+    /// is thrown away.
     Exhausted,
 }
 
@@ -37,7 +39,8 @@ impl Memory {
     }
 }
 
-/// A buffer, each way, that a connection keeps whatever the pressure: with less it would hardly move.
+/// A buffer, each way, that a connection keeps whatever the pressure: with less it would hardly
+/// move.
 const LEAST_BUFFER: usize = 16 << 10;
 /// Send buffer while memory is scarce: the least that may be written ahead of what was sent.
 const SCARCE_SEND_BUFFER: usize = 256 << 10;

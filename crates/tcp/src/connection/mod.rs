@@ -136,7 +136,8 @@ pub struct Connection {
 impl Connection {
     /// Opens a connection actively: a SYN will leave at the next [`Connection::poll_transmit`].
     ///
-    /// `iss` is the initial sequence number (RFC 6528), `seed` feeds the connection's own random choices.
+    /// `iss` is the initial sequence number (RFC 6528), `seed` feeds the connection's own random
+    /// choices.
     pub fn connect(
         config: &Config,
         local_port: u16,
@@ -243,7 +244,8 @@ impl Connection {
         }
     }
 
-    /// The path reported (ICMP "packet too big") that IP packets longer than `mtu` bytes do not fit.
+    /// The path reported (ICMP "packet too big") that IP packets longer than `mtu` bytes do not
+    /// fit.
     pub fn handle_path_mtu(&mut self, _now: Instant, mtu: u16) {
         if self.mtu.on_path_mtu(mtu) {
             self.on_segment_size_changed();
@@ -264,7 +266,8 @@ impl Connection {
         !self.events.is_empty()
     }
 
-    /// When to call next: [`Connection::handle_timeout`], then [`Connection::poll_transmit`] (pacing counts too).
+    /// When to call next: [`Connection::handle_timeout`], then [`Connection::poll_transmit`]
+    /// (pacing counts too).
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
@@ -290,7 +293,8 @@ impl Connection {
         self.identity.remote_port
     }
 
-    /// What this side's acknowledgement policy promises, as (longest delay, most full-sized segments).
+    /// What this side's acknowledgement policy promises, as (longest delay, most full-sized
+    /// segments).
     pub fn ack_contract(&self) -> (Duration, u32) {
         let contract = self.acking.contract();
         (contract.max_delay, contract.max_segments)

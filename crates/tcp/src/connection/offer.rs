@@ -1,5 +1,5 @@
-//! What a SYN says, in little room: enough to answer it, and to make the connection of it once the peer has proven that it
-//! hears us (RFC 4987 §3.6).
+//! What a SYN says, in little room: enough to answer it, and to make the connection of it once the
+//! peer has proven that it hears us (RFC 4987 §3.6).
 
 use tack_base::Instant;
 use tack_wire::options::TcpOptions;
@@ -136,7 +136,8 @@ impl Offer {
         }
     }
 
-    /// An acknowledgement that says where a half-open connection stands, in answer to what does not belong there (RFC 5961).
+    /// An acknowledgement that says where a half-open connection stands, in answer to what does not
+    /// belong there (RFC 5961).
     pub(crate) fn challenge(&self, config: &Config, identity: &Identity, now: Instant) -> Header {
         let answer = self.syn_ack(config, identity, now);
         Header {

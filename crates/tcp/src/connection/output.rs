@@ -81,7 +81,8 @@ impl Connection {
             self.on_syn_sent(now);
             return Some(single(batch, &header, Ecn::NotEct));
         }
-        // What a report says, and blocks, do not fit beside a full payload: they travel on their own.
+        // What a report says, and blocks, do not fit beside a full payload: they travel on their
+        // own.
         if self.acking.is_pending_alone(self.reassembly.ahead()) {
             return Some(self.emit_pure_ack(now, batch));
         }
@@ -97,8 +98,8 @@ impl Connection {
             return Some(sent);
         }
         if self.due.take(Due::KeepAlive) {
-            // RFC 9293 §3.8.4: an old sequence number makes the peer answer. It carries no report, for one is
-            // acceptable with an old number, and would stay without an answer.
+            // RFC 9293 §3.8.4: an old sequence number makes the peer answer. It carries no report,
+            // for one is acceptable with an old number, and would stay without an answer.
             let mut header = self.header(now, Flags::ACK);
             header.seq = SeqNum::at(self.identity.iss, self.snd_nxt - 1);
             self.on_ack_sent(now, Carried::Alone);
@@ -112,7 +113,8 @@ impl Connection {
 
     // Decide.
 
-    /// The next data segment that may leave now, if there is one. Notes what holds it back otherwise.
+    /// The next data segment that may leave now, if there is one. Notes what holds it back
+    /// otherwise.
     fn decide(&mut self, now: Instant) -> Option<Plan> {
         if !self.state.may_send_data() {
             return None;
@@ -166,8 +168,9 @@ impl Connection {
         })
     }
 
-    /// A window that has room for what a sparse peer has not reported leaves more slowly than within a smoothed round trip. Where
-    /// the reports come sooner than the room is for, that much is all that is ever in flight: it is the window that limits.
+    /// A window that has room for what a sparse peer has not reported leaves more slowly than
+    /// within a smoothed round trip. Where the reports come sooner than the room is for, that much
+    /// is all that is ever in flight: it is the window that limits.
     fn is_paced_below_window(&self, in_flight: u64) -> bool {
         if self.config.window_pacing == WindowPacing::Off || self.cc.pacing_rate().is_some() {
             return false;
@@ -176,7 +179,8 @@ impl Connection {
         gain < 1.0 && in_flight as f64 >= gain * self.cc.cwnd() as f64
     }
 
-    /// RFC 8985 §7.3: new data if there is any and the window allows it, else the last segment again.
+    /// RFC 8985 §7.3: new data if there is any and the window allows it, else the last segment
+    /// again.
     fn decide_probe(&mut self, now: Instant) -> Option<Plan> {
         let fresh = self.snd_nxt
             ..self
@@ -192,7 +196,8 @@ impl Connection {
                 forced: true,
             });
         }
-        // One that left before the options grew does not fit; then it is the timeout's, which cuts it.
+        // One that left before the options grew does not fit; then it is the timeout's, which cuts
+        // it.
         let longest = self.max_payload() + 1;
         let range = self
             .log
@@ -206,8 +211,8 @@ impl Connection {
         })
     }
 
-    /// The range of the next new segment; `None` when there is nothing to send, or the peer's window or Nagle
-    /// holds it back.
+    /// The range of the next new segment; `None` when there is nothing to send, or the peer's
+    /// window or Nagle holds it back.
     fn next_new_range(&mut self, now: Instant) -> Option<Range<u64>> {
         let end = self.queue.end();
         let fin = self.queue.end_with_fin();
@@ -218,7 +223,8 @@ impl Connection {
         let queued = end.saturating_sub(self.snd_nxt);
         let usable = self.window.edge().saturating_sub(self.snd_nxt);
         if queued == 0 {
-            // The FIN alone. It takes a sequence number, but no buffer: a closed window does not hold it.
+            // The FIN alone. It takes a sequence number, but no buffer: a closed window does not
+            // hold it.
             return Some(self.snd_nxt..fin);
         }
         let candidate = Candidate {
@@ -237,8 +243,9 @@ impl Connection {
             return Some(self.snd_nxt..if stop == end { fin } else { stop });
         }
         if usable > 0 && self.due.has(Due::WindowProbe) {
-            // The override timer of RFC 9293 §3.8.6.2.1: what the window still takes leaves after all, in one piece. One
-            // octet at a time would be taken and acknowledged each time, for hundreds of round trips.
+            // The override timer of RFC 9293 §3.8.6.2.1: what the window still takes leaves after
+            // all, in one piece. One octet at a time would be taken and acknowledged each time, for
+            // hundreds of round trips.
             return Some(self.snd_nxt..self.snd_nxt + usable.min(queued));
         }
         if usable < queued {
@@ -256,8 +263,9 @@ impl Connection {
     fn on_nothing_to_send(&mut self, now: Instant) {
         self.limits.set(now, Limit::App);
         let in_flight = self.bytes_in_flight();
-        // A send buffer that is full of what is in flight is not an idle application: the connection never has more than that, and
-        // a controller that waits for a sample the application did not limit (BBR in startup) would wait forever.
+        // A send buffer that is full of what is in flight is not an idle application: the
+        // connection never has more than that, and a controller that waits for a sample the
+        // application did not limit (BBR in startup) would wait forever.
         let buffer_is_full = self.queue.len() >= self.config.send_buffer / 4 * 3;
         // Draft-ietf-ccwg-bbr §4.1.2.4: idle although window and pacing would allow more.
         if in_flight < self.flight_limit()
@@ -386,7 +394,8 @@ impl Connection {
         })
     }
 
-    /// The peer will tell of the hole that this segment leaves, and by nothing else: enough follows it, and all is well.
+    /// The peer will tell of the hole that this segment leaves, and by nothing else: enough follows
+    /// it, and all is well.
     fn may_audit(&self, plan: &Plan) -> bool {
         let behind = self.queue.end().min(self.window.edge());
         !plan.forced
@@ -446,9 +455,10 @@ impl Connection {
         if fin {
             flags = flags.with(Flags::FIN);
         }
-        // What empties the queue is pushed (RFC 9293 §3.9.1 SEND). Towards a peer that waits for a count of segments, so is
-        // what fills a window of fewer: nothing follows until it answers. A larger one brings the count together by itself;
-        // a push would draw an acknowledgement for the segment, which lets out one that fills the window again, and so on.
+        // What empties the queue is pushed (RFC 9293 §3.9.1 SEND). Towards a peer that waits for a
+        // count of segments, so is what fills a window of fewer: nothing follows until it answers.
+        // A larger one brings the count together by itself; a push would draw an acknowledgement
+        // for the segment, which lets out one that fills the window again, and so on.
         let limit = self.flight_limit();
         let count = u64::from(self.feedback.contract().least_segments);
         let fills_window = self.feedback.contract().max_segments > 2
@@ -465,7 +475,8 @@ impl Connection {
         append(batch, &header, a, b);
     }
 
-    /// Header of any segment of a synchronised connection: acknowledges everything, announces the window.
+    /// Header of any segment of a synchronised connection: acknowledges everything, announces the
+    /// window.
     pub(super) fn header(&mut self, now: Instant, flags: Flags) -> Header {
         let rcv_nxt = self.rcv_nxt();
         let window = self
@@ -486,15 +497,15 @@ impl Connection {
         }
     }
 
-    /// One octet beyond the peer's closed window (RFC 9293 §3.8.6.1). It is not in the log: should the peer take
-    /// it, its acknowledgement says so; should it not, nothing is lost.
+    /// One octet beyond the peer's closed window (RFC 9293 §3.8.6.1). It is not in the log: should
+    /// the peer take it, its acknowledgement says so; should it not, nothing is lost.
     fn emit_window_probe(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
         if !self.state.may_send_data() || self.snd_nxt >= self.queue.end() || !self.log.is_empty() {
             return None;
         }
         if self.window.edge() > self.snd_nxt {
-            // The window is open, but so little that silly-window avoidance held back: the override timeout
-            // (RFC 9293 §3.8.6.2.1 (4)) sends what fits.
+            // The window is open, but so little that silly-window avoidance held back: the override
+            // timeout (RFC 9293 §3.8.6.2.1 (4)) sends what fits.
             let usable = (self.window.edge() - self.snd_nxt).min(self.max_payload());
             let range = self.snd_nxt..self.queue.end().min(self.snd_nxt + usable);
             let plan = Plan {

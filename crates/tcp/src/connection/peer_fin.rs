@@ -26,8 +26,8 @@ impl PeerFin {
         self.position.unwrap_or(u64::MAX)
     }
 
-    /// The stream ends at `position`; the highest byte received lies below `highest`, and everything below `next` is here. A
-    /// second, different end cannot be true and is ignored.
+    /// The stream ends at `position`; the highest byte received lies below `highest`, and
+    /// everything below `next` is here. A second, different end cannot be true and is ignored.
     fn note(&mut self, position: u64, next: u64, highest: u64) {
         if self.position.is_none() && position >= next && highest <= position {
             self.position = Some(position);

@@ -1,4 +1,5 @@
-//! What the segments of the peer show besides their payload: its segment size, and the round trip as this side sees it.
+//! What the segments of the peer show besides their payload: its segment size, and the round trip
+//! as this side sees it.
 
 use tack_base::Instant;
 use tack_wire::{Segment, TackOption};

@@ -57,10 +57,12 @@ impl Persist {
         snd_nxt.max(self.probed)
     }
 
-    /// How long to wait for the next probe: backs off like the retransmission timer (RFC 9293 SHLD-29, SHLD-30).
+    /// How long to wait for the next probe: backs off like the retransmission timer (RFC 9293
+    /// SHLD-29, SHLD-30).
     fn wait(&self, rto: Duration, max_rto: Duration, is_open: bool) -> Duration {
         let wait = rto.saturating_mul(1 << self.backoff).min(max_rto);
-        // A window that is open, but too small to be worth a segment: RFC 9293 §3.8.6.2.1 waits 0.1 to 1 s for more.
+        // A window that is open, but too small to be worth a segment: RFC 9293 §3.8.6.2.1 waits 0.1
+        // to 1 s for more.
         if is_open {
             wait.min(MAX_OVERRIDE)
         } else {
@@ -77,14 +79,15 @@ impl Connection {
         }
         let since = self.persist.since;
         if let Some(limit) = self.config.user_timeout
-            // Silence counts from when there was something to ask: before that the peer had no reason to speak.
+            // Silence counts from when there was something to ask: before that the peer had no
+            // reason to speak.
             && now.saturating_since(self.keep_alive.last_heard().max(since)) >= limit
         {
             self.end(CloseReason::TimedOut);
             return;
         }
-        // A peer that answers probes may keep its window closed forever (RFC 9293 MUST-37 leaves the decision to the
-        // application); when that has let go, nobody is left to decide.
+        // A peer that answers probes may keep its window closed forever (RFC 9293 MUST-37 leaves
+        // the decision to the application); when that has let go, nobody is left to decide.
         if !self.reading && now.saturating_since(since) >= self.config.fin_wait {
             self.end_with_reset(CloseReason::TimedOut);
             return;

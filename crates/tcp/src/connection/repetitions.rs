@@ -1,14 +1,16 @@
 //! The rate at which segments that bring nothing new are answered.
 //!
-//! A copy of what is here, data outside the window, and data that would open one hole too many each deserve an
-//! acknowledgement: the peer missed an acknowledgement, or retransmitted needlessly and learns so (RFC 2883, RFC 3708). A flood
-//! of them does not deserve one each (as RFC 5961 §7 has it for challenges).
+//! A copy of what is here, data outside the window, and data that would open one hole too many each
+//! deserve an acknowledgement: the peer missed an acknowledgement, or retransmitted needlessly and
+//! learns so (RFC 2883, RFC 3708). A flood of them does not deserve one each (as RFC 5961 §7 has it
+//! for challenges).
 
 use core::time::Duration;
 
 use tack_base::Instant;
 
-/// So many are answered at once: the needless retransmissions of an episode, one by one, so that the peer can take it back.
+/// So many are answered at once: the needless retransmissions of an episode, one by one, so that
+/// the peer can take it back.
 const AT_ONCE: u32 = 64;
 /// From then on one in this time, and one for what still waits when it is over.
 const INTERVAL: Duration = Duration::from_millis(5);

@@ -1,4 +1,5 @@
-//! What remains of a connection in TIME-WAIT: enough to answer the peer, and to tell a new SYN from an old one.
+//! What remains of a connection in TIME-WAIT: enough to answer the peer, and to tell a new SYN from
+//! an old one.
 
 use core::time::Duration;
 
@@ -56,24 +57,27 @@ impl Connection {
         })
     }
 
-    /// Round trip as far as known: how soon the peer will have asked again for our last acknowledgement, if it did not come.
+    /// Round trip as far as known: how soon the peer will have asked again for our last
+    /// acknowledgement, if it did not come.
     pub(crate) fn round_trip(&self) -> Duration {
         self.rtt.smoothed().unwrap_or_default()
     }
 
-    /// May this SYN open a new incarnation of the connection, which is in TIME-WAIT (RFC 9293 §3.10.7.4, RFC
-    /// 6191)? If so, the initial sequence number of the new incarnation must come after the one returned.
+    /// May this SYN open a new incarnation of the connection, which is in TIME-WAIT
+    /// (RFC 9293 §3.10.7.4, RFC 6191)? If so, the initial sequence number of the new incarnation
+    /// must come after the one returned.
     pub fn reopen(&self, syn: &Segment<'_>) -> Option<SeqNum> {
         self.time_wait()?.reopen(syn)
     }
 }
 
 impl TimeWait {
-    /// A segment arrived for it (RFC 9293 §3.10.7.4, TIME-WAIT). `listening` says that a SYN may open a new incarnation.
+    /// A segment arrived for it (RFC 9293 §3.10.7.4, TIME-WAIT). `listening` says that a SYN may
+    /// open a new incarnation.
     ///
-    /// Deviation: resets are ignored, where RFC 9293 has them end TIME-WAIT. An old duplicate draws an acknowledgement, which the
-    /// peer, having forgotten the connection, answers with a reset that fits: TIME-WAIT would be over as soon as it is
-    /// needed (RFC 1337 §3, F1).
+    /// Deviation: resets are ignored, where RFC 9293 has them end TIME-WAIT. An old duplicate draws
+    /// an acknowledgement, which the peer, having forgotten the connection, answers with a reset
+    /// that fits: TIME-WAIT would be over as soon as it is needed (RFC 1337 §3, F1).
     pub(crate) fn on_segment(
         &mut self,
         now: Instant,
@@ -91,13 +95,15 @@ impl TimeWait {
             self.timestamps.is_agreed() && self.timestamps.is_old(now, timestamps)
         });
         let start = header.seq.distance(self.rcv_nxt);
-        // The peer did not get the acknowledgement of its FIN: 2 MSL start over. Its FIN lies below RCV.NXT.
+        // The peer did not get the acknowledgement of its FIN: 2 MSL start over. Its FIN lies below
+        // RCV.NXT.
         let again = header.flags.fin() && header.seq + segment.sequence_len() == self.rcv_nxt;
         if again && !old {
             self.end = now + self.length;
         }
         let in_window = !old && start >= 0 && start <= self.rcv_wnd as i32;
-        // What is acceptable and neither SYN nor FIN was nothing but an acknowledgement, or data beyond the stream's end.
+        // What is acceptable and neither SYN nor FIN was nothing but an acknowledgement, or data
+        // beyond the stream's end.
         let silent =
             in_window && !header.flags.syn() && !header.flags.fin() && segment.payload.is_empty();
         if silent || !(header.flags.ack() || header.flags.syn()) || !self.replies.allow(now) {
@@ -118,7 +124,8 @@ impl TimeWait {
         })
     }
 
-    /// The initial sequence number that a new incarnation must come after, if this SYN may open one.
+    /// The initial sequence number that a new incarnation must come after, if this SYN may open
+    /// one.
     fn reopen(&self, syn: &Segment<'_>) -> Option<SeqNum> {
         let header = &syn.header;
         if !header.flags.syn() || header.flags.rst() || header.flags.ack() || header.flags.fin() {
@@ -134,7 +141,8 @@ impl TimeWait {
         };
         let newer_sequence = header.seq.after(self.rcv_nxt);
         let allowed = match header.options.timestamps {
-            // RFC 6191 §2: a later timestamp is enough, an earlier one speaks of an old duplicate, whatever its number.
+            // RFC 6191 §2: a later timestamp is enough, an earlier one speaks of an old duplicate,
+            // whatever its number.
             Some(timestamps) if later(timestamps) => true,
             Some(timestamps) if earlier(timestamps) => false,
             _ => newer_sequence,

@@ -140,16 +140,18 @@ impl Connection {
         }
     }
 
-    /// RTO (RFC 6298), and what the agreed way of acknowledging needs on top: it must not fire because an
-    /// acknowledgement is merely late. Nothing that the peer reports enters the allowance.
+    /// RTO (RFC 6298), and what the agreed way of acknowledging needs on top: it must not fire
+    /// because an acknowledgement is merely late. Nothing that the peer reports enters the
+    /// allowance.
     #[inline]
     pub(super) fn retransmission_timeout(&self) -> core::time::Duration {
         self.rtt.rto() + self.feedback.contract().timeout_allowance
     }
 
-    /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative acknowledgement
-    /// advances. No report restarts the timeout, whoever detects losses (RFC 6298 §5.3), and recovery has no probes
-    /// (RFC 8985 §7.2): a receiver that is wrong about what is missing must not keep the timeout away.
+    /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative
+    /// acknowledgement advances. No report restarts the timeout, whoever detects losses
+    /// (RFC 6298 §5.3), and recovery has no probes (RFC 8985 §7.2): a receiver that is wrong about
+    /// what is missing must not keep the timeout away.
     #[inline]
     pub(super) fn arm_retransmission(&mut self, now: Instant, restart: bool) {
         if restart || !self.timers.is_armed(Timer::Retransmit) {

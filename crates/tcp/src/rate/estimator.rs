@@ -1,8 +1,9 @@
 //! Delivery rate measured by the sender (draft-ietf-ccwg-bbr §4.1, "delivery rate estimation").
 //!
-//! Each transmission remembers how much had been delivered when it left. When it is delivered itself,
-//! what was delivered since, over the longer of the sending and the acknowledging interval, is a rate
-//! that the path has carried. The longer interval keeps compressed ACKs and bursts from inflating it.
+//! Each transmission remembers how much had been delivered when it left. When it is delivered
+//! itself, what was delivered since, over the longer of the sending and the acknowledging interval,
+//! is a rate that the path has carried. The longer interval keeps compressed ACKs and bursts from
+//! inflating it.
 
 use core::time::Duration;
 
@@ -77,8 +78,8 @@ impl RateEstimator {
         }
     }
 
-    /// A segment was delivered, but not by its newest transmission: it counts, and yields no sample, for when the one that
-    /// arrived left is not on record any more.
+    /// A segment was delivered, but not by its newest transmission: it counts, and yields no
+    /// sample, for when the one that arrived left is not on record any more.
     pub(crate) fn on_delivered_earlier(&mut self, arrived: Instant, delivered: &Delivered) {
         self.count(arrived, delivered);
     }
@@ -97,9 +98,9 @@ impl RateEstimator {
         self.delivered_at = arrived;
     }
 
-    /// All segments of the acknowledgement were seen: the sample, if there is a sound one. Where the receiver measures, its
-    /// figure takes the place of ours, within what our own count of deliveries allows; `slow_start` tells that sending
-    /// grows from one round trip to the next.
+    /// All segments of the acknowledgement were seen: the sample, if there is a sound one. Where
+    /// the receiver measures, its figure takes the place of ours, within what our own count of
+    /// deliveries allows; `slow_start` tells that sending grows from one round trip to the next.
     pub(crate) fn finish_ack(
         &mut self,
         min_rtt: Option<Duration>,
@@ -111,8 +112,8 @@ impl RateEstimator {
         }
         let told = match measured {
             Measured::BySender => None,
-            // Reports of losses carry no rate. Where they come often, the next report that carries one may deliver nothing
-            // by itself: the sample waits for it.
+            // Reports of losses carry no rate. Where they come often, the next report that carries
+            // one may deliver nothing by itself: the sample waits for it.
             Measured::ByReceiver(None) => return None,
             Measured::ByReceiver(rate) => rate,
         };
@@ -123,15 +124,17 @@ impl RateEstimator {
             .saturating_since(sample.prior.delivered_at);
         self.first_sent_at = sample.sent_at;
         let interval = send_elapsed.max(ack_elapsed);
-        // A sample shorter than the round trip must stem from a spurious retransmission (draft, §4.1.2.3).
+        // A sample shorter than the round trip must stem from a spurious retransmission
+        // (draft, §4.1.2.3).
         if interval.is_zero() || min_rtt.is_some_and(|min| interval < min) {
             return None;
         }
         let delivered = self.delivered - sample.prior.delivered;
         let delivery_rate = match told {
             None => Rate::from_bytes_over(delivered, interval),
-            // Never more than was delivered in that time, whatever a burst, or a false report, makes it look like. In slow start the
-            // first segments of a flight leave in no time at all, and the round trip that follows carries twice as much.
+            // Never more than was delivered in that time, whatever a burst, or a false report,
+            // makes it look like. In slow start the first segments of a flight leave in no time at
+            // all, and the round trip that follows carries twice as much.
             Some(rate) => {
                 let span = if slow_start {
                     send_elapsed.max(interval / 2)

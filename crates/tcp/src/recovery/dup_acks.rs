@@ -1,7 +1,7 @@
 //! Without SACK: duplicate acknowledgements (RFC 5681 §3.2, RFC 6582).
 //!
-//! Each duplicate says that one segment left the network, not which. Three say that the first one is
-//! lost. While they last, each takes one segment off what counts as in flight.
+//! Each duplicate says that one segment left the network, not which. Three say that the first one
+//! is lost. While they last, each takes one segment off what counts as in flight.
 
 /// Duplicate acknowledgements that make the first segment lost.
 const DUP_THRESH: u64 = 3;
@@ -19,8 +19,8 @@ impl DupAcks {
         self.count == DUP_THRESH
     }
 
-    /// The cumulative acknowledgement advanced by `acked` bytes. Within recovery part of the duplicates stood
-    /// for those bytes (RFC 6582 §3.2 step 3); outside it counting starts over.
+    /// The cumulative acknowledgement advanced by `acked` bytes. Within recovery part of the
+    /// duplicates stood for those bytes (RFC 6582 §3.2 step 3); outside it counting starts over.
     pub(crate) fn on_advance(&mut self, acked: u64, mss: u64, in_recovery: bool) {
         if in_recovery {
             let segments = acked.div_ceil(mss.max(1));

@@ -1,7 +1,8 @@
-//! Loss recovery of one connection: the state of the running episode, and how one begins, is undone, and ends.
+//! Loss recovery of one connection: the state of the running episode, and how one begins, is
+//! undone, and ends.
 //!
-//! Bytes and stream positions throughout. The scoreboard, the congestion controller and ECN belong to the sender and
-//! come as a [`Sending`] with each call.
+//! Bytes and stream positions throughout. The scoreboard, the congestion controller and ECN belong
+//! to the sender and come as a [`Sending`] with each call.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -22,7 +23,8 @@ use crate::ecn::EcnState;
 use crate::rtt::estimator::RttEstimator;
 use crate::send::sent::{Delivered, SentLog};
 
-/// Retransmissions of the oldest segment that restart the retransmission timer, between two steps of progress.
+/// Retransmissions of the oldest segment that restart the retransmission timer, between two steps
+/// of progress.
 const HEAD_RETRANSMISSIONS: u32 = 3;
 
 /// What an episode acts on besides its own state.
@@ -69,7 +71,8 @@ pub(crate) enum PlainLoss {
 /// What may prove an episode false.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
-    /// A fresh timestamp echo was sent before the first retransmission (`true`), or with it or later (`false`).
+    /// A fresh timestamp echo was sent before the first retransmission (`true`), or with it or
+    /// later (`false`).
     pub(crate) echoes_original: Option<bool>,
     /// The acknowledgement reports a duplicate (DSACK) of something that was retransmitted.
     pub(crate) duplicate: bool,
@@ -90,7 +93,8 @@ pub(crate) struct LossRecovery {
     frto: Frto,
     retransmitted: Retransmitted,
     total_lost: u64,
-    /// Bytes in flight for the scoreboard of which the peer said that they arrived, without a block for them.
+    /// Bytes in flight for the scoreboard of which the peer said that they arrived, without a block
+    /// for them.
     received_unsacked: u64,
     /// Retransmission timeouts since the last progress.
     consecutive_timeouts: u32,
@@ -146,8 +150,8 @@ impl LossRecovery {
         self.total_lost
     }
 
-    /// Bytes in flight: the scoreboard's, less what arrived without a SACK block (with SACK), or less a segment for each
-    /// duplicate acknowledgement (without).
+    /// Bytes in flight: the scoreboard's, less what arrived without a SACK block (with SACK), or
+    /// less a segment for each duplicate acknowledgement (without).
     #[inline]
     pub(crate) fn bytes_in_flight(&self, log: &SentLog, sack: bool, mss: u64) -> u64 {
         let in_flight = log.in_flight();
@@ -168,7 +172,8 @@ impl LossRecovery {
 
     // Detection.
 
-    /// What a detector needs to know at `now`; the peer holds an acknowledgement back for `ack_delay` at most.
+    /// What a detector needs to know at `now`; the peer holds an acknowledgement back for
+    /// `ack_delay` at most.
     pub(crate) fn context(
         &self,
         now: Instant,
@@ -196,8 +201,9 @@ impl LossRecovery {
         self.undo.on_duplicate(start);
     }
 
-    /// The peer reports that the segment at `start` arrived twice (DSACK). True when it had been retransmitted: the network
-    /// duplicates too, which says nothing about retransmissions (RFC 3708 §2).
+    /// The peer reports that the segment at `start` arrived twice (DSACK). True when it had been
+    /// retransmitted: the network duplicates too, which says nothing about retransmissions
+    /// (RFC 3708 §2).
     pub(crate) fn on_duplicate_report(&mut self, start: u64, snd_una: u64, snd_nxt: u64) -> bool {
         let retransmitted = self.retransmitted.take(start);
         if retransmitted {
@@ -230,7 +236,8 @@ impl LossRecovery {
             let recovering = matches!(self.phase, Phase::Recovery { until } if ack.snd_una < until);
             self.dup_acks.on_advance(ack.acked, ack.mss, recovering);
             if recovering {
-                // The next hole starts where the partial acknowledgement stopped, and is repaired at once.
+                // The next hole starts where the partial acknowledgement stopped, and is repaired
+                // at once.
                 PlainLoss::Partial(log.mark_front_lost())
             } else {
                 PlainLoss::Counted(0)
@@ -247,8 +254,8 @@ impl LossRecovery {
 
     // Episodes.
 
-    /// Something was lost: fast recovery begins, unless an episode is open already. `flight` is the flight size before.
-    /// True when it begins.
+    /// Something was lost: fast recovery begins, unless an episode is open already. `flight` is the
+    /// flight size before. True when it begins.
     pub(crate) fn on_loss(&mut self, sending: &mut Sending<'_>, flight: u64) -> bool {
         if self.phase != Phase::Open {
             return false;
@@ -261,13 +268,15 @@ impl LossRecovery {
         };
         self.tlp.cancel();
         if sending.cc.recovery_shaping() == RecoveryShaping::Prr {
-            // RFC 9937 §6 leaves out what was reported selectively before: after a long recovery that is windows of it.
+            // RFC 9937 §6 leaves out what was reported selectively before: after a long recovery
+            // that is windows of it.
             self.prr = Some(Prr::new(flight.min(window), sending.cc.cwnd()));
         }
         true
     }
 
-    /// A tail loss probe repaired a loss: congestion control is told, nothing needs repair (RFC 8985 §7.4.2).
+    /// A tail loss probe repaired a loss: congestion control is told, nothing needs repair
+    /// (RFC 8985 §7.4.2).
     pub(crate) fn on_repaired_loss(&mut self, sending: &mut Sending<'_>, flight: u64) {
         self.reduce(sending, flight);
         sending.cc.on_recovered(sending.now);
@@ -297,7 +306,8 @@ impl LossRecovery {
         self.undo.begin(sent, probe, confused, originals_count);
     }
 
-    /// The retransmission timer ran out (RFC 6298 §5.4 to 5.7, RFC 8985 §6.3). `in_flight` is what was in flight before.
+    /// The retransmission timer ran out (RFC 6298 §5.4 to 5.7, RFC 8985 §6.3). `in_flight` is what
+    /// was in flight before.
     pub(crate) fn on_timeout(
         &mut self,
         context: &DetectionContext,
@@ -306,7 +316,8 @@ impl LossRecovery {
     ) {
         self.received_unsacked = 0;
         self.detector.on_timeout(context, sending.log);
-        // Originals testify only for a timeout that no other retransmission precedes (RFC 5682 §2.1).
+        // Originals testify only for a timeout that no other retransmission precedes
+        // (RFC 5682 §2.1).
         self.begin_evidence(sending, self.phase == Phase::Open);
         self.frto.on_timeout(self.undo.originals_count());
         sending.cc.on_congestion(&Congestion {
@@ -338,16 +349,16 @@ impl LossRecovery {
         self.head_retransmissions = 0;
     }
 
-    /// An acknowledgement while the flight of a timeout is not acknowledged (RFC 5682). `advanced` tells whether it moved
-    /// SND.UNA, `new_data` whether unsent data could leave now.
+    /// An acknowledgement while the flight of a timeout is not acknowledged (RFC 5682). `advanced`
+    /// tells whether it moved SND.UNA, `new_data` whether unsent data could leave now.
     pub(crate) fn on_ack_after_timeout(&mut self, advanced: bool, new_data: bool, mss: u64) {
         if self.frto.on_ack(advanced, new_data, mss) == Verdict::Genuine {
             self.undo.dismiss_originals();
         }
     }
 
-    /// When the first retransmission of the open episode left, to compare a timestamp echo with it (Eifel, RFC 3522 §3.2).
-    /// `None` when there is nothing to undo.
+    /// When the first retransmission of the open episode left, to compare a timestamp echo with it
+    /// (Eifel, RFC 3522 §3.2). `None` when there is nothing to undo.
     pub(crate) fn first_retransmission(&self) -> Option<Instant> {
         self.undo
             .first_retransmission()
@@ -368,8 +379,8 @@ impl LossRecovery {
             self.undo.dismiss_originals();
         }
         let by_echo = evidence.echoes_original == Some(true);
-        // RFC 5682 §2.1, §3.1 step 2: what the first acknowledgement after the timeout covers may have arrived long before, and
-        // its acknowledgements got lost.
+        // RFC 5682 §2.1, §3.1 step 2: what the first acknowledgement after the timeout covers may
+        // have arrived long before, and its acknowledgements got lost.
         let by_original =
             evidence.late_original && self.undo.originals_count() && !self.frto.awaits_first_ack();
         let by_duplicates = evidence.duplicate && self.undo.is_every_retransmission_duplicate();
@@ -406,8 +417,8 @@ impl LossRecovery {
 
     // What arrived.
 
-    /// The peer holds `above` bytes above the cumulative acknowledgement. Of what it has and did not list, for want of room in
-    /// its blocks, what is presumed lost is not in flight anyway.
+    /// The peer holds `above` bytes above the cumulative acknowledgement. Of what it has and did
+    /// not list, for want of room in its blocks, what is presumed lost is not in flight anyway.
     pub(crate) fn on_received_above(&mut self, above: u64, log: &SentLog) {
         self.received_unsacked = above.saturating_sub(log.sacked_bytes() + log.lost_bytes());
     }
@@ -417,7 +428,8 @@ impl LossRecovery {
         self.received_unsacked = 0;
     }
 
-    /// An acknowledgement delivered bytes during an episode that proportional rate reduction shapes.
+    /// An acknowledgement delivered bytes during an episode that proportional rate reduction
+    /// shapes.
     pub(crate) fn on_delivered_bytes(
         &mut self,
         delivered: u64,
@@ -462,9 +474,9 @@ impl LossRecovery {
         self.tlp.cancel();
     }
 
-    /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` is where something starts that it reports to have
-    /// arrived twice, `bare` tells that it is a duplicate acknowledgement without blocks. True when the probe repaired a loss
-    /// outside of any episode.
+    /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` is where something
+    /// starts that it reports to have arrived twice, `bare` tells that it is a duplicate
+    /// acknowledgement without blocks. True when the probe repaired a loss outside of any episode.
     pub(crate) fn is_repaired_by_probe(
         &mut self,
         ack: u64,
@@ -477,7 +489,8 @@ impl LossRecovery {
 
     // What leaves.
 
-    /// Bytes of new data to send before any further retransmission (F-RTO); `None` when no test holds them back.
+    /// Bytes of new data to send before any further retransmission (F-RTO); `None` when no test
+    /// holds them back.
     #[inline]
     pub(crate) fn new_data_allowance(&self) -> Option<u64> {
         self.frto.new_data_allowance()
@@ -503,11 +516,13 @@ impl LossRecovery {
         }
     }
 
-    /// A retransmission of the oldest segment gets a timeout of its own, in fast recovery and a few times without progress.
+    /// A retransmission of the oldest segment gets a timeout of its own, in fast recovery and a few
+    /// times without progress.
     ///
-    /// Deviation: RFC 6298 §5 restarts on progress alone. Where retransmissions get lost in what overflowed the queue, the
-    /// timeout would run out while the repair is on its way (Linux restarts on each of them). The bound is ours: a receiver
-    /// that names the same loss again and again puts the timeout off by these few round trips.
+    /// Deviation: RFC 6298 §5 restarts on progress alone. Where retransmissions get lost in what
+    /// overflowed the queue, the timeout would run out while the repair is on its way (Linux
+    /// restarts on each of them). The bound is ours: a receiver that names the same loss again and
+    /// again puts the timeout off by these few round trips.
     pub(crate) fn grants_head_a_timeout(&mut self) -> bool {
         let grants = matches!(self.phase, Phase::Recovery { .. })
             && self.head_retransmissions < HEAD_RETRANSMISSIONS;

@@ -1,5 +1,5 @@
-//! Forward RTO recovery (RFC 5682): after a timeout, new data instead of further retransmissions lets the
-//! next acknowledgement tell a lost flight from a late one.
+//! Forward RTO recovery (RFC 5682): after a timeout, new data instead of further retransmissions
+//! lets the next acknowledgement tell a lost flight from a late one.
 
 /// Where the test stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -7,7 +7,8 @@ enum Step {
     /// No test runs.
     #[default]
     Off,
-    /// The timer fired, the first segment was retransmitted; its acknowledgement is awaited (step 2).
+    /// The timer fired, the first segment was retransmitted; its acknowledgement is awaited (step
+    /// 2).
     FirstAck,
     /// Up to this many bytes of new data may leave instead of retransmissions (step 2b, 3).
     NewData(u64),
@@ -32,8 +33,8 @@ impl Frto {
         self.0 = if testable { Step::FirstAck } else { Step::Off };
     }
 
-    /// An acknowledgement arrived that did not prove the timeout false. `advanced` tells whether it moved SND.UNA,
-    /// `new_data` whether unsent data could leave now.
+    /// An acknowledgement arrived that did not prove the timeout false. `advanced` tells whether it
+    /// moved SND.UNA, `new_data` whether unsent data could leave now.
     pub(crate) fn on_ack(&mut self, advanced: bool, new_data: bool, mss: u64) -> Verdict {
         match self.0 {
             Step::Off => Verdict::Open,
@@ -53,7 +54,8 @@ impl Frto {
         self.0 == Step::FirstAck
     }
 
-    /// Bytes of new data to send before any further retransmission; `None` when no test holds them back.
+    /// Bytes of new data to send before any further retransmission; `None` when no test holds them
+    /// back.
     #[inline]
     pub(crate) fn new_data_allowance(&self) -> Option<u64> {
         match self.0 {

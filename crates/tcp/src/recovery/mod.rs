@@ -1,5 +1,5 @@
-//! Loss recovery: who detects, what phase the sender is in, how it sends meanwhile, and how it undoes a
-//! false episode.
+//! Loss recovery: who detects, what phase the sender is in, how it sends meanwhile, and how it
+//! undoes a false episode.
 
 mod dup_acks;
 pub(crate) mod episodes;
@@ -56,7 +56,8 @@ pub(crate) struct DetectionContext {
     pub(crate) min_rtt: Option<Duration>,
     /// Smoothed RTT.
     pub(crate) smoothed_rtt: Option<Duration>,
-    /// Longest time that the receiver holds an acknowledgement back, by what was agreed and measured here.
+    /// Longest time that the receiver holds an acknowledgement back, by what was agreed and
+    /// measured here.
     pub(crate) ack_delay: Duration,
     /// A loss episode is open.
     pub(crate) in_recovery: bool,
@@ -80,7 +81,8 @@ pub(crate) struct LossView<'a> {
 /// Decides which transmissions are lost: from acknowledgements at the sender (RACK), or because the
 /// receiver says so.
 pub(crate) trait LossDetector: fmt::Debug + Send {
-    /// An acknowledgement delivered a segment. `snd_una` is the cumulative acknowledgement before it.
+    /// An acknowledgement delivered a segment. `snd_una` is the cumulative acknowledgement before
+    /// it.
     fn on_delivered(&mut self, context: &DetectionContext, delivered: &Delivered);
 
     /// A DSACK told that something arrived twice; `round_end` is SND.NXT.
@@ -100,7 +102,8 @@ pub(crate) trait LossDetector: fmt::Debug + Send {
     /// A loss episode ended.
     fn on_recovered(&mut self);
 
-    /// A loss episode turned out to be false: what its retransmissions seemed to deliver were the originals.
+    /// A loss episode turned out to be false: what its retransmissions seemed to deliver were the
+    /// originals.
     fn on_undone(&mut self);
 }
 

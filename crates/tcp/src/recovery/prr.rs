@@ -1,6 +1,6 @@
 //! Proportional rate reduction (RFC 6937, with the bound of its successor draft): in fast recovery,
-//! sends in proportion to what is delivered, so that the window has come down to `ssthresh` when the
-//! episode ends, without a silent half round trip and without a burst.
+//! sends in proportion to what is delivered, so that the window has come down to `ssthresh` when
+//! the episode ends, without a silent half round trip and without a burst.
 
 /// State of one recovery episode. Bytes throughout.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl Prr {
         }
     }
 
-    /// An acknowledgement delivered `delivered` bytes; afterwards `in_flight` are in flight. `progress` says that
-    /// the cumulative acknowledgement advanced and nothing more was lost.
+    /// An acknowledgement delivered `delivered` bytes; afterwards `in_flight` are in flight.
+    /// `progress` says that the cumulative acknowledgement advanced and nothing more was lost.
     pub(crate) fn on_ack(&mut self, delivered: u64, in_flight: u64, mss: u64, progress: bool) {
         self.delivered += delivered;
         let allowance = if in_flight > self.ssthresh {

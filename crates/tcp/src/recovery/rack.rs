@@ -1,8 +1,8 @@
 //! RACK (RFC 8985): a segment is lost when one sent sufficiently later was delivered.
 //!
-//! Time decides, not sequence: `sent_at + RTT + reordering window < now` for everything that left before
-//! the newest delivered transmission. The window starts at zero, so that the first loss is repaired at
-//! once, opens to min_rtt/4 when reordering is seen, and widens with each DSACK.
+//! Time decides, not sequence: `sent_at + RTT + reordering window < now` for everything that left
+//! before the newest delivered transmission. The window starts at zero, so that the first loss is
+//! repaired at once, opens to min_rtt/4 when reordering is seen, and widens with each DSACK.
 
 use core::time::Duration;
 
@@ -12,7 +12,8 @@ use super::{Detection, DetectionContext, LossDetector};
 use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
 
-/// Delivered segments above a hole that make it lost without waiting, until reordering is seen (DupThresh).
+/// Delivered segments above a hole that make it lost without waiting, until reordering is seen
+/// (DupThresh).
 const DUP_THRESH: usize = 3;
 /// Recoveries for which a widened window persists without another DSACK (RFC 8985 §6.2 step 4).
 const PERSIST: u8 = 16;
@@ -61,8 +62,8 @@ impl LossDetector for Rack {
     fn on_delivered(&mut self, context: &DetectionContext, delivered: &Delivered) {
         let sent = &delivered.transmission;
         let rtt = context.now.saturating_since(sent.sent_at);
-        // Step 2: an acknowledgement sooner than any round trip, or one that echoes an earlier departure, must be for an
-        // earlier transmission.
+        // Step 2: an acknowledgement sooner than any round trip, or one that echoes an earlier
+        // departure, must be for an earlier transmission.
         let ambiguous = sent.retransmission
             && (context.min_rtt.is_some_and(|min| rtt < min)
                 || context.echoed_departure.is_some_and(|at| sent.sent_at > at));
@@ -121,8 +122,8 @@ impl LossDetector for Rack {
     }
 
     fn on_timeout(&mut self, context: &DetectionContext, log: &mut SentLog) -> u64 {
-        // RFC 8985 §6.3: the first segment, and all that would be overdue, are lost; what left recently may
-        // still be on its way.
+        // RFC 8985 §6.3: the first segment, and all that would be overdue, are lost; what left
+        // recently may still be on its way.
         let mut lost = log.mark_front_lost();
         let window = self.reordering_window(context, log);
         let rtt = if self.rtt.is_zero() {
@@ -144,7 +145,8 @@ impl LossDetector for Rack {
     }
 
     fn on_undone(&mut self) {
-        // Measured against a retransmission that did not deliver anything, every original would be overdue.
+        // Measured against a retransmission that did not deliver anything, every original would be
+        // overdue.
         self.newest = None;
     }
 
@@ -163,8 +165,8 @@ mod tests {
     use super::*;
     use crate::send::sent::Transmission;
 
-    /// RFC 8985 §6.2 step 2: a retransmission that the acknowledgement cannot have been sent for tells nothing about
-    /// what left before it.
+    /// RFC 8985 §6.2 step 2: a retransmission that the acknowledgement cannot have been sent for
+    /// tells nothing about what left before it.
     #[test]
     fn acknowledgements_of_an_earlier_transmission_are_not_measured_by() {
         let delivered = Delivered {

@@ -1,11 +1,13 @@
-//! Loss detected by the receiver (TACK §4.1): it names packet numbers, and what left under them last is lost.
+//! Loss detected by the receiver (TACK §4.1): it names packet numbers, and what left under them
+//! last is lost.
 //!
-//! A retransmission has a new number, so a report can never be taken for an older transmission, and one
-//! that comes again finds nothing left to do.
+//! A retransmission has a new number, so a report can never be taken for an older transmission, and
+//! one that comes again finds nothing left to do.
 //!
-//! Behind the receiver stands time, as in RACK (RFC 8985 §6.2): what left before the largest number received, is
-//! not acknowledged and was not named long after the receiver had to name it, is lost all the same. A receiver that
-//! forgets a hole, or whose reports get lost, costs a round trip then and not a timeout.
+//! Behind the receiver stands time, as in RACK (RFC 8985 §6.2): what left before the largest number
+//! received, is not acknowledged and was not named long after the receiver had to name it, is lost
+//! all the same. A receiver that forgets a hole, or whose reports get lost, costs a round trip then
+//! and not a timeout.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -35,7 +37,8 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// How long after its departure a transmission that the newest one has overtaken must be known or named.
+    /// How long after its departure a transmission that the newest one has overtaken must be known
+    /// or named.
     fn patience(&self, context: &DetectionContext, round_trip: Duration) -> Duration {
         let min_rtt = context.min_rtt.unwrap_or(round_trip);
         // The receiver waits for stragglers up to RTTmin, once it saw any.
@@ -49,8 +52,9 @@ impl Reported {
             + context.ack_delay * PERIODS
     }
 
-    /// The oldest transmission that can be judged by what was received, and when it left. Where a report had no room for
-    /// all that was received, only of the segment at the cumulative acknowledgement it is sure that it is missing.
+    /// The oldest transmission that can be judged by what was received, and when it left. Where a
+    /// report had no room for all that was received, only of the segment at the cumulative
+    /// acknowledgement it is sure that it is missing.
     fn oldest_missing(&self, log: &SentLog) -> Option<(PacketNumber, Instant)> {
         if self.complete {
             log.oldest_outstanding()
@@ -87,8 +91,8 @@ impl LossDetector for Reported {
     }
 
     fn detect(&mut self, context: &DetectionContext, log: &mut SentLog) -> Detection {
-        // Nobody can know a loss sooner than half the shortest round trip: a false report could make a segment leave again and
-        // again.
+        // Nobody can know a loss sooner than half the shortest round trip: a false report could
+        // make a segment leave again and again.
         let youngest = context.now - context.min_rtt.unwrap_or_default() / 2;
         let mut detection = Detection {
             lost: self
@@ -116,7 +120,8 @@ impl LossDetector for Reported {
     }
 
     fn on_timeout(&mut self, context: &DetectionContext, log: &mut SentLog) -> u64 {
-        // Without reports nothing is known: all that left more than a round trip ago is presumed lost.
+        // Without reports nothing is known: all that left more than a round trip ago is presumed
+        // lost.
         let mut lost = log.mark_front_lost();
         let rtt = context.smoothed_rtt.unwrap_or_default();
         while let Some((number, sent_at)) = log.oldest_outstanding() {
@@ -149,7 +154,8 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// A log in which segments of 1,000 bytes left one millisecond apart, numbers 0 to `segments` - 1.
+    /// A log in which segments of 1,000 bytes left one millisecond apart, numbers 0 to `segments` -
+    /// 1.
     fn log(segments: u64) -> SentLog {
         let mut log = SentLog::new();
         for number in 0..segments {

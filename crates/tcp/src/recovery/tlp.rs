@@ -35,8 +35,8 @@ pub(crate) enum ProbeOutcome {
 }
 
 impl TailLossProbe {
-    /// The probe timeout from now (RFC 8985 §7.2). A lone segment may have its acknowledgement held back for
-    /// `peer_delay` (WCDelAckT).
+    /// The probe timeout from now (RFC 8985 §7.2). A lone segment may have its acknowledgement held
+    /// back for `peer_delay` (WCDelAckT).
     pub(crate) fn timeout(
         smoothed: Option<Duration>,
         single_segment: bool,
@@ -68,8 +68,9 @@ impl TailLossProbe {
         self.probe.and_then(|probe| probe.repeated_at)
     }
 
-    /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` where something
-    /// starts that it reports to have arrived twice (DSACK), `plain` that it is a duplicate acknowledgement without any block.
+    /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` where something starts
+    /// that it reports to have arrived twice (DSACK), `plain` that it is a duplicate
+    /// acknowledgement without any block.
     pub(crate) fn on_ack(&mut self, ack: u64, duplicate: Option<u64>, plain: bool) -> ProbeOutcome {
         let Some(probe) = self.probe else {
             return ProbeOutcome::None;
@@ -83,7 +84,8 @@ impl TailLossProbe {
             return ProbeOutcome::None;
         }
         if ack > probe.end {
-            // What followed the probe arrived, and no duplicate was reported on the way: one copy was lost.
+            // What followed the probe arrived, and no duplicate was reported on the way: one copy
+            // was lost.
             self.probe = None;
             return ProbeOutcome::RepairedLoss;
         }

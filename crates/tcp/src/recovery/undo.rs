@@ -1,8 +1,8 @@
 //! Undoing a false episode: was everything that was retransmitted in this episode already there?
 //!
-//! Three kinds of evidence: timestamps (Eifel, RFC 3522: the first acknowledgement after a retransmission echoes
-//! a time before it), DSACK (RFC 3708: every retransmission is reported as a duplicate), and originals
-//! that arrive after a timeout declared them lost (F-RTO, RFC 5682).
+//! Three kinds of evidence: timestamps (Eifel, RFC 3522: the first acknowledgement after a
+//! retransmission echoes a time before it), DSACK (RFC 3708: every retransmission is reported as a
+//! duplicate), and originals that arrive after a timeout declared them lost (F-RTO, RFC 5682).
 
 use core::ops::Range;
 
@@ -25,16 +25,17 @@ struct Episode {
     retransmitted: bool,
     /// When the first retransmission left.
     first_retransmission: Option<Instant>,
-    /// A retransmission of an earlier episode was still out when it began: what arrives may answer that one.
+    /// A retransmission of an earlier episode was still out when it began: what arrives may answer
+    /// that one.
     confused: bool,
     /// Began by a timeout, and originals may still be evidence (F-RTO).
     originals_count: bool,
 }
 
 impl Undo {
-    /// An episode begins, about what was sent and not acknowledged. `probe` tells when a tail loss probe repeated a
-    /// segment of it, `confused` that other retransmissions of an earlier episode are still out, `originals_count`
-    /// is set for timeouts outside any other episode.
+    /// An episode begins, about what was sent and not acknowledged. `probe` tells when a tail loss
+    /// probe repeated a segment of it, `confused` that other retransmissions of an earlier episode
+    /// are still out, `originals_count` is set for timeouts outside any other episode.
     pub(crate) fn begin(
         &mut self,
         sent: Range<u64>,
@@ -69,7 +70,8 @@ impl Undo {
         }
     }
 
-    /// A DSACK reported that positions from `start` on arrived twice. True when it concerns this episode.
+    /// A DSACK reported that positions from `start` on arrived twice. True when it concerns this
+    /// episode.
     pub(crate) fn on_duplicate(&mut self, start: u64) -> bool {
         let Some(episode) = &mut self.episode else {
             return false;
@@ -106,7 +108,8 @@ impl Undo {
         self.episode.is_some_and(|episode| episode.originals_count)
     }
 
-    /// Originals are not evidence any more: the timeout was real, or further retransmissions confuse it.
+    /// Originals are not evidence any more: the timeout was real, or further retransmissions
+    /// confuse it.
     pub(crate) fn dismiss_originals(&mut self) {
         if let Some(episode) = &mut self.episode {
             episode.originals_count = false;

@@ -1,4 +1,5 @@
-//! What acknowledgements report beyond the cumulative number: SACK blocks (RFC 2018) and DSACK (RFC 2883).
+//! What acknowledgements report beyond the cumulative number: SACK blocks (RFC 2018) and DSACK
+//! (RFC 2883).
 
 use core::ops::Range;
 

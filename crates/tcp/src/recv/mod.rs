@@ -1,4 +1,5 @@
-//! The receiving half: reassembly, the window offered, and what to report about holes and duplicates.
+//! The receiving half: reassembly, the window offered, and what to report about holes and
+//! duplicates.
 
 pub(crate) mod duplicates;
 pub(crate) mod reassembly;

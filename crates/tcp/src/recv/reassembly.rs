@@ -6,9 +6,10 @@ use tack_base::range_set::RangeSet;
 
 use crate::ring::Ring;
 
-/// Remembering a hole takes more memory than a byte of data does. As many are kept as there are segments of this size (RFC 9293
-/// §3.7.1, the least that every path takes) between RCV.NXT and the newest byte: honest senders leave fewer. Data that
-/// would open another one is dropped and comes again.
+/// Remembering a hole takes more memory than a byte of data does. As many are kept as there are
+/// segments of this size (RFC 9293 §3.7.1, the least that every path takes) between RCV.NXT and the
+/// newest byte: honest senders leave fewer. Data that would open another one is dropped and comes
+/// again.
 const BYTES_PER_HOLE: u64 = 536;
 /// So many holes are kept however short the distance is: some applications send small messages.
 const FEW_HOLES: u64 = 128;
@@ -128,15 +129,17 @@ impl Reassembly {
         }
     }
 
-    /// Nothing more will come: the stream has ended, or the connection. What is in order stays readable.
+    /// Nothing more will come: the stream has ended, or the connection. What is in order stays
+    /// readable.
     pub(crate) fn end(&mut self) {
         self.ended = true;
         self.prune();
         self.trim();
     }
 
-    /// Throws away what lies above the first hole, to free memory. A receiver may do so even with what it reported (RFC 2018
-    /// §8): what is not cumulatively acknowledged is the sender's to keep. Returns whether there was anything.
+    /// Throws away what lies above the first hole, to free memory. A receiver may do so even with
+    /// what it reported (RFC 2018 §8): what is not cumulatively acknowledged is the sender's to
+    /// keep. Returns whether there was anything.
     pub(crate) fn prune(&mut self) -> bool {
         if self.ahead.is_empty() {
             return false;

@@ -1,11 +1,12 @@
 //! The round trip as the receiver of data knows it: the measure of its window.
 //!
-//! Best is what the sender says, for it measures the whole round trip, queues included. What it says is two round trips old:
-//! one passed before it had the sample, and its statement waits in the queue that it speaks of. What the queue gained since then
-//! shows in the one-way delay of each stamped segment, and is added. Echoed timestamps
-//! (RFC 7323) say the same where both sides agreed on them. Without either there is the handshake, which saw
-//! an empty path, if it gave a sample at all; and last the time in which a window's worth arrives, which is never
-//! shorter than a round trip (as Linux' `tcp_rcv_rtt_measure`).
+//! Best is what the sender says, for it measures the whole round trip, queues included. What it
+//! says is two round trips old: one passed before it had the sample, and its statement waits in the
+//! queue that it speaks of. What the queue gained since then shows in the one-way delay of each
+//! stamped segment, and is added. Echoed timestamps (RFC 7323) say the same where both sides agreed
+//! on them. Without either there is the handshake, which saw an empty path, if it gave a sample at
+//! all; and last the time in which a window's worth arrives, which is never shorter than a round
+//! trip (as Linux' `tcp_rcv_rtt_measure`).
 
 use core::time::Duration;
 
@@ -18,7 +19,8 @@ use super::window::RoundTrip;
 /// What a sender may claim at most.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// For how long the sender keeps its shortest round trip (TACK §4.4), and this side the shortest delay.
+/// For how long the sender keeps its shortest round trip (TACK §4.4), and this side the shortest
+/// delay.
 const MIN_WINDOW: Duration = Duration::from_secs(10);
 
 /// What the sender says of its round trips.
@@ -87,7 +89,8 @@ impl ReceiverRoundTrip {
         let smoothed = smoothed.min(LONGEST);
         let shortest = shortest.min(smoothed);
         let known = self.stated.replace(Stated { smoothed, shortest });
-        // The path became longer, or the shortest round trip is forgotten: the shortest delay belongs to it and goes too.
+        // The path became longer, or the shortest round trip is forgotten: the shortest delay
+        // belongs to it and goes too.
         if let Some(known) = known
             && shortest > known.shortest
             && let Some(delays) = &mut self.delays
@@ -128,7 +131,8 @@ impl ReceiverRoundTrip {
         self.handshake = Some(round_trip);
     }
 
-    /// A full-sized segment echoes `echo`. True when that echo was not measured yet; [`Self::on_echo_age`] follows.
+    /// A full-sized segment echoes `echo`. True when that echo was not measured yet;
+    /// [`Self::on_echo_age`] follows.
     pub(crate) fn is_new_echo(&mut self, echo: u32) -> bool {
         core::mem::replace(&mut self.last_echo, echo) != echo
     }
@@ -153,7 +157,8 @@ impl ReceiverRoundTrip {
         self.window = Some((arrived, edge.max(next + 1)));
     }
 
-    /// The best estimate. `sending` is the smoothed round trip of what this side sends, where it sends.
+    /// The best estimate. `sending` is the smoothed round trip of what this side sends, where it
+    /// sends.
     pub(crate) fn estimate(&self, sending: Option<Duration>) -> RoundTrip {
         let initial = self.handshake.or(sending);
         let stated = self.stated.map(|stated| {
@@ -219,7 +224,8 @@ mod tests {
             panic!("the sender stated a round trip");
         };
         assert!((ms(99)..=ms(100)).contains(&grown), "{grown:?}");
-        // The sender's shortest round trip expires in the queue: what the queue holds is not counted twice.
+        // The sender's shortest round trip expires in the queue: what the queue holds is not
+        // counted twice.
         round_trip.on_stated(Instant::from_millis(240), ms(100), ms(98));
         let RoundTrip::Measured(stated) = round_trip.estimate(None) else {
             panic!("the sender stated a round trip");
@@ -227,7 +233,8 @@ mod tests {
         assert!((ms(99)..=ms(101)).contains(&stated), "{stated:?}");
     }
 
-    /// A sender limited by a window of 64 KiB: a window's worth takes a round trip. Larger windows later take longer.
+    /// A sender limited by a window of 64 KiB: a window's worth takes a round trip. Larger windows
+    /// later take longer.
     #[test]
     fn without_any_sample_a_windows_worth_measures_the_round_trip() {
         let mut round_trip = ReceiverRoundTrip::default();

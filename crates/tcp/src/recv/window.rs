@@ -1,8 +1,8 @@
 //! The window this side offers: autotuned, never shrinking, never silly.
 //!
 //! RFC 9293 §3.8.6.2.2 (receiver's silly-window avoidance), RFC 7323 §2 (scaling). Autotuning is
-//! dynamic right-sizing: the buffer grows to twice what the application took in the last round trip,
-//! so that a sender may double its rate each round trip, and no further than the cap.
+//! dynamic right-sizing: the buffer grows to twice what the application took in the last round
+//! trip, so that a sender may double its rate each round trip, and no further than the cap.
 
 use core::time::Duration;
 
@@ -11,9 +11,10 @@ use tack_base::Instant;
 /// Shortest interval over which consumption is measured.
 const SHORTEST_ROUND: Duration = Duration::from_millis(1);
 
-/// What the application takes is judged as over a round trip of at least this, where none was measured since the
-/// handshake. That saw no queue, and a radio that aggregates keeps some milliseconds of data on the air and as much waiting:
-/// twice the bandwidth-delay product of an empty path does not fill it.
+/// What the application takes is judged as over a round trip of at least this, where none was
+/// measured since the handshake. That saw no queue, and a radio that aggregates keeps some
+/// milliseconds of data on the air and as much waiting: twice the bandwidth-delay product of an
+/// empty path does not fill it.
 const UNMEASURED_ROUND: Duration = Duration::from_millis(20);
 
 /// How much is known of the round trip.
@@ -80,7 +81,8 @@ impl ReceiveWindow {
         self.scale = scale;
     }
 
-    /// First position that will not be accepted. Includes what rounding the window field up promised.
+    /// First position that will not be accepted. Includes what rounding the window field up
+    /// promised.
     #[inline]
     pub(crate) fn edge(&self) -> u64 {
         self.edge + (1 << self.scale) - 1
@@ -91,7 +93,8 @@ impl ReceiveWindow {
         self.buffer
     }
 
-    /// The window field for a segment that leaves now, and the promise it makes. `syn` fields are not scaled.
+    /// The window field for a segment that leaves now, and the promise it makes. `syn` fields are
+    /// not scaled.
     #[inline]
     pub(crate) fn announce(&mut self, read: u64, next: u64, syn: bool) -> u16 {
         let (edge, field) = self.field(read, next, syn);
@@ -123,16 +126,17 @@ impl ReceiveWindow {
         }
     }
 
-    /// So many bytes wait above a hole. They take room that the application's pace does not show, as it cannot read them:
-    /// without more, the sender would stand still whenever a loss takes a round trip to repair.
+    /// So many bytes wait above a hole. They take room that the application's pace does not show,
+    /// as it cannot read them: without more, the sender would stand still whenever a loss takes a
+    /// round trip to repair.
     pub(crate) fn on_blocked(&mut self, blocked: u64) {
         let blocked = usize::try_from(blocked).unwrap_or(usize::MAX);
         let wanted = blocked.saturating_add(self.target).min(self.cap);
         self.buffer = self.buffer.max(wanted);
     }
 
-    /// The application took data up to `read`. True when that opens the window enough to say so at once: a
-    /// sender must not sit blocked on a window that is open.
+    /// The application took data up to `read`. True when that opens the window enough to say so at
+    /// once: a sender must not sit blocked on a window that is open.
     pub(crate) fn on_read(
         &mut self,
         now: Instant,
@@ -157,8 +161,9 @@ impl ReceiveWindow {
             self.round_start = now;
             self.round_read = read;
         } else if judged > self.target_round + self.target_round / 8 && self.target > 0 {
-            // A queue grows on the path: the same rate takes more room. To wait for the end of a round that gets longer
-            // all the time would keep the sender from filling the path meanwhile.
+            // A queue grows on the path: the same rate takes more room. To wait for the end of a
+            // round that gets longer all the time would keep the sender from filling the path
+            // meanwhile.
             let grown = (self.target.saturating_sub(SPARE) as u128) * judged.as_nanos()
                 / self.target_round.as_nanos().max(1);
             self.aim_at(grown, judged);
@@ -227,7 +232,8 @@ mod tests {
         assert_eq!(window.buffer(), 1 << 20);
     }
 
-    /// 100 Mbit/s over an empty path of 2 ms: two such round trips are not enough for a queue that builds up.
+    /// 100 Mbit/s over an empty path of 2 ms: two such round trips are not enough for a queue that
+    /// builds up.
     #[test]
     fn a_round_trip_that_nobody_measures_is_taken_for_longer() {
         let buffer = |round_trip| {
@@ -243,7 +249,8 @@ mod tests {
         assert_eq!(buffer(RoundTrip::Initial(two)), 20 * 25_000 + 16 * 1460);
     }
 
-    /// The rate stays, the round trip triples: the buffer does not wait for the end of the longer round.
+    /// The rate stays, the round trip triples: the buffer does not wait for the end of the longer
+    /// round.
     #[test]
     fn a_round_trip_that_grows_is_followed_before_its_round_ends() {
         let mut window = ReceiveWindow::new(64 << 10, 4 << 20, Instant::ZERO);

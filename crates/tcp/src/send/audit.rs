@@ -1,8 +1,10 @@
-//! Does the peer acknowledge what it did not get? Now and then a segment is kept back while those behind it leave.
+//! Does the peer acknowledge what it did not get? Now and then a segment is kept back while those
+//! behind it leave.
 //!
-//! Who got those and not this one cannot acknowledge it; who acknowledges it anyway guesses, to be sent more
-//! than its path carries (Savage et al., "TCP Congestion Control with a Misbehaving Receiver", 1999). An honest peer tells of a
-//! hole, as of any loss, and gets the segment then: it costs it one round trip now and then, and no congestion event.
+//! Who got those and not this one cannot acknowledge it; who acknowledges it anyway guesses, to be
+//! sent more than its path carries (Savage et al., "TCP Congestion Control with a Misbehaving
+//! Receiver", 1999). An honest peer tells of a hole, as of any loss, and gets the segment then: it
+//! costs it one round trip now and then, and no congestion event.
 
 use core::ops::Range;
 
@@ -48,7 +50,8 @@ impl Audit {
         }
     }
 
-    /// A new segment is about to leave; `possible` says that it may be kept back. True when it is to be.
+    /// A new segment is about to leave; `possible` says that it may be kept back. True when it is
+    /// to be.
     #[inline]
     pub(crate) fn is_due(&mut self, possible: bool) -> bool {
         if self.every.is_none() {

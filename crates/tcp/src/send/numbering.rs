@@ -1,4 +1,5 @@
-//! PKT.SEQ and departure time on each transmission, where the peer agreed to them (TACK §4.1, §4.4).
+//! PKT.SEQ and departure time on each transmission, where the peer agreed to them
+//! (TACK §4.1, §4.4).
 
 use tack_base::Instant;
 use tack_wire::TackOption;
@@ -30,7 +31,8 @@ impl Numbering {
         self.on = self.agreed && on;
     }
 
-    /// Bytes of each segment that stay free for the option, in use or not: what left without it may have to leave again with it.
+    /// Bytes of each segment that stay free for the option, in use or not: what left without it may
+    /// have to leave again with it.
     #[inline]
     pub(crate) fn room(self) -> u64 {
         if self.agreed { LEN } else { 0 }

@@ -1,6 +1,7 @@
 //! The peer's receive window, and what silly-window avoidance and Nagle make of it.
 //!
-//! RFC 9293 §3.8.6.2.1 (sender's silly-window avoidance), §3.7.4 (Nagle), §3.10.7.4 (SND.WL1, SND.WL2).
+//! RFC 9293 §3.8.6.2.1 (sender's silly-window avoidance), §3.7.4 (Nagle), §3.10.7.4 (SND.WL1,
+//! SND.WL2).
 
 use tack_wire::SeqNum;
 
@@ -36,11 +37,13 @@ impl SendWindow {
         self.scale = scale;
     }
 
-    /// Takes the window of an acceptable segment, unless an older segment carries it. `syn` windows are
-    /// never scaled (RFC 7323 §2.2). Returns true when more may be sent than before, or the window changed.
+    /// Takes the window of an acceptable segment, unless an older segment carries it. `syn` windows
+    /// are never scaled (RFC 7323 §2.2). Returns true when more may be sent than before, or the
+    /// window changed.
     ///
-    /// Deviation: what acknowledges more is newer, wherever it starts (RFC 9293 §3.10.7.4 asks for its sequence number first). A
-    /// retransmission carries a window of today too, and one damaged sequence number does not keep all later windows out.
+    /// Deviation: what acknowledges more is newer, wherever it starts (RFC 9293 §3.10.7.4 asks for
+    /// its sequence number first). A retransmission carries a window of today too, and one damaged
+    /// sequence number does not keep all later windows out.
     pub(crate) fn update(&mut self, seq: SeqNum, ack: u64, field: u16, syn: bool) -> bool {
         if let Some((wl1, wl2)) = self.updated_by
             && !(seq.after(wl1) || ack > wl2 || (seq == wl1 && ack == wl2))
@@ -56,7 +59,8 @@ impl SendWindow {
         changed
     }
 
-    /// The window field of a segment of unknown age that acknowledges up to `ack`: `field`, or what leaves the edge where it is.
+    /// The window field of a segment of unknown age that acknowledges up to `ack`: `field`, or what
+    /// leaves the edge where it is.
     pub(crate) fn opening(&self, ack: u64, field: u16) -> u16 {
         let known = self.edge.saturating_sub(ack) >> self.scale;
         field.max(u16::try_from(known).unwrap_or(u16::MAX))
@@ -105,8 +109,8 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Length of the segment to send now; zero to wait. (RFC 9293 §3.8.6.2.1, conditions 1 to 3; the
-    /// override timer is the persist timer.)
+    /// Length of the segment to send now; zero to wait. (RFC 9293 §3.8.6.2.1, conditions 1 to 3;
+    /// the override timer is the persist timer.)
     #[inline]
     pub(crate) fn segment_len(&self) -> u64 {
         let len = self.queued.min(self.usable);

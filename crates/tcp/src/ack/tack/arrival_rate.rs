@@ -1,8 +1,10 @@
-//! Delivery rate measured by the receiver: bytes over the time between acknowledgements (TACK §5.2).
+//! Delivery rate measured by the receiver: bytes over the time between acknowledgements
+//! (TACK §5.2).
 //!
-//! It spans at least two acknowledgement intervals, and one round trip: aggregation delivers whole bursts at a
-//! time, and reordering moves packets from one interval into the next. Acknowledgements that come densely for a while (on
-//! events, while the sender probes) must not make the measurement a short one.
+//! It spans at least two acknowledgement intervals, and one round trip: aggregation delivers whole
+//! bursts at a time, and reordering moves packets from one interval into the next. Acknowledgements
+//! that come densely for a while (on events, while the sender probes) must not make the measurement
+//! a short one.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -28,9 +30,9 @@ struct Mark {
 pub(crate) struct ArrivalRate {
     /// How fast data arrived.
     pub(crate) arrived: Rate,
-    /// The same, but no faster than it was sent, and over no less than a round trip. What stood in a queue arrives as a
-    /// burst once the air is free, and the first segments of a connection at the speed of the radio: neither is a rate at
-    /// which the sender could go on.
+    /// The same, but no faster than it was sent, and over no less than a round trip. What stood in
+    /// a queue arrives as a burst once the air is free, and the first segments of a connection at
+    /// the speed of the radio: neither is a rate at which the sender could go on.
     pub(crate) sustained: Rate,
 }
 
@@ -41,12 +43,14 @@ pub(crate) struct ArrivalMeter {
     last: Option<Instant>,
     /// The newest departure among what arrived, microseconds on the sender's clock.
     departure: u32,
-    /// Ascending, the newest last; all but the first [`INTERVALS`] from the end are younger than a span.
+    /// Ascending, the newest last; all but the first [`INTERVALS`] from the end are younger than a
+    /// span.
     marks: VecDeque<Mark>,
 }
 
 impl ArrivalMeter {
-    /// `bytes` of new data arrived at `arrived` that had left at `departure`, microseconds on the sender's clock.
+    /// `bytes` of new data arrived at `arrived` that had left at `departure`, microseconds on the
+    /// sender's clock.
     #[inline]
     pub(crate) fn on_data(&mut self, arrived: Instant, departure: u32, bytes: u64) {
         self.bytes += bytes;
@@ -57,7 +61,8 @@ impl ArrivalMeter {
         self.last = Some(arrived);
     }
 
-    /// An acknowledgement leaves: the rate over the last `span` and the last intervals, where so much is known.
+    /// An acknowledgement leaves: the rate over the last `span` and the last intervals, where so
+    /// much is known.
     pub(crate) fn on_report(&mut self, span: Duration) -> Option<ArrivalRate> {
         let at = self.last?;
         if self.marks.back().is_some_and(|mark| mark.at == at) {
@@ -99,7 +104,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// The rates measured when an acknowledgement leaves at each of these milliseconds with so many bytes new.
+    /// The rates measured when an acknowledgement leaves at each of these milliseconds with so many
+    /// bytes new.
     fn rates(span: u64, arrivals: &[(u64, u64)]) -> Vec<u64> {
         let mut meter = ArrivalMeter::default();
         let mut rates = Vec::new();
@@ -153,8 +159,8 @@ mod tests {
         assert!(meter.marks.len() <= MARKS as usize + INTERVALS + 1);
     }
 
-    /// The fastest rate said to be sustained, of segments of 1,000 bytes that left and arrived at these microseconds; each
-    /// second one is reported, over spans of 100 ms.
+    /// The fastest rate said to be sustained, of segments of 1,000 bytes that left and arrived at
+    /// these microseconds; each second one is reported, over spans of 100 ms.
     fn fastest(segments: impl Iterator<Item = (u32, u64)>) -> u64 {
         let mut meter = ArrivalMeter::default();
         let mut fastest = 0;
@@ -171,15 +177,18 @@ mod tests {
 
     #[test]
     fn first_segments_that_come_as_a_burst_sustain_no_more_than_a_round_trip_of_them() {
-        // Ten segments sent at once, which one transmission on the radio brings within a millisecond.
+        // Ten segments sent at once, which one transmission on the radio brings within a
+        // millisecond.
         let burst = (0..10).map(|number| (0, 1_000 + u64::from(number as u32) * 100));
-        // 8 of them after the first report, in 100 ms; as a burst they would make ten million a second.
+        // 8 of them after the first report, in 100 ms; as a burst they would make ten million a
+        // second.
         assert!(fastest(burst) <= 80_000);
     }
 
     #[test]
     fn a_burst_out_of_a_queue_sustains_what_was_sent() {
-        // A million bytes a second for a second, of which what leaves from 0.4 s to 0.8 s has to wait for the air.
+        // A million bytes a second for a second, of which what leaves from 0.4 s to 0.8 s has to
+        // wait for the air.
         let waited = (0..1_000).map(|number| {
             let left = number * 1_000;
             let arrived = match left {

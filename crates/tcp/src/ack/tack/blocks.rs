@@ -1,7 +1,8 @@
 //! Which of the blocks above a hole a report lists.
 //!
-//! The highest are enough where holes are few. With thousands of them, repairs merge blocks far below the highest: a sender
-//! that never gets those reported keeps them in flight, and may wait for a window that cannot open until its timer expires.
+//! The highest are enough where holes are few. With thousands of them, repairs merge blocks far
+//! below the highest: a sender that never gets those reported keeps them in flight, and may wait
+//! for a window that cannot open until its timer expires.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -16,7 +17,8 @@ pub(super) const MAX_BLOCKS: usize = 64;
 /// The choice of blocks.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    /// First positions of the runs of data that came last above a hole, the oldest first, [`MAX_BLOCKS`] at most.
+    /// First positions of the runs of data that came last above a hole, the oldest first,
+    /// [`MAX_BLOCKS`] at most.
     recent: VecDeque<u64>,
     /// Where the last of them ends.
     end: u64,
@@ -38,8 +40,8 @@ impl Blocks {
         self.end = data.end;
     }
 
-    /// At most `most` blocks of `ahead`, the highest first: those that changed last, then the highest. A single one is
-    /// always the highest.
+    /// At most `most` blocks of `ahead`, the highest first: those that changed last, then the
+    /// highest. A single one is always the highest.
     pub(super) fn choose(&mut self, ahead: &RangeSet, most: usize) -> &[Range<u64>] {
         self.chosen.clear();
         self.highest.clear();

@@ -1,8 +1,8 @@
 //! What lost numbers carried, as far as that is known, and which of it has come since.
 //!
-//! When an arrival shows how far new data had got, all that was skipped before it lies in one span of the stream. Spans are
-//! disjoint and ascend with their numbers. One is looked at again only when data has come for it: what a report costs does
-//! not depend on how many are open.
+//! When an arrival shows how far new data had got, all that was skipped before it lies in one span
+//! of the stream. Spans are disjoint and ascend with their numbers. One is looked at again only
+//! when data has come for it: what a report costs does not depend on how many are open.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -66,8 +66,8 @@ impl Carried {
         }
     }
 
-    /// Everything below `position` is here, and what is `ahead` of it. Forgets the spans that are complete by that, and gives
-    /// their numbers to `each`.
+    /// Everything below `position` is here, and what is `ahead` of it. Forgets the spans that are
+    /// complete by that, and gives their numbers to `each`.
     pub(super) fn complete(
         &mut self,
         position: u64,

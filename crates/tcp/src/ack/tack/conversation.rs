@@ -1,8 +1,9 @@
 //! Whether what this side sends answers what it receives, soon enough to carry the acknowledgement.
 //!
-//! A remainder that the peer pushed is reported after a period, as its sender may wait for that. Where each message is
-//! answered within the time that a remainder may wait at most, the report would be one for each message that the answer
-//! makes needless. So it waits for the answer, until one does not come in time (as Linux' "pingpong" mode does).
+//! A remainder that the peer pushed is reported after a period, as its sender may wait for that.
+//! Where each message is answered within the time that a remainder may wait at most, the report
+//! would be one for each message that the answer makes needless. So it waits for the answer, until
+//! one does not come in time (as Linux' "pingpong" mode does).
 
 use core::time::Duration;
 
@@ -11,7 +12,8 @@ use tack_base::Instant;
 /// What the last remainders met with.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// Since when the remainder waited that was reported last, while an answer could still have carried it.
+    /// Since when the remainder waited that was reported last, while an answer could still have
+    /// carried it.
     reported: Option<Instant>,
     answers: bool,
 }
@@ -22,7 +24,8 @@ impl Conversation {
         self.answers
     }
 
-    /// A remainder that waits since `since` is reported, as no answer carried it by `now`; none does so for longer than `longest`.
+    /// A remainder that waits since `since` is reported, as no answer carried it by `now`; none
+    /// does so for longer than `longest`.
     pub(super) fn on_remainder(&mut self, now: Instant, since: Instant, longest: Duration) {
         if now.saturating_since(since) >= longest {
             self.answers = false;

@@ -1,4 +1,5 @@
-//! The receiver on a path that takes stamps off: plain acknowledgements while they do not come, reports when they do again.
+//! The receiver on a path that takes stamps off: plain acknowledgements while they do not come,
+//! reports when they do again.
 
 use core::time::Duration;
 
@@ -48,8 +49,9 @@ impl TackPolicy {
         AckDecision::Now(AckReason::Event)
     }
 
-    /// Data within a fallback. Stamps that come again are taken down from the first one on, as if the connection began with
-    /// it: what left before may have no numbers, and is the sender's to repair. `highest` ends the data received before.
+    /// Data within a fallback. Stamps that come again are taken down from the first one on, as if
+    /// the connection began with it: what left before may have no numbers, and is the sender's to
+    /// repair. `highest` ends the data received before.
     pub(super) fn on_data_in_fallback(
         &mut self,
         arrival: &DataArrival,

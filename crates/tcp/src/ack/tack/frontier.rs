@@ -1,10 +1,12 @@
 //! How far new data can have got under a packet number: what skipped numbers can have carried.
 //!
-//! At the anchor it is known. Of the numbers skipped since, the holes in the data received take some; each of the others can
-//! have taken new data further by a segment at most, which bounds what a skipped number carried. An arrival is surely new data,
-//! and moves the anchor, when none of the skipped numbers can have carried it earlier: because all are needed for the holes
-//! before it, or because it lies beyond their bound. That it is the newest data *received* is not enough: a retransmission is
-//! that too when all that left between it and its original was lost, and to take it for new data would forget those losses.
+//! At the anchor it is known. Of the numbers skipped since, the holes in the data received take
+//! some; each of the others can have taken new data further by a segment at most, which bounds what
+//! a skipped number carried. An arrival is surely new data, and moves the anchor, when none of the
+//! skipped numbers can have carried it earlier: because all are needed for the holes before it, or
+//! because it lies beyond their bound. That it is the newest data *received* is not enough: a
+//! retransmission is that too when all that left between it and its original was lost, and to take
+//! it for new data would forget those losses.
 
 use core::ops::Range;
 
@@ -58,8 +60,8 @@ impl Frontier {
         self.segment = self.segment.max(len);
     }
 
-    /// Numbers were skipped; with them, `missing` since the anchor are not accounted for. Returns a bound: none of them
-    /// carried anything at or beyond that position.
+    /// Numbers were skipped; with them, `missing` since the anchor are not accounted for. Returns a
+    /// bound: none of them carried anything at or beyond that position.
     pub(super) fn on_skip(&mut self, missing: u64) -> u64 {
         let beyond = missing
             .saturating_sub(self.needed)
@@ -69,14 +71,14 @@ impl Frontier {
         bound
     }
 
-    /// `data` arrived under a skipped number, or again. If it is newer than what came so far, numbers skipped from here on can
-    /// have got as much further.
+    /// `data` arrived under a skipped number, or again. If it is newer than what came so far,
+    /// numbers skipped from here on can have got as much further.
     pub(super) fn on_late(&mut self, data: &Range<u64>) {
         self.newest_end = self.newest_end.max(data.end);
     }
 
-    /// `data` arrived under `number`, the largest so far; `missing` of the numbers since the anchor are not accounted for.
-    /// `None`: it may have left before.
+    /// `data` arrived under `number`, the largest so far; `missing` of the numbers since the anchor
+    /// are not accounted for. `None`: it may have left before.
     pub(super) fn on_data(&mut self, number: u64, data: &Range<u64>, missing: u64) -> Option<New> {
         let hole = data.start.checked_sub(self.newest_end)?;
         self.needed += hole.div_ceil(self.segment);

@@ -1,10 +1,10 @@
 //! Which packet numbers are missing: what is merely late, what is lost, and what no longer matters.
 //!
-//! A skipped number opens a gap. A gap that outlives the settling time is lost: that is reported at once, and
-//! again in periodic acknowledgements until every byte that it can have carried is here.
+//! A skipped number opens a gap. A gap that outlives the settling time is lost: that is reported at
+//! once, and again in periodic acknowledgements until every byte that it can have carried is here.
 //!
-//! A peer can make as many gaps as the window allows, so no step looks at all of them: each one is reached by its number, by
-//! its turn in reports, or by the data that came for it.
+//! A peer can make as many gaps as the window allows, so no step looks at all of them: each one is
+//! reached by its number, by its turn in reports, or by the data that came for it.
 
 #[cfg(test)]
 mod tests;
@@ -25,9 +25,9 @@ use crate::ack::Settle;
 
 /// Gaps remembered however small the window is: some applications send small messages.
 const FEW_GAPS: u64 = 128;
-/// Least bytes of window for each gap beyond those (RFC 9293 §3.7.1, the segment that every path takes): an honest sender with
-/// segments of the size it shows leaves fewer. Further ones come from a hostile sender, and open none: the oldest
-/// hold the stream up, and are never forgotten.
+/// Least bytes of window for each gap beyond those (RFC 9293 §3.7.1, the segment that every path
+/// takes): an honest sender with segments of the size it shows leaves fewer. Further ones come from
+/// a hostile sender, and open none: the oldest hold the stream up, and are never forgotten.
 const BYTES_PER_GAP: u64 = 536;
 /// A single gap of more numbers than this cannot be true: nobody has so much in flight.
 const MAX_JUMP: u64 = 1 << 24;
@@ -110,7 +110,8 @@ impl Gaps {
         }
     }
 
-    /// Numbers begin again with `number`; `highest` ends the data received so far. What is known of numbers before is void.
+    /// Numbers begin again with `number`; `highest` ends the data received so far. What is known of
+    /// numbers before is void.
     pub(super) fn restart(&mut self, number: u32, highest: u64) {
         *self = Self {
             next: number.into(),
@@ -146,8 +147,8 @@ impl Gaps {
         }
     }
 
-    /// A segment with this `number` arrived; it carries the stream positions `data`. Full segments carry `mss`, and `window`
-    /// bytes may be in flight.
+    /// A segment with this `number` arrived; it carries the stream positions `data`. Full segments
+    /// carry `mss`, and `window` bytes may be in flight.
     pub(super) fn on_number(
         &mut self,
         arrived: Instant,
@@ -202,7 +203,8 @@ impl Gaps {
     }
 
     fn open(&mut self, numbers: Range<u64>, since: Instant, limit: u64) {
-        // An older gap may matter longer than its numbers alone would have it. That keeps limits in the order of numbers.
+        // An older gap may matter longer than its numbers alone would have it. That keeps limits in
+        // the order of numbers.
         let before = self.gaps.last_key_value().map_or(0, |(_, gap)| gap.limit);
         let gap = Gap {
             end: numbers.end,
@@ -237,8 +239,8 @@ impl Gaps {
         }
     }
 
-    /// Takes `number` out of the gap that holds it; returns when that gap was noticed. What is left of it stays one gap, its
-    /// older part forgotten, when there are too many.
+    /// Takes `number` out of the gap that holds it; returns when that gap was noticed. What is left
+    /// of it stays one gap, its older part forgotten, when there are too many.
     fn remove(&mut self, number: u64, full: bool) -> Option<Instant> {
         let (&start, gap) = self.gaps.range_mut(..=number).next_back()?;
         if gap.end <= number {
@@ -273,8 +275,9 @@ impl Gaps {
 
     /// How long a gap may stay open before it counts as lost.
     ///
-    /// Adaptive: nothing while reordering was not seen lately, so that the first loss is reported at once; then a quarter of
-    /// RTTmin (the paper's choice) or longer, as long as skipped numbers were seen to be late, RTTmin at most.
+    /// Adaptive: nothing while reordering was not seen lately, so that the first loss is reported
+    /// at once; then a quarter of RTTmin (the paper's choice) or longer, as long as skipped numbers
+    /// were seen to be late, RTTmin at most.
     pub(super) fn settling_time(&self, now: Instant, rtt_min: Duration) -> Duration {
         match self.settle {
             Settle::Fixed(thousandths) => rtt_min * u32::from(thousandths) / 1000,
@@ -293,7 +296,8 @@ impl Gaps {
         }
     }
 
-    /// Gaps that outlived the settling time count as lost from now on. Returns whether there were any.
+    /// Gaps that outlived the settling time count as lost from now on. Returns whether there were
+    /// any.
     pub(super) fn settle(&mut self, now: Instant, rtt_min: Duration) -> bool {
         let time = self.settling_time(now, rtt_min);
         let mut any = false;
@@ -339,7 +343,8 @@ impl Gaps {
         self.carried.forget_below(position);
     }
 
-    /// Everything below `position` is here, and what is `ahead` of it: that resolves the gaps that can have carried nothing else.
+    /// Everything below `position` is here, and what is `ahead` of it: that resolves the gaps that
+    /// can have carried nothing else.
     pub(super) fn resolve_ahead(&mut self, position: u64, ahead: &RangeSet) {
         let Self {
             carried,
@@ -359,8 +364,8 @@ impl Gaps {
         });
     }
 
-    /// Lets `write` list at most `wanted` of the lost gaps, ascending, as long as it has room for them. What is reported now can be
-    /// repaired `round` later, and no sooner.
+    /// Lets `write` list at most `wanted` of the lost gaps, ascending, as long as it has room for
+    /// them. What is reported now can be repaired `round` later, and no sooner.
     pub(super) fn report(
         &mut self,
         wanted: u64,

@@ -8,7 +8,8 @@ use crate::ack::policy::{AckReason, ReportContext};
 use tack_wire::tack::ListsWriter;
 
 impl TackPolicy {
-    /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where that pays.
+    /// How many gaps a report should list (TACK §5.1): `Q` and `rho·rho'·bdp/MSS − Q` more where
+    /// that pays.
     fn wanted_gaps(&self) -> u64 {
         if self.schedule.params.losses == LossReporting::Never {
             return 0;
@@ -34,7 +35,8 @@ impl TackPolicy {
         let Some(largest) = self.gaps.largest() else {
             return 0;
         };
-        // Nothing has arrived since the last report: what it said did not help, or did not get through.
+        // Nothing has arrived since the last report: what it said did not help, or did not get
+        // through.
         let silent = context.reason == AckReason::Timer && self.schedule.is_empty();
         let wanted = match self.schedule.params.losses {
             LossReporting::AtOnce if silent && self.schedule.params.rich => u64::MAX,

@@ -46,8 +46,8 @@ use path::Run;
 pub(super) use reader::TackReader;
 use schedule::{DueReport, Schedule};
 
-/// Bytes in full segments after which a segment is a copy from another time: half of the sequence space, twice the largest
-/// window.
+/// Bytes in full segments after which a segment is a copy from another time: half of the sequence
+/// space, twice the largest window.
 const OUTDATED_BYTES: u64 = 1 << 31;
 /// The same in segments, at least and at most.
 const OUTDATED: Range<u64> = 1 << 14..1 << 20;
@@ -127,8 +127,9 @@ impl TackPolicy {
         }
     }
 
-    /// The reason with which a loss is reported: that of the periodic acknowledgement, if that is due as well. Where a loss comes with every arrival
-    /// there would be no other, and the sender would get neither rates nor round trips.
+    /// The reason with which a loss is reported: that of the periodic acknowledgement, if that is
+    /// due as well. Where a loss comes with every arrival there would be no other, and the sender
+    /// would get neither rates nor round trips.
     fn loss_reason(&self, now: Instant) -> AckReason {
         match self.due() {
             Some(due) if due.at <= now && due.reason == AckReason::Threshold => due.reason,
@@ -215,7 +216,8 @@ impl AckPolicy for TackPolicy {
             return AckDecision::Now(AckReason::Threshold);
         }
         self.schedule.on_window(arrival.window_left, &self.gaps);
-        // A probe or a needless retransmission: the sender waits for word. So it does for a filled gap.
+        // A probe or a needless retransmission: the sender waits for word. So it does for a filled
+        // gap.
         self.schedule
             .on_repetition(arrival.place == Place::Duplicate && number == Arrival::Ahead);
         if arrival.place == Place::Duplicate || number == Arrival::Seen {
@@ -296,7 +298,8 @@ impl AckPolicy for TackPolicy {
         if !outdated {
             self.outdated.end();
         } else if self.outdated.add(arrived, self.span()) {
-            // Copies do not come in a row with nothing genuine between them: it is the largest number that was damaged.
+            // Copies do not come in a row with nothing genuine between them: it is the largest
+            // number that was damaged.
             self.outdated.end();
             self.gaps.restart(stamp.number, self.highest);
             return false;

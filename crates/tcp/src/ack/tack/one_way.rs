@@ -1,10 +1,10 @@
 //! Round trips from relative one-way delays (TACK §4.4).
 //!
-//! The receiver knows how long each segment took, up to the unknown offset between the clocks, which
-//! cancels when segments are compared. Of those since the last acknowledgement it names one, the one that
-//! took least, and how long ago that arrived. The sender subtracts: what remains is the round trip of that
-//! segment as if it had been acknowledged at once. The clocks only ever measure short intervals, so their
-//! drift does not add up.
+//! The receiver knows how long each segment took, up to the unknown offset between the clocks,
+//! which cancels when segments are compared. Of those since the last acknowledgement it names one,
+//! the one that took least, and how long ago that arrived. The sender subtracts: what remains is
+//! the round trip of that segment as if it had been acknowledged at once. The clocks only ever
+//! measure short intervals, so their drift does not add up.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -14,7 +14,8 @@ use tack_wire::tack::TimingEcho;
 
 use super::super::kind::Timing;
 
-/// Most segments remembered between two acknowledgements; when more come, every other one is forgotten.
+/// Most segments remembered between two acknowledgements; when more come, every other one is
+/// forgotten.
 const MAX_SAMPLES: usize = 128;
 
 #[derive(Clone, Copy, Debug)]
@@ -135,8 +136,8 @@ impl OneWayDelays {
 /// Longest round trip that can be told from an impossible one.
 const LONGEST: u32 = 1 << 30;
 
-/// The sender's half: the round trip of the segment that `echo` names, in an acknowledgement that arrived at
-/// `arrived`. `None` for what cannot be.
+/// The sender's half: the round trip of the segment that `echo` names, in an acknowledgement that
+/// arrived at `arrived`. `None` for what cannot be.
 pub(crate) fn round_trip(arrived: Instant, echo: TimingEcho) -> Option<Duration> {
     let since = (arrived.as_micros() as u32).wrapping_sub(echo.departure);
     let round_trip = since.checked_sub(echo.delay)?;

@@ -1,4 +1,5 @@
-//! What it takes to believe that a path takes TACK's option off segments, and that it does so no more.
+//! What it takes to believe that a path takes TACK's option off segments, and that it does so no
+//! more.
 
 use core::time::Duration;
 
@@ -15,8 +16,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// One more arrived at `at`. True when they are enough, and `round_trip` has passed since the first: a burst that a box
-    /// damaged at one moment shows nothing.
+    /// One more arrived at `at`. True when they are enough, and `round_trip` has passed since the
+    /// first: a burst that a box damaged at one moment shows nothing.
     pub(super) fn add(&mut self, at: Instant, round_trip: Duration) -> bool {
         self.count = self.count.saturating_add(1);
         let since = *self.since.get_or_insert(at);

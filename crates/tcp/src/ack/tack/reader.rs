@@ -1,5 +1,5 @@
-//! TACK at the sender of data: reads reports, counts those that were lost, and sends the receiver what it
-//! needs to know.
+//! TACK at the sender of data: reads reports, counts those that were lost, and sends the receiver
+//! what it needs to know.
 
 use core::time::Duration;
 
@@ -31,8 +31,8 @@ const MISSING_REPORTS: u64 = 4;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Longest time without them: a path that changed is found out within it.
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
-/// A trial lasts so many round trips at least: one until the receiver believes in stamps, one until its reports are believed in,
-/// and as much again for what gets lost.
+/// A trial lasts so many round trips at least: one until the receiver believes in stamps, one until
+/// its reports are believed in, and as much again for what gets lost.
 const TRIAL_ROUND_TRIPS: u32 = 6;
 /// And so many acknowledgements.
 const TRIAL_ACKS: u32 = 12;
@@ -71,8 +71,8 @@ pub(crate) struct TackReader {
 enum Mode {
     /// They do.
     Reports,
-    /// Acknowledgements come without: something on the path strips them, or strips our stamps. Segments carry no stamps, so that
-    /// the receiver acknowledges as to every other TCP.
+    /// Acknowledgements come without: something on the path strips them, or strips our stamps.
+    /// Segments carry no stamps, so that the receiver acknowledges as to every other TCP.
     Plain {
         /// When stamps are tried again.
         until: Instant,
@@ -96,7 +96,8 @@ struct SentSync {
 }
 
 impl TackReader {
-    /// Reads what a peer with these parameters reports. `sack` says that SACK was agreed too, for a fallback.
+    /// Reads what a peer with these parameters reports. `sack` says that SACK was agreed too, for a
+    /// fallback.
     pub(crate) fn new(peer: TackSyn, sack: bool) -> Self {
         Self {
             peer,
@@ -164,7 +165,8 @@ impl TackReader {
         }
     }
 
-    /// An acknowledgement came without a report: alone, where there should have been one, or with data.
+    /// An acknowledgement came without a report: alone, where there should have been one, or with
+    /// data.
     fn on_no_report(&mut self, context: &ReadContext<'_>, alone: bool) {
         if context.snd_una == context.snd_nxt {
             return;
@@ -276,7 +278,8 @@ impl TackReader {
         Ok(())
     }
 
-    /// What is said to have arrived must have left under numbers up to the largest that is said to have arrived.
+    /// What is said to have arrived must have left under numbers up to the largest that is said to
+    /// have arrived.
     fn check_received(
         context: &ReadContext<'_>,
         largest: Option<PacketNumber>,
@@ -309,7 +312,8 @@ impl TackReader {
         lists: &[u8],
         info: &mut AckInfo,
     ) -> Result<(), InvalidFeedback> {
-        // A plain acknowledgement among reports does not say how long it was held back: it yields no rate.
+        // A plain acknowledgement among reports does not say how long it was held back: it yields
+        // no rate.
         if self.mode == Mode::Reports {
             info.rate = Measured::ByReceiver(None);
         }
@@ -331,7 +335,8 @@ impl TackReader {
                     loss.lists,
                     Some((loss.before_gap, loss.after_gap)),
                 ),
-                // A sync is not a report, and the peer's last segment of the handshake may be a copy.
+                // A sync is not a report, and the peer's last segment of the handshake may be a
+                // copy.
                 Some(TackOption::Sync(_) | TackOption::Syn(_)) => return Ok(()),
                 Some(TackOption::Data(_)) | None => {
                     let alone = segment.sequence_len() == 0;
@@ -417,7 +422,8 @@ impl FeedbackReader for TackReader {
         self.look_at_clock(context);
         let result = self.read_option(context, segment, lists, info);
         if result.is_err() {
-            // A receiver whose numbers are not ours (one was damaged on the way) says so with each report: none is of use.
+            // A receiver whose numbers are not ours (one was damaged on the way) says so with each
+            // report: none is of use.
             self.on_no_report(context, true);
         }
         result
@@ -462,7 +468,8 @@ impl FeedbackReader for TackReader {
         let ack_loss_rate = self.ack_loss_rate();
         if let Some(last_sync) = &self.last_sync {
             let since = state.now.saturating_since(last_sync.at);
-            // So much is within what the period may be off by without harm; loss matters by its order of magnitude.
+            // So much is within what the period may be off by without harm; loss matters by its
+            // order of magnitude.
             let rtt_moved = last_sync.min_rtt.abs_diff(state.min_rtt) > last_sync.min_rtt / 32;
             // The receiver's window follows the round trip, with room for it to double.
             let queue_grew =

@@ -1,4 +1,5 @@
-//! Reports that are repeated when nothing more arrives: the sender may have used up its window and wait for just this one.
+//! Reports that are repeated when nothing more arrives: the sender may have used up its window and
+//! wait for just this one.
 
 use core::time::Duration;
 
@@ -13,9 +14,10 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// How often the last report will be repeated, and when.
 ///
-/// A period apart at first, until all copies getting lost has become unlikely; not at all where ACKs do not get lost. Then,
-/// with a loss that is not repaired or a sender that repeats itself, after twice the time each: what was to bring the
-/// repair about may have got lost, or had no room in the lists so far. The sender does not depend on them.
+/// A period apart at first, until all copies getting lost has become unlikely; not at all where
+/// ACKs do not get lost. Then, with a loss that is not repaired or a sender that repeats itself,
+/// after twice the time each: what was to bring the repair about may have got lost, or had no room
+/// in the lists so far. The sender does not depend on them.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     done: u32,
@@ -35,8 +37,8 @@ impl Repeats {
         self.unheard = again;
     }
 
-    /// A report of new arrivals leaves. `ack_loss_rate` is that of the path it takes, 0 to 1; `open` says that there is an unrepaired
-    /// loss; there are `beta` periods to a round trip.
+    /// A report of new arrivals leaves. `ack_loss_rate` is that of the path it takes, 0 to 1;
+    /// `open` says that there is an unrepaired loss; there are `beta` periods to a round trip.
     pub(super) fn on_report(&mut self, ack_loss_rate: f64, open: bool, beta: u8) {
         let mut all_lost = ack_loss_rate;
         let mut close = 0;
@@ -64,15 +66,16 @@ impl Repeats {
         self.done += 1;
     }
 
-    /// Data left that carries the same cumulative acknowledgement: for a sender that waits for just that it is a copy.
+    /// Data left that carries the same cumulative acknowledgement: for a sender that waits for just
+    /// that it is a copy.
     pub(super) fn on_carried(&mut self) {
         if self.done < self.close {
             self.done += 1;
         }
     }
 
-    /// How long after the last report the next repeat is due; `None` when there is none to come. A period, as long as there
-    /// are losses that no report had room for (`unreported`).
+    /// How long after the last report the next repeat is due; `None` when there is none to come. A
+    /// period, as long as there are losses that no report had room for (`unreported`).
     pub(super) fn next(
         &self,
         period: impl FnOnce() -> Duration,

@@ -21,7 +21,8 @@ impl TackPolicy {
         }
         let now = context.now;
         if self.unnumbered_to > 0 {
-            // A report says under which numbers arrived what it acknowledges. Of this it is not known.
+            // A report says under which numbers arrived what it acknowledges. Of this it is not
+            // known.
             self.note_report(now);
             return None;
         }
@@ -38,7 +39,8 @@ impl TackPolicy {
             && core::mem::take(&mut self.loss_due)
             && let Some((before, after)) = newest_gap
         {
-            // What arrived since the last periodic one stays pending: the loss report carries no timing and no rate.
+            // What arrived since the last periodic one stays pending: the loss report carries no
+            // timing and no rate.
             return Some((
                 TackOption::Loss(LossReport {
                     lists: len > 0,

@@ -1,9 +1,10 @@
 //! Which of the lost gaps a report names.
 //!
-//! Most of what is lost has been reported and filled long ago, which the receiver cannot know; among it is a
-//! retransmission whose loss was never reported. So however many there are, each has its place: what was never reported first, then
-//! what is due longest. Within a round trip of the first time a gap is reported as often as there is room, as reports get lost.
-//! After that a repair would be here, had it come through: the gap is reported at growing intervals.
+//! Most of what is lost has been reported and filled long ago, which the receiver cannot know;
+//! among it is a retransmission whose loss was never reported. So however many there are, each has
+//! its place: what was never reported first, then what is due longest. Within a round trip of the
+//! first time a gap is reported as often as there is room, as reports get lost. After that a repair
+//! would be here, had it come through: the gap is reported at growing intervals.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

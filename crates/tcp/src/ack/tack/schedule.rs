@@ -16,7 +16,8 @@ use crate::ack::policy::{AckReason, Carried, DataArrival, Place};
 
 /// RTTmin before anything measured it.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
-/// Gaps that a report lists even when both paths lose nothing: the newest losses, reported once more.
+/// Gaps that a report lists even when both paths lose nothing: the newest losses, reported once
+/// more.
 pub(super) const BASE_GAPS: u64 = 4;
 /// How long a delivery rate once reached shows what the sender could use.
 const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
@@ -117,7 +118,8 @@ impl Schedule {
         self.rtt_min / u32::from(self.params.beta)
     }
 
-    /// The shortest time between periodic acknowledgements: RTTmin/beta, or less where the window is scarce.
+    /// The shortest time between periodic acknowledgements: RTTmin/beta, or less where the window
+    /// is scarce.
     fn shortest_interval(&self) -> Duration {
         self.time_period().min(self.window_period)
     }
@@ -142,7 +144,8 @@ impl Schedule {
         !announced.is_zero() && (period >= announced * 2 || period * 2 <= announced)
     }
 
-    /// L in force: a report must be able to list all that gets lost until the next one arrives, `Q / (rho·rho')` at most.
+    /// L in force: a report must be able to list all that gets lost until the next one arrives, `Q
+    /// / (rho·rho')` at most.
     pub(super) fn segments(&self, gaps: &Gaps) -> u64 {
         if self.ack_loss_rate == 0.0 {
             return self.params.segments.into();
@@ -158,10 +161,10 @@ impl Schedule {
         self.segments(gaps) * self.peer_mss
     }
 
-    /// The longest period T' with which the window offered last is not used up before an acknowledgement opens it further:
-    /// what is offered beyond L segments must last for a period and a round trip, `T' = (W - L·MSS)/rate - RTTmin`, that is
-    /// beta' = bdp/(W - bdp). The saving shrinks with the window, down to counting segments where it holds no more than
-    /// a bdp.
+    /// The longest period T' with which the window offered last is not used up before an
+    /// acknowledgement opens it further: what is offered beyond L segments must last for a period
+    /// and a round trip, `T' = (W - L·MSS)/rate - RTTmin`, that is beta' = bdp/(W - bdp). The
+    /// saving shrinks with the window, down to counting segments where it holds no more than a bdp.
     pub(super) fn on_window(&mut self, window_left: u64, gaps: &Gaps) {
         let offered = window_left + self.pending;
         let rate = self.peak_rate.get().filter(|rate| *rate > Rate::ZERO);
@@ -178,8 +181,8 @@ impl Schedule {
 
     // Startup.
 
-    /// The sender probes for capacity, and finds some. A controller that stays in its startup because the application or
-    /// the window limits it has no use for dense acknowledgements.
+    /// The sender probes for capacity, and finds some. A controller that stays in its startup
+    /// because the application or the window limits it has no use for dense acknowledgements.
     fn is_probed(&self) -> bool {
         self.startup && self.pending_since < self.growth.at + self.rtt_min * GROWTH_ROUNDS
     }
@@ -270,8 +273,9 @@ impl Schedule {
         };
     }
 
-    /// When the next periodic acknowledgement is due, and as what. `listed_gaps` tells whether the last one listed gaps: one
-    /// that had no room for any will not have it next time, while nothing arrives.
+    /// When the next periodic acknowledgement is due, and as what. `listed_gaps` tells whether the
+    /// last one listed gaps: one that had no room for any will not have it next time, while nothing
+    /// arrives.
     pub(super) fn due(&self, gaps: &Gaps, listed_gaps: bool) -> Option<DueReport> {
         if self.pending == 0 {
             let wait = self.repeats.next(
@@ -308,8 +312,9 @@ impl Schedule {
         Some(DueReport::new(latest, AckReason::Timer))
     }
 
-    /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream does, though data
-    /// that goes the other way acknowledges each segment of it: its sender lives on round trips and rates.
+    /// A lone remainder needs no report once data carried its cumulative acknowledgement. A stream
+    /// does, though data that goes the other way acknowledges each segment of it: its sender lives
+    /// on round trips and rates.
     fn is_lone(&self, gaps: &Gaps) -> bool {
         let threshold = self.threshold(gaps);
         self.pending < threshold && self.unreported < threshold * u64::from(self.params.beta)

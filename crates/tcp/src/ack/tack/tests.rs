@@ -129,8 +129,8 @@ impl Receiver {
     }
 }
 
-/// When reports leave, microseconds, of segments that arrive at these microseconds. Of what happens at one instant, arrivals are
-/// handled first.
+/// When reports leave, microseconds, of segments that arrive at these microseconds. Of what happens
+/// at one instant, arrivals are handled first.
 fn reports_of(arrivals: &[u64]) -> Vec<u64> {
     let mut receiver = Receiver::new("tack");
     let mut reports = Vec::new();
@@ -294,7 +294,8 @@ fn with_one_gap_a_report_each_gap_has_its_turn_before_one_is_repeated() {
     receiver.receive(at(101), 8, 1_000);
     let (_, gaps) = receiver.report(at(102), AckReason::Timer);
     assert_eq!(8 - gaps[0].0, 1);
-    // Both that are left were reported a moment ago, and often before: there is nothing to say for a round trip.
+    // Both that are left were reported a moment ago, and often before: there is nothing to say for
+    // a round trip.
     for turn in 0..4 {
         let (_, gaps) = receiver.report(at(103 + turn), AckReason::Timer);
         assert!(gaps.is_empty(), "{gaps:?}");
@@ -413,14 +414,15 @@ fn lost_reports_make_the_gap_between_those_that_arrive() {
     for number in 50..150 {
         sender.read(2 * number, 9, 0).expect("it is sound");
     }
-    // A third to a half lost: two to three and a half intervals until one arrives nine times of ten.
+    // A third to a half lost: two to three and a half intervals until one arrives nine times of
+    // ten.
     let gap = sender.reader.contract().gap;
     assert_eq!(sender.reader.contract().interval, interval);
     assert!(gap >= interval * 2 && gap <= interval * 7 / 2, "{gap:?}");
 }
 
-/// A lost retransmission whose report was lost too held a stream up for five seconds: reports had turned to the oldest gaps
-/// again, all of them filled long ago, before they came to it.
+/// A lost retransmission whose report was lost too held a stream up for five seconds: reports had
+/// turned to the oldest gaps again, all of them filled long ago, before they came to it.
 #[test]
 fn every_lost_gap_is_told_again_in_turn_however_many_there_are() {
     for count in [300, 5_000] {
@@ -434,7 +436,8 @@ fn every_one_of(count: u32) {
     for index in 0..count {
         receiver.receive(at(1), 2 * index, 2 * u64::from(index));
     }
-    // All have been told once; ten milliseconds are a period, and five of those a round trip until word is outdated.
+    // All have been told once; ten milliseconds are a period, and five of those a round trip until
+    // word is outdated.
     let mut told_again = RangeSet::new();
     let reports = 4 * u64::from(count) / BASE_GAPS;
     for number in 0..reports {

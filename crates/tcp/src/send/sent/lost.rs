@@ -1,4 +1,5 @@
-//! The lost part of the log: how segments come to be presumed lost, how that is taken back, and what leaves again first.
+//! The lost part of the log: how segments come to be presumed lost, how that is taken back, and
+//! what leaves again first.
 
 use core::ops::Range;
 
@@ -10,8 +11,8 @@ use crate::cc::SendToken;
 use crate::send::packet_number::PacketNumber;
 
 impl SentLog {
-    /// Marks the segment whose newest transmission is `number` lost. Returns its length, zero when it
-    /// is not in flight.
+    /// Marks the segment whose newest transmission is `number` lost. Returns its length, zero when
+    /// it is not in flight.
     pub(crate) fn mark_lost(&mut self, number: PacketNumber) -> u64 {
         if !self.outstanding.remove(number) {
             return 0;
@@ -37,7 +38,8 @@ impl SentLog {
         len
     }
 
-    /// Marks every segment in flight with more than `len` positions lost. Returns the positions marked.
+    /// Marks every segment in flight with more than `len` positions lost. Returns the positions
+    /// marked.
     pub(crate) fn mark_lost_longer_than(&mut self, len: u64) -> u64 {
         let mut lost = 0;
         let to = self.next_number();
@@ -54,9 +56,11 @@ impl SentLog {
         lost
     }
 
-    /// Marks lost what was last sent under `numbers`, unless it left after `youngest`. Returns the positions marked.
+    /// Marks lost what was last sent under `numbers`, unless it left after `youngest`. Returns the
+    /// positions marked.
     ///
-    /// Numbers that are settled cost next to nothing: a receiver names a gap until its bytes are there.
+    /// Numbers that are settled cost next to nothing: a receiver names a gap until its bytes are
+    /// there.
     pub(crate) fn mark_numbers_lost(
         &mut self,
         numbers: Range<PacketNumber>,
@@ -78,7 +82,8 @@ impl SentLog {
         lost
     }
 
-    /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in flight.
+    /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in
+    /// flight.
     pub(crate) fn mark_front_lost(&mut self) -> u64 {
         self.segments
             .front()
@@ -110,8 +115,8 @@ impl SentLog {
         }
     }
 
-    /// Forgets selective acknowledgements: the peer may have dropped what it reported (RFC 2018 §8).
-    /// What was reported counts as lost.
+    /// Forgets selective acknowledgements: the peer may have dropped what it reported
+    /// (RFC 2018 §8). What was reported counts as lost.
     pub(crate) fn forget_sacked(&mut self, now: Instant) {
         for index in 0..self.segments.len() {
             let SentSegment {

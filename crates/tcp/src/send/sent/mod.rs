@@ -3,8 +3,9 @@
 //! Transmissions are numbered from zero, one number each time a segment leaves, retransmissions
 //! included. Two ordered views: by number (time order, which RACK walks) and by sequence position
 //! (which acknowledgements walk). Both only pop at the front and push at the back, so the steady
-//! state allocates nothing. What is selectively acknowledged and what is lost is known by ranges of whole segments, so that
-//! neither a report nor a retransmission walks past segments that it does not change.
+//! state allocates nothing. What is selectively acknowledged and what is lost is known by ranges of
+//! whole segments, so that neither a report nor a retransmission walks past segments that it does
+//! not change.
 
 mod lost;
 mod outstanding;
@@ -131,7 +132,8 @@ impl SentLog {
         PacketNumber(self.first_number.0 + self.transmissions.len() as u64)
     }
 
-    /// Number of the newest transmission; before the first one what comes before zero (modulo 2^64).
+    /// Number of the newest transmission; before the first one what comes before zero (modulo
+    /// 2^64).
     #[inline]
     pub(crate) fn newest_number(&self) -> PacketNumber {
         PacketNumber(self.next_number().0.wrapping_sub(1))
@@ -227,7 +229,8 @@ impl SentLog {
                 break;
             }
             if segment.end > position {
-                // Acknowledged in part: a path or peer that cuts segments. The rest stays one segment.
+                // Acknowledged in part: a path or peer that cuts segments. The rest stays one
+                // segment.
                 let part = position - segment.start;
                 self.account_leave(segment.fate, part);
                 if segment.fate != Fate::Sacked {
@@ -258,8 +261,8 @@ impl SentLog {
         newly
     }
 
-    /// Takes a selective acknowledgement of `range` (within what was sent); `each` sees every segment
-    /// that it newly delivers. Returns how many positions it newly delivers.
+    /// Takes a selective acknowledgement of `range` (within what was sent); `each` sees every
+    /// segment that it newly delivers. Returns how many positions it newly delivers.
     pub(crate) fn acknowledge_selectively(
         &mut self,
         range: Range<u64>,
@@ -269,12 +272,13 @@ impl SentLog {
         if self.is_delivered(&range) {
             return 0;
         }
-        // Whole segments alone count: what a block holds of others, a later block will hold with the rest.
+        // Whole segments alone count: what a block holds of others, a later block will hold with
+        // the rest.
         let Some(range) = self.whole_segments(&range) else {
             return 0;
         };
-        // Only what this block adds needs a look: a block grows with each acknowledgement, and walking
-        // all of it every time would be quadratic.
+        // Only what this block adds needs a look: a block grows with each acknowledgement, and
+        // walking all of it every time would be quadratic.
         let mut added = core::mem::take(&mut self.added);
         self.sacked.insert_with(range, |part| added.push(part));
         let mut newly = 0;
@@ -348,8 +352,8 @@ impl SentLog {
         Some(self.transmissions.get(index as usize)?.sent_at)
     }
 
-    /// The number under which the last segment that ends at or below `position` left, if it is certain that nothing of it
-    /// left under another one.
+    /// The number under which the last segment that ends at or below `position` left, if it is
+    /// certain that nothing of it left under another one.
     pub(crate) fn original_below(&self, position: u64) -> Option<PacketNumber> {
         let past = self
             .segments
@@ -360,8 +364,8 @@ impl SentLog {
         certain.then_some(segment.latest)
     }
 
-    /// Whether anything left at `departure` (microseconds modulo 2^32), not after `now`; `None` when that is longer ago
-    /// than what is recorded.
+    /// Whether anything left at `departure` (microseconds modulo 2^32), not after `now`; `None`
+    /// when that is longer ago than what is recorded.
     pub(crate) fn left_at(&self, now: Instant, departure: u32) -> Option<bool> {
         let age = (now.as_micros() as u32).wrapping_sub(departure);
         let departure = now.as_micros().checked_sub(age.into())?;
@@ -375,14 +379,16 @@ impl SentLog {
         Some(found.is_some_and(|transmission| transmission.sent_at.as_micros() == departure))
     }
 
-    /// Number and departure of the oldest unacknowledged segment's newest transmission, if that is outstanding.
+    /// Number and departure of the oldest unacknowledged segment's newest transmission, if that is
+    /// outstanding.
     pub(crate) fn front_outstanding(&self) -> Option<(PacketNumber, Instant)> {
         let front = self.segments.front()?;
         let sent_at = self.sent_at(front.latest)?;
         (front.fate == Fate::InFlight).then_some((front.latest, sent_at))
     }
 
-    /// True when the oldest unacknowledged segment was selectively acknowledged: the peer forgot it.
+    /// True when the oldest unacknowledged segment was selectively acknowledged: the peer forgot
+    /// it.
     pub(crate) fn is_front_sacked(&self) -> bool {
         self.segments
             .front()
@@ -396,7 +402,8 @@ impl SentLog {
             .map(|segment| segment.start..segment.end)
     }
 
-    /// When the first segment left for the first time: nothing that acknowledges it can answer anything older.
+    /// When the first segment left for the first time: nothing that acknowledges it can answer
+    /// anything older.
     pub(crate) fn front_first_sent_at(&self) -> Option<Instant> {
         self.segments.front().map(|segment| segment.first_sent_at)
     }
@@ -487,8 +494,8 @@ impl SentLog {
         self.outstanding.remove(number);
     }
 
-    /// Drops settled transmissions from the front of the time view, except those that a lost segment
-    /// still names: it may yet be delivered.
+    /// Drops settled transmissions from the front of the time view, except those that a lost
+    /// segment still names: it may yet be delivered.
     fn trim(&mut self) {
         let to = self.next_number();
         self.first_outstanding = self

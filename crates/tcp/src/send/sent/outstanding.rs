@@ -1,5 +1,6 @@
-//! Which transmissions are outstanding: one bit each, so that to find the next one among tens of thousands that are settled
-//! takes a few steps. A receiver names gaps of any length, and names them again and again.
+//! Which transmissions are outstanding: one bit each, so that to find the next one among tens of
+//! thousands that are settled takes a few steps. A receiver names gaps of any length, and names
+//! them again and again.
 
 use alloc::collections::VecDeque;
 use core::ops::Range;

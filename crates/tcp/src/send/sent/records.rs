@@ -47,7 +47,8 @@ impl Transmission {
     }
 }
 
-/// State of the delivery-rate estimator when a transmission left (draft-ietf-ccwg-bbr §4.1.2.2, "P.*").
+/// State of the delivery-rate estimator when a transmission left (draft-ietf-ccwg-bbr §4.1.2.2,
+/// "P.*").
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlightStart {
     /// Total delivered then.

@@ -69,7 +69,8 @@ fn a_gap_matters_until_its_bytes_are_here() {
 fn new_data_is_known_to_have_come_above_a_hole() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
     gaps.on_number(at(0), 0, 1..1001, 1000, WINDOW);
-    // 1 carried 1001..2001; 3 the next thousand; 5 was a retransmission, as no new data is missing around it.
+    // 1 carried 1001..2001; 3 the next thousand; 5 was a retransmission, as no new data is missing
+    // around it.
     gaps.on_number(at(1), 2, 2001..3001, 1000, WINDOW);
     gaps.on_number(at(2), 4, 4001..5001, 1000, WINDOW);
     gaps.on_number(at(3), 6, 5001..6001, 1000, WINDOW);
@@ -101,7 +102,8 @@ fn the_newest_data_received_may_have_left_before() {
     assert_eq!(gaps.carried.of(7), Some(5001..6001));
 }
 
-/// A sender of segments of random sizes that repairs, in random order, what a path drops in bursts, delays or reorders.
+/// A sender of segments of random sizes that repairs, in random order, what a path drops in bursts,
+/// delays or reorders.
 #[test]
 fn a_gap_is_not_taken_for_less_than_it_carried() {
     let (mut known, mut resolved) = (0, 0);
@@ -204,7 +206,8 @@ fn late_data_moves_what_later_gaps_can_have_carried() {
     // 2 is a retransmission; 1 carried the next thousand, and comes late.
     gaps.on_number(at(1), 2, 1..1001, 1000, WINDOW);
     gaps.on_number(at(2), 1, 1001..2001, 1000, WINDOW);
-    // 3 carried the thousand after that, and is lost. So are the next ones but for one retransmission.
+    // 3 carried the thousand after that, and is lost. So are the next ones but for one
+    // retransmission.
     gaps.on_number(at(3), 4, 1..1001, 1000, WINDOW);
     gaps.settle(at(3), RTT);
     gaps.resolve(2001);
@@ -213,8 +216,8 @@ fn late_data_moves_what_later_gaps_can_have_carried() {
     assert!(lost(&gaps).is_empty());
 }
 
-/// Tens of thousands of gaps, each from its beginning to its end: what is done for a segment and for a report does not grow
-/// with how many there are.
+/// Tens of thousands of gaps, each from its beginning to its end: what is done for a segment and
+/// for a report does not grow with how many there are.
 #[test]
 fn no_step_walks_all_gaps() {
     const GAPS: u64 = 50_000;
@@ -253,8 +256,8 @@ fn no_step_walks_all_gaps() {
     assert!(gaps.visits <= 2 * GAPS, "{} visits", gaps.visits);
 }
 
-/// What the gaps are, with a list of missing numbers as the model: every number that was skipped and has not come is in a gap
-/// until its limit is here, and every lost one has its turn.
+/// What the gaps are, with a list of missing numbers as the model: every number that was skipped
+/// and has not come is in a gap until its limit is here, and every lost one has its turn.
 #[test]
 fn behaves_like_a_list_of_missing_numbers() {
     for seed in 0..300 {
