@@ -215,13 +215,6 @@ fn path(number: u64) -> Path {
     }
 }
 
-/// True when a sender did not get on.
-fn is_stall(broken: &RunError) -> bool {
-    broken
-        .to_string()
-        .contains("the oldest unacknowledged byte")
-}
-
 /// Seconds until the last byte of the last flow.
 fn last_byte(report: &Report) -> f64 {
     let ends = report.flows.iter();
@@ -242,8 +235,10 @@ fn median(path: &Path, filter: &str) -> f64 {
 ///
 /// How long it takes is compared for TCP with SACK only. Without, a sender repairs a loss each round trip, and what decides is
 /// whether slow start overran the queue of its own radio, by hundreds of packets: a transfer takes 4 s or 20 s by the seed, with
-/// a filter and without. A stall without SACK is printed only, as TCP without SACK stalls without a filter too: with one seed of
-/// 120 on path 350, with 14 of 30 on path 97. Every other invariant holds with every filter.
+/// a filter and without.
+///
+/// Path 350 is flagged with `cake`: a flow whose handshake and first segments were lost takes 0.9 s for its first round trip, and has
+/// a timeout of 3 s when the next loss comes. Without a filter one seed of 120 shows that.
 #[test]
 fn a_filter_is_no_worse_than_none_on_random_paths() {
     let asked = std::env::var("TACK_FILTER_SEARCH").ok();
@@ -271,9 +266,7 @@ fn a_filter_is_no_worse_than_none_on_random_paths() {
                     Ok(_) => continue,
                     Err(broken) => {
                         println!("{filter}: {broken}\n{}", path.toml);
-                        if path.has_sack || !is_stall(&broken) {
-                            worse.push((*number, filter));
-                        }
+                        worse.push((*number, filter));
                         continue;
                     }
                 };

@@ -131,3 +131,24 @@ fn mass_loss_is_told_without_a_timeout() {
         );
     }
 }
+
+/// Without SACK and timestamps nearly every acknowledgement on such a path covers a retransmission, and Karn's algorithm takes
+/// no sample. A timer that stayed backed off all the while would wait for half a minute where the path delivers.
+#[test]
+fn progress_without_samples_ends_backing_off() {
+    let text = "duration = '300s'\n[wired]\nrate = '10Mbps'\ndelay = '20ms'\nloss = 0.15\nloss_reverse = 0.15\n\
+                [[flow]]\nbytes = '400kB'\napp = 'duplex'\nack = 'delayed:2'\ncongestion = 'new_reno'\n\
+                sack = false\ntimestamps = false\n";
+    let scenario = Scenario::from_toml("lossy.toml", text, &[]).expect("the scenario is sound");
+    let ends: Vec<_> = (1..=40)
+        .map(|seed| {
+            let mut observers = Observers::default().checking(Checks::EveryEvent);
+            let report = run(&scenario, seed, &mut observers)
+                .unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+            report.flows[0].completion_s.expect("the transfer ends")
+        })
+        .collect();
+    let mean = ends.iter().sum::<f64>() / ends.len() as f64;
+    println!("{mean:.1} s on average: {ends:?}");
+    assert!(mean < 20.0, "{mean} s");
+}

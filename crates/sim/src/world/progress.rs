@@ -166,13 +166,15 @@ impl Progress {
         self.is_counted = false;
     }
 
-    /// What the sender's first timeout for a segment can come to on this path, at most: a smoothed round trip and four times
-    /// its variation (RFC 6298 §2.3), taken as twice the longest round trip, or as one that an echo made longer.
+    /// What the sender's first timeout for a segment can come to on this path, at most: a smoothed round trip, taken as the
+    /// longest one, and the longer of four times its variation (RFC 6298 §2.3), taken as that again, and the least timeout,
+    /// which the sender adds as Linux does; or what an echo made longer.
     fn timeout(&self) -> Duration {
         match self.delays {
-            [Some(there), Some(back)] if self.is_measured => (2 * (there + back))
-                .max(self.timer.least)
-                .max(self.measured),
+            [Some(there), Some(back)] if self.is_measured => {
+                let longest = there + back;
+                (longest + longest.max(self.timer.least)).max(self.measured)
+            }
             _ if self.doublings > 0 => self.timer.initial.max(AFTER_LOST_SYN),
             _ => self.timer.initial,
         }

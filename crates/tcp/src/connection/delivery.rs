@@ -25,6 +25,8 @@ pub(super) struct Delivery {
     /// A retransmission was among them. What was sent after it may have waited for it at the
     /// receiver, without a SACK block to tell: its age is then no round-trip time.
     repaired: bool,
+    /// Last departure of what was oldest, if it left more than once.
+    oldest_repaired_at: Option<Instant>,
     /// Token of the newest transmission.
     pub(super) newest: Option<(PacketNumber, SendToken)>,
     /// Retransmissions that turn out to have been needless.
@@ -39,7 +41,7 @@ pub(super) struct Delivery {
 
 impl Delivery {
     #[inline]
-    fn note(&mut self, delivered: &Delivered) {
+    fn note(&mut self, delivered: &Delivered, snd_una: u64) {
         self.longest = self.longest.max(delivered.transmission.len());
         if !delivered.retransmitted {
             let at = delivered.transmission.sent_at;
@@ -48,6 +50,9 @@ impl Delivery {
             self.late_original |= delivered.was_lost;
         } else {
             self.repaired = true;
+            if delivered.transmission.start == snd_una {
+                self.oldest_repaired_at = Some(delivered.transmission.sent_at);
+            }
         }
         if self
             .newest
@@ -90,6 +95,7 @@ impl Connection {
         let echoed_departure =
             echoed.and_then(|echo| self.timestamps.latest_departure(arrived, echo));
         let mut context = self.detection_context(arrived);
+        let snd_una = self.snd_una;
         let Self {
             log,
             rate,
@@ -99,7 +105,7 @@ impl Connection {
         } = self;
         let largest = feedback.info.largest;
         let mut each = |context: &DetectionContext, delivered: &Delivered| {
-            delivery.note(delivered);
+            delivery.note(delivered, snd_una);
             // Delivered although its newest transmission has not arrived: an earlier one did.
             if delivered.transmission.retransmission
                 && largest.is_some_and(|largest| delivered.number > largest)
@@ -164,11 +170,20 @@ impl Connection {
             let smooth = arrived.saturating_since(oldest);
             let fastest = arrived.saturating_since(newest);
             self.rtt
-                .sample(now, smooth, fastest, self.snd_una, self.snd_nxt);
+                .sample_departures(now, smooth, fastest, self.snd_una, self.snd_nxt);
             return Some(fastest);
         }
         // The echo ticks in milliseconds: good enough for the timeout.
-        let age = self.timestamps.age(arrived, echoed?)?;
+        let Some(age) = echoed.and_then(|echo| self.timestamps.age(arrived, echo)) else {
+            if let Some(sent_at) = delivery.oldest_repaired_at {
+                self.rtt.on_repair(arrived.saturating_since(sent_at));
+            }
+            if let Some(newest) = delivery.newest_sent_at.filter(|at| *at <= arrived) {
+                self.rtt
+                    .on_bound(arrived.saturating_since(newest), self.snd_una);
+            }
+            return None;
+        };
         // A segment that the receiver has already leaves TS.Recent alone (RFC 7323 §5.3 R2): where
         // the first acknowledgement got lost, the echo is as old as all timeouts since. Twice the
         // timeout still lets it grow if round trips have.

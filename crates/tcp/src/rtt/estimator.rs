@@ -10,6 +10,15 @@ use tack_base::time::nanos;
 /// follow a changed path (Linux uses 300 s, BBR 10 s for its own).
 const MIN_WINDOW: Duration = Duration::from_secs(300);
 
+/// Whether answers to retransmissions took a round trip as they were measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Repairs {
+    /// All since the last sample.
+    Believed,
+    /// Not all; if the last one did, with so many doublings left after it.
+    Doubted(Option<u32>),
+}
+
 /// RTT estimator of one connection.
 #[derive(Debug)]
 pub(crate) struct RttEstimator {
@@ -25,6 +34,8 @@ pub(crate) struct RttEstimator {
     backoff: u32,
     /// SND.UNA when the timeout was last doubled.
     backed_off_at: u64,
+    /// What answers to retransmissions looked like since the last sample.
+    repairs: Repairs,
     /// Variation measured over the running round trip, as its maximum (see `sample`).
     round_max_deviation: Duration,
     round_end: u64,
@@ -43,6 +54,7 @@ impl RttEstimator {
             max_rto,
             backoff: 0,
             backed_off_at: 0,
+            repairs: Repairs::Believed,
             round_max_deviation: Duration::ZERO,
             round_end: 0,
         }
@@ -73,6 +85,7 @@ impl RttEstimator {
         // repeats itself yields samples too, so that the sample must come with progress (RFC 6298 §5.7).
         if snd_una > self.backed_off_at {
             self.backoff = 0;
+            self.repairs = Repairs::Believed;
         }
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(smooth);
@@ -116,6 +129,68 @@ impl RttEstimator {
     pub(crate) fn back_off(&mut self, snd_una: u64) {
         self.backoff = (self.backoff + 1).min(30);
         self.backed_off_at = snd_una;
+    }
+
+    /// Takes a sample between departures and the acknowledgement, as [`Self::sample`] does. While the timer is backed off it may hold
+    /// the wait for an acknowledgement that got lost: what was sent once waits for as long as the timer lets it. Then twice the
+    /// timeout is taken, which lets it grow if round trips have, and backing off goes on.
+    pub(crate) fn sample_departures(
+        &mut self,
+        now: Instant,
+        smooth: Duration,
+        fastest: Duration,
+        snd_una: u64,
+        snd_nxt: u64,
+    ) {
+        let most = self.base_rto() * 2;
+        let (backoff, repairs) = (self.backoff, self.repairs);
+        if backoff == 0 {
+            return self.sample(now, smooth, fastest, snd_una, snd_nxt);
+        }
+        self.sample(now, smooth.min(most), fastest, snd_una, snd_nxt);
+        if fastest > most {
+            (self.backoff, self.repairs) = (backoff, repairs);
+        }
+    }
+
+    /// Data advanced the cumulative acknowledgement, and what was oldest had left more than once, the last time `age` ago.
+    /// Where that is a round trip as they were measured, at least half the shortest and no longer than the timeout, the
+    /// retransmission was answered, as it seems: one doubling is left.
+    ///
+    /// Deviation: RFC 6298 §5 keeps every doubling until there is a sample. Without SACK and timestamps a sender that loses
+    /// every fourth segment has none for dozens of timeouts, whatever its progress, and waits for half a minute in the end.
+    ///
+    /// A round trip that has outgrown the timeout r does not pass for a short one for long. With the first timeout at r, the times
+    /// that seem short end within the last r before r·2^k, with the first one at 2r within the last r before r·(2^(k+1) - 1), for
+    /// k ≥ 1. No round trip is in both: what passes once is found out with the next flight. From then on only a
+    /// second time in a row counts. The timeout that is left after the first one covers the round trip, whichever transmission was
+    /// answered: another timeout shows that something got lost.
+    pub(crate) fn on_repair(&mut self, age: Duration) {
+        let as_measured = self
+            .min()
+            .is_some_and(|min| min / 2 < age && age <= self.base_rto());
+        self.repairs = match self.repairs {
+            _ if !as_measured => Repairs::Doubted(None),
+            Repairs::Believed => {
+                self.backoff = self.backoff.min(1);
+                Repairs::Believed
+            }
+            Repairs::Doubted(level) => {
+                if level.is_some_and(|level| self.backoff > level) {
+                    self.backoff = 1;
+                }
+                Repairs::Doubted(Some(self.backoff))
+            }
+        };
+    }
+
+    /// What had left once, `age` ago, was acknowledged, maybe after it had waited for a hole to be filled: no sample, but the
+    /// round trip is no longer. Within the timeout it ends backing off, as an unambiguous transmission may (RFC 8961 §4).
+    pub(crate) fn on_bound(&mut self, age: Duration, snd_una: u64) {
+        if snd_una > self.backed_off_at && age <= self.base_rto() {
+            self.backoff = 0;
+            self.repairs = Repairs::Believed;
+        }
     }
 
     /// The handshake is over: backing off ends.
@@ -202,6 +277,91 @@ mod tests {
         assert!(rtt.rto() > base * 3 / 2, "a peer that repeats itself");
         rtt.sample(Instant::from_millis(3), ms(40), ms(40), 2001, 5001);
         assert!(rtt.rto() <= base);
+    }
+
+    #[test]
+    fn a_repair_within_a_round_trip_leaves_one_doubling() {
+        let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
+        rtt.on_repair(ms(40));
+        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        let base = rtt.rto();
+        rtt.on_repair(ms(41));
+        assert_eq!(rtt.rto(), base, "no backing off comes back");
+        for _ in 0..3 {
+            rtt.back_off(1001);
+            rtt.back_off(1001);
+            rtt.on_repair(ms(41));
+            assert_eq!(rtt.rto(), base * 2);
+        }
+        // After another age it takes two, and a timeout in between.
+        for unlike in [ms(0), ms(20), base + ms(1)] {
+            rtt.back_off(2001);
+            rtt.on_repair(unlike);
+            rtt.on_repair(ms(41));
+            rtt.on_repair(ms(41));
+        }
+        assert_eq!(rtt.rto(), base * 16);
+        rtt.back_off(2001);
+        rtt.on_repair(ms(41));
+        assert_eq!(rtt.rto(), base * 2);
+    }
+
+    #[test]
+    fn a_bound_within_the_timeout_ends_backing_off_and_is_no_sample() {
+        let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
+        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        let base = rtt.rto();
+        rtt.back_off(1001);
+        rtt.on_bound(base + ms(1), 2001);
+        rtt.on_bound(base, 1001);
+        assert_eq!(rtt.rto(), base * 2, "too long, and no progress");
+        rtt.on_bound(base, 2001);
+        assert_eq!((rtt.rto(), rtt.smoothed()), (base, Some(ms(40))));
+    }
+
+    /// Flights leave, each of which times out until its round trip is over, until one does not.
+    #[test]
+    fn a_long_round_trip_is_not_taken_for_a_short_one() {
+        for round_trip in (250..60_000).step_by(7).map(ms) {
+            let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(120_000));
+            rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+            let in_vain = (0..5).find(|flight| {
+                let mut left = round_trip;
+                while rtt.rto() < left {
+                    left -= rtt.rto();
+                    rtt.back_off(1000 * flight);
+                }
+                let timed_out = left < round_trip;
+                rtt.on_repair(left);
+                !timed_out
+            });
+            assert!(
+                in_vain.is_some_and(|flights| flights <= 3),
+                "{round_trip:?}: {in_vain:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lost_acknowledgement_makes_no_round_trip_while_backed_off() {
+        let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
+        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        let base = rtt.rto();
+        for _ in 0..4 {
+            rtt.back_off(1001);
+        }
+        let (mut una, late) = (2001, base * 15);
+        rtt.sample_departures(Instant::from_millis(2), late, late, una, 9001);
+        assert!(rtt.base_rto() < base * 3, "{:?}", rtt.base_rto());
+        assert_eq!(rtt.rto(), rtt.base_rto() * 16);
+        // Round trips that have grown are followed in a few samples.
+        let taken = (0..9).find(|_| {
+            una += 1000;
+            rtt.sample_departures(Instant::from_millis(3), late, late, una, una + 7000);
+            rtt.rto() == rtt.base_rto()
+        });
+        assert!(taken.is_some_and(|samples| samples <= 3), "{taken:?}");
+        assert!(rtt.rto() > late);
     }
 
     #[test]
