@@ -81,6 +81,23 @@ fn scenarios() -> Vec<(String, String)> {
     ] {
         add(&format!("broken-{name}"), wired(BROKEN, &flow(keys)));
     }
+    for (name, keys) in [
+        (
+            "plain",
+            "sack = false\ntimestamps = false\nack = 'delayed:2'\n",
+        ),
+        ("tack", "ack = 'tack'\n"),
+    ] {
+        // So many losses that most timeouts back off, and few acknowledgements give a round trip.
+        add(
+            &format!("scarce-samples-{name}"),
+            wired(
+                "loss = 0.25\nloss_reverse = 0.15\n",
+                &flow(&format!("congestion = 'new_reno'\n{keys}")),
+            )
+            .replace("duration = '4s'", "duration = '60s'"),
+        );
+    }
     add(
         "marks",
         wired(
