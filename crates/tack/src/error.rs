@@ -153,6 +153,7 @@ fn kind(reason: CloseReason) -> io::ErrorKind {
         CloseReason::TimedOut => io::ErrorKind::TimedOut,
         CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
         CloseReason::Dishonest => io::ErrorKind::InvalidData,
+        _ => io::ErrorKind::Other,
     }
 }
 
@@ -165,5 +166,6 @@ fn describe(reason: CloseReason) -> &'static str {
         CloseReason::TimedOut => "the peer stopped answering",
         CloseReason::Aborted => "the connection was aborted on this side",
         CloseReason::Dishonest => "the peer acknowledged what it was not sent",
+        _ => "the connection ended",
     }
 }
