@@ -11,7 +11,9 @@ use tack_base::Instant;
 use tack_io::{Received, UdpReceiver};
 use tack_wire::{ParseError, Segment};
 
-use crate::state::{Life, Shared, State};
+use crate::shared::Shared;
+use crate::state::{Life, State};
+use crate::wakers::keep;
 
 /// Runs until no handle is left and every connection has finished.
 pub(crate) struct Driver {
@@ -127,7 +129,7 @@ impl Future for Driver {
                     Poll::Pending => break,
                 }
             }
-            crate::state::keep(&mut state.driver, cx, &mut state.wakers);
+            keep(&mut state.driver, cx, &mut state.wakers);
             state.life == Life::Abandoned && state.is_wound_up()
         });
         if ended {

@@ -11,13 +11,15 @@ use std::time::Duration;
 use tack_io::{PacingTimer, UdpOptions};
 use tack_tcp::{Config, ConnectionId, Endpoint as Core, EndpointConfig};
 
-use crate::DEFAULT_PORT;
-use crate::builder::{Builder, is_loopback};
+use crate::address::{DEFAULT_PORT, is_loopback};
 use crate::driver::Driver;
 use crate::error::{ConnectError, EndpointClosed, InsecureAddress, ListenError, ShutdownTimedOut};
 use crate::listener::Listener;
 use crate::outgoing::Outgoing;
-use crate::state::{Life, Shared, Slot, State};
+use crate::settings::Settings;
+use crate::shared::{Handle, LastOut, Shared};
+use crate::slot::Slot;
+use crate::state::{Life, State};
 use crate::stream::Stream;
 
 /// One UDP socket with any number of connections. Cheap to clone: all clones are the same endpoint.
@@ -27,29 +29,6 @@ use crate::stream::Stream;
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub(crate) handle: Handle,
-}
-
-/// Keeps an endpoint's driver alive.
-#[derive(Clone, Debug)]
-pub(crate) struct Handle(Arc<LastOut>);
-
-#[derive(Debug)]
-struct LastOut(Arc<Shared>);
-
-impl std::ops::Deref for Handle {
-    type Target = Shared;
-    fn deref(&self) -> &Shared {
-        &self.0.0
-    }
-}
-
-impl Drop for LastOut {
-    fn drop(&mut self) {
-        self.0.run(|state, _| {
-            state.life = state.life.max(Life::Abandoned);
-            state.wake_driver();
-        });
-    }
 }
 
 /// What passed through an endpoint's socket, since it was opened.
@@ -92,26 +71,21 @@ impl Endpoint {
         AnswersSingly(self.clone())
     }
 
-    /// Settings to start from.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    pub(crate) fn open(builder: &Builder) -> io::Result<Self> {
-        let mut options = UdpOptions::new(builder.bind);
-        options.segmentation = builder.segmentation;
-        options.socket_buffer = builder.socket_buffer;
+    pub(crate) fn open(settings: &Settings) -> io::Result<Self> {
+        let mut options = UdpOptions::new(settings.bind);
+        options.segmentation = settings.segmentation;
+        options.socket_buffer = settings.socket_buffer;
         options.refusals = true;
         let (sender, receiver) = options.open()?;
         let mut secret = [0; 16];
         getrandom::fill(&mut secret)?;
         let core = Core::new(EndpointConfig {
-            max_connections: builder.max_connections,
-            memory: builder.memory,
+            max_connections: settings.max_connections,
+            memory: settings.memory,
             ..EndpointConfig::new(secret)
         });
         let shared = Arc::new(Shared::new(
-            builder,
+            settings,
             PacingTimer::new()?,
             core,
             Outgoing::new(sender),
@@ -267,6 +241,24 @@ impl Endpoint {
             left.len()
         });
         Err(ShutdownTimedOut { connections, limit })
+    }
+}
+
+impl Stream {
+    /// The endpoint this connection belongs to.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            handle: self.handle().clone(),
+        }
+    }
+}
+
+impl Listener {
+    /// The endpoint this listener belongs to.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            handle: self.handle().clone(),
+        }
     }
 }
 

@@ -33,30 +33,35 @@
 //! There is no encryption yet. Addresses beyond loopback are refused until [`Builder::insecure`] is set.
 #![forbid(unsafe_code)]
 
+mod address;
 mod builder;
+mod connection;
 mod driver;
 mod endpoint;
 mod error;
 mod listener;
 mod outgoing;
+mod settings;
+mod shared;
+mod slot;
 mod split;
 mod state;
 mod stream;
+mod wakers;
 
-pub use builder::{Builder, Coalesce};
+pub use address::DEFAULT_PORT;
+pub use builder::Builder;
 pub use endpoint::{AnswersSingly, CarrierStats, Endpoint};
 pub use error::{
     ConnectError, ConnectionEnded, EndpointClosed, InsecureAddress, ListenError, ShutdownTimedOut,
 };
 pub use listener::Listener;
+pub use settings::Coalesce;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use stream::Stream;
 pub use tack_io::Segmentation;
 pub use tack_tcp::config::{Audits, KeepAlive};
 pub use tack_tcp::{AckKind, Algorithm, CloseReason, Config, Stats};
-
-/// The TCP port that connections go to unless told otherwise.
-pub const DEFAULT_PORT: u16 = 8225;
 
 /// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address) from a socket of its own, on loopback.
 ///

@@ -1,15 +1,15 @@
 //! Accepting connections.
 
 use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
-use crate::endpoint::{Endpoint, Handle};
-use crate::error::EndpointClosed;
-use crate::state::{Life, Slot, keep};
+use crate::error::{ConnectError, EndpointClosed};
+use crate::shared::Handle;
+use crate::slot::Slot;
+use crate::state::Life;
 use crate::stream::Stream;
-use crate::{ConnectError, DEFAULT_PORT};
+use crate::wakers::keep;
 
 /// Accepts the connections to one TCP port of an endpoint. Dropping it resets those not yet accepted.
 #[derive(Debug)]
@@ -23,19 +23,6 @@ impl Listener {
         Self { handle, port }
     }
 
-    /// Listens on [`DEFAULT_PORT`] of a socket of its own at `address`, which must be a loopback one; use
-    /// [`Endpoint::builder`] for others.
-    ///
-    /// # Errors
-    /// As [`crate::Builder::build`].
-    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
-        Ok(Endpoint::builder()
-            .bind(address)
-            .build()
-            .await?
-            .listen(DEFAULT_PORT)?)
-    }
-
     /// The UDP address that peers connect to.
     pub fn local_addr(&self) -> SocketAddr {
         self.handle.local
@@ -46,11 +33,8 @@ impl Listener {
         self.port
     }
 
-    /// The endpoint this listener belongs to.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint {
-            handle: self.handle.clone(),
-        }
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
     }
 
     /// The next established connection.

@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 use tack_tcp::Stats;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::stream::{Inner, Stream};
+use crate::connection::Inner;
+use crate::stream::Stream;
 
 /// The reading direction of a [`Stream`].
 #[derive(Debug)]
@@ -33,6 +34,16 @@ pub struct ReuniteError(
     /// The writing half.
     pub OwnedWriteHalf,
 );
+
+impl Stream {
+    /// Splits into halves that different tasks may own. Dropping the write half ends this side's stream.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        (
+            OwnedReadHalf::new(Arc::clone(&self.inner)),
+            OwnedWriteHalf::new(self.inner),
+        )
+    }
+}
 
 impl OwnedReadHalf {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {

@@ -1,36 +1,17 @@
-//! What the handles and the driver share: the core, the sockets' sending half, and who waits for what.
-//!
-//! Reads and writes work on the core directly, under one lock, and what they cause to be sent leaves on the calling
-//! task. Only arrivals, timers and a full socket need the driver.
+//! What is behind an endpoint's lock: the core, the sockets' sending half, and who waits for what.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
-use arrayvec::ArrayVec;
 use tack_base::Instant;
-use tack_io::{Clock, PacingTimer};
-use tack_tcp::config::Carrier;
-use tack_tcp::{CloseReason, Config, ConnectionId, Endpoint as Core, Event, State as TcpState};
+use tack_io::PacingTimer;
+use tack_tcp::{ConnectionId, Endpoint as Core, State as TcpState};
 
-use crate::builder::{Coalesce, is_loopback};
+use crate::address::is_loopback;
 use crate::outgoing::{Flushed, Outgoing};
-
-/// Shared by every handle of an endpoint and its driver.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) clock: Clock,
-    pub(crate) timer: PacingTimer,
-    pub(crate) local: SocketAddr,
-    pub(crate) insecure: bool,
-    /// How many want each segment answered by itself; nobody: batches are answered together.
-    pub(crate) singly: AtomicUsize,
-    pub(crate) config: Config,
-    pub(crate) mtu: u16,
-    state: Mutex<State>,
-}
+use crate::slot::Slot;
+use crate::wakers::Wakers;
 
 /// Everything behind the lock.
 #[derive(Debug)]
@@ -75,78 +56,9 @@ pub(crate) enum Life {
     Dead,
 }
 
-/// Who waits for a connection, and what happened to it.
-#[derive(Debug, Default)]
-pub(crate) struct Slot {
-    pub(crate) reader: Option<Waker>,
-    pub(crate) writer: Option<Waker>,
-    /// Tasks that wait for the handshake, or for the peer to have everything.
-    pub(crate) watchers: Vec<Waker>,
-    pub(crate) connected: bool,
-    pub(crate) finished: bool,
-}
-
-/// Wakers to part with once the lock is free. A waker runs foreign code, when woken and when dropped: it may hold the last
-/// reference to a task that owns a stream, whose drop takes the lock.
-#[derive(Debug, Default)]
-pub(crate) struct Wakers {
-    /// Enough for nearly every turn, without allocation.
-    few: ArrayVec<Parting, 16>,
-    /// Those beyond.
-    more: Vec<Parting>,
-}
-
-#[derive(Debug)]
-enum Parting {
-    Wake(Waker),
-    Drop(Waker),
-}
-
-impl Wakers {
-    /// Wakes `waker` once the lock is free.
-    fn push(&mut self, waker: Waker) {
-        self.add(Parting::Wake(waker));
-    }
-
-    fn add(&mut self, parting: Parting) {
-        if let Err(full) = self.few.try_push(parting) {
-            self.more.push(full.element());
-        }
-    }
-
-    /// Parts with all. Only without the lock.
-    fn part(&mut self) {
-        for parting in self.few.drain(..).chain(self.more.drain(..)) {
-            match parting {
-                Parting::Wake(waker) => waker.wake(),
-                Parting::Drop(waker) => drop(waker),
-            }
-        }
-    }
-}
-
-/// Keeps `cx`'s waker for a later wake-up, without cloning it when it is already there. The one it replaces goes to
-/// `wakers`, to be dropped without the lock.
-pub(crate) fn keep(slot: &mut Option<Waker>, cx: &Context<'_>, wakers: &mut Wakers) {
-    match slot {
-        Some(waker) if waker.will_wake(cx.waker()) => {}
-        _ => {
-            if let Some(replaced) = slot.replace(cx.waker().clone()) {
-                wakers.add(Parting::Drop(replaced));
-            }
-        }
-    }
-}
-
-impl Shared {
-    pub(crate) fn new(
-        builder: &crate::Builder,
-        timer: PacingTimer,
-        core: Core,
-        outgoing: Outgoing,
-    ) -> Self {
-        let local = outgoing.sender().local_addr();
-        let state = State {
+impl State {
+    pub(crate) fn new(core: Core, outgoing: Outgoing) -> Self {
+        Self {
             core,
             outgoing,
             slots: HashMap::new(),
@@ -163,79 +75,11 @@ impl Shared {
             receives: 0,
             malformed: 0,
             wakers: Wakers::default(),
-        };
-        Self {
-            clock: Clock::new(),
-            timer,
-            local,
-            insecure: builder.insecure,
-            singly: AtomicUsize::new(usize::from(builder.coalesce == Coalesce::Off)),
-            config: builder.config.clone(),
-            mtu: builder.mtu,
-            state: Mutex::new(state),
         }
     }
 
-    /// Works on the state, then sends what that caused, sets the timer and wakes whoever has waited for it.
-    pub(crate) fn run<R>(&self, work: impl FnOnce(&mut State, Instant) -> R) -> R {
-        let mut state = self.lock();
-        let now = self.clock.now();
-        let result = work(&mut state, now);
-        state.settle(now, &self.timer);
-        let mut wakers = std::mem::take(&mut state.wakers);
-        drop(state);
-        wakers.part();
-        if wakers.more.capacity() > 0 {
-            self.put_back(wakers.more);
-        }
-        result
-    }
-
-    /// Lets the next crowd of wakers have the memory of this one.
-    #[cold]
-    fn put_back(&self, empty: Vec<Parting>) {
-        let mut state = self.lock();
-        if state.wakers.more.capacity() == 0 {
-            state.wakers.more = empty;
-        }
-    }
-
-    /// Looks at the state without consequences.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&State, Instant) -> R) -> R {
-        look(&self.lock(), self.clock.now())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock is a bug in the core; other connections are better served than poisoned.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// `config` as a connection to `peer` runs it: told about the carrier, and with an MSS that fits the MTU.
-    ///
-    /// Without a peer (a listener) IPv6 is assumed where it is possible, whose headers are the larger ones.
-    pub(crate) fn prepare(&self, config: &Config, peer: Option<SocketAddr>) -> Config {
-        let ipv6 = match peer {
-            Some(peer) => peer.ip().to_canonical().is_ipv6(),
-            None => self.local.is_ipv6(),
-        };
-        let overhead: u16 = if ipv6 { 40 + 8 } else { 20 + 8 };
-        let room = self.mtu.saturating_sub(overhead + 20);
-        let max_batch = self.look(|state, _| state.outgoing.sender().max_batch());
-        Config {
-            mss: config.mss.min(room).max(1),
-            carrier: Carrier {
-                timer_granularity: PacingTimer::GRANULARITY,
-                max_batch,
-                overhead,
-            },
-            ..config.clone()
-        }
-    }
-}
-
-impl State {
     /// After every change: events out, segments out, timer set.
-    fn settle(&mut self, now: Instant, timer: &PacingTimer) {
+    pub(crate) fn settle(&mut self, now: Instant, timer: &PacingTimer) {
         if self.life == Life::Dead {
             return;
         }
@@ -467,58 +311,4 @@ impl State {
 fn is_dialing(core: &Core, id: ConnectionId) -> bool {
     core.get(id)
         .is_some_and(|connection| connection.state() == TcpState::SynSent)
-}
-
-impl Slot {
-    fn on_event(&mut self, event: Event, wakers: &mut Wakers) {
-        match event {
-            Event::Connected => {
-                self.connected = true;
-                self.wake_watchers(wakers);
-            }
-            Event::Readable => {
-                if let Some(reader) = self.reader.take() {
-                    wakers.push(reader);
-                }
-            }
-            Event::Writable => {
-                if let Some(writer) = self.writer.take() {
-                    wakers.push(writer);
-                }
-            }
-            Event::Finished => {
-                self.finished = true;
-                self.wake_watchers(wakers);
-            }
-            Event::Closed(reason) => {
-                self.finished |= reason == CloseReason::Graceful;
-                self.wake_all(wakers);
-            }
-        }
-    }
-
-    fn wake_watchers(&mut self, wakers: &mut Wakers) {
-        for watcher in self.watchers.drain(..) {
-            wakers.push(watcher);
-        }
-    }
-
-    fn wake_all(&mut self, wakers: &mut Wakers) {
-        for waker in self.reader.take().into_iter().chain(self.writer.take()) {
-            wakers.push(waker);
-        }
-        self.wake_watchers(wakers);
-    }
-
-    /// Waits for the handshake or the end.
-    pub(crate) fn watch<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
-        if !self
-            .watchers
-            .iter()
-            .any(|waker| waker.will_wake(cx.waker()))
-        {
-            self.watchers.push(cx.waker().clone());
-        }
-        Poll::Pending
-    }
 }
