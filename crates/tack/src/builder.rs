@@ -4,7 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tack_io::Segmentation;
-use tack_tcp::Config;
+use tack_tcp::{AckPolicyFactory, Config, ControllerFactory};
+use tokio::net::{ToSocketAddrs, lookup_host};
 
 use crate::address::{DEFAULT_PORT, is_loopback};
 use crate::endpoint::Endpoint;
@@ -53,6 +54,22 @@ impl Builder {
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.settings.config = config;
+        self
+    }
+
+    /// Has each connection acknowledge by a policy of the application's own, where its settings come from
+    /// [`Builder::config`], which is to be called before. Such a connection is plain TCP: TACK is neither offered nor agreed.
+    #[must_use]
+    pub fn ack_policy(mut self, factory: AckPolicyFactory) -> Self {
+        self.settings.config.ack_policy = Some(factory);
+        self
+    }
+
+    /// Has a controller of the application's own decide how much each connection sends, where its settings come from
+    /// [`Builder::config`], which is to be called before.
+    #[must_use]
+    pub fn controller(mut self, factory: ControllerFactory) -> Self {
+        self.settings.config.controller = Some(factory);
         self
     }
 
@@ -109,7 +126,7 @@ impl Builder {
     /// # Errors
     /// `PermissionDenied` with an [`InsecureAddress`] inside for an address beyond loopback without
     /// [`Builder::insecure`]; `Unsupported` outside a tokio runtime; otherwise what the system says about the address.
-    pub async fn build(self) -> io::Result<Endpoint> {
+    pub fn build(self) -> io::Result<Endpoint> {
         if !self.settings.insecure && !is_loopback(self.settings.bind) {
             return Err(InsecureAddress(self.settings.bind).into());
         }
@@ -121,12 +138,37 @@ impl Builder {
         }
         Endpoint::open(&self.settings)
     }
+
+    /// Opens the socket on the first address of `address` (`localhost:7777`, for example) that it can be bound to, in place of
+    /// [`Builder::bind`], and starts the endpoint's task.
+    ///
+    /// # Errors
+    /// As [`Builder::build`], of the last address tried; or that the name has no address.
+    pub async fn build_at(self, address: impl ToSocketAddrs) -> io::Result<Endpoint> {
+        let mut last = None;
+        for address in lookup_host(address).await? {
+            match self.clone().bind(address).build() {
+                Ok(endpoint) => return Ok(endpoint),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last
+            .unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+    }
 }
 
 impl Endpoint {
     /// Settings to start from.
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// An endpoint with default settings on the first address of `address` that it can be bound to, a loopback one.
+    ///
+    /// # Errors
+    /// As [`Builder::build_at`].
+    pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
+        Self::builder().build_at(address).await
     }
 }
 
@@ -135,12 +177,8 @@ impl Listener {
     /// [`Endpoint::builder`] for others.
     ///
     /// # Errors
-    /// As [`Builder::build`].
-    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
-        Ok(Endpoint::builder()
-            .bind(address)
-            .build()
-            .await?
-            .listen(DEFAULT_PORT)?)
+    /// As [`Builder::build_at`].
+    pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
+        Ok(Endpoint::bind(address).await?.listen(DEFAULT_PORT)?)
     }
 }

@@ -27,7 +27,11 @@ impl From<InsecureAddress> for io::Error {
 
 /// Why no connection came about.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
+    /// The peer's name has no address that could be found.
+    #[error("the peer's address cannot be found: {0}")]
+    Resolve(#[source] io::Error),
     /// The peer is beyond this machine and `insecure` is not set.
     #[error(transparent)]
     Insecure(#[from] InsecureAddress),
@@ -62,6 +66,16 @@ pub enum ConnectError {
     Io(#[from] io::Error),
 }
 
+impl ConnectError {
+    /// The peer's name has no address at all.
+    pub(crate) fn no_address() -> Self {
+        Self::Resolve(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name has no address",
+        ))
+    }
+}
+
 impl From<ConnectError> for io::Error {
     fn from(error: ConnectError) -> Self {
         let kind = match &error {
@@ -73,7 +87,7 @@ impl From<ConnectError> for io::Error {
             ConnectError::TimedOut(_) => io::ErrorKind::TimedOut,
             ConnectError::Closed(reason) => kind(*reason),
             ConnectError::Endpoint(_) => io::ErrorKind::NotConnected,
-            ConnectError::Io(inner) => inner.kind(),
+            ConnectError::Resolve(inner) | ConnectError::Io(inner) => inner.kind(),
         };
         match error {
             ConnectError::Io(inner) => inner,
@@ -82,8 +96,26 @@ impl From<ConnectError> for io::Error {
     }
 }
 
+/// Why no connection can be accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// The endpoint is shutting down, or the runtime it lived in has ended.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointClosed),
+}
+
+impl From<AcceptError> for io::Error {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Endpoint(closed) => closed.into(),
+        }
+    }
+}
+
 /// Why a port cannot be listened on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenError {
     /// Somebody listens on it.
     #[error("port {0} is in use")]

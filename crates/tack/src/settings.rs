@@ -7,6 +7,7 @@ use tack_tcp::Config;
 
 /// Whether datagrams that arrive together are answered together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Coalesce {
     /// Everything one system call delivered is processed before anything is sent: one acknowledgement may then cover
     /// dozens of segments, whatever the policy's count. Fastest.

@@ -99,6 +99,11 @@ impl Shared {
         }
     }
 
+    /// Changes what no connection and no peer sees: nothing is sent, nobody is woken.
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        change(&mut self.lock())
+    }
+
     /// Looks at the state without consequences.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&State, Instant) -> R) -> R {
         look(&self.lock(), self.clock.now())

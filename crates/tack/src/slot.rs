@@ -1,18 +1,25 @@
 //! What an endpoint keeps of a connection that the application holds.
 
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use tack_tcp::{CloseReason, Event};
 
+use crate::waiters::Waiters;
 use crate::wakers::Wakers;
 
 /// Who waits for a connection, and what happened to it.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
+    /// The task that polled for reading last.
     pub(crate) reader: Option<Waker>,
+    /// The task that polled for writing last.
     pub(crate) writer: Option<Waker>,
-    /// Tasks that wait for the handshake, or for the peer to have everything.
-    pub(crate) watchers: Vec<Waker>,
+    /// Tasks that wait for something to read.
+    pub(crate) readers: Waiters,
+    /// Tasks that wait for room to write.
+    pub(crate) writers: Waiters,
+    /// Tasks that wait for the handshake, for the peer to have everything, or for the end.
+    pub(crate) watchers: Waiters,
     pub(crate) connected: bool,
     pub(crate) finished: bool,
 }
@@ -22,21 +29,13 @@ impl Slot {
         match event {
             Event::Connected => {
                 self.connected = true;
-                self.wake_watchers(wakers);
+                self.watchers.wake(wakers);
             }
-            Event::Readable => {
-                if let Some(reader) = self.reader.take() {
-                    wakers.push(reader);
-                }
-            }
-            Event::Writable => {
-                if let Some(writer) = self.writer.take() {
-                    wakers.push(writer);
-                }
-            }
+            Event::Readable => self.wake_readers(wakers),
+            Event::Writable => self.wake_writers(wakers),
             Event::Finished => {
                 self.finished = true;
-                self.wake_watchers(wakers);
+                self.watchers.wake(wakers);
             }
             Event::Closed(reason) => {
                 self.finished |= reason == CloseReason::Graceful;
@@ -45,28 +44,25 @@ impl Slot {
         }
     }
 
-    fn wake_watchers(&mut self, wakers: &mut Wakers) {
-        for watcher in self.watchers.drain(..) {
-            wakers.push(watcher);
-        }
+    fn wake_readers(&mut self, wakers: &mut Wakers) {
+        self.reader
+            .take()
+            .into_iter()
+            .for_each(|waker| wakers.push(waker));
+        self.readers.wake(wakers);
+    }
+
+    fn wake_writers(&mut self, wakers: &mut Wakers) {
+        self.writer
+            .take()
+            .into_iter()
+            .for_each(|waker| wakers.push(waker));
+        self.writers.wake(wakers);
     }
 
     pub(crate) fn wake_all(&mut self, wakers: &mut Wakers) {
-        for waker in self.reader.take().into_iter().chain(self.writer.take()) {
-            wakers.push(waker);
-        }
-        self.wake_watchers(wakers);
-    }
-
-    /// Waits for the handshake or the end.
-    pub(crate) fn watch<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
-        if !self
-            .watchers
-            .iter()
-            .any(|waker| waker.will_wake(cx.waker()))
-        {
-            self.watchers.push(cx.waker().clone());
-        }
-        Poll::Pending
+        self.wake_readers(wakers);
+        self.wake_writers(wakers);
+        self.watchers.wake(wakers);
     }
 }

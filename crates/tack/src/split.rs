@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tack_tcp::Stats;
+use tack_tcp::{CloseReason, Stats};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::Inner;
@@ -61,6 +61,27 @@ impl OwnedReadHalf {
         }
     }
 
+    /// As [`Stream::readable`].
+    pub async fn readable(&self) {
+        self.inner.readable().await;
+    }
+
+    /// As [`Stream::try_read`].
+    ///
+    /// # Errors
+    /// As [`Stream::try_read`].
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.try_read(buf)
+    }
+
+    /// As [`Stream::peek`].
+    ///
+    /// # Errors
+    /// As [`Stream::peek`].
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.peek(buf).await
+    }
+
     /// The local UDP address.
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.local()
@@ -86,6 +107,24 @@ impl OwnedWriteHalf {
         self.inner
             .as_ref()
             .expect("only `reunite` takes it, and consumes the half")
+    }
+
+    /// As [`Stream::writable`].
+    pub async fn writable(&self) {
+        self.inner().writable().await;
+    }
+
+    /// As [`Stream::try_write`].
+    ///
+    /// # Errors
+    /// As [`Stream::try_write`].
+    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        self.inner().try_write(buf)
+    }
+
+    /// As [`Stream::closed`].
+    pub async fn closed(&self) -> CloseReason {
+        self.inner().closed().await
     }
 
     /// The local UDP address.

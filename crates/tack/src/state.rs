@@ -9,8 +9,10 @@ use tack_io::PacingTimer;
 use tack_tcp::{ConnectionId, Endpoint as Core, State as TcpState};
 
 use crate::address::is_loopback;
+use crate::error::EndpointClosed;
 use crate::outgoing::{Flushed, Outgoing};
 use crate::slot::Slot;
+use crate::waiters::Waiters;
 use crate::wakers::Wakers;
 
 /// Everything behind the lock.
@@ -24,11 +26,11 @@ pub(crate) struct State {
     pub(crate) released: Vec<ConnectionId>,
     /// Connections under way to their peers; those that arrived are sorted out now and then.
     dialing: Vec<ConnectionId>,
-    /// Ports listened on, with the task that waits in `accept`.
-    pub(crate) acceptors: HashMap<u16, Option<Waker>>,
+    /// Ports listened on, with the tasks that wait in `accept`.
+    pub(crate) acceptors: HashMap<u16, Acceptors>,
     pub(crate) life: Life,
     /// Tasks that wait for the last connection to finish.
-    pub(crate) closers: Vec<Waker>,
+    pub(crate) closers: Waiters,
     /// The driver's task, when it has something to do that no file descriptor tells it.
     pub(crate) driver: Option<Waker>,
     /// The socket was full: the driver waits for it to be writable.
@@ -56,6 +58,28 @@ pub(crate) enum Life {
     Dead,
 }
 
+/// Tasks that wait for the connections to a port.
+#[derive(Debug, Default)]
+pub(crate) struct Acceptors {
+    /// Whoever polled last.
+    pub(crate) polled: Option<Waker>,
+    pub(crate) waiters: Waiters,
+}
+
+impl Acceptors {
+    fn is_waiting(&self) -> bool {
+        self.polled.is_some() || !self.waiters.is_empty()
+    }
+
+    pub(crate) fn wake(&mut self, wakers: &mut Wakers) {
+        self.polled
+            .take()
+            .into_iter()
+            .for_each(|waker| wakers.push(waker));
+        self.waiters.wake(wakers);
+    }
+}
+
 impl State {
     pub(crate) fn new(core: Core, outgoing: Outgoing) -> Self {
         Self {
@@ -66,7 +90,7 @@ impl State {
             dialing: Vec::new(),
             acceptors: HashMap::new(),
             life: Life::Open,
-            closers: Vec::new(),
+            closers: Waiters::default(),
             driver: None,
             blocked: false,
             armed: Instant::FAR_FUTURE,
@@ -142,6 +166,13 @@ impl State {
                     slot.on_event(event, &mut self.wakers);
                 }
             }
+            // Both streams have ended; the rest is patience with the peer.
+            if let Some(connection) = self.core.get(id)
+                && connection.state() == TcpState::TimeWait
+                && let Some(slot) = self.slots.get_mut(&id)
+            {
+                slot.watchers.wake(&mut self.wakers);
+            }
         }
     }
 
@@ -157,12 +188,9 @@ impl State {
             clippy::iter_over_hash_type,
             reason = "each is looked at by itself; order does not matter"
         )]
-        for (port, acceptor) in acceptors {
-            if acceptor.is_some() && core.is_acceptable(*port) {
-                acceptor
-                    .take()
-                    .into_iter()
-                    .for_each(|waker| wakers.push(waker));
+        for (port, acceptors) in acceptors {
+            if acceptors.is_waiting() && core.is_acceptable(*port) {
+                acceptors.wake(wakers);
             }
         }
     }
@@ -258,6 +286,16 @@ impl State {
         slot
     }
 
+    /// # Errors
+    /// [`EndpointClosed`] when nothing new may begin.
+    pub(crate) fn check_open(&self) -> Result<(), EndpointClosed> {
+        if self.life == Life::Open {
+            Ok(())
+        } else {
+            Err(EndpointClosed)
+        }
+    }
+
     /// True when no connection needs this endpoint any more, apart from the TIME-WAITs it keeps for good manners.
     pub(crate) fn is_wound_up(&self) -> bool {
         self.slots.is_empty() && self.released.is_empty() && !self.lingers
@@ -272,9 +310,7 @@ impl State {
         let again = self.core.lingers_until().filter(|end| now < *end);
         self.lingers = again.is_some();
         if self.is_wound_up() {
-            for closer in std::mem::take(&mut self.closers) {
-                self.wakers.push(closer);
-            }
+            self.closers.wake(&mut self.wakers);
             if self.life == Life::Abandoned {
                 self.wake_driver();
             }
@@ -297,14 +333,10 @@ impl State {
             clippy::iter_over_hash_type,
             reason = "all are woken; order does not matter"
         )]
-        for acceptor in self.acceptors.values_mut() {
-            if let Some(waker) = acceptor.take() {
-                wakers.push(waker);
-            }
+        for acceptors in self.acceptors.values_mut() {
+            acceptors.wake(wakers);
         }
-        for closer in std::mem::take(&mut self.closers) {
-            wakers.push(closer);
-        }
+        self.closers.wake(wakers);
     }
 }
 

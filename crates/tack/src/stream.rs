@@ -1,6 +1,5 @@
 //! One connection as a byte stream in each direction.
 
-use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -14,12 +13,14 @@ use crate::connection::Inner;
 use crate::error::{ConnectError, EndpointClosed};
 use crate::shared::Handle;
 use crate::state::Life;
+use crate::wait::{Queue, wait_until};
 
 /// A connection: reads and writes like tokio's `TcpStream`.
 ///
 /// * Reading returns 0 bytes at the end of the peer's stream, and an error when the connection ended before that; the
-///   error's kind says how, and a [`ConnectionEnded`] is inside.
-/// * Writing takes bytes into the send buffer and waits while that is full.
+///   error's kind says how, and a [`ConnectionEnded`](crate::ConnectionEnded) is inside. What arrived before is read first.
+/// * Writing takes bytes into the send buffer and waits while that is full. A write that returned has been taken, not yet
+///   delivered. Flushing does nothing: what was written leaves as soon as congestion control lets it.
 /// * `shutdown` ends this side's stream (a FIN follows what was written); reading goes on.
 /// * Dropping the stream lets the connection finish in the background: what was written still arrives, as long as the
 ///   runtime runs. But received bytes that were not read by then, or that arrive later, are lost, and the peer is told so
@@ -52,35 +53,26 @@ impl Stream {
         peer: SocketAddr,
         port: u16,
     ) -> Result<(), ConnectError> {
-        let Inner { handle, id, .. } = &*self.inner;
-        poll_fn(|cx| {
-            handle.run(|state, _| {
-                let Some(slot) = state.slots.get_mut(id).filter(|_| state.life != Life::Dead)
-                else {
-                    return Poll::Ready(Err(EndpointClosed.into()));
-                };
-                if slot.connected {
-                    return Poll::Ready(Ok(()));
-                }
-                match state
-                    .core
-                    .get(*id)
-                    .map(|connection| connection.close_reason())
-                {
-                    Some(None) => slot.watch(cx),
-                    Some(Some(CloseReason::Refused)) => {
-                        Poll::Ready(Err(ConnectError::Refused { peer, port }))
-                    }
-                    Some(Some(CloseReason::Unreachable)) => {
-                        Poll::Ready(Err(ConnectError::Unreachable(peer)))
-                    }
-                    Some(Some(CloseReason::TimedOut)) => {
-                        Poll::Ready(Err(ConnectError::TimedOut(peer)))
-                    }
-                    Some(Some(reason)) => Poll::Ready(Err(ConnectError::Closed(reason))),
-                    None => Poll::Ready(Err(ConnectError::Closed(CloseReason::Aborted))),
-                }
-            })
+        let id = self.inner.id;
+        wait_until(self.handle(), Queue::Watchers(id), |state, _| {
+            let Some(slot) = state.slots.get(&id).filter(|_| state.life != Life::Dead) else {
+                return Poll::Ready(Err(EndpointClosed.into()));
+            };
+            if slot.connected {
+                return Poll::Ready(Ok(()));
+            }
+            let Some(connection) = state.core.get(id) else {
+                return Poll::Ready(Err(ConnectError::Closed(CloseReason::Aborted)));
+            };
+            let Some(reason) = connection.close_reason() else {
+                return Poll::Pending;
+            };
+            Poll::Ready(Err(match reason {
+                CloseReason::Refused => ConnectError::Refused { peer, port },
+                CloseReason::Unreachable => ConnectError::Unreachable(peer),
+                CloseReason::TimedOut => ConnectError::TimedOut(peer),
+                reason => ConnectError::Closed(reason),
+            }))
         })
         .await
     }
@@ -117,9 +109,52 @@ impl Stream {
     /// Waits until the peer has acknowledged everything, the end of the stream included. Call `shutdown` first.
     ///
     /// # Errors
-    /// [`ConnectionEnded`] inside when the connection ends before that.
+    /// [`ConnectionEnded`](crate::ConnectionEnded) inside when the connection ends before that.
     pub async fn finished(&self) -> io::Result<()> {
         self.inner.finished().await
+    }
+
+    /// Waits until reading does not wait: bytes are here, the peer's stream has ended, or the connection has. What follows may
+    /// still find nothing, when another task reads too. Cancel safe.
+    pub async fn readable(&self) {
+        self.inner.readable().await;
+    }
+
+    /// Waits until writing does not wait: there is room, or the connection has ended. What follows may still find none, when
+    /// another task writes too. Cancel safe.
+    pub async fn writable(&self) {
+        self.inner.writable().await;
+    }
+
+    /// Reads what is here, as much as fits into `buf`; 0 is the end of the peer's stream, or an empty `buf`.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is here yet; otherwise as reading.
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.try_read(buf)
+    }
+
+    /// Writes what there is room for, and returns how much that was.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; otherwise as writing.
+    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        self.inner.try_write(buf)
+    }
+
+    /// Waits for bytes as reading does, and copies them without taking them: they are read again. 0 is the end of the peer's
+    /// stream, or an empty `buf`. Not all that could be read need be seen. Cancel safe.
+    ///
+    /// # Errors
+    /// As reading.
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.peek(buf).await
+    }
+
+    /// Waits until the connection is over: both streams have ended and what this side wrote is acknowledged, or the connection
+    /// broke off. Says how. [`CloseReason::Aborted`] also stands for a runtime that has ended. Cancel safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.inner.closed().await
     }
 
     pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {

@@ -26,6 +26,11 @@ impl Wakers {
         self.add(Parting::Wake(waker));
     }
 
+    /// Drops `waker` once the lock is free.
+    pub(crate) fn drop_later(&mut self, waker: Waker) {
+        self.add(Parting::Drop(waker));
+    }
+
     fn add(&mut self, parting: Parting) {
         if let Err(full) = self.few.try_push(parting) {
             self.more.push(full.element());

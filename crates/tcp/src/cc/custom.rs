@@ -19,8 +19,10 @@ use super::{
 #[derive(Clone)]
 pub struct ControllerFactory {
     name: Arc<str>,
-    make: Arc<dyn Fn(&Init) -> Box<dyn CongestionController> + Send + Sync>,
+    make: Arc<Make>,
 }
+
+type Make = dyn Fn(&Init) -> Box<dyn CongestionController> + Send + Sync;
 
 impl ControllerFactory {
     /// A factory of controllers that reports call `name`. `make` must not block. It is called twice for each connection: when
