@@ -89,7 +89,7 @@ impl Builder {
         self
     }
 
-    /// Whether the kernel cuts batches into datagrams. Default [`Segmentation::Offload`], which falls back by itself.
+    /// Whether the kernel segments batches into datagrams. Default [`Segmentation::Offload`], which falls back by itself.
     #[must_use]
     pub fn segmentation(mut self, segmentation: Segmentation) -> Self {
         self.settings.segmentation = segmentation;

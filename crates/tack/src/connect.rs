@@ -16,7 +16,7 @@ use crate::stream::Stream;
 
 /// A connection to be opened: set what is special about it, then await it.
 ///
-/// Made by [`Endpoint::connect`] and [`connect`](crate::connect). Nothing happens before it is awaited; dropping the future
+/// Made by [`Endpoint::connect`] and [`connect`](crate::connect()). Nothing happens before it is awaited; dropping the future
 /// gives the attempt up.
 ///
 /// A peer given by name may have several addresses. They are tried one after the other, and the error is that of the last one

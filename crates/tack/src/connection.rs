@@ -74,7 +74,7 @@ impl Inner {
             };
             match connection.close_reason() {
                 Some(reason) => Poll::Ready(reason),
-                // Both streams have ended; the rest is patience with the peer.
+                // Both streams have ended: TIME-WAIT is not the application's concern.
                 None if connection.state() == TcpState::TimeWait => {
                     Poll::Ready(CloseReason::Graceful)
                 }

@@ -42,17 +42,17 @@ pub struct CarrierStats {
     pub datagrams_received: u64,
     /// System calls that delivered them; not counted with [`crate::Coalesce::Off`].
     pub receives: u64,
-    /// Datagrams received that are no TCP segments.
+    /// Datagrams received that are not TCP segments.
     pub malformed: u64,
-    /// Sends that failed for a reason that waiting does not cure; the datagrams were lost.
+    /// Sends that failed for another reason than a full socket; the datagrams were lost.
     pub send_failures: u64,
-    /// Batches that the kernel refused to cut and took one by one.
+    /// Batches that the kernel refused to segment and took datagram by datagram.
     pub offload_refused: u64,
     /// Most datagrams a batch may have now; 1 without offload.
     pub max_batch: usize,
 }
 
-/// While this lives, an endpoint answers each segment by itself; made by [`Endpoint::answer_singly`].
+/// A guard: while it lives, an endpoint answers each segment by itself. Made by [`Endpoint::answer_singly`].
 #[derive(Debug)]
 pub struct AnswersSingly(Endpoint);
 
@@ -134,7 +134,8 @@ impl Endpoint {
             .map(|()| Listener::new(self.handle.clone(), port))
     }
 
-    /// Bytes of heap that the connections of this endpoint hold, as far as they count against [`Builder::memory`].
+    /// Bytes of heap that the connections of this endpoint hold and that count against
+    /// [`Builder::memory`](crate::Builder::memory).
     pub fn memory(&self) -> usize {
         self.handle.look(|state, _| state.core.memory())
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, as values; every error turns into an [`io::Error`] whose kind says the same.
+//! Errors, one type for each operation. Each converts to an [`io::Error`] of the matching kind.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tack_tcp::CloseReason;
 
-/// An address beyond this machine, without the word that this is meant.
+/// An address beyond loopback, where [`Builder::insecure`](crate::Builder::insecure) is not set.
 ///
 /// There is no encryption yet: anyone on the path can read and change what passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum ConnectError {
     /// The peer's name has no address that could be found.
     #[error("the peer's address cannot be found: {0}")]
     Resolve(#[source] io::Error),
-    /// The peer is beyond this machine and `insecure` is not set.
+    /// The peer is beyond loopback and `insecure` is not set.
     #[error(transparent)]
     Insecure(#[from] InsecureAddress),
     /// The socket is bound to an IPv4 address and the peer has an IPv6 one.
@@ -146,7 +146,7 @@ impl From<EndpointClosed> for io::Error {
     }
 }
 
-/// Connections that were still busy when a shutdown ran out of time; they were reset.
+/// A shutdown ran out of time: some connections were not finished, and were reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{connections} connections were not finished after {limit:?}")]
 pub struct ShutdownTimedOut {
@@ -162,7 +162,7 @@ impl From<ShutdownTimedOut> for io::Error {
     }
 }
 
-/// A connection that ended before its streams did; the inner error of the [`io::Error`] of reads and writes.
+/// A connection broke off before its streams ended; the inner error of the [`io::Error`] of reads and writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", describe(*.0))]
 pub struct ConnectionEnded(

@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) timer: PacingTimer,
     pub(crate) local: SocketAddr,
     pub(crate) insecure: bool,
-    /// How many want each segment answered by itself; nobody: batches are answered together.
+    /// How many guards ask for each segment to be answered by itself; at zero, batches are answered together.
     pub(crate) singly: AtomicUsize,
     pub(crate) config: Config,
     pub(crate) mtu: u16,
@@ -75,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// Works on the state, then sends what that caused, sets the timer and wakes whoever has waited for it.
+    /// Changes the state under the lock, then sends what that caused, sets the timer, and wakes tasks without the lock.
     pub(crate) fn run<R>(&self, work: impl FnOnce(&mut State, Instant) -> R) -> R {
         let mut state = self.lock();
         let now = self.clock.now();
@@ -90,7 +90,7 @@ impl Shared {
         result
     }
 
-    /// Lets the next crowd of wakers have the memory of this one.
+    /// Keeps the memory of a long list of wakers for the next one.
     #[cold]
     fn put_back(&self, empty: Vec<Parting>) {
         let mut state = self.lock();
@@ -110,13 +110,13 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock is a bug in the core; other connections are better served than poisoned.
+        // A panic under the lock is a bug in the core; the other connections go on.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `config` as a connection to `peer` runs it: told about the carrier, and with an MSS that fits the MTU.
+    /// `config` for a connection to `peer`: with the facts of the carrier, and an MSS that fits the MTU.
     ///
-    /// Without a peer (a listener) IPv6 is assumed where it is possible, whose headers are the larger ones.
+    /// A listener has no peer: the larger headers of IPv6 are assumed where the socket can use them.
     pub(crate) fn prepare(&self, config: &Config, peer: Option<SocketAddr>) -> Config {
         let ipv6 = match peer {
             Some(peer) => peer.ip().to_canonical().is_ipv6(),

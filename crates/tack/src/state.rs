@@ -22,22 +22,22 @@ pub(crate) struct State {
     pub(crate) outgoing: Outgoing,
     /// Connections that the application holds.
     pub(crate) slots: HashMap<ConnectionId, Slot>,
-    /// Connections let go that still have bytes to deliver or a peer to answer.
+    /// Connections that the application dropped and that still have bytes to deliver or a peer to answer.
     pub(crate) released: Vec<ConnectionId>,
-    /// Connections under way to their peers; those that arrived are sorted out now and then.
+    /// Connections in SYN-SENT; those that left that state are removed now and then.
     dialing: Vec<ConnectionId>,
     /// Ports listened on, with the tasks that wait in `accept`.
     pub(crate) acceptors: HashMap<u16, Acceptors>,
     pub(crate) life: Life,
     /// Tasks that wait for the last connection to finish.
     pub(crate) closers: Waiters,
-    /// The driver's task, when it has something to do that no file descriptor tells it.
+    /// The driver's task, to be woken for what no file descriptor signals.
     pub(crate) driver: Option<Waker>,
     /// The socket was full: the driver waits for it to be writable.
     pub(crate) blocked: bool,
     /// When the timer fires.
     pub(crate) armed: Instant,
-    /// All that is left is in TIME-WAIT, and a peer may still ask for our last acknowledgement.
+    /// Only connections in TIME-WAIT are left, and a peer may still need our last acknowledgement.
     lingers: bool,
     pub(crate) received: u64,
     pub(crate) receives: u64,
@@ -102,12 +102,12 @@ impl State {
         }
     }
 
-    /// After every change: events out, segments out, timer set.
+    /// After every change: sends segments, delivers events and sets the timer.
     pub(crate) fn settle(&mut self, now: Instant, timer: &PacingTimer) {
         if self.life == Life::Dead {
             return;
         }
-        // Events are known, and deadlines right, once a connection has nothing more to send.
+        // A connection raises events and sets deadlines while it sends: send first.
         if !self.blocked {
             self.flush(now);
         }
@@ -123,7 +123,7 @@ impl State {
         if self.life != Life::Open {
             deadline = self.wind_up(now).into_iter().chain(deadline).min();
         }
-        // A timer that fires too early is cheaper than setting it anew at every turn.
+        // A timer that fires too early costs less than a system call for each change.
         if let Some(deadline) = deadline
             && deadline < self.armed
             && timer.arm(now, deadline).is_ok()
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// Sends what may be sent; the driver goes on where the socket is full.
+    /// Sends what may be sent; when the socket is full, the driver continues.
     pub(crate) fn flush(&mut self, now: Instant) {
         loop {
             match self.outgoing.flush(&mut self.core, now) {
@@ -166,7 +166,7 @@ impl State {
                     slot.on_event(event, &mut self.wakers);
                 }
             }
-            // Both streams have ended; the rest is patience with the peer.
+            // Both streams have ended: TIME-WAIT is not the application's concern.
             if let Some(connection) = self.core.get(id)
                 && connection.state() == TcpState::TimeWait
                 && let Some(slot) = self.slots.get_mut(&id)
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// After arrivals, which alone complete handshakes.
+    /// Wakes who waits for connections. To be called after arrivals, which alone complete handshakes.
     pub(crate) fn wake_acceptors(&mut self) {
         let Self {
             acceptors,
@@ -222,9 +222,9 @@ impl State {
         }
     }
 
-    /// The connection `id` is under way to its peer.
+    /// Notes that connection `id` is in SYN-SENT.
     pub(crate) fn dial(&mut self, id: ConnectionId) {
-        // Whenever the list has doubled: constant cost each, bounded by those under way.
+        // Cleaned up when it is full: amortised constant cost, and the list stays proportional to those in SYN-SENT.
         if self.dialing.len() == self.dialing.capacity() {
             let core = &self.core;
             self.dialing.retain(|id| is_dialing(core, *id));
@@ -232,8 +232,8 @@ impl State {
         self.dialing.push(id);
     }
 
-    /// The host of `peer` says that nobody has its port (ICMP): whoever is under way to it has arrived nowhere. A connection
-    /// that stands is ended only on this machine, where nobody can forge such an answer; elsewhere its timers decide.
+    /// ICMP says that the port of `peer` is closed: connections in SYN-SENT to it fail. An established connection
+    /// ends only on loopback, where nobody can forge ICMP; elsewhere its timers decide.
     pub(crate) fn refused(&mut self, now: Instant, peer: SocketAddr) {
         let Self {
             core,
@@ -277,7 +277,7 @@ impl State {
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) -> Option<Slot> {
         let slot = self.slots.remove(&id);
         self.core.release(now, id);
-        // Forget those that are through whenever the list has doubled: constant cost each, bounded by the living.
+        // Cleaned up when it is full: amortised constant cost, and the list stays proportional to the open ones.
         if self.released.len() == self.released.capacity() {
             let core = &self.core;
             self.released.retain(|id| core.get(*id).is_some());
@@ -296,12 +296,12 @@ impl State {
         }
     }
 
-    /// True when no connection needs this endpoint any more, apart from the TIME-WAITs it keeps for good manners.
+    /// True when no connection needs this endpoint any more. A TIME-WAIT counts only while its peer may need an answer.
     pub(crate) fn is_wound_up(&self) -> bool {
         self.slots.is_empty() && self.released.is_empty() && !self.lingers
     }
 
-    /// While closing: forgets what is through; says when to look again.
+    /// While the endpoint closes: forgets finished connections, and returns when to call again.
     fn wind_up(&mut self, now: Instant) -> Option<Instant> {
         let core = &self.core;
         self.released.retain(|id| core.get(*id).is_some());

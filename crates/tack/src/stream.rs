@@ -193,7 +193,7 @@ impl AsyncWrite for Stream {
         true
     }
 
-    /// Nothing to do: what was written is on its way as soon as congestion control lets it.
+    /// Does nothing: what was written leaves as soon as congestion control lets it.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,16 +1,16 @@
-//! Wakers, and where they are parted with: never under the lock.
+//! Wakers, which are woken and dropped without the lock.
 
 use std::task::{Context, Waker};
 
 use arrayvec::ArrayVec;
 
-/// Wakers to part with once the lock is free. A waker runs foreign code, when woken and when dropped: it may hold the last
+/// Wakers to wake or drop once the lock is free. A waker runs foreign code, when woken and when dropped: it may hold the last
 /// reference to a task that owns a stream, whose drop takes the lock.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
-    /// Enough for nearly every turn, without allocation.
+    /// Enough for nearly every change, without allocation.
     few: ArrayVec<Parting, 16>,
-    /// Those beyond.
+    /// What does not fit there.
     pub(crate) more: Vec<Parting>,
 }
 
@@ -37,7 +37,7 @@ impl Wakers {
         }
     }
 
-    /// Parts with all. Only without the lock.
+    /// Wakes or drops all. To be called without the lock.
     pub(crate) fn part(&mut self) {
         for parting in self.few.drain(..).chain(self.more.drain(..)) {
             match parting {
