@@ -27,7 +27,7 @@ use tack_base::timers::Timers;
 use tack_wire::{Ecn, Segment, SeqNum};
 
 use crate::ack::feedback::{FeedbackReader, News, SackReader};
-use crate::ack::policy::{AckContract, AckPolicy, AckReason};
+use crate::ack::policy::{AckContract, AckReason, FeedbackWriter};
 use crate::cc::{self, Cause, CongestionController};
 use crate::config::{Config, WindowPacing};
 use crate::ecn::EcnState;
@@ -152,7 +152,7 @@ pub struct Connection {
     last_heard: Instant,
 
     // Acknowledging.
-    policy: Box<dyn AckPolicy>,
+    policy: Box<dyn FeedbackWriter>,
     reader: Box<dyn FeedbackReader>,
     /// What the acknowledgement at hand says; kept so that reading allocates nothing.
     news: News,
@@ -264,7 +264,7 @@ impl Connection {
             probed: 1,
             window: SendWindow::new(),
             mtu,
-            cc: config.congestion.build(&init),
+            cc: config.build_controller(&init),
             pacer: Pacer::new(config.carrier),
             rate: RateEstimator::new(now),
             rtt: RttEstimator::new(config.initial_rto, config.min_rto, config.max_rto),
@@ -306,7 +306,7 @@ impl Connection {
             peer_mss: u64::from(config.mss).min(536),
             peer_short_run: 0,
             last_heard: now,
-            policy: config.ack.build(),
+            policy: config.build_policy(),
             reader: Box::new(SackReader::new(false)),
             news: News::default(),
             numbering: Numbering::default(),

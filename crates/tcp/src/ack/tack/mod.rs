@@ -33,8 +33,8 @@ use tack_wire::tack::{DataStamp, ListsWriter, LossReport, Report, ReportKind, Sy
 use super::delayed::DelayedAck;
 use super::kind::{LossesTold, TackParams};
 use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, LossDetectedBy, Place,
-    ReportContext,
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter,
+    LossDetectedBy, Place, ReportContext,
 };
 use crate::rate::receiver::ArrivalMeter;
 use crate::rtt::one_way::OneWayDelays;
@@ -469,6 +469,12 @@ impl AckPolicy for TackPolicy {
         }
     }
 
+    fn on_handshake(&mut self, round_trip: Duration) {
+        self.rtt_min = round_trip.max(Duration::from_micros(1));
+    }
+}
+
+impl FeedbackWriter for TackPolicy {
     fn leaves_alone(&self) -> bool {
         self.fallback.is_none()
     }
@@ -587,9 +593,5 @@ impl AckPolicy for TackPolicy {
             return false;
         }
         outdated
-    }
-
-    fn on_handshake(&mut self, round_trip: Duration) {
-        self.rtt_min = round_trip.max(Duration::from_micros(1));
     }
 }
