@@ -75,7 +75,6 @@ async fn dial_one(address: SocketAddr, dial: &Dial, config: &Config) -> Result<S
     let endpoint = builder
         .insecure(dial.reach == Reach::Anywhere)
         .build()
-        .await
         .map_err(|error| error.to_string())?;
     let strange = async {
         while endpoint.carrier_stats().malformed == 0 {
@@ -84,8 +83,12 @@ async fn dial_one(address: SocketAddr, dial: &Dial, config: &Config) -> Result<S
         // A stray datagram must not spoil what goes well.
         tokio::time::sleep(STRANGE).await;
     };
+    let connecting = endpoint
+        .connect(address)
+        .port(dial.tcp_port)
+        .config(config.clone());
     let connected = tokio::select! {
-        connected = endpoint.connect_with(address, dial.tcp_port, config) => connected,
+        connected = connecting.into_future() => connected,
         () = strange => {
             return Err("something answers there that is not tack".into());
         }
@@ -115,7 +118,6 @@ pub(crate) async fn serve(
         .insecure(reach == Reach::Anywhere)
         .max_connections(max_connections)
         .build()
-        .await
         .map_err(|error| Failure::network(format!("cannot listen on {address}: {error}")))
 }
 

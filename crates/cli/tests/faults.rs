@@ -79,9 +79,9 @@ async fn transfer(number: u64, policy: &str) -> Result<(), String> {
         ..Config::default()
     };
     let endpoint = || Endpoint::builder().config(config.clone()).build();
-    let server = endpoint().await.map_err(|error| error.to_string())?;
-    let client = endpoint().await.map_err(|error| error.to_string())?;
-    let mut listener = server
+    let server = endpoint().map_err(|error| error.to_string())?;
+    let client = endpoint().map_err(|error| error.to_string())?;
+    let listener = server
         .listen(tack::DEFAULT_PORT)
         .map_err(|error| error.to_string())?;
     let scenario = Scenario::from_toml("path.toml", &links, &[]).map_err(|e| e.to_string())?;
@@ -90,7 +90,7 @@ async fn transfer(number: u64, policy: &str) -> Result<(), String> {
     let emulator = Emulator::start(settings).map_err(|error| error.to_string())?;
 
     let receiving = tokio::spawn(async move {
-        let mut stream = listener.accept().await.map_err(|error| error.to_string())?;
+        let (mut stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
         let mut buffer = vec![0; 16 << 10];
         let mut read = 0;
         loop {

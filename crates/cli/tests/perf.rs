@@ -377,10 +377,9 @@ fn a_server_prints_an_object_a_test() {
     assert_eq!(served["request"]["congestion"], "cubic");
     // The other way round, the client says why it failed; a stranger asks for nothing.
     let stranger = tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let endpoint = tack::Endpoint::builder().build().await.unwrap();
+        let endpoint = tack::Endpoint::builder().build().unwrap();
         let port = tack::DEFAULT_PORT + 1;
-        let config = tack::Config::default();
-        let stream = endpoint.connect_with(server.address, port, &config);
+        let stream = endpoint.connect(server.address).port(port);
         let mut stream = stream.await.unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         stream.shutdown().await.unwrap();
@@ -428,12 +427,9 @@ fn one_off_ends_the_server() {
 async fn the_server_survives_bad_clients() {
     let server = Server::start(&[]);
     let control = async || {
-        let endpoint = tack::Endpoint::builder().build().await.unwrap();
+        let endpoint = tack::Endpoint::builder().build().unwrap();
         let port = tack::DEFAULT_PORT + 1;
-        endpoint
-            .connect_with(server.address, port, &tack::Config::default())
-            .await
-            .unwrap()
+        endpoint.connect(server.address).port(port).await.unwrap()
     };
     for greeting in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],

@@ -12,9 +12,9 @@ pub(crate) fn for_socket(peer: SocketAddr, is_ipv6: bool) -> SocketAddr {
     }
 }
 
-/// The one form in which a peer is known above the carrier: IPv4 as IPv4, no flow label.
+/// The canonical form of a peer's address above the carrier: IPv4 as IPv4, no flow label.
 ///
-/// Two spellings of one peer would be two peers to the demultiplexer.
+/// The demultiplexer would take two forms of one address for two peers.
 pub(crate) fn canonical(peer: SocketAddr) -> SocketAddr {
     match peer {
         SocketAddr::V6(v6) => match v6.ip().to_canonical() {

@@ -1,8 +1,8 @@
-//! Real-time priority: a thread that is due runs before all that are not, so that it is seldom late.
+//! Real-time priority: threads of this process run before ordinary ones, and so are seldom late.
 
 use std::io;
 
-/// Above ordinary programs, below what systems themselves give such a priority to (sched(7): 1 to 99).
+/// A low one: above ordinary programs and below the system's own real-time threads (sched(7): 1 to 99).
 #[cfg(target_os = "linux")]
 const PRIORITY: libc::c_int = 10;
 

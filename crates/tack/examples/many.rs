@@ -99,11 +99,11 @@ async fn main() -> io::Result<()> {
         eprintln!("{error}");
         std::process::exit(2);
     });
-    let server = Endpoint::builder().build().await?;
-    let client = Endpoint::builder().build().await?;
-    let mut listener = server.listen(tack::DEFAULT_PORT)?;
+    let server = Endpoint::builder().build()?;
+    let client = Endpoint::builder().build()?;
+    let listener = server.listen(tack::DEFAULT_PORT)?;
     tokio::spawn(async move {
-        while let Ok(stream) = listener.accept().await {
+        while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serve(stream));
         }
     });

@@ -3,53 +3,20 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tack_io::{Segmentation, UdpOptions};
-use tack_tcp::Config;
+use tack_io::Segmentation;
+use tack_tcp::{AckPolicyFactory, Config, ControllerFactory};
+use tokio::net::{ToSocketAddrs, lookup_host};
 
+use crate::address::{DEFAULT_PORT, is_loopback};
 use crate::endpoint::Endpoint;
 use crate::error::InsecureAddress;
-
-/// Whether datagrams that arrive together are answered together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Coalesce {
-    /// Everything one system call delivered is processed before anything is sent: one acknowledgement may then cover
-    /// dozens of segments, whatever the policy's count. Fastest.
-    #[default]
-    Batches,
-    /// Each segment is processed and answered by itself: the number of acknowledgements is what the policy says.
-    Off,
-}
+use crate::listener::Listener;
+use crate::settings::{Coalesce, Settings};
 
 /// Settings of an [`Endpoint`]; made by [`Endpoint::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Builder {
-    pub(crate) bind: SocketAddr,
-    pub(crate) insecure: bool,
-    pub(crate) config: Config,
-    pub(crate) mtu: u16,
-    pub(crate) coalesce: Coalesce,
-    pub(crate) segmentation: Segmentation,
-    pub(crate) socket_buffer: usize,
-    pub(crate) max_connections: usize,
-    pub(crate) memory: usize,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        let bind = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-        let socket = UdpOptions::new(bind);
-        Self {
-            bind,
-            insecure: false,
-            config: Config::default(),
-            mtu: 1500,
-            coalesce: Coalesce::default(),
-            segmentation: socket.segmentation,
-            socket_buffer: socket.socket_buffer,
-            max_connections: 65_536,
-            memory: 1 << 30,
-        }
-    }
+    settings: Settings,
 }
 
 impl Builder {
@@ -57,7 +24,7 @@ impl Builder {
     /// IPv4 peers too.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
-        self.bind = address;
+        self.settings.bind = address;
         self
     }
 
@@ -78,7 +45,7 @@ impl Builder {
     /// change what passes.
     #[must_use]
     pub fn insecure(mut self, insecure: bool) -> Self {
-        self.insecure = insecure;
+        self.settings.insecure = insecure;
         self
     }
 
@@ -86,7 +53,23 @@ impl Builder {
     /// what [`Builder::mtu`] leaves room for.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
-        self.config = config;
+        self.settings.config = config;
+        self
+    }
+
+    /// Has each connection acknowledge by a policy of the application's own, where its settings come from
+    /// [`Builder::config`], which is to be called before. Such a connection is plain TCP: TACK is neither offered nor agreed.
+    #[must_use]
+    pub fn ack_policy(mut self, factory: AckPolicyFactory) -> Self {
+        self.settings.config.ack_policy = Some(factory);
+        self
+    }
+
+    /// Has a controller of the application's own decide how much each connection sends, where its settings come from
+    /// [`Builder::config`], which is to be called before.
+    #[must_use]
+    pub fn controller(mut self, factory: ControllerFactory) -> Self {
+        self.settings.config.controller = Some(factory);
         self
     }
 
@@ -95,35 +78,35 @@ impl Builder {
     /// drops long packets without a word is found out by three timeouts in a row.
     #[must_use]
     pub fn mtu(mut self, mtu: u16) -> Self {
-        self.mtu = mtu;
+        self.settings.mtu = mtu;
         self
     }
 
     /// Whether datagrams that arrive together are answered together. Default [`Coalesce::Batches`].
     #[must_use]
     pub fn coalesce(mut self, coalesce: Coalesce) -> Self {
-        self.coalesce = coalesce;
+        self.settings.coalesce = coalesce;
         self
     }
 
-    /// Whether the kernel cuts batches into datagrams. Default [`Segmentation::Offload`], which falls back by itself.
+    /// Whether the kernel segments batches into datagrams. Default [`Segmentation::Offload`], which falls back by itself.
     #[must_use]
     pub fn segmentation(mut self, segmentation: Segmentation) -> Self {
-        self.segmentation = segmentation;
+        self.settings.segmentation = segmentation;
         self
     }
 
     /// Wanted kernel socket buffers, bytes, each way; the system may cap them. Default 4 MiB.
     #[must_use]
     pub fn socket_buffer(mut self, bytes: usize) -> Self {
-        self.socket_buffer = bytes;
+        self.settings.socket_buffer = bytes;
         self
     }
 
     /// Most connections at a time. Default 65,536.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
-        self.max_connections = connections;
+        self.settings.max_connections = connections;
         self
     }
 
@@ -134,7 +117,7 @@ impl Builder {
     /// empty, data that waits for a lost segment is thrown away, to be sent again, and new connections are refused.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
-        self.memory = bytes;
+        self.settings.memory = bytes;
         self
     }
 
@@ -143,9 +126,9 @@ impl Builder {
     /// # Errors
     /// `PermissionDenied` with an [`InsecureAddress`] inside for an address beyond loopback without
     /// [`Builder::insecure`]; `Unsupported` outside a tokio runtime; otherwise what the system says about the address.
-    pub async fn build(self) -> io::Result<Endpoint> {
-        if !self.insecure && !is_loopback(self.bind) {
-            return Err(InsecureAddress(self.bind).into());
+    pub fn build(self) -> io::Result<Endpoint> {
+        if !self.settings.insecure && !is_loopback(self.settings.bind) {
+            return Err(InsecureAddress(self.settings.bind).into());
         }
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(io::Error::new(
@@ -153,11 +136,49 @@ impl Builder {
                 "an endpoint needs a tokio runtime to live in",
             ));
         }
-        Endpoint::open(&self)
+        Endpoint::open(&self.settings)
+    }
+
+    /// Opens the socket on the first address of `address` (`localhost:7777`, for example) that it can be bound to, in place of
+    /// [`Builder::bind`], and starts the endpoint's task.
+    ///
+    /// # Errors
+    /// As [`Builder::build`], of the last address tried; or that the name has no address.
+    pub async fn build_at(self, address: impl ToSocketAddrs) -> io::Result<Endpoint> {
+        let mut last = None;
+        for address in lookup_host(address).await? {
+            match self.clone().bind(address).build() {
+                Ok(endpoint) => return Ok(endpoint),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last
+            .unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
     }
 }
 
-/// True for addresses that no packet leaves the machine for.
-pub(crate) fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
+impl Endpoint {
+    /// Settings to start from.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// An endpoint with default settings on the first address of `address` that it can be bound to, a loopback one.
+    ///
+    /// # Errors
+    /// As [`Builder::build_at`].
+    pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
+        Self::builder().build_at(address).await
+    }
+}
+
+impl Listener {
+    /// Listens on [`DEFAULT_PORT`] of a socket of its own at `address`, which must be a loopback one; use
+    /// [`Endpoint::builder`] for others.
+    ///
+    /// # Errors
+    /// As [`Builder::build_at`].
+    pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
+        Ok(Endpoint::bind(address).await?.listen(DEFAULT_PORT)?)
+    }
 }

@@ -1,4 +1,4 @@
-//! The task that owns what arrives: the socket's receiving half, the timer, and the wait for a full socket to drain.
+//! The driver: the task that receives datagrams, keeps the timer, and waits until a full socket is writable.
 
 use std::future::Future;
 use std::io;
@@ -11,7 +11,9 @@ use tack_base::Instant;
 use tack_io::{Received, UdpReceiver};
 use tack_wire::{ParseError, Segment};
 
-use crate::state::{Life, Shared, State};
+use crate::shared::Shared;
+use crate::state::{Life, State};
+use crate::wakers::keep;
 
 /// Runs until no handle is left and every connection has finished.
 pub(crate) struct Driver {
@@ -24,16 +26,16 @@ impl Driver {
         Self { shared, receiver }
     }
 
-    /// Takes one system call's worth of datagrams in. Ready when it may be worth another.
+    /// Receives with one system call. Ready when another one may find more.
     fn receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shared = Arc::clone(&self.shared);
         let received = loop {
             ready!(self.receiver.poll_readable(cx))?;
             match self.receiver.receive(&shared.clock) {
                 Ok(received) => break received,
-                // Nothing: ask the poller again, which knows now.
+                // The poller learns of it: ask it again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An ICMP answer to something sent earlier. Whom it is about, `refused` finds out where that is known.
+                // ICMP reports an earlier datagram; `refused` finds out whose.
                 Err(_) => return Poll::Ready(Ok(())),
             }
         };
@@ -61,16 +63,16 @@ impl Driver {
     }
 }
 
-/// Most ICMP answers of one turn.
+/// Most ICMP errors that one poll reads.
 const ANSWERS: usize = 32;
 
 impl Driver {
-    /// Hears of peers whose ports are closed.
+    /// Reads which peers' ports are closed.
     fn refused(&mut self, cx: &mut Context<'_>) {
         for _ in 0..ANSWERS {
             match self.receiver.poll_refused(cx) {
                 Poll::Ready(Ok(peer)) => self.shared.run(|state, now| state.refused(now, peer)),
-                // What cannot be heard here, timers find out.
+                // Where the system does not tell, timers find out.
                 Poll::Ready(Err(_)) | Poll::Pending => return,
             }
         }
@@ -100,10 +102,10 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // One batch a turn: the readers it woke come before the next one, while its bytes are still in the cache.
+        // One batch a poll: the readers that it wakes run before the next one, while its bytes are in the cache.
         match self.receive(cx) {
             Poll::Ready(Ok(())) => cx.waker().wake_by_ref(),
-            // The runtime is going down.
+            // The runtime shuts down.
             Poll::Ready(Err(_)) => return Poll::Ready(()),
             Poll::Pending => {}
         }
@@ -127,7 +129,7 @@ impl Future for Driver {
                     Poll::Pending => break,
                 }
             }
-            crate::state::keep(&mut state.driver, cx, &mut state.wakers);
+            keep(&mut state.driver, cx, &mut state.wakers);
             state.life == Life::Abandoned && state.is_wound_up()
         });
         if ended {

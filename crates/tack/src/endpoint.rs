@@ -1,6 +1,5 @@
 //! One UDP socket with its connections.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,16 +8,18 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tack_io::{PacingTimer, UdpOptions};
-use tack_tcp::{Config, ConnectionId, Endpoint as Core, EndpointConfig};
+use tack_tcp::{ConnectionId, Endpoint as Core, EndpointConfig};
 
-use crate::DEFAULT_PORT;
-use crate::builder::{Builder, is_loopback};
 use crate::driver::Driver;
-use crate::error::{ConnectError, EndpointClosed, InsecureAddress, ListenError, ShutdownTimedOut};
+use crate::error::{ListenError, ShutdownTimedOut};
+use crate::listen::ListenOptions;
 use crate::listener::Listener;
 use crate::outgoing::Outgoing;
-use crate::state::{Life, Shared, Slot, State};
+use crate::settings::Settings;
+use crate::shared::{Handle, LastOut, Shared};
+use crate::state::{Acceptors, Life};
 use crate::stream::Stream;
+use crate::wait::{Queue, wait_until};
 
 /// One UDP socket with any number of connections. Cheap to clone: all clones are the same endpoint.
 ///
@@ -29,31 +30,9 @@ pub struct Endpoint {
     pub(crate) handle: Handle,
 }
 
-/// Keeps an endpoint's driver alive.
-#[derive(Clone, Debug)]
-pub(crate) struct Handle(Arc<LastOut>);
-
-#[derive(Debug)]
-struct LastOut(Arc<Shared>);
-
-impl std::ops::Deref for Handle {
-    type Target = Shared;
-    fn deref(&self) -> &Shared {
-        &self.0.0
-    }
-}
-
-impl Drop for LastOut {
-    fn drop(&mut self) {
-        self.0.run(|state, _| {
-            state.life = state.life.max(Life::Abandoned);
-            state.wake_driver();
-        });
-    }
-}
-
 /// What passed through an endpoint's socket, since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct CarrierStats {
     /// Datagrams handed to the kernel.
     pub datagrams_sent: u64,
@@ -63,17 +42,17 @@ pub struct CarrierStats {
     pub datagrams_received: u64,
     /// System calls that delivered them; not counted with [`crate::Coalesce::Off`].
     pub receives: u64,
-    /// Datagrams received that are no TCP segments.
+    /// Datagrams received that are not TCP segments.
     pub malformed: u64,
-    /// Sends that failed for a reason that waiting does not cure; the datagrams were lost.
+    /// Sends that failed for another reason than a full socket; the datagrams were lost.
     pub send_failures: u64,
-    /// Batches that the kernel refused to cut and took one by one.
+    /// Batches that the kernel refused to segment and took datagram by datagram.
     pub offload_refused: u64,
     /// Most datagrams a batch may have now; 1 without offload.
     pub max_batch: usize,
 }
 
-/// While this lives, an endpoint answers each segment by itself; made by [`Endpoint::answer_singly`].
+/// A guard: while it lives, an endpoint answers each segment by itself. Made by [`Endpoint::answer_singly`].
 #[derive(Debug)]
 pub struct AnswersSingly(Endpoint);
 
@@ -92,26 +71,21 @@ impl Endpoint {
         AnswersSingly(self.clone())
     }
 
-    /// Settings to start from.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    pub(crate) fn open(builder: &Builder) -> io::Result<Self> {
-        let mut options = UdpOptions::new(builder.bind);
-        options.segmentation = builder.segmentation;
-        options.socket_buffer = builder.socket_buffer;
+    pub(crate) fn open(settings: &Settings) -> io::Result<Self> {
+        let mut options = UdpOptions::new(settings.bind);
+        options.segmentation = settings.segmentation;
+        options.socket_buffer = settings.socket_buffer;
         options.refusals = true;
         let (sender, receiver) = options.open()?;
         let mut secret = [0; 16];
         getrandom::fill(&mut secret)?;
         let core = Core::new(EndpointConfig {
-            max_connections: builder.max_connections,
-            memory: builder.memory,
+            max_connections: settings.max_connections,
+            memory: settings.memory,
             ..EndpointConfig::new(secret)
         });
         let shared = Arc::new(Shared::new(
-            builder,
+            settings,
             PacingTimer::new()?,
             core,
             Outgoing::new(sender),
@@ -127,84 +101,41 @@ impl Endpoint {
         self.handle.local
     }
 
-    /// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address) with the endpoint's settings.
-    ///
-    /// Dropping the future gives the attempt up.
-    ///
-    /// # Errors
-    /// [`ConnectError`] says which of: address refused, ports exhausted, peer refuses, no answer, endpoint closed.
-    pub async fn connect(&self, peer: SocketAddr) -> Result<Stream, ConnectError> {
-        self.connect_with(peer, DEFAULT_PORT, &self.handle.config)
-            .await
-    }
-
-    /// Connects to TCP port `port` of `peer` (its UDP address) with settings of its own.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`].
-    pub async fn connect_with(
-        &self,
-        peer: SocketAddr,
-        port: u16,
-        config: &Config,
-    ) -> Result<Stream, ConnectError> {
-        if !self.handle.insecure && !is_loopback(peer) {
-            return Err(InsecureAddress(peer).into());
-        }
-        if self.handle.local.is_ipv4() && peer.ip().to_canonical().is_ipv6() {
-            return Err(ConnectError::AddressFamily(peer));
-        }
-        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        let config = self.handle.prepare(config, Some(peer));
-        let id = self.handle.run(|state, now| {
-            state.check_open()?;
-            let id = state.core.connect(now, peer, port, 0, &config)?;
-            state.slots.insert(id, Slot::default());
-            state.dial(id);
-            Ok::<_, ConnectError>(id)
-        })?;
-        // From here on dropping the future drops the stream, which lets go of the connection.
-        let stream = Stream::new(self.handle.clone(), id);
-        stream.established(peer, port).await?;
-        Ok(stream)
-    }
-
     /// Accepts connections to TCP port `port` with the endpoint's settings.
     ///
     /// # Errors
     /// [`ListenError`] when the port is taken or the endpoint closed.
     pub fn listen(&self, port: u16) -> Result<Listener, ListenError> {
-        self.listen_with(port, &self.handle.config, 1024)
+        self.listen_with(port, ListenOptions::default())
     }
 
-    /// Accepts connections to TCP port `port` with settings of their own. At most `backlog` may wait for
-    /// [`Listener::accept`]; more are ignored until there is room, and their peers try again. Half-open connections take
-    /// none of that room: they are records of some 300 bytes, and beyond `backlog` of them SYN cookies, so that a flood of
-    /// forged SYNs neither takes memory nor keeps others out.
+    /// Accepts connections to TCP port `port` as `options` say.
     ///
     /// # Errors
     /// As [`Endpoint::listen`].
-    pub fn listen_with(
-        &self,
-        port: u16,
-        config: &Config,
-        backlog: usize,
-    ) -> Result<Listener, ListenError> {
+    pub fn listen_with(&self, port: u16, options: ListenOptions) -> Result<Listener, ListenError> {
+        let ListenOptions {
+            config,
+            backlog,
+            filter,
+        } = options;
+        let config = config.as_ref().unwrap_or(&self.handle.config);
         let config = self.handle.prepare(config, None);
         self.handle
             .run(|state, _| {
                 state.check_open()?;
                 state
                     .core
-                    .listen(port, config, backlog)
+                    .listen_filtered(port, config, backlog, filter)
                     .map_err(|_| ListenError::InUse(port))?;
-                state.acceptors.insert(port, None);
+                state.acceptors.insert(port, Acceptors::default());
                 Ok(())
             })
             .map(|()| Listener::new(self.handle.clone(), port))
     }
 
-    /// Bytes of heap that the connections of this endpoint hold, as far as they count against [`Builder::memory`].
+    /// Bytes of heap that the connections of this endpoint hold and that count against
+    /// [`Builder::memory`](crate::Builder::memory).
     pub fn memory(&self) -> usize {
         self.handle.look(|state, _| state.core.memory())
     }
@@ -233,25 +164,18 @@ impl Endpoint {
             state.life = state.life.max(Life::Closing);
             let ports: Vec<u16> = state.acceptors.keys().copied().collect();
             for port in ports {
-                let acceptor = state.acceptors.remove(&port).flatten();
-                state.wake(acceptor);
+                if let Some(mut acceptors) = state.acceptors.remove(&port) {
+                    acceptors.wake(&mut state.wakers);
+                }
                 state.core.unlisten(now, port);
             }
         });
-        let finished = poll_fn(|cx| {
-            self.handle.run(|state, _| {
-                if state.is_wound_up() || state.life == Life::Dead {
-                    return Poll::Ready(());
-                }
-                if !state
-                    .closers
-                    .iter()
-                    .any(|closer| closer.will_wake(cx.waker()))
-                {
-                    state.closers.push(cx.waker().clone());
-                }
+        let finished = wait_until(&self.handle, Queue::Closers, |state, _| {
+            if state.is_wound_up() || state.life == Life::Dead {
+                Poll::Ready(())
+            } else {
                 Poll::Pending
-            })
+            }
         });
         if tokio::time::timeout(limit, finished).await.is_ok() {
             return Ok(());
@@ -270,12 +194,20 @@ impl Endpoint {
     }
 }
 
-impl State {
-    fn check_open(&self) -> Result<(), EndpointClosed> {
-        if self.life == Life::Open {
-            Ok(())
-        } else {
-            Err(EndpointClosed)
+impl Stream {
+    /// The endpoint this connection belongs to.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            handle: self.handle().clone(),
+        }
+    }
+}
+
+impl Listener {
+    /// The endpoint this listener belongs to.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            handle: self.handle().clone(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, as values; every error turns into an [`io::Error`] whose kind says the same.
+//! Errors, one type for each operation. Each converts to an [`io::Error`] of the matching kind.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tack_tcp::CloseReason;
 
-/// An address beyond this machine, without the word that this is meant.
+/// An address beyond loopback, where [`Builder::insecure`](crate::Builder::insecure) is not set.
 ///
 /// There is no encryption yet: anyone on the path can read and change what passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -27,8 +27,12 @@ impl From<InsecureAddress> for io::Error {
 
 /// Why no connection came about.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
-    /// The peer is beyond this machine and `insecure` is not set.
+    /// The peer's name has no address that could be found.
+    #[error("the peer's address cannot be found: {0}")]
+    Resolve(#[source] io::Error),
+    /// The peer is beyond loopback and `insecure` is not set.
     #[error(transparent)]
     Insecure(#[from] InsecureAddress),
     /// The socket is bound to an IPv4 address and the peer has an IPv6 one.
@@ -62,6 +66,16 @@ pub enum ConnectError {
     Io(#[from] io::Error),
 }
 
+impl ConnectError {
+    /// The peer's name has no address at all.
+    pub(crate) fn no_address() -> Self {
+        Self::Resolve(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name has no address",
+        ))
+    }
+}
+
 impl From<ConnectError> for io::Error {
     fn from(error: ConnectError) -> Self {
         let kind = match &error {
@@ -73,7 +87,7 @@ impl From<ConnectError> for io::Error {
             ConnectError::TimedOut(_) => io::ErrorKind::TimedOut,
             ConnectError::Closed(reason) => kind(*reason),
             ConnectError::Endpoint(_) => io::ErrorKind::NotConnected,
-            ConnectError::Io(inner) => inner.kind(),
+            ConnectError::Resolve(inner) | ConnectError::Io(inner) => inner.kind(),
         };
         match error {
             ConnectError::Io(inner) => inner,
@@ -82,8 +96,26 @@ impl From<ConnectError> for io::Error {
     }
 }
 
+/// Why no connection can be accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// The endpoint is shutting down, or the runtime it lived in has ended.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointClosed),
+}
+
+impl From<AcceptError> for io::Error {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Endpoint(closed) => closed.into(),
+        }
+    }
+}
+
 /// Why a port cannot be listened on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenError {
     /// Somebody listens on it.
     #[error("port {0} is in use")]
@@ -114,7 +146,7 @@ impl From<EndpointClosed> for io::Error {
     }
 }
 
-/// Connections that were still busy when a shutdown ran out of time; they were reset.
+/// A shutdown ran out of time: some connections were not finished, and were reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{connections} connections were not finished after {limit:?}")]
 pub struct ShutdownTimedOut {
@@ -130,7 +162,7 @@ impl From<ShutdownTimedOut> for io::Error {
     }
 }
 
-/// A connection that ended before its streams did; the inner error of the [`io::Error`] of reads and writes.
+/// A connection broke off before its streams ended; the inner error of the [`io::Error`] of reads and writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", describe(*.0))]
 pub struct ConnectionEnded(
@@ -153,6 +185,7 @@ fn kind(reason: CloseReason) -> io::ErrorKind {
         CloseReason::TimedOut => io::ErrorKind::TimedOut,
         CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
         CloseReason::Dishonest => io::ErrorKind::InvalidData,
+        _ => io::ErrorKind::Other,
     }
 }
 
@@ -165,5 +198,6 @@ fn describe(reason: CloseReason) -> &'static str {
         CloseReason::TimedOut => "the peer stopped answering",
         CloseReason::Aborted => "the connection was aborted on this side",
         CloseReason::Dishonest => "the peer acknowledged what it was not sent",
+        _ => "the connection ended",
     }
 }

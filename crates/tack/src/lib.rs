@@ -2,7 +2,7 @@
 //! congestion control.
 //!
 //! An [`Endpoint`] is one UDP socket with any number of connections, told apart by the peer's address and their TCP
-//! ports. A [`Listener`] accepts connections to one port, a [`Stream`] is one connection and reads and writes like
+//! ports. A [`Listener`] accepts connections to one port. A [`Stream`] is one connection and reads and writes like
 //! tokio's `TcpStream`. Dropping a stream closes it gracefully in the background.
 //!
 //! ```
@@ -10,11 +10,12 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> std::io::Result<()> {
-//! let mut listener = tack::Listener::bind("127.0.0.1:0".parse().unwrap()).await?;
+//! let listener = tack::Listener::bind("localhost:0").await?;
 //! let address = listener.local_addr();
 //!
 //! let server = tokio::spawn(async move {
-//!     let (mut reader, mut writer) = listener.accept().await?.into_split();
+//!     let (stream, _peer) = listener.accept().await?;
+//!     let (mut reader, mut writer) = stream.into_split();
 //!     tokio::io::copy(&mut reader, &mut writer).await?; // echo until the client is done
 //!     writer.shutdown().await
 //! });
@@ -31,42 +32,92 @@
 //! ```
 //!
 //! There is no encryption yet. Addresses beyond loopback are refused until [`Builder::insecure`] is set.
+//!
+//! # Plugging in
+//! When to acknowledge and how much to send are traits, [`AckPolicy`] and [`CongestionController`], which a program can
+//! implement and hand to an endpoint by [`Builder::ack_policy`] and [`Builder::controller`], or to a single connection by its
+//! [`Config`]. Each trait says what is called when, and what a wrong implementation can break. The examples `policy` and
+//! `controller` run one of each in the simulator, which drives the same code in virtual time.
+//!
+//! # Tasks, threads and the lock
+//! Each endpoint has one task, the driver, on the runtime that [`Builder::build`] ran in. It receives datagrams, keeps the
+//! timer and waits for a full socket. A read or a write works on the connection at once, on the task that calls it, and sends
+//! from there what it caused.
+//!
+//! All connections of an endpoint share one lock. It is held for one piece of work at a time: copying the bytes of one read or
+//! write, or processing the datagrams of one system call. Receiving is done without the lock. Sending is done under it, so that
+//! segments leave in order without a queue between: other tasks of the endpoint then wait for one system call for each batch of
+//! up to 64 datagrams. Wakers are woken and dropped without the lock. A program that wants more than one core for sending opens
+//! more than one endpoint.
+//!
+//! # Cancel safety
+//! [`Listener::accept`], [`Stream::readable`], [`Stream::writable`], [`Stream::peek`], [`Stream::finished`] and
+//! [`Stream::closed`] can be dropped at any time and lose nothing. So can a single `read` or `write` of tokio's extension
+//! traits: bytes are moved only when it completes. `read_exact` and `write_all` are not, as with any stream: dropped early, they
+//! have moved some of the bytes. Dropping the future of a [`Connect`] gives the attempt up.
+//!
+//! # What is stable
+//! This crate follows semantic versioning; before 1.0 a minor version may break programs, a patch version does not. Within
+//! that: enums and structs marked `#[non_exhaustive]` grow without being a break, and so does [`Config`], whose literals end in
+//! `..Config::default()`. New methods of [`AckPolicy`] and [`CongestionController`] have default implementations. Not stable
+//! are: default values, the names and meanings of the phases in [`cc::Metrics`], the texts of errors, how often a
+//! controller's getters are called, and the crates `tack-*` below this one, which are used through what is exported here. What
+//! goes over the wire is described in the project's documentation, and agreed in each handshake.
 #![forbid(unsafe_code)]
 
+mod address;
 mod builder;
+mod connect;
+mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod listen;
 mod listener;
 mod outgoing;
+mod settings;
+mod shared;
+mod slot;
 mod split;
 mod state;
 mod stream;
+mod wait;
+mod waiters;
+mod wakers;
 
-pub use builder::{Builder, Coalesce};
+pub use address::DEFAULT_PORT;
+pub use builder::Builder;
+pub use connect::{Connect, connect};
 pub use endpoint::{AnswersSingly, CarrierStats, Endpoint};
 pub use error::{
-    ConnectError, ConnectionEnded, EndpointClosed, InsecureAddress, ListenError, ShutdownTimedOut,
+    AcceptError, ConnectError, ConnectionEnded, EndpointClosed, InsecureAddress, ListenError,
+    ShutdownTimedOut,
 };
+pub use listen::ListenOptions;
 pub use listener::Listener;
+pub use settings::Coalesce;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use stream::Stream;
+pub use tack_base::{Instant, Rate};
 pub use tack_io::Segmentation;
 pub use tack_tcp::config::{Audits, KeepAlive};
-pub use tack_tcp::{AckKind, Algorithm, CloseReason, Config, Stats};
+pub use tack_tcp::{
+    AckKind, AckPolicy, AckPolicyFactory, Algorithm, CloseReason, Config, CongestionController,
+    ControllerFactory, Incoming, Stats, Verdict,
+};
 
-/// The TCP port that connections go to unless told otherwise.
-pub const DEFAULT_PORT: u16 = 8225;
+/// When to acknowledge: what an [`AckPolicy`] sees, decides and promises.
+pub mod ack {
+    pub use tack_tcp::ack::{
+        AckContract, AckDecision, AckKind, AckPolicy, AckPolicyFactory, AckReason, Carried,
+        DataArrival, Place,
+    };
+}
 
-/// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address) from a socket of its own, on loopback.
-///
-/// # Errors
-/// [`ConnectError`]; see [`Endpoint::connect`].
-pub async fn connect(peer: std::net::SocketAddr) -> Result<Stream, ConnectError> {
-    Endpoint::builder()
-        .bind_towards(peer)
-        .build()
-        .await?
-        .connect(peer)
-        .await
+/// Congestion control: what a [`CongestionController`] is told and answers.
+pub mod cc {
+    pub use tack_tcp::cc::{
+        Ack, Algorithm, Cause, Congestion, CongestionController, ControllerFactory, Counting, Init,
+        Metrics, RateSample, RecoveryShaping, SendToken, Sent,
+    };
 }

@@ -1,15 +1,17 @@
 //! Accepting connections.
 
-use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
-use crate::endpoint::{Endpoint, Handle};
-use crate::error::EndpointClosed;
-use crate::state::{Life, Slot, keep};
+use tack_tcp::ConnectionId;
+
+use crate::error::{AcceptError, EndpointClosed};
+use crate::shared::Handle;
+use crate::slot::Slot;
+use crate::state::{Life, State};
 use crate::stream::Stream;
-use crate::{ConnectError, DEFAULT_PORT};
+use crate::wait::{Queue, wait_until};
+use crate::wakers::keep;
 
 /// Accepts the connections to one TCP port of an endpoint. Dropping it resets those not yet accepted.
 #[derive(Debug)]
@@ -23,19 +25,6 @@ impl Listener {
         Self { handle, port }
     }
 
-    /// Listens on [`DEFAULT_PORT`] of a socket of its own at `address`, which must be a loopback one; use
-    /// [`Endpoint::builder`] for others.
-    ///
-    /// # Errors
-    /// As [`crate::Builder::build`].
-    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
-        Ok(Endpoint::builder()
-            .bind(address)
-            .build()
-            .await?
-            .listen(DEFAULT_PORT)?)
-    }
-
     /// The UDP address that peers connect to.
     pub fn local_addr(&self) -> SocketAddr {
         self.handle.local
@@ -46,50 +35,62 @@ impl Listener {
         self.port
     }
 
-    /// The endpoint this listener belongs to.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint {
-            handle: self.handle.clone(),
-        }
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
     }
 
-    /// The next established connection.
+    /// The next established connection, and the UDP address of its peer.
+    ///
+    /// Any number of tasks may wait at a time. Cancel safe: dropping the future loses no connection.
     ///
     /// # Errors
-    /// [`ConnectError::Endpoint`] once the endpoint shuts down.
-    pub async fn accept(&mut self) -> Result<Stream, ConnectError> {
-        poll_fn(|cx| self.poll_accept(cx)).await
+    /// [`AcceptError::Endpoint`] once the endpoint shuts down.
+    pub async fn accept(&self) -> Result<(Stream, SocketAddr), AcceptError> {
+        let queue = Queue::Acceptors(self.port);
+        let id = wait_until(&self.handle, queue, |state, _| self.take(state)).await?;
+        Ok(self.stream(id))
     }
 
-    /// The next established connection, if there is one.
+    /// The next established connection, if there is one. Of the tasks that poll, the last one is woken.
     ///
     /// # Errors
     /// As [`Listener::accept`].
-    pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stream, ConnectError>> {
+    pub fn poll_accept(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(Stream, SocketAddr), AcceptError>> {
         let accepted = self.handle.run(|state, _| {
-            if let Some(id) = state.core.accept(self.port) {
-                state.slots.insert(
-                    id,
-                    Slot {
-                        connected: true,
-                        ..Slot::default()
-                    },
-                );
-                return Some(Ok(id));
+            let accepted = self.take(state);
+            if accepted.is_pending()
+                && let Some(acceptors) = state.acceptors.get_mut(&self.port)
+            {
+                keep(&mut acceptors.polled, cx, &mut state.wakers);
             }
-            match state.acceptors.get_mut(&self.port) {
-                Some(waiting) if state.life == Life::Open => {
-                    keep(waiting, cx, &mut state.wakers);
-                    None
-                }
-                _ => Some(Err(EndpointClosed)),
-            }
+            accepted
         });
-        match accepted {
-            Some(Ok(id)) => Poll::Ready(Ok(Stream::new(self.handle.clone(), id))),
-            Some(Err(closed)) => Poll::Ready(Err(closed.into())),
-            None => Poll::Pending,
+        accepted.map_ok(|id| self.stream(id))
+    }
+
+    /// Takes a connection over from the core.
+    fn take(&self, state: &mut State) -> Poll<Result<ConnectionId, AcceptError>> {
+        if let Some(id) = state.core.accept(self.port) {
+            let slot = Slot {
+                connected: true,
+                ..Slot::default()
+            };
+            state.slots.insert(id, slot);
+            return Poll::Ready(Ok(id));
         }
+        if state.life == Life::Open && state.acceptors.contains_key(&self.port) {
+            return Poll::Pending;
+        }
+        Poll::Ready(Err(EndpointClosed.into()))
+    }
+
+    fn stream(&self, id: ConnectionId) -> (Stream, SocketAddr) {
+        let stream = Stream::new(self.handle.clone(), id);
+        let peer = stream.peer_addr();
+        (stream, peer)
     }
 }
 
@@ -98,9 +99,9 @@ impl Drop for Listener {
         // The waker may hold the last reference to a task that owns a stream: it goes without the lock.
         let _waiting = self.handle.run(|state, now| {
             // A shutdown may have given the port away already.
-            let acceptor = state.acceptors.remove(&self.port)?;
+            let acceptors = state.acceptors.remove(&self.port)?;
             state.core.unlisten(now, self.port);
-            acceptor
+            Some(acceptors)
         });
     }
 }

@@ -1,4 +1,4 @@
-//! What leaves: one batch at a time from the core into the socket, the rest of a short send kept.
+//! Sending: one batch at a time from the core to the socket; what a short send leaves over is kept.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ pub(crate) struct Outgoing {
     pub(crate) failures: u64,
 }
 
-/// The part of `buffer` from `sent` on has still to leave.
+/// A batch in `buffer`, of which the bytes from `sent` on have not been sent.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     peer: SocketAddr,
@@ -117,7 +117,7 @@ impl Outgoing {
                 Err(Flushed::Blocked)
             }
             SendCause::TooLong => {
-                // The rest of the batch is as long. It is lost; its bytes come again in shorter segments.
+                // The other datagrams of the batch are as long. All are lost; their bytes are retransmitted in shorter segments.
                 self.pending = None;
                 self.failures += 1;
                 Err(Flushed::TooLong {

@@ -6,10 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tack_tcp::Stats;
+use tack_tcp::{CloseReason, Stats};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::stream::{Inner, Stream};
+use crate::connection::Inner;
+use crate::stream::Stream;
 
 /// The reading direction of a [`Stream`].
 #[derive(Debug)]
@@ -34,6 +35,16 @@ pub struct ReuniteError(
     pub OwnedWriteHalf,
 );
 
+impl Stream {
+    /// Splits into halves that different tasks may own. Dropping the write half ends this side's stream.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        (
+            OwnedReadHalf::new(Arc::clone(&self.inner)),
+            OwnedWriteHalf::new(self.inner),
+        )
+    }
+}
+
 impl OwnedReadHalf {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
         Self { inner }
@@ -48,6 +59,27 @@ impl OwnedReadHalf {
             Some(inner) if Arc::ptr_eq(&self.inner, &inner) => Ok(Stream::from_inner(inner)),
             inner => Err(ReuniteError(self, OwnedWriteHalf { inner })),
         }
+    }
+
+    /// As [`Stream::readable`].
+    pub async fn readable(&self) {
+        self.inner.readable().await;
+    }
+
+    /// As [`Stream::try_read`].
+    ///
+    /// # Errors
+    /// As [`Stream::try_read`].
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.try_read(buf)
+    }
+
+    /// As [`Stream::peek`].
+    ///
+    /// # Errors
+    /// As [`Stream::peek`].
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.peek(buf).await
     }
 
     /// The local UDP address.
@@ -75,6 +107,24 @@ impl OwnedWriteHalf {
         self.inner
             .as_ref()
             .expect("only `reunite` takes it, and consumes the half")
+    }
+
+    /// As [`Stream::writable`].
+    pub async fn writable(&self) {
+        self.inner().writable().await;
+    }
+
+    /// As [`Stream::try_write`].
+    ///
+    /// # Errors
+    /// As [`Stream::try_write`].
+    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        self.inner().try_write(buf)
+    }
+
+    /// As [`Stream::closed`].
+    pub async fn closed(&self) -> CloseReason {
+        self.inner().closed().await
     }
 
     /// The local UDP address.
@@ -146,7 +196,7 @@ impl AsyncWrite for OwnedWriteHalf {
         true
     }
 
-    /// Nothing to do: what was written is on its way as soon as congestion control lets it.
+    /// Does nothing: what was written leaves as soon as congestion control lets it.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,36 +1,19 @@
-//! What the handles and the driver share: the core, the sockets' sending half, and who waits for what.
-//!
-//! Reads and writes work on the core directly, under one lock, and what they cause to be sent leaves on the calling
-//! task. Only arrivals, timers and a full socket need the driver.
+//! What is behind an endpoint's lock: the core, the sockets' sending half, and who waits for what.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
-use arrayvec::ArrayVec;
 use tack_base::Instant;
-use tack_io::{Clock, PacingTimer};
-use tack_tcp::config::Carrier;
-use tack_tcp::{CloseReason, Config, ConnectionId, Endpoint as Core, Event, State as TcpState};
+use tack_io::PacingTimer;
+use tack_tcp::{ConnectionId, Endpoint as Core, State as TcpState};
 
-use crate::builder::{Coalesce, is_loopback};
+use crate::address::is_loopback;
+use crate::error::EndpointClosed;
 use crate::outgoing::{Flushed, Outgoing};
-
-/// Shared by every handle of an endpoint and its driver.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) clock: Clock,
-    pub(crate) timer: PacingTimer,
-    pub(crate) local: SocketAddr,
-    pub(crate) insecure: bool,
-    /// How many want each segment answered by itself; nobody: batches are answered together.
-    pub(crate) singly: AtomicUsize,
-    pub(crate) config: Config,
-    pub(crate) mtu: u16,
-    state: Mutex<State>,
-}
+use crate::slot::Slot;
+use crate::waiters::Waiters;
+use crate::wakers::Wakers;
 
 /// Everything behind the lock.
 #[derive(Debug)]
@@ -39,22 +22,22 @@ pub(crate) struct State {
     pub(crate) outgoing: Outgoing,
     /// Connections that the application holds.
     pub(crate) slots: HashMap<ConnectionId, Slot>,
-    /// Connections let go that still have bytes to deliver or a peer to answer.
+    /// Connections that the application dropped and that still have bytes to deliver or a peer to answer.
     pub(crate) released: Vec<ConnectionId>,
-    /// Connections under way to their peers; those that arrived are sorted out now and then.
+    /// Connections in SYN-SENT; those that left that state are removed now and then.
     dialing: Vec<ConnectionId>,
-    /// Ports listened on, with the task that waits in `accept`.
-    pub(crate) acceptors: HashMap<u16, Option<Waker>>,
+    /// Ports listened on, with the tasks that wait in `accept`.
+    pub(crate) acceptors: HashMap<u16, Acceptors>,
     pub(crate) life: Life,
     /// Tasks that wait for the last connection to finish.
-    pub(crate) closers: Vec<Waker>,
-    /// The driver's task, when it has something to do that no file descriptor tells it.
+    pub(crate) closers: Waiters,
+    /// The driver's task, to be woken for what no file descriptor signals.
     pub(crate) driver: Option<Waker>,
     /// The socket was full: the driver waits for it to be writable.
     pub(crate) blocked: bool,
     /// When the timer fires.
     pub(crate) armed: Instant,
-    /// All that is left is in TIME-WAIT, and a peer may still ask for our last acknowledgement.
+    /// Only connections in TIME-WAIT are left, and a peer may still need our last acknowledgement.
     lingers: bool,
     pub(crate) received: u64,
     pub(crate) receives: u64,
@@ -75,78 +58,31 @@ pub(crate) enum Life {
     Dead,
 }
 
-/// Who waits for a connection, and what happened to it.
+/// Tasks that wait for the connections to a port.
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
-    pub(crate) reader: Option<Waker>,
-    pub(crate) writer: Option<Waker>,
-    /// Tasks that wait for the handshake, or for the peer to have everything.
-    pub(crate) watchers: Vec<Waker>,
-    pub(crate) connected: bool,
-    pub(crate) finished: bool,
+pub(crate) struct Acceptors {
+    /// Whoever polled last.
+    pub(crate) polled: Option<Waker>,
+    pub(crate) waiters: Waiters,
 }
 
-/// Wakers to part with once the lock is free. A waker runs foreign code, when woken and when dropped: it may hold the last
-/// reference to a task that owns a stream, whose drop takes the lock.
-#[derive(Debug, Default)]
-pub(crate) struct Wakers {
-    /// Enough for nearly every turn, without allocation.
-    few: ArrayVec<Parting, 16>,
-    /// Those beyond.
-    more: Vec<Parting>,
-}
-
-#[derive(Debug)]
-enum Parting {
-    Wake(Waker),
-    Drop(Waker),
-}
-
-impl Wakers {
-    /// Wakes `waker` once the lock is free.
-    fn push(&mut self, waker: Waker) {
-        self.add(Parting::Wake(waker));
+impl Acceptors {
+    fn is_waiting(&self) -> bool {
+        self.polled.is_some() || !self.waiters.is_empty()
     }
 
-    fn add(&mut self, parting: Parting) {
-        if let Err(full) = self.few.try_push(parting) {
-            self.more.push(full.element());
-        }
-    }
-
-    /// Parts with all. Only without the lock.
-    fn part(&mut self) {
-        for parting in self.few.drain(..).chain(self.more.drain(..)) {
-            match parting {
-                Parting::Wake(waker) => waker.wake(),
-                Parting::Drop(waker) => drop(waker),
-            }
-        }
+    pub(crate) fn wake(&mut self, wakers: &mut Wakers) {
+        self.polled
+            .take()
+            .into_iter()
+            .for_each(|waker| wakers.push(waker));
+        self.waiters.wake(wakers);
     }
 }
 
-/// Keeps `cx`'s waker for a later wake-up, without cloning it when it is already there. The one it replaces goes to
-/// `wakers`, to be dropped without the lock.
-pub(crate) fn keep(slot: &mut Option<Waker>, cx: &Context<'_>, wakers: &mut Wakers) {
-    match slot {
-        Some(waker) if waker.will_wake(cx.waker()) => {}
-        _ => {
-            if let Some(replaced) = slot.replace(cx.waker().clone()) {
-                wakers.add(Parting::Drop(replaced));
-            }
-        }
-    }
-}
-
-impl Shared {
-    pub(crate) fn new(
-        builder: &crate::Builder,
-        timer: PacingTimer,
-        core: Core,
-        outgoing: Outgoing,
-    ) -> Self {
-        let local = outgoing.sender().local_addr();
-        let state = State {
+impl State {
+    pub(crate) fn new(core: Core, outgoing: Outgoing) -> Self {
+        Self {
             core,
             outgoing,
             slots: HashMap::new(),
@@ -154,7 +90,7 @@ impl Shared {
             dialing: Vec::new(),
             acceptors: HashMap::new(),
             life: Life::Open,
-            closers: Vec::new(),
+            closers: Waiters::default(),
             driver: None,
             blocked: false,
             armed: Instant::FAR_FUTURE,
@@ -163,83 +99,15 @@ impl Shared {
             receives: 0,
             malformed: 0,
             wakers: Wakers::default(),
-        };
-        Self {
-            clock: Clock::new(),
-            timer,
-            local,
-            insecure: builder.insecure,
-            singly: AtomicUsize::new(usize::from(builder.coalesce == Coalesce::Off)),
-            config: builder.config.clone(),
-            mtu: builder.mtu,
-            state: Mutex::new(state),
         }
     }
 
-    /// Works on the state, then sends what that caused, sets the timer and wakes whoever has waited for it.
-    pub(crate) fn run<R>(&self, work: impl FnOnce(&mut State, Instant) -> R) -> R {
-        let mut state = self.lock();
-        let now = self.clock.now();
-        let result = work(&mut state, now);
-        state.settle(now, &self.timer);
-        let mut wakers = std::mem::take(&mut state.wakers);
-        drop(state);
-        wakers.part();
-        if wakers.more.capacity() > 0 {
-            self.put_back(wakers.more);
-        }
-        result
-    }
-
-    /// Lets the next crowd of wakers have the memory of this one.
-    #[cold]
-    fn put_back(&self, empty: Vec<Parting>) {
-        let mut state = self.lock();
-        if state.wakers.more.capacity() == 0 {
-            state.wakers.more = empty;
-        }
-    }
-
-    /// Looks at the state without consequences.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&State, Instant) -> R) -> R {
-        look(&self.lock(), self.clock.now())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock is a bug in the core; other connections are better served than poisoned.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// `config` as a connection to `peer` runs it: told about the carrier, and with an MSS that fits the MTU.
-    ///
-    /// Without a peer (a listener) IPv6 is assumed where it is possible, whose headers are the larger ones.
-    pub(crate) fn prepare(&self, config: &Config, peer: Option<SocketAddr>) -> Config {
-        let ipv6 = match peer {
-            Some(peer) => peer.ip().to_canonical().is_ipv6(),
-            None => self.local.is_ipv6(),
-        };
-        let overhead: u16 = if ipv6 { 40 + 8 } else { 20 + 8 };
-        let room = self.mtu.saturating_sub(overhead + 20);
-        let max_batch = self.look(|state, _| state.outgoing.sender().max_batch());
-        Config {
-            mss: config.mss.min(room).max(1),
-            carrier: Carrier {
-                timer_granularity: PacingTimer::GRANULARITY,
-                max_batch,
-                overhead,
-            },
-            ..config.clone()
-        }
-    }
-}
-
-impl State {
-    /// After every change: events out, segments out, timer set.
-    fn settle(&mut self, now: Instant, timer: &PacingTimer) {
+    /// After every change: sends segments, delivers events and sets the timer.
+    pub(crate) fn settle(&mut self, now: Instant, timer: &PacingTimer) {
         if self.life == Life::Dead {
             return;
         }
-        // Events are known, and deadlines right, once a connection has nothing more to send.
+        // A connection raises events and sets deadlines while it sends: send first.
         if !self.blocked {
             self.flush(now);
         }
@@ -255,7 +123,7 @@ impl State {
         if self.life != Life::Open {
             deadline = self.wind_up(now).into_iter().chain(deadline).min();
         }
-        // A timer that fires too early is cheaper than setting it anew at every turn.
+        // A timer that fires too early costs less than a system call for each change.
         if let Some(deadline) = deadline
             && deadline < self.armed
             && timer.arm(now, deadline).is_ok()
@@ -264,7 +132,7 @@ impl State {
         }
     }
 
-    /// Sends what may be sent; the driver goes on where the socket is full.
+    /// Sends what may be sent; when the socket is full, the driver continues.
     pub(crate) fn flush(&mut self, now: Instant) {
         loop {
             match self.outgoing.flush(&mut self.core, now) {
@@ -298,10 +166,17 @@ impl State {
                     slot.on_event(event, &mut self.wakers);
                 }
             }
+            // Both streams have ended: TIME-WAIT is not the application's concern.
+            if let Some(connection) = self.core.get(id)
+                && connection.state() == TcpState::TimeWait
+                && let Some(slot) = self.slots.get_mut(&id)
+            {
+                slot.watchers.wake(&mut self.wakers);
+            }
         }
     }
 
-    /// After arrivals, which alone complete handshakes.
+    /// Wakes who waits for connections. To be called after arrivals, which alone complete handshakes.
     pub(crate) fn wake_acceptors(&mut self) {
         let Self {
             acceptors,
@@ -313,12 +188,9 @@ impl State {
             clippy::iter_over_hash_type,
             reason = "each is looked at by itself; order does not matter"
         )]
-        for (port, acceptor) in acceptors {
-            if acceptor.is_some() && core.is_acceptable(*port) {
-                acceptor
-                    .take()
-                    .into_iter()
-                    .for_each(|waker| wakers.push(waker));
+        for (port, acceptors) in acceptors {
+            if acceptors.is_waiting() && core.is_acceptable(*port) {
+                acceptors.wake(wakers);
             }
         }
     }
@@ -350,9 +222,9 @@ impl State {
         }
     }
 
-    /// The connection `id` is under way to its peer.
+    /// Notes that connection `id` is in SYN-SENT.
     pub(crate) fn dial(&mut self, id: ConnectionId) {
-        // Whenever the list has doubled: constant cost each, bounded by those under way.
+        // Cleaned up when it is full: amortised constant cost, and the list stays proportional to those in SYN-SENT.
         if self.dialing.len() == self.dialing.capacity() {
             let core = &self.core;
             self.dialing.retain(|id| is_dialing(core, *id));
@@ -360,8 +232,8 @@ impl State {
         self.dialing.push(id);
     }
 
-    /// The host of `peer` says that nobody has its port (ICMP): whoever is under way to it has arrived nowhere. A connection
-    /// that stands is ended only on this machine, where nobody can forge such an answer; elsewhere its timers decide.
+    /// ICMP says that the port of `peer` is closed: connections in SYN-SENT to it fail. An established connection
+    /// ends only on loopback, where nobody can forge ICMP; elsewhere its timers decide.
     pub(crate) fn refused(&mut self, now: Instant, peer: SocketAddr) {
         let Self {
             core,
@@ -405,7 +277,7 @@ impl State {
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) -> Option<Slot> {
         let slot = self.slots.remove(&id);
         self.core.release(now, id);
-        // Forget those that are through whenever the list has doubled: constant cost each, bounded by the living.
+        // Cleaned up when it is full: amortised constant cost, and the list stays proportional to the open ones.
         if self.released.len() == self.released.capacity() {
             let core = &self.core;
             self.released.retain(|id| core.get(*id).is_some());
@@ -414,12 +286,22 @@ impl State {
         slot
     }
 
-    /// True when no connection needs this endpoint any more, apart from the TIME-WAITs it keeps for good manners.
+    /// # Errors
+    /// [`EndpointClosed`] when nothing new may begin.
+    pub(crate) fn check_open(&self) -> Result<(), EndpointClosed> {
+        if self.life == Life::Open {
+            Ok(())
+        } else {
+            Err(EndpointClosed)
+        }
+    }
+
+    /// True when no connection needs this endpoint any more. A TIME-WAIT counts only while its peer may need an answer.
     pub(crate) fn is_wound_up(&self) -> bool {
         self.slots.is_empty() && self.released.is_empty() && !self.lingers
     }
 
-    /// While closing: forgets what is through; says when to look again.
+    /// While the endpoint closes: forgets finished connections, and returns when to call again.
     fn wind_up(&mut self, now: Instant) -> Option<Instant> {
         let core = &self.core;
         self.released.retain(|id| core.get(*id).is_some());
@@ -428,9 +310,7 @@ impl State {
         let again = self.core.lingers_until().filter(|end| now < *end);
         self.lingers = again.is_some();
         if self.is_wound_up() {
-            for closer in std::mem::take(&mut self.closers) {
-                self.wakers.push(closer);
-            }
+            self.closers.wake(&mut self.wakers);
             if self.life == Life::Abandoned {
                 self.wake_driver();
             }
@@ -453,72 +333,14 @@ impl State {
             clippy::iter_over_hash_type,
             reason = "all are woken; order does not matter"
         )]
-        for acceptor in self.acceptors.values_mut() {
-            if let Some(waker) = acceptor.take() {
-                wakers.push(waker);
-            }
+        for acceptors in self.acceptors.values_mut() {
+            acceptors.wake(wakers);
         }
-        for closer in std::mem::take(&mut self.closers) {
-            wakers.push(closer);
-        }
+        self.closers.wake(wakers);
     }
 }
 
 fn is_dialing(core: &Core, id: ConnectionId) -> bool {
     core.get(id)
         .is_some_and(|connection| connection.state() == TcpState::SynSent)
-}
-
-impl Slot {
-    fn on_event(&mut self, event: Event, wakers: &mut Wakers) {
-        match event {
-            Event::Connected => {
-                self.connected = true;
-                self.wake_watchers(wakers);
-            }
-            Event::Readable => {
-                if let Some(reader) = self.reader.take() {
-                    wakers.push(reader);
-                }
-            }
-            Event::Writable => {
-                if let Some(writer) = self.writer.take() {
-                    wakers.push(writer);
-                }
-            }
-            Event::Finished => {
-                self.finished = true;
-                self.wake_watchers(wakers);
-            }
-            Event::Closed(reason) => {
-                self.finished |= reason == CloseReason::Graceful;
-                self.wake_all(wakers);
-            }
-        }
-    }
-
-    fn wake_watchers(&mut self, wakers: &mut Wakers) {
-        for watcher in self.watchers.drain(..) {
-            wakers.push(watcher);
-        }
-    }
-
-    fn wake_all(&mut self, wakers: &mut Wakers) {
-        for waker in self.reader.take().into_iter().chain(self.writer.take()) {
-            wakers.push(waker);
-        }
-        self.wake_watchers(wakers);
-    }
-
-    /// Waits for the handshake or the end.
-    pub(crate) fn watch<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
-        if !self
-            .watchers
-            .iter()
-            .any(|waker| waker.will_wake(cx.waker()))
-        {
-            self.watchers.push(cx.waker().clone());
-        }
-        Poll::Pending
-    }
 }

@@ -1,25 +1,26 @@
 //! One connection as a byte stream in each direction.
 
-use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tack_tcp::{CloseReason, ConnectionId, Stats, WriteError};
+use tack_tcp::{CloseReason, ConnectionId, Stats};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::endpoint::Handle;
-use crate::error::{ConnectError, ConnectionEnded, EndpointClosed};
-use crate::split::{OwnedReadHalf, OwnedWriteHalf};
-use crate::state::{Life, keep};
+use crate::connection::Inner;
+use crate::error::{ConnectError, EndpointClosed};
+use crate::shared::Handle;
+use crate::state::Life;
+use crate::wait::{Queue, wait_until};
 
 /// A connection: reads and writes like tokio's `TcpStream`.
 ///
 /// * Reading returns 0 bytes at the end of the peer's stream, and an error when the connection ended before that; the
-///   error's kind says how, and a [`ConnectionEnded`] is inside.
-/// * Writing takes bytes into the send buffer and waits while that is full.
+///   error's kind says how, and a [`ConnectionEnded`](crate::ConnectionEnded) is inside. What arrived before is read first.
+/// * Writing takes bytes into the send buffer and waits while that is full. A write that returned has been taken, not yet
+///   delivered. Flushing does nothing: what was written leaves as soon as congestion control lets it.
 /// * `shutdown` ends this side's stream (a FIN follows what was written); reading goes on.
 /// * Dropping the stream lets the connection finish in the background: what was written still arrives, as long as the
 ///   runtime runs. But received bytes that were not read by then, or that arrive later, are lost, and the peer is told so
@@ -27,23 +28,7 @@ use crate::state::{Life, keep};
 ///   read until 0 before dropping, or call `shutdown` and wait for [`Stream::finished`].
 #[derive(Debug)]
 pub struct Stream {
-    inner: Arc<Inner>,
-}
-
-/// What the halves of a stream share.
-#[derive(Debug)]
-pub(crate) struct Inner {
-    handle: Handle,
-    id: ConnectionId,
-    peer: SocketAddr,
-    local_port: u16,
-    remote_port: u16,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.handle.run(|state, now| state.release(now, self.id));
-    }
+    pub(crate) inner: Arc<Inner>,
 }
 
 impl Stream {
@@ -68,35 +53,26 @@ impl Stream {
         peer: SocketAddr,
         port: u16,
     ) -> Result<(), ConnectError> {
-        let Inner { handle, id, .. } = &*self.inner;
-        poll_fn(|cx| {
-            handle.run(|state, _| {
-                let Some(slot) = state.slots.get_mut(id).filter(|_| state.life != Life::Dead)
-                else {
-                    return Poll::Ready(Err(EndpointClosed.into()));
-                };
-                if slot.connected {
-                    return Poll::Ready(Ok(()));
-                }
-                match state
-                    .core
-                    .get(*id)
-                    .map(|connection| connection.close_reason())
-                {
-                    Some(None) => slot.watch(cx),
-                    Some(Some(CloseReason::Refused)) => {
-                        Poll::Ready(Err(ConnectError::Refused { peer, port }))
-                    }
-                    Some(Some(CloseReason::Unreachable)) => {
-                        Poll::Ready(Err(ConnectError::Unreachable(peer)))
-                    }
-                    Some(Some(CloseReason::TimedOut)) => {
-                        Poll::Ready(Err(ConnectError::TimedOut(peer)))
-                    }
-                    Some(Some(reason)) => Poll::Ready(Err(ConnectError::Closed(reason))),
-                    None => Poll::Ready(Err(ConnectError::Closed(CloseReason::Aborted))),
-                }
-            })
+        let id = self.inner.id;
+        wait_until(self.handle(), Queue::Watchers(id), |state, _| {
+            let Some(slot) = state.slots.get(&id).filter(|_| state.life != Life::Dead) else {
+                return Poll::Ready(Err(EndpointClosed.into()));
+            };
+            if slot.connected {
+                return Poll::Ready(Ok(()));
+            }
+            let Some(connection) = state.core.get(id) else {
+                return Poll::Ready(Err(ConnectError::Closed(CloseReason::Aborted)));
+            };
+            let Some(reason) = connection.close_reason() else {
+                return Poll::Pending;
+            };
+            Poll::Ready(Err(match reason {
+                CloseReason::Refused => ConnectError::Refused { peer, port },
+                CloseReason::Unreachable => ConnectError::Unreachable(peer),
+                CloseReason::TimedOut => ConnectError::TimedOut(peer),
+                reason => ConnectError::Closed(reason),
+            }))
         })
         .await
     }
@@ -116,11 +92,8 @@ impl Stream {
         (self.inner.local_port, self.inner.remote_port)
     }
 
-    /// The endpoint this connection belongs to.
-    pub fn endpoint(&self) -> crate::Endpoint {
-        crate::Endpoint {
-            handle: self.inner.handle.clone(),
-        }
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.inner.handle
     }
 
     /// Counters and estimates of this connection.
@@ -136,172 +109,56 @@ impl Stream {
     /// Waits until the peer has acknowledged everything, the end of the stream included. Call `shutdown` first.
     ///
     /// # Errors
-    /// [`ConnectionEnded`] inside when the connection ends before that.
+    /// [`ConnectionEnded`](crate::ConnectionEnded) inside when the connection ends before that.
     pub async fn finished(&self) -> io::Result<()> {
         self.inner.finished().await
     }
 
-    /// Splits into halves that different tasks may own. Dropping the write half ends this side's stream.
-    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        (
-            OwnedReadHalf::new(Arc::clone(&self.inner)),
-            OwnedWriteHalf::new(self.inner),
-        )
+    /// Waits until reading does not wait: bytes are here, the peer's stream has ended, or the connection has. What follows may
+    /// still find nothing, when another task reads too. Cancel safe.
+    pub async fn readable(&self) {
+        self.inner.readable().await;
+    }
+
+    /// Waits until writing does not wait: there is room, or the connection has ended. What follows may still find none, when
+    /// another task writes too. Cancel safe.
+    pub async fn writable(&self) {
+        self.inner.writable().await;
+    }
+
+    /// Reads what is here, as much as fits into `buf`; 0 is the end of the peer's stream, or an empty `buf`.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is here yet; otherwise as reading.
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.try_read(buf)
+    }
+
+    /// Writes what there is room for, and returns how much that was.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; otherwise as writing.
+    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        self.inner.try_write(buf)
+    }
+
+    /// Waits for bytes as reading does, and copies them without taking them: they are read again. 0 is the end of the peer's
+    /// stream, or an empty `buf`. Not all that could be read need be seen. Cancel safe.
+    ///
+    /// # Errors
+    /// As reading.
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.peek(buf).await
+    }
+
+    /// Waits until the connection is over: both streams have ended and what this side wrote is acknowledged, or the connection
+    /// broke off. Says how. [`CloseReason::Aborted`] also stands for a runtime that has ended. Cancel safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.inner.closed().await
     }
 
     pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {
         Self { inner }
-    }
-}
-
-impl Inner {
-    pub(crate) fn stats(&self) -> Stats {
-        self.handle.look(|state, now| {
-            state
-                .core
-                .get(self.id)
-                .map(|connection| connection.stats(now))
-                .unwrap_or_default()
-        })
-    }
-
-    pub(crate) fn reset(&self) {
-        self.handle.run(|state, now| {
-            if let Some(connection) = state.core.get_mut(self.id) {
-                connection.abort(now);
-            }
-        });
-    }
-
-    pub(crate) async fn finished(&self) -> io::Result<()> {
-        poll_fn(|cx| {
-            self.handle.run(|state, _| {
-                let Some(slot) = state
-                    .slots
-                    .get_mut(&self.id)
-                    .filter(|_| state.life != Life::Dead)
-                else {
-                    return Poll::Ready(Err(EndpointClosed.into()));
-                };
-                if slot.finished {
-                    return Poll::Ready(Ok(()));
-                }
-                match state
-                    .core
-                    .get(self.id)
-                    .and_then(|connection| connection.close_reason())
-                {
-                    Some(reason) => Poll::Ready(Err(ConnectionEnded(reason).into())),
-                    None => slot.watch(cx),
-                }
-            })
-        })
-        .await
-    }
-
-    pub(crate) fn poll_read(
-        &self,
-        cx: &Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if buf.remaining() == 0 {
-            return Poll::Ready(Ok(()));
-        }
-        self.handle.run(|state, now| {
-            let Some(slot) = state.slots.get_mut(&self.id) else {
-                return Poll::Ready(Err(EndpointClosed.into()));
-            };
-            let Some(connection) = state.core.get_mut(self.id) else {
-                return Poll::Ready(Err(ConnectionEnded(CloseReason::Aborted).into()));
-            };
-            let (front, back) = connection.peek();
-            let from_front = front.len().min(buf.remaining());
-            buf.put_slice(&front[..from_front]);
-            let from_back = back.len().min(buf.remaining());
-            buf.put_slice(&back[..from_back]);
-            let taken = from_front + from_back;
-            if taken > 0 {
-                connection.consume(now, taken);
-                return Poll::Ready(Ok(()));
-            }
-            if connection.is_read_finished() {
-                return Poll::Ready(Ok(()));
-            }
-            if let Some(reason) = connection.close_reason() {
-                return Poll::Ready(Err(ConnectionEnded(reason).into()));
-            }
-            if state.life == Life::Dead {
-                return Poll::Ready(Err(EndpointClosed.into()));
-            }
-            keep(&mut slot.reader, cx, &mut state.wakers);
-            Poll::Pending
-        })
-    }
-
-    pub(crate) fn poll_write(
-        &self,
-        cx: &Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.handle.run(|state, now| {
-            let Some(slot) = state
-                .slots
-                .get_mut(&self.id)
-                .filter(|_| state.life != Life::Dead)
-            else {
-                return Poll::Ready(Err(EndpointClosed.into()));
-            };
-            let Some(connection) = state.core.get_mut(self.id) else {
-                return Poll::Ready(Err(ConnectionEnded(CloseReason::Aborted).into()));
-            };
-            let mut taken = 0;
-            for slice in slices.iter().filter(|slice| !slice.is_empty()) {
-                match connection.write(now, slice) {
-                    Ok(len) => {
-                        taken += len;
-                        if len < slice.len() {
-                            break;
-                        }
-                    }
-                    Err(_) if taken > 0 => break,
-                    Err(WriteError::Blocked) => {
-                        keep(&mut slot.writer, cx, &mut state.wakers);
-                        return Poll::Pending;
-                    }
-                    Err(WriteError::Finished) => {
-                        return Poll::Ready(Err(io::Error::new(
-                            io::ErrorKind::BrokenPipe,
-                            WriteError::Finished,
-                        )));
-                    }
-                    Err(WriteError::Closed(reason)) => {
-                        return Poll::Ready(Err(ConnectionEnded(reason).into()));
-                    }
-                }
-            }
-            Poll::Ready(Ok(taken))
-        })
-    }
-
-    pub(crate) fn finish(&self) -> io::Result<()> {
-        self.handle.run(|state, now| {
-            if state.life == Life::Dead {
-                return Err(EndpointClosed.into());
-            }
-            // Where the connection has ended there is nothing left to finish; reads and writes have told.
-            if let Some(connection) = state.core.get_mut(self.id) {
-                connection.finish(now);
-            }
-            Ok(())
-        })
-    }
-
-    pub(crate) fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.handle.local
     }
 }
 
@@ -336,7 +193,7 @@ impl AsyncWrite for Stream {
         true
     }
 
-    /// Nothing to do: what was written is on its way as soon as congestion control lets it.
+    /// Does nothing: what was written leaves as soon as congestion control lets it.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -27,12 +27,12 @@ fn a_steady_stream_does_not_allocate_per_segment() {
         .build()
         .unwrap();
     let (mut client, mut server) = runtime.block_on(async {
-        let server = Endpoint::builder().build().await.unwrap();
-        let client = Endpoint::builder().build().await.unwrap();
-        let mut listener = server.listen(tack::DEFAULT_PORT).unwrap();
+        let server = Endpoint::builder().build().unwrap();
+        let client = Endpoint::builder().build().unwrap();
+        let listener = server.listen(tack::DEFAULT_PORT).unwrap();
         let address = server.local_addr();
         let (client, server) = tokio::join!(client.connect(address), listener.accept());
-        let (mut client, mut server) = (client.unwrap(), server.unwrap());
+        let (mut client, mut server) = (client.unwrap(), server.unwrap().0);
         // Buffers, logs and queues take their size.
         transfer(&mut client, &mut server, 64 << 20).await;
         (client, server)

@@ -2,17 +2,31 @@
 
 use core::time::Duration;
 
-use crate::ack::AckKind;
-use crate::cc::{Algorithm, Counting};
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+
+use tack_wire::TackOption;
+use tack_wire::tack::TackSyn;
+
+use crate::ack::policy::FeedbackWriter;
+use crate::ack::{AckKind, AckPolicyFactory, Mechanism};
+use crate::cc::{Algorithm, CongestionController, ControllerFactory, Counting, Init};
 
 /// Settings of one connection.
+///
+/// Made from the default: `Config { nagle: true, ..Config::default() }`. A literal ends in `..Config::default()`, because
+/// fields will be added.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// Acknowledgement policy for what this side receives. Default: `tack`, which is `delayed:2` (RFC 9293 §3.8.6.3) towards
     /// peers that do not know it.
     pub ack: AckKind,
+    /// A policy of the application's own, in place of `ack`. Default: none.
+    pub ack_policy: Option<AckPolicyFactory>,
     /// Congestion controller of this side. Default: BBR.
     pub congestion: Algorithm,
+    /// A controller of the application's own, in place of `congestion`. Default: none.
+    pub controller: Option<ControllerFactory>,
     /// Largest payload of a segment, bytes, before options are counted (RFC 9293 MSS): announced to the peer and
     /// the cap of what we send. Default 1460 (1,500-byte IPv4 packets).
     pub mss: u16,
@@ -59,6 +73,64 @@ pub struct Config {
     pub window_pacing: WindowPacing,
     /// Facts about the carrier below.
     pub carrier: Carrier,
+    /// Keeps literals from naming every field.
+    #[doc(hidden)]
+    pub more: More,
+}
+
+/// Nothing yet.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct More;
+
+impl Config {
+    /// What reports call the acknowledgement policy.
+    pub fn ack_name(&self) -> String {
+        match &self.ack_policy {
+            Some(factory) => factory.name().to_string(),
+            None => self.ack.to_string(),
+        }
+    }
+
+    /// What reports call the congestion controller.
+    pub fn congestion_name(&self) -> String {
+        match &self.controller {
+            Some(factory) => factory.name().to_string(),
+            None => self.congestion.to_string(),
+        }
+    }
+
+    /// The acknowledgement mechanism that both ends may agree on; a policy of the application's own stands alone.
+    fn negotiable(&self) -> Option<AckKind> {
+        self.ack_policy.is_none().then_some(self.ack)
+    }
+
+    /// The policy towards a peer that agreed on nothing.
+    pub(crate) fn build_policy(&self) -> Box<dyn FeedbackWriter> {
+        match &self.ack_policy {
+            Some(factory) => factory.build(),
+            None => self.ack.build(),
+        }
+    }
+
+    /// What a SYN offers.
+    pub(crate) fn offer(&self) -> Option<TackOption> {
+        self.negotiable()?.offer()
+    }
+
+    /// The mechanism that both sides want, where the peer offered `peer`. `sack` says that SACK was agreed.
+    pub(crate) fn agree(&self, peer: TackSyn, sack: bool) -> Option<Mechanism> {
+        self.negotiable()?.agree(peer, sack)
+    }
+
+    /// A fresh controller.
+    pub(crate) fn build_controller(&self, init: &Init) -> Box<dyn CongestionController> {
+        match &self.controller {
+            Some(factory) => factory.build(init),
+            None => self.congestion.build(init),
+        }
+    }
 }
 
 /// How often a peer that reports packet numbers is audited.
@@ -66,6 +138,7 @@ pub struct Config {
 /// An audit keeps one segment back for a round trip; a peer that acknowledges it all the same claims what it did not get, to
 /// be sent more than its path carries, and the connection is reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Audits {
     /// Each 4,096 data segments on average on connections that a listener accepted: whoever connects is a stranger, and
     /// may want more than its share. None on those that this side opened.
@@ -94,6 +167,7 @@ impl Audits {
 
 /// Whether a controller without a pacing rate of its own (every one but BBR) is paced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum WindowPacing {
     /// At its gain times window over smoothed RTT.
     #[default]
@@ -151,7 +225,9 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             ack: AckKind::default(),
+            ack_policy: None,
             congestion: Algorithm::default(),
+            controller: None,
             mss: 1460,
             timestamps: true,
             sack: true,
@@ -174,6 +250,7 @@ impl Default for Config {
             counting: Counting::default(),
             window_pacing: WindowPacing::default(),
             carrier: Carrier::default(),
+            more: More,
         }
     }
 }

@@ -36,12 +36,13 @@ pub mod stats;
 pub mod trace;
 pub mod transmit;
 
-pub use ack::AckKind;
-pub use cc::{Algorithm, ParseAlgorithmError};
+pub use ack::{AckKind, AckPolicy, AckPolicyFactory};
+pub use cc::{Algorithm, CongestionController, ControllerFactory, ParseAlgorithmError};
 pub use config::Config;
 pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
 pub use endpoint::{
-    ConnectError, ConnectionId, Endpoint, EndpointConfig, EndpointStats, ListenError,
+    ConnectError, ConnectionId, Endpoint, EndpointConfig, EndpointStats, Incoming, ListenError,
+    SynFilter, Verdict,
 };
 pub use stats::Stats;
 pub use transmit::{Batch, Transmit};

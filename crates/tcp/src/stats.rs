@@ -4,6 +4,7 @@ use core::time::Duration;
 
 /// Counters and estimates of one connection, since its beginning. A snapshot: subtract two for an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Segments with payload sent, retransmissions included.
     pub data_segments: u64,

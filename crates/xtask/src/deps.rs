@@ -88,7 +88,10 @@ const ROOMS: &[Room] = &[
         unsafety: Unsafety::Allowed,
         ..room(IO, &[BASE, WIRE])
     },
-    room(TACK, &[BASE, WIRE, TCP, IO]),
+    Room {
+        tests_use: &[SIM],
+        ..room(TACK, &[BASE, WIRE, TCP, IO])
+    },
     room(PLOT, &[]),
     room(EMULATOR, &[BASE, WIRE, WLAN, SIM, IO]),
     room(LAB, &[BASE, WIRE, TCP, WLAN, SIM, PLOT]),

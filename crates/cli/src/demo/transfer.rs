@@ -59,10 +59,10 @@ pub(crate) async fn run(
             .build()
     };
     let cannot_bind = |error| Failure::network(format!("cannot open a socket: {error}"));
-    let server = endpoint(Coalesce::Batches).await.map_err(cannot_bind)?;
+    let server = endpoint(Coalesce::Batches).map_err(cannot_bind)?;
     // Each segment is acknowledged by itself, or the count would say how the machine schedules, not what the policy does.
-    let station = endpoint(Coalesce::Off).await.map_err(cannot_bind)?;
-    let mut listener = server
+    let station = endpoint(Coalesce::Off).map_err(cannot_bind)?;
+    let listener = server
         .listen(tack::DEFAULT_PORT)
         .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
     let mut settings = Settings::new(links.clone(), loopback, server.local_addr());
@@ -77,7 +77,7 @@ pub(crate) async fn run(
         samples.map(|samples| tokio::spawn(watch(samples, Arc::clone(&received), bar.clone())));
     let began = Instant::now();
     let sending = async {
-        let mut stream = listener.accept().await.context("nobody connected")?;
+        let (mut stream, _) = listener.accept().await.context("nobody connected")?;
         content
             .write_to(&mut stream)
             .await

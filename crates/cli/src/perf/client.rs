@@ -226,13 +226,14 @@ impl Test<'_> {
         let (endpoint, peer) = (control.endpoint(), control.peer_addr());
         let mut streams = Vec::new();
         for stream in 0..self.request.streams {
-            let mut connection =
-                endpoint
-                    .connect_with(peer, port, config)
-                    .await
-                    .map_err(|error| {
-                        Failure::network(format!("cannot open data connection {stream}: {error}"))
-                    })?;
+            let mut connection = endpoint
+                .connect(peer)
+                .port(port)
+                .config(config.clone())
+                .await
+                .map_err(|error| {
+                    Failure::network(format!("cannot open data connection {stream}: {error}"))
+                })?;
             Ticket { token, stream }
                 .write(&mut connection)
                 .await

@@ -371,11 +371,9 @@ mod tests {
     use super::*;
 
     fn snapshot(acked: u64, received: u64, acks: u64) -> Snapshot {
-        let stats = tack::Stats {
-            bytes_acked: acked,
-            acks,
-            ..tack::Stats::default()
-        };
+        let mut stats = tack::Stats::default();
+        stats.bytes_acked = acked;
+        stats.acks = acks;
         Snapshot {
             stream: 0,
             received,

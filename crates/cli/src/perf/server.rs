@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tack::{Config, Endpoint, Listener, Stream};
+use tack::{Config, Endpoint, ListenOptions, Listener, Stream};
 use tack_base::Rate;
 use tokio::io::AsyncReadExt;
 use tokio::net::UdpSocket;
@@ -57,8 +57,8 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         user_timeout: Some(PATIENCE),
         ..Config::default()
     };
-    let mut listener = endpoint
-        .listen_with(PERF_PORT, &config, 64)
+    let listener = endpoint
+        .listen_with(PERF_PORT, ListenOptions::new().config(config).backlog(64))
         .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
     let address = endpoint.local_addr();
     if args.json {
@@ -77,10 +77,9 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let exit = loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let control = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
+                let (control, peer) = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
                 let (endpoint, limits) = (endpoint.clone(), Arc::clone(&limits));
                 tests.spawn(async move {
-                    let peer = control.peer_addr();
                     let mut request = None;
                     let result = serve(control, &endpoint, &limits, &mut request).await;
                     // On a thread of its own: whoever reads our output may be slow, and must not stop other tests.
@@ -237,10 +236,10 @@ async fn open_paths(
     let peer = control.peer_addr().ip();
     match request.carrier {
         Carrier::Tcp => {
-            let mut data = open_data_port(endpoint, config, request.streams)?;
+            let data = open_data_port(endpoint, config, request.streams)?;
             let port = data.port();
             write_message(control, &ServerMessage::Accepted { port, token }).await?;
-            let accepting = accept_all(&mut data, token, request.streams);
+            let accepting = accept_all(&data, token, request.streams);
             let streams = step("its data connections", accepting).await?;
             Ok(Paths::Connections(streams))
         }
@@ -356,7 +355,10 @@ fn open_data_port(endpoint: &Endpoint, config: &Config, streams: u16) -> io::Res
     let ports = u64::from(DATA_PORTS.end() - DATA_PORTS.start());
     for _ in 0..64 {
         let port = DATA_PORTS.start() + (random() % ports) as u16;
-        match endpoint.listen_with(port, config, streams.into()) {
+        let options = ListenOptions::new()
+            .config(config.clone())
+            .backlog(streams.into());
+        match endpoint.listen_with(port, options) {
             Ok(listener) => return Ok(listener),
             Err(tack::ListenError::InUse(_)) => {}
             Err(error) => return Err(error.into()),
@@ -369,10 +371,10 @@ fn open_data_port(endpoint: &Endpoint, config: &Config, streams: u16) -> io::Res
 }
 
 /// Takes the client's data connections, in the order of their numbers; strangers are dropped.
-async fn accept_all(data: &mut Listener, token: u64, streams: u16) -> io::Result<Vec<Stream>> {
+async fn accept_all(data: &Listener, token: u64, streams: u16) -> io::Result<Vec<Stream>> {
     let mut arrived = BTreeMap::new();
     while arrived.len() < usize::from(streams) {
-        let mut stream = data.accept().await.map_err(io::Error::from)?;
+        let (mut stream, _) = data.accept().await.map_err(io::Error::from)?;
         match Ticket::read(&mut stream).await {
             Ok(ticket) if ticket.token == token && ticket.stream < streams => {
                 arrived.insert(ticket.stream, stream);

@@ -120,13 +120,12 @@ impl Stream {
     }
 
     fn snapshot(&self, stream: usize) -> Snapshot {
+        let mut stats = Stats::default();
+        stats.bytes_acked = self.sent_bytes;
         Snapshot {
             stream,
             received: self.received_bytes,
-            stats: Stats {
-                bytes_acked: self.sent_bytes,
-                ..Stats::default()
-            },
+            stats,
             datagrams: Some(self.figures),
         }
     }

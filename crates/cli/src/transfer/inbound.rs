@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tack::Stream;
+use tack::{ListenOptions, Stream};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -70,12 +70,11 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         limit + waiting + STRANGERS,
     )
     .await?;
-    let mut listener = endpoint
-        .listen_with(
-            TRANSFER_PORT,
-            &args.transport.config(args.timeout),
-            STRANGERS,
-        )
+    let options = ListenOptions::new()
+        .config(args.transport.config(args.timeout))
+        .backlog(STRANGERS);
+    let listener = endpoint
+        .listen_with(TRANSFER_PORT, options)
         .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
     announce(&args, endpoint.local_addr().to_string())?;
 
@@ -86,7 +85,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let ended = loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let mut stream = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
+                let (mut stream, _) = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
                 let place = queue.try_enter();
                 let ticket = if place.is_none() { queue.line_up() } else { None };
                 if place.is_none() && ticket.is_none() {
@@ -124,7 +123,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         let _ = close.send(true);
                         let finishing = async { while transfers.join_next().await.is_some() {} };
                         let turning_away = async {
-                            while let Ok(stream) = listener.accept().await {
+                            while let Ok((stream, _)) = listener.accept().await {
                                 tokio::spawn(turn_away(stream, Refusal::Stopping, STOPPING));
                             }
                         };

@@ -1,4 +1,4 @@
-//! What quinn-udp's set-up leaves to change: which control messages come with a datagram, and which MTU counts.
+//! Socket options that differ from quinn-udp's: which control messages come with a datagram, and which MTU counts.
 //!
 //! quinn-udp 0.6.3 reserves 96 bytes for them and asks the kernel for four: receive timestamp (32 bytes), segment size of
 //! joined datagrams (24), destination address (32, IPv6: 40) and traffic class (24). The last one is cut off, so the ECN
@@ -45,7 +45,7 @@ fn adjust(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// Has the system keep the errors that `errors` reads. A sandbox that refuses leaves dead peers to the timers.
+/// Tells the system to queue the errors that `errors` reads. Where a sandbox refuses, timers find dead peers.
 #[cfg(target_os = "linux")]
 pub(super) fn keep_errors(socket: &UdpSocket, local: SocketAddr) {
     // On IPv6 sockets this one is for the IPv4 peers.

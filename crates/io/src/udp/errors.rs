@@ -31,7 +31,7 @@ impl Errors {
         }
     }
 
-    /// The next peer whose host says that its port is closed.
+    /// The next peer whose host reported its port closed.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<SocketAddr>> {
         loop {
             let next = self

@@ -20,7 +20,7 @@ pub use send::{Datagrams, SendCause, SendError, UdpSender};
 /// Largest UDP payload of an IPv4 packet, and so of one segmentation-offload batch; IPv6 would allow 20 bytes more.
 pub const MAX_BATCH_BYTES: usize = 65_535 - 20 - 8;
 
-/// Whether the kernel cuts batches into datagrams.
+/// Whether the kernel segments batches into datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Segmentation {
     /// Hand whole batches to the kernel as long as it takes them; datagram by datagram once it refused one.
@@ -40,8 +40,8 @@ pub struct UdpOptions {
     /// Wanted socket buffers, bytes, each way; the system may cap them (Linux: `net.core.rmem_max`, `wmem_max`).
     /// Default 4 MiB: the kernel's usual cap, and 30 ms of a 1 Gbit/s path while the process does not run.
     pub socket_buffer: usize,
-    /// Whether [`UdpReceiver::poll_refused`] is to hear of closed ports. Default false: whoever wants that must poll it, or
-    /// what the system keeps for it takes room from datagrams.
+    /// Whether [`UdpReceiver::poll_refused`] reports closed ports. Default false: whoever sets it must poll that method, or
+    /// the queued errors take room from datagrams.
     pub refusals: bool,
 }
 
@@ -59,7 +59,7 @@ impl UdpOptions {
     /// Opens the socket. Must be called within a tokio runtime whose I/O is enabled.
     ///
     /// # Errors
-    /// Whatever the system has against the address, or a socket buffer that cannot hold one batch.
+    /// What the system says about the address, or about a socket buffer that cannot hold one batch.
     pub fn open(&self) -> io::Result<(UdpSender, UdpReceiver)> {
         let socket = Socket::new(
             Domain::for_address(self.bind),

@@ -50,12 +50,12 @@ pub struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// The segments in them, in order; an error for each datagram that is none.
+    /// The segments in them, in order; an error for each datagram that is not a segment.
     pub fn segments(&self) -> Segments<'a> {
         segments(self.contents, self.stride)
     }
 
-    /// The payloads of the datagrams, in order, for who carries other things than segments.
+    /// The payloads of the datagrams, in order, for carriers of other protocols.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let stride = if self.stride == 0 {
             self.contents.len()
@@ -89,7 +89,7 @@ impl UdpReceiver {
     /// Ready with a peer whose host answered that its UDP port is closed (ICMP). On Linux, and with
     /// [`super::UdpOptions::refusals`]; otherwise never.
     ///
-    /// Who can send to this socket from the peer's address, or see what is sent to it, can forge such an answer.
+    /// Whoever can spoof the peer's address, or sees what is sent to it, can forge such an error.
     ///
     /// # Errors
     /// When the runtime is shutting down, or the system does not tell.
@@ -117,7 +117,7 @@ impl UdpReceiver {
                 .chunks_exact_mut(JOINED)
                 .map(IoSliceMut::new)
                 .collect();
-            // Not run at all when the runtime knows of nothing to read.
+            // The runtime does not run this when it knows of nothing to read.
             socket.try_io(Interest::READABLE, || {
                 before = Some(Reading::take(clock));
                 state.recv((&**socket).into(), &mut buffers, meta)

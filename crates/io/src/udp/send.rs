@@ -1,4 +1,4 @@
-//! The sending half: batches out, nothing lost on the way into the kernel.
+//! The sending half: hands batches to the kernel, and reports what it did not take.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub struct Datagrams<'a> {
     pub segment_size: usize,
 }
 
-/// Why a batch was not taken whole, and how much of it was.
+/// Why the kernel did not take all of a batch, and how much it took.
 #[derive(Debug)]
 pub struct SendError {
     /// Bytes from the front of the batch that the kernel took, a whole number of datagrams.
@@ -55,7 +55,7 @@ enum Fallback {
     None,
     /// One by one; the next batch is tried whole again.
     ThisBatch,
-    /// One by one; if the next datagram goes, the kernel or the device cannot cut batches.
+    /// One by one; if the next datagram is taken, the kernel or the device cannot segment batches.
     Suspicion,
 }
 
@@ -66,7 +66,7 @@ pub struct UdpSender {
     state: UdpSocketState,
     local: SocketAddr,
     segmentation: Segmentation,
-    /// Batches that the kernel refused to cut.
+    /// Batches that the kernel refused to segment.
     refusals: u64,
 }
 
@@ -99,7 +99,7 @@ impl UdpSender {
         }
     }
 
-    /// How many batches the kernel refused to cut and took datagram by datagram instead.
+    /// How many batches the kernel refused to segment and took datagram by datagram instead.
     pub fn refusals(&self) -> u64 {
         self.refusals
     }
@@ -143,7 +143,7 @@ impl UdpSender {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => SendCause::Blocked,
-                // Of an earlier datagram, perhaps to another peer: reporting it is all that this call did.
+                // About an earlier datagram, perhaps to another peer: the call reported it and sent nothing.
                 Err(error) if !again && is_belated(&error) => {
                     again = true;
                     continue;

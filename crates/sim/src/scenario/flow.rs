@@ -136,6 +136,15 @@ pub struct Flow {
 impl Flow {
     /// Most flows of a scenario: each has a port of its own.
     pub const MOST: u16 = 10_000;
+
+    /// The settings of its two endpoints, to be changed from code: a policy or a controller that no file can name, for
+    /// example. `None` for a UDP flow.
+    pub fn tcp_config_mut(&mut self) -> Option<&mut Config> {
+        match &mut self.transport {
+            Transport::Tcp(tcp) => Some(&mut tcp.config),
+            Transport::Udp(_) => None,
+        }
+    }
 }
 
 const TCP_ONLY: [&str; 15] = [

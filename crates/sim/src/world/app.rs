@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tack_base::Instant;
-use tack_tcp::{Connection, WriteError};
+use tack_tcp::Connection;
 
 use super::stream::Pattern;
 
@@ -88,8 +88,8 @@ impl End {
             let len = (self.allowance - self.written).min(1 << 16) as usize;
             match connection.write(now, self.outgoing.at(self.written, len)) {
                 Ok(taken) => self.written += taken as u64,
-                Err(WriteError::Blocked) => return,
-                Err(WriteError::Finished | WriteError::Closed(_)) => return,
+                // Blocked, finished or closed: the connection tells when there is more to do.
+                Err(_) => return,
             }
         }
         if self.ending && !self.finished && self.written == self.allowance {

@@ -72,8 +72,8 @@ impl FlowState {
         let latency = &self.meter.latency;
         FlowReport {
             transport: "tcp",
-            congestion: Some(stream.flow.config.congestion.to_string()),
-            ack: Some(stream.flow.config.ack.to_string()),
+            congestion: Some(stream.flow.config.congestion_name()),
+            ack: Some(stream.flow.config.ack_name()),
             data_segments: sender.data_segments - sender_before.data_segments,
             retransmitted_segments: sender.retransmitted_segments
                 - sender_before.retransmitted_segments,
@@ -155,5 +155,6 @@ const fn close_name(reason: CloseReason) -> &'static str {
         CloseReason::TimedOut => "timed_out",
         CloseReason::Aborted => "aborted",
         CloseReason::Dishonest => "dishonest",
+        _ => "other",
     }
 }

@@ -482,7 +482,8 @@ impl FlowState {
                     initial: tcp.config.initial_rto,
                     least: tcp.config.min_rto,
                     echoes: tcp.config.timestamps
-                        && !matches!(tcp.config.ack, tack_tcp::AckKind::Tack(_)),
+                        && (tcp.config.ack_policy.is_some()
+                            || !matches!(tcp.config.ack, tack_tcp::AckKind::Tack(_))),
                 };
                 Kind::Tcp(Box::new(Stream {
                     flow: (**tcp).clone(),

@@ -31,14 +31,13 @@ async fn a_dual_stack_socket_takes_ipv4_peers() {
         .bind("[::]:0".parse().unwrap())
         .insecure(true)
         .build()
-        .await
         .unwrap();
-    let mut listener = server.listen(tack::DEFAULT_PORT).unwrap();
-    let client = Endpoint::builder().build().await.unwrap();
-    let address = ([127, 0, 0, 1], server.local_addr().port()).into();
+    let listener = server.listen(tack::DEFAULT_PORT).unwrap();
+    let client = Endpoint::builder().build().unwrap();
+    let address = ("127.0.0.1", server.local_addr().port());
     let (client, server) =
         within(async { tokio::join!(client.connect(address), listener.accept()) }).await;
-    let (client, server) = (client.unwrap(), server.unwrap());
+    let (client, server) = (client.unwrap(), server.unwrap().0);
     assert_eq!(server.peer_addr(), client.local_addr());
     within(async { tokio::join!(echo(server), through_echo(client, 3, 1 << 20)) }).await;
 }

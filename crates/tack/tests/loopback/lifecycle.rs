@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use tack::{
-    CloseReason, ConnectError, ConnectionEnded, Endpoint, InsecureAddress, ListenError, Listener,
+    AcceptError, CloseReason, ConnectError, ConnectionEnded, Endpoint, InsecureAddress,
+    ListenError, Listener,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -13,7 +14,7 @@ use crate::pair::{PATIENCE, Pair, check_stream, within, write_stream};
 #[tokio::test]
 async fn addresses_beyond_loopback_need_the_word() {
     let wild = "0.0.0.0:0".parse().unwrap();
-    let error = Endpoint::builder().bind(wild).build().await.unwrap_err();
+    let error = Endpoint::builder().bind(wild).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert!(error.to_string().contains("encryption"), "{error}");
     assert!(error.get_ref().unwrap().is::<InsecureAddress>());
@@ -22,43 +23,32 @@ async fn addresses_beyond_loopback_need_the_word() {
             .bind(wild)
             .insecure(true)
             .build()
-            .await
             .is_ok()
     );
 
-    let endpoint = Endpoint::builder().build().await.unwrap();
-    let error = endpoint
-        .connect("192.0.2.1:9".parse().unwrap())
-        .await
-        .unwrap_err();
+    let endpoint = Endpoint::builder().build().unwrap();
+    let error = endpoint.connect("192.0.2.1:9").await.unwrap_err();
     assert!(matches!(error, ConnectError::Insecure(_)), "{error}");
     // IPv4 loopback in IPv6 clothes is loopback all the same.
     assert!(
         Endpoint::builder()
             .bind("[::ffff:127.0.0.1]:0".parse().unwrap())
             .build()
-            .await
             .is_ok()
     );
 }
 
 #[tokio::test]
 async fn an_ipv4_socket_says_that_it_cannot_reach_ipv6() {
-    let endpoint = Endpoint::builder().build().await.unwrap();
-    let error = endpoint
-        .connect("[::1]:9".parse().unwrap())
-        .await
-        .unwrap_err();
+    let endpoint = Endpoint::builder().build().unwrap();
+    let error = endpoint.connect("[::1]:9").await.unwrap_err();
     assert!(matches!(error, ConnectError::AddressFamily(_)), "{error}");
 }
 
 #[tokio::test]
 async fn a_port_nobody_listens_on_refuses() {
     let pair = Pair::new(Endpoint::builder()).await;
-    let config = tack::Config::default();
-    let connecting = pair
-        .client
-        .connect_with(pair.server.local_addr(), 9, &config);
+    let connecting = pair.client.connect(pair.server.local_addr()).port(9);
     let error = within(connecting).await.unwrap_err();
     assert!(
         matches!(error, ConnectError::Refused { port: 9, .. }),
@@ -176,16 +166,14 @@ async fn shutdown_is_bounded_and_resets_what_is_left() {
 
 #[tokio::test]
 async fn shutdown_ends_accepting() {
-    let mut listener = Listener::bind("127.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
+    let listener = Listener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = listener.endpoint();
     let accepting = tokio::spawn(async move { listener.accept().await.map(drop) });
     tokio::task::yield_now().await;
     endpoint.shutdown(PATIENCE).await.unwrap();
     assert!(matches!(
         within(accepting).await.unwrap(),
-        Err(ConnectError::Endpoint(_))
+        Err(AcceptError::Endpoint(_))
     ));
 }
 
@@ -227,7 +215,7 @@ fn a_stream_outlives_its_runtime_with_an_error() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_peer_that_is_gone_from_this_machine_is_noticed_without_a_timer() {
-    let endpoint = Endpoint::builder().build().await.unwrap();
+    let endpoint = Endpoint::builder().build().unwrap();
     let config = tack::Config {
         initial_rto: Duration::from_secs(600),
         user_timeout: None,
@@ -237,7 +225,7 @@ async fn a_peer_that_is_gone_from_this_machine_is_noticed_without_a_timer() {
     let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = nobody.local_addr().unwrap();
     drop(nobody);
-    let connecting = endpoint.connect_with(address, tack::DEFAULT_PORT, &config);
+    let connecting = endpoint.connect(address).config(config.clone());
     let error = within(connecting).await.unwrap_err();
     assert!(matches!(error, ConnectError::Unreachable(_)), "{error}");
 
@@ -249,17 +237,13 @@ async fn a_peer_that_is_gone_from_this_machine_is_noticed_without_a_timer() {
         .unwrap();
     let (tell, told) = tokio::sync::oneshot::channel();
     runtime.spawn(async move {
-        let mut listener = Listener::bind("127.0.0.1:0".parse().unwrap())
-            .await
-            .unwrap();
+        let listener = Listener::bind("127.0.0.1:0").await.unwrap();
         tell.send(listener.local_addr()).unwrap();
-        let _stream = listener.accept().await.unwrap();
+        let _accepted = listener.accept().await.unwrap();
         std::future::pending::<()>().await;
     });
     let peer = within(told).await.unwrap();
-    let mut stream = within(endpoint.connect_with(peer, tack::DEFAULT_PORT, &config))
-        .await
-        .unwrap();
+    let mut stream = within(endpoint.connect(peer).config(config)).await.unwrap();
     runtime.shutdown_background();
     let ended = within(async {
         loop {

@@ -1,7 +1,11 @@
 //! The library over real sockets on loopback.
 
+mod accepting;
 mod carrier;
 mod lifecycle;
+mod names;
 mod pair;
+mod plugged;
+mod readiness;
 mod streams;
 mod wakers;

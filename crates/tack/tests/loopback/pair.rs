@@ -17,8 +17,8 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) async fn new(builder: Builder) -> Self {
-        let server = builder.clone().build().await.unwrap();
-        let client = builder.build().await.unwrap();
+        let server = builder.clone().build().unwrap();
+        let client = builder.build().unwrap();
         let listener = server.listen(tack::DEFAULT_PORT).unwrap();
         Self {
             client,
@@ -32,12 +32,12 @@ impl Pair {
         let connecting = self.client.connect(self.server.local_addr());
         let (client, server) =
             within(async { tokio::join!(connecting, self.listener.accept()) }).await;
-        (client.unwrap(), server.unwrap())
+        (client.unwrap(), server.unwrap().0)
     }
 }
 
 /// Fails when `work` hangs.
-pub(crate) async fn within<F: Future>(work: F) -> F::Output {
+pub(crate) async fn within<F: IntoFuture>(work: F) -> F::Output {
     tokio::time::timeout(PATIENCE, work).await.expect("hangs")
 }
 

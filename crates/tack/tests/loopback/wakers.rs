@@ -70,7 +70,7 @@ async fn a_replaced_waker_may_own_a_stream() {
 async fn the_waker_of_a_dropped_listener_may_own_a_stream() {
     let mut pair = Pair::new(Endpoint::builder()).await;
     let (owned, _server) = pair.connect().await;
-    let mut listener = pair.client.listen(77).unwrap();
+    let listener = pair.client.listen(77).unwrap();
     apart(move || {
         let waker = owner(owned);
         let accepted = listener.poll_accept(&mut Context::from_waker(&waker));
@@ -85,7 +85,7 @@ async fn the_waker_of_a_dropped_listener_may_own_a_stream() {
 async fn a_crowd_of_wakers_is_woken_without_the_lock() {
     const CROWD: usize = 100;
     let mut pair = Pair::new(Endpoint::builder()).await;
-    let (client, _server) = pair.connect().await;
+    let (client, peer) = pair.connect().await;
     let tasks: Vec<_> = (0..CROWD)
         .map(|_| {
             Arc::new(Curious {
@@ -95,15 +95,26 @@ async fn a_crowd_of_wakers_is_woken_without_the_lock() {
         })
         .collect();
     let counts = apart(move || {
-        for task in &tasks {
+        let mut waiting = Vec::new();
+        for (number, task) in tasks.iter().enumerate() {
             let waker = Waker::from(Arc::clone(task));
-            let poll = pin!(client.finished()).poll(&mut Context::from_waker(&waker));
+            let mut finished = Box::pin(client.closed());
+            let poll = finished.as_mut().poll(&mut Context::from_waker(&waker));
             assert!(matches!(poll, Poll::Pending));
+            // Every second one gives up, and is not woken.
+            if number % 2 == 0 {
+                waiting.push(finished);
+            }
         }
-        client.reset();
-        let counts = tasks.iter().map(|task| task.woken.load(Ordering::Relaxed));
-        counts.collect::<Vec<_>>()
+        peer.reset();
+        let woken = |task: &Arc<Curious>| task.woken.load(Ordering::Relaxed);
+        while tasks.iter().map(woken).sum::<usize>() < CROWD / 2 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        drop(waiting);
+        tasks.iter().map(woken).collect::<Vec<_>>()
     })
     .await;
-    assert_eq!(counts, [1; CROWD]);
+    let expected: Vec<_> = (0..CROWD).map(|number| (number + 1) % 2).collect();
+    assert_eq!(counts, expected);
 }

@@ -6,7 +6,9 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-use super::policy::{AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, Place};
+use super::policy::{
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter, Place,
+};
 
 /// The delayed policy.
 #[derive(Debug)]
@@ -61,3 +63,5 @@ impl AckPolicy for DelayedAck {
         None
     }
 }
+
+impl FeedbackWriter for DelayedAck {}

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use super::policy::{AckContract, AckDecision, AckPolicy, AckReason, DataArrival, Place};
+use super::policy::{
+    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, FeedbackWriter, Place,
+};
 
 /// The per-packet policy.
 #[derive(Debug)]
@@ -25,3 +27,5 @@ impl AckPolicy for Every {
         })
     }
 }
+
+impl FeedbackWriter for Every {}

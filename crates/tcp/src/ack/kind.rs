@@ -13,6 +13,7 @@ use tack_base::units::{UnitError, parse_duration, show_duration};
 /// `tack:beta=4,l=2` (see [`TackParams`]). `Display` writes the shortest form that
 /// reads back as the same value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum AckKind {
     /// Every data segment at once (Linux TCP_QUICKACK).
     Every,
@@ -33,6 +34,7 @@ pub enum AckKind {
 /// As text after `tack:`, separated by commas: `l=2`, `beta=4`, `timer=40ms`, `rich=off`, `iack=off`, `timing=sampled`,
 /// `percentile=0`, `settle=adaptive` or a fraction of RTTmin such as `settle=0.25`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct TackParams {
     /// L: full-sized segments per acknowledgement where counting decides. 1 (real time) to 255; default 2.
     pub segments: u8,
@@ -52,6 +54,7 @@ pub struct TackParams {
 
 /// How the receiver reports losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum LossReporting {
     /// An instant acknowledgement signals each loss, and periodic ones list what was signalled (TACK §5.1).
     AtOnce,
@@ -64,6 +67,7 @@ pub enum LossReporting {
 
 /// How an acknowledgement lets the sender measure the round trip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Timing {
     /// It names the segment at this percentile of one-way delay (0: the least) since the last one, and corrects for the
     /// time that it was held.
@@ -77,6 +81,7 @@ pub enum Timing {
 
 /// How long a skipped number may be late before it counts as lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Settle {
     /// Nothing until reordering is seen, then as long as it was seen to last.
     Adaptive,
@@ -265,6 +270,7 @@ impl TackParams {
 
 /// Why a text names no acknowledgement policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParseAckKindError {
     /// No policy has this name.
     #[error(

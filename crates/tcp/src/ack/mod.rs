@@ -4,6 +4,7 @@
 //! Nothing outside this room asks which policy runs. Loss recovery, RTO, rate measurement and
 //! pacing read the `AckContract` instead.
 
+mod custom;
 mod delayed;
 mod every;
 pub(crate) mod feedback;
@@ -13,7 +14,9 @@ mod tack;
 
 use alloc::boxed::Box;
 
+pub use custom::AckPolicyFactory;
 pub use kind::{AckKind, LossReporting, ParseAckKindError, Settle, TackParams, Timing};
+pub use policy::{AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, Place};
 
 use tack_wire::TackOption;
 use tack_wire::tack::TackSyn;
@@ -23,13 +26,13 @@ use crate::recovery::rack::Rack;
 use crate::recovery::reported::Reported;
 use crate::send::numbering::Numbering;
 use feedback::FeedbackReader;
-use policy::{AckPolicy, LossDetectedBy};
+use policy::{FeedbackWriter, LossDetectedBy};
 
 /// The parts of a connection that an acknowledgement mechanism provides, as one.
 #[derive(Debug)]
 pub(crate) struct Mechanism {
     /// The receiver's half.
-    pub(crate) policy: Box<dyn AckPolicy>,
+    pub(crate) policy: Box<dyn FeedbackWriter>,
     /// The sender's half.
     pub(crate) reader: Box<dyn FeedbackReader>,
     /// Who finds losses.
@@ -50,7 +53,7 @@ impl LossDetectedBy {
 
 impl AckKind {
     /// The policy towards a peer that agreed on nothing.
-    pub(crate) fn build(self) -> Box<dyn AckPolicy> {
+    pub(crate) fn build(self) -> Box<dyn FeedbackWriter> {
         match self {
             Self::Every => Box::new(every::Every),
             Self::Delayed { segments, timer } => {

@@ -10,7 +10,8 @@ use tack_wire::tack::{DataStamp, Sync};
 
 /// Where an arriving data segment fell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+#[non_exhaustive]
+pub enum Place {
     /// It continued the stream and nothing waits above a hole.
     InOrder,
     /// It continued the stream below data that waits: a hole shrank or closed (RFC 5681 §4.2).
@@ -21,42 +22,67 @@ pub(crate) enum Place {
     Duplicate,
 }
 
-/// A data segment arrived.
+/// A segment with data, or with the FIN, arrived. Positions count the bytes of the stream from 1 (the SYN is 0).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DataArrival {
-    /// When it is processed.
-    pub(crate) now: Instant,
-    /// When it arrived.
-    pub(crate) arrived: Instant,
+#[non_exhaustive]
+pub struct DataArrival {
+    /// When it is processed. Deadlines count from here.
+    pub now: Instant,
+    /// When it arrived; not after `now`.
+    pub arrived: Instant,
     /// Stream position of its first byte.
-    pub(crate) start: u64,
-    /// Payload bytes.
-    pub(crate) len: u64,
+    pub start: u64,
+    /// Payload bytes: 0 (a FIN alone) to 65,535.
+    pub len: u64,
     /// Where it fell.
-    pub(crate) place: Place,
-    /// The peer pushed: nothing follows for the moment.
-    pub(crate) push: bool,
-    /// The FIN came with it.
-    pub(crate) fin: bool,
+    pub place: Place,
+    /// It has the PSH flag: the peer has nothing more to send for the moment.
+    pub push: bool,
+    /// It completed the stream: the FIN and everything before it are here.
+    pub fin: bool,
     /// Everything below this stream position is here.
-    pub(crate) received_to: u64,
+    pub received_to: u64,
     /// Bytes received in order and not acknowledged yet, this segment included.
-    pub(crate) unacknowledged: u64,
-    /// Payload of the peer's full-sized segments, as observed.
-    pub(crate) peer_mss: u64,
+    pub unacknowledged: u64,
+    /// Payload of the peer's full-sized segments as observed, bytes: at least 1.
+    pub peer_mss: u64,
     /// Bytes that the peer may still send beyond the newest received.
-    pub(crate) window_left: u64,
+    pub window_left: u64,
     /// Receive buffer, bytes.
-    pub(crate) window: u64,
-    /// The congestion-experienced state changed with it (RFC 3168).
-    pub(crate) ce_changed: bool,
+    pub window: u64,
+    /// A congestion mark begins with it (RFC 3168): the peer should know at once.
+    pub ce_changed: bool,
     /// Number and departure, where the peer stamps them.
     pub(crate) stamp: Option<DataStamp>,
 }
 
-/// Why an acknowledgement leaves.
+impl DataArrival {
+    /// A full-sized segment of `len` bytes that arrived in order at `now`, the first that is not acknowledged: what tests of
+    /// a policy start from. Set the public fields that differ.
+    pub const fn in_order(now: Instant, len: u64) -> Self {
+        Self {
+            now,
+            arrived: now,
+            start: 1,
+            len,
+            place: Place::InOrder,
+            push: false,
+            fin: false,
+            received_to: 1 + len,
+            unacknowledged: len,
+            peer_mss: if len == 0 { 1 } else { len },
+            window_left: 1 << 20,
+            window: 1 << 20,
+            ce_changed: false,
+            stamp: None,
+        }
+    }
+}
+
+/// Why an acknowledgement leaves. Counters and traces show it; nothing depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub(crate) enum AckReason {
+#[non_exhaustive]
+pub enum AckReason {
     /// The policy's threshold was reached.
     Threshold,
     /// The policy's timer ran out.
@@ -85,9 +111,9 @@ impl AckReason {
     }
 }
 
-/// What to do about an acknowledgement.
+/// What a policy decides about an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AckDecision {
+pub enum AckDecision {
     /// Nothing changes.
     Nothing,
     /// Ask again not later than this; an earlier deadline stands.
@@ -98,12 +124,13 @@ pub(crate) enum AckDecision {
 
 /// How a segment that acknowledges left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Carried {
+#[non_exhaustive]
+pub enum Carried {
     /// On its own.
     Alone,
     /// On a segment with data.
     OnData,
-    /// On a sync, which answers nothing.
+    /// On a segment by which TACK tells of its sending. Policies of others do not see it.
     OnSync,
 }
 
@@ -116,13 +143,17 @@ pub(crate) enum LossDetectedBy {
     Receiver,
 }
 
-/// What a policy promises to the rest of the stack, which reads this instead of asking who the policy is.
+/// What a policy promises: how long, and how many segments, an acknowledgement of in-order data may wait.
+///
+/// A connection holds a policy of the application to its contract, and to RFC 9293 §3.8.6.3 (MUST-40: less than 0.5 s).
+/// The peer is not told: a sender reckons with 200 ms (RFC 8985 §7.2), and its retransmission timer with little more, so that
+/// a contract with longer waits costs needless retransmissions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct AckContract {
+pub struct AckContract {
     /// Longest time that an acknowledgement of in-order data is held back.
-    pub(crate) max_delay: Duration,
-    /// Most full-sized segments that one acknowledgement waits for.
-    pub(crate) max_segments: u32,
+    pub max_delay: Duration,
+    /// Most full-sized segments that one acknowledgement waits for: 1 to `u32::MAX`, which leaves it to `max_delay`.
+    pub max_segments: u32,
     /// Full-sized segments for which it waits at least, however long ago the last one left, unless the last is pushed.
     pub(crate) least_segments: u16,
     /// Regular interval between acknowledgements of a steady stream; zero where segments are counted instead.
@@ -137,6 +168,15 @@ pub(crate) struct AckContract {
 }
 
 impl AckContract {
+    /// A promise to acknowledge at least every `max_segments` full-sized segments, and `max_delay` after the first that waits.
+    pub const fn new(max_delay: Duration, max_segments: u32) -> Self {
+        Self {
+            max_delay,
+            max_segments,
+            ..Self::LEGACY
+        }
+    }
+
     /// What a peer of unknown policy is held to: RFC 9293 §3.8.6.3, with the 200 ms that RFC 8985 §7.2 reckons with.
     pub(crate) const LEGACY: Self = Self {
         max_delay: Duration::from_millis(200),
@@ -162,26 +202,59 @@ pub(crate) struct ReportContext<'a> {
     pub(crate) ahead: &'a RangeSet,
 }
 
-/// Decides when to acknowledge, and what an acknowledgement says beyond the cumulative number.
-pub(crate) trait AckPolicy: fmt::Debug + Send {
-    /// What it promises.
+/// Decides when to acknowledge.
+///
+/// The policy sees the data that arrives at one side of a connection and says when an acknowledgement leaves. What the
+/// acknowledgement says is not its business: the cumulative number, the window and the SACK blocks are the stack's. Give a
+/// connection a policy of your own by [`AckPolicyFactory`](super::AckPolicyFactory).
+///
+/// # Order of calls
+/// One connection owns the policy and calls it from one thread at a time. [`on_handshake`](Self::on_handshake) comes first,
+/// at most once, where the handshake measured a round trip. Then [`on_data`](Self::on_data) for each segment that takes
+/// sequence space, [`on_timer`](Self::on_timer) at the deadline that the policy asked for, and
+/// [`on_ack_sent`](Self::on_ack_sent) whenever an acknowledgement left, for whatever reason. `now` never goes back.
+/// [`contract`](Self::contract) and [`memory`](Self::memory) may be called at any time.
+///
+/// # What a wrong policy breaks
+/// A slow policy makes the peer slow: its window grows late, its timers run out, it sends again what arrived. A hasty one
+/// costs packets. It cannot break more than that. The connection acknowledges handshake, FIN, window updates, keep-alives and
+/// suspicious segments itself; it acknowledges data when the contract says so even if the policy stays silent; it limits the
+/// rate of answers to copies; and the bytes that the application reads do not depend on it. A policy that panics takes its
+/// endpoint with it.
+pub trait AckPolicy: fmt::Debug + Send {
+    /// What it promises. May change while the connection lives.
     fn contract(&self) -> AckContract;
 
-    /// A data segment arrived.
+    /// A data segment arrived. An acknowledgement that is already due stays due, whatever is returned.
     fn on_data(&mut self, arrival: &DataArrival) -> AckDecision;
 
-    /// The deadline of [`AckDecision::Delayed`] is reached.
+    /// The deadline of [`AckDecision::Delayed`], or of the contract, is reached.
     fn on_timer(&mut self, now: Instant) -> AckDecision {
         let _ = now;
         AckDecision::Now(AckReason::Timer)
     }
 
-    /// A segment that acknowledges everything received in order left. Returns when to ask again.
+    /// A segment that acknowledges everything received in order left, decided by the policy or not. The timer is stopped;
+    /// returns when to ask again all
+    /// the same, 1 ms from now at the earliest.
     fn on_ack_sent(&mut self, now: Instant, carried: Carried) -> Option<Instant> {
         let _ = (now, carried);
         None
     }
 
+    /// The handshake measured a round trip.
+    fn on_handshake(&mut self, round_trip: Duration) {
+        let _ = round_trip;
+    }
+
+    /// Bytes of heap held besides itself, as far as a peer can make it grow. They count against the memory of the endpoint.
+    fn memory(&self) -> usize {
+        0
+    }
+}
+
+/// A policy that also writes what acknowledgements say beyond the cumulative number, where that is not SACK.
+pub(crate) trait FeedbackWriter: AckPolicy {
     /// True when a due acknowledgement has to leave on its own, because data cannot carry what it says.
     fn leaves_alone(&self) -> bool {
         false
@@ -210,15 +283,5 @@ pub(crate) trait AckPolicy: fmt::Debug + Send {
     fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {
         let _ = (arrived, stamp);
         false
-    }
-
-    /// Bytes of heap held besides itself, as far as a peer can make it grow.
-    fn memory(&self) -> usize {
-        0
-    }
-
-    /// The handshake measured a round trip.
-    fn on_handshake(&mut self, round_trip: Duration) {
-        let _ = round_trip;
     }
 }

@@ -15,6 +15,7 @@ use super::{
 /// As text: `new_reno`, `cubic`, `bbr`, `vegas` or `compound`; `bbr` takes settings, as in
 /// `bbr:profile=realtime,probe_rtt=mild`. `Display` writes the shortest form that reads back as the same value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum Algorithm {
     /// RFC 5681 and 6582.
     NewReno,
@@ -88,6 +89,7 @@ impl fmt::Display for Algorithm {
 
 /// Why a text names no congestion controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParseAlgorithmError {
     /// No controller has this name.
     #[error(

@@ -8,6 +8,7 @@ mod algorithm;
 mod bbr;
 mod compound;
 mod cubic;
+mod custom;
 mod delay;
 mod hystart;
 mod new_reno;
@@ -25,6 +26,7 @@ pub use algorithm::{Algorithm, ParseAlgorithmError};
 pub use bbr::{Bbr, BbrOptions, BbrProfile, ProbeRttKind};
 pub use compound::Compound;
 pub use cubic::Cubic;
+pub use custom::ControllerFactory;
 pub use new_reno::NewReno;
 pub use vegas::Vegas;
 
@@ -42,6 +44,7 @@ const MAX_MSS: u64 = 65_535;
 
 /// What makes a window grow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Counting {
     /// The bytes delivered (RFC 3465), however few acknowledgements report them.
     #[default]
@@ -53,6 +56,7 @@ pub enum Counting {
 
 /// What a controller is born with.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Init {
     /// When the connection begins.
     pub now: Instant,
@@ -68,12 +72,28 @@ pub struct Init {
     pub counting: Counting,
 }
 
+impl Init {
+    /// A connection that begins at `now` with segments of `mss` bytes and a first window of `initial_window` bytes, without a
+    /// measured RTT: what tests of a controller start from. Set the public fields that differ.
+    pub const fn new(now: Instant, mss: u64, initial_window: u64) -> Self {
+        Self {
+            now,
+            mss,
+            initial_window,
+            rtt: None,
+            seed: 0,
+            counting: Counting::Bytes,
+        }
+    }
+}
+
 /// Opaque state a controller may attach to a transmission; handed back when that transmission is delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendToken(pub u64);
 
 /// A segment left.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Sent {
     /// When.
     pub now: Instant,
@@ -89,6 +109,7 @@ pub struct Sent {
 
 /// How fast data was delivered, measured over one flight (draft-ietf-ccwg-bbr §4.1, delivery rate estimation).
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct RateSample {
     /// Bytes delivered over `interval`.
     pub delivered: u64,
@@ -104,6 +125,7 @@ pub struct RateSample {
 
 /// An acknowledgement delivered data, or let losses be seen.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Ack {
     /// When it is processed.
     pub now: Instant,
@@ -143,8 +165,35 @@ pub struct Ack {
     pub token: SendToken,
 }
 
+impl Ack {
+    /// An acknowledgement at `now` of `acked` bytes in order that were all in flight, after a round trip of `rtt`, on a path
+    /// that the window limits: what tests of a controller start from. Set the public fields that differ.
+    pub const fn in_order(now: Instant, acked: u64, rtt: Duration) -> Self {
+        Self {
+            now,
+            acked,
+            delivered: acked,
+            lost: 0,
+            prior_in_flight: acked,
+            bytes_in_flight: 0,
+            rtt: Some(rtt),
+            srtt: rtt,
+            min_rtt: rtt,
+            rate: None,
+            total_delivered: acked,
+            total_lost: 0,
+            snd_una: 1 + acked,
+            snd_nxt: 1 + acked,
+            in_recovery: false,
+            cwnd_limited: true,
+            token: SendToken(0),
+        }
+    }
+}
+
 /// Why a congestion episode began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Cause {
     /// Loss detected by acknowledgements: fast recovery begins.
     Loss,
@@ -156,6 +205,7 @@ pub enum Cause {
 
 /// A congestion episode begins. Told once per episode (and again when a timeout follows within it).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Congestion {
     /// When.
     pub now: Instant,
@@ -172,6 +222,24 @@ pub struct Congestion {
     pub snd_nxt: u64,
 }
 
+impl Congestion {
+    /// An episode that begins at `now` with `prior_in_flight` bytes in flight, on a path that the window limits: what tests of
+    /// a controller start from. Set the public fields that differ.
+    pub const fn new(now: Instant, cause: Cause, prior_in_flight: u64) -> Self {
+        Self {
+            now,
+            cause,
+            prior_in_flight,
+            cwnd_limited: true,
+            consecutive_timeouts: match cause {
+                Cause::Timeout => 1,
+                Cause::Loss | Cause::Ecn => 0,
+            },
+            snd_nxt: 1 + prior_in_flight,
+        }
+    }
+}
+
 /// Who shapes sending within a loss episode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecoveryShaping {
@@ -183,6 +251,7 @@ pub enum RecoveryShaping {
 
 /// What a controller shows to traces and reports.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Metrics {
     /// Name of the phase: `slow_start`, `startup`, `probe_bw`, …
     pub phase: &'static str,
@@ -194,7 +263,36 @@ pub struct Metrics {
     pub pacing_gain: Option<f64>,
 }
 
-/// A congestion controller.
+impl Metrics {
+    /// What a controller shows that knows no more than its phase.
+    pub const fn phase(phase: &'static str) -> Self {
+        Self {
+            phase,
+            bandwidth: None,
+            min_rtt: None,
+            pacing_gain: None,
+        }
+    }
+}
+
+/// A congestion controller: how many bytes may be in flight, and how fast they leave.
+///
+/// Detection is not its business: the sender finds losses, measures round trips and rates, and tells. All amounts are bytes of
+/// payload, all positions bytes of the stream from 1. Give a connection a controller of your own by [`ControllerFactory`].
+///
+/// # Order of calls
+/// One connection owns the controller and calls it from one thread at a time; `now` never goes back.
+/// [`on_send`](Self::on_send) comes for each transmission, retransmissions included, before the acknowledgement that delivers
+/// it. Where an acknowledgement begins an episode, [`on_congestion`](Self::on_congestion) comes before the
+/// [`on_ack`](Self::on_ack) of the same acknowledgement; where one ends it, [`on_recovered`](Self::on_recovered) does. An
+/// episode that turns out false ends with [`on_spurious`](Self::on_spurious). The getters are called often, at any time, and
+/// should cost nothing.
+///
+/// # What a wrong controller breaks
+/// A bold one fills queues, loses packets and starves its neighbours on the path; a timid one leaves the path idle. It cannot
+/// break more than that. The sender keeps to the peer's window, repairs losses and ends its timeouts whatever the controller
+/// says; a window outside of one segment to 4 GiB, a rate below a segment a second and a gain outside of 0.1 to 10 are replaced
+/// by the nearest bound. A controller that panics takes its endpoint with it.
 pub trait CongestionController: fmt::Debug + Send {
     /// A segment left; the token comes back with [`Ack::token`].
     fn on_send(&mut self, sent: &Sent) -> SendToken {

@@ -17,7 +17,7 @@ use super::output::{Filled, append, single};
 use super::repetitions::RepetitionLimit;
 use super::timers::{ConnectionTimers, Timer};
 use crate::ack::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, Place, ReportContext,
+    AckContract, AckDecision, AckReason, Carried, DataArrival, FeedbackWriter, Place, ReportContext,
 };
 use crate::recv::duplicates::Reports;
 use crate::stats::Stats;
@@ -45,7 +45,7 @@ pub(super) struct Received<'a> {
 /// When this side acknowledges, and what its acknowledgements say.
 #[derive(Debug)]
 pub(super) struct Acking {
-    policy: Box<dyn AckPolicy>,
+    policy: Box<dyn FeedbackWriter>,
     reports: Reports,
     /// An acknowledgement has to leave with the next output.
     pending: Option<AckReason>,
@@ -58,7 +58,7 @@ pub(super) struct Acking {
 
 impl Acking {
     /// Acknowledges as `policy` decides.
-    pub(super) fn new(policy: Box<dyn AckPolicy>) -> Self {
+    pub(super) fn new(policy: Box<dyn FeedbackWriter>) -> Self {
         Self {
             policy,
             reports: Reports::default(),
@@ -70,7 +70,7 @@ impl Acking {
     }
 
     /// `policy` decides from now on.
-    pub(super) fn set_policy(&mut self, policy: Box<dyn AckPolicy>) {
+    pub(super) fn set_policy(&mut self, policy: Box<dyn FeedbackWriter>) {
         self.policy = policy;
     }
 

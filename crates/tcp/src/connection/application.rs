@@ -74,6 +74,14 @@ impl Connection {
         self.send_limit().saturating_sub(self.queue.len())
     }
 
+    /// True when a write would not be blocked: it takes a byte at least, or fails for good. Otherwise
+    /// [`Event::Writable`] will tell.
+    pub fn is_write_ready(&mut self) -> bool {
+        let ready = self.close_reason.is_some() || self.queue.is_finished() || self.writable() > 0;
+        self.events.write_blocked |= !ready;
+        ready
+    }
+
     /// How much may be queued: what was sent and is kept for retransmission, and what may wait to
     /// be sent.
     fn send_limit(&self) -> usize {

@@ -13,6 +13,7 @@ use crate::ack::policy::AckReason;
 
 /// How a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
 pub enum CloseReason {
     /// Both streams ended and were acknowledged.
     Graceful,

@@ -81,7 +81,7 @@ impl Connection {
         let Some(TackOption::Syn(offer)) = segment.header.options.tack.filter(|_| sack) else {
             return;
         };
-        let Some(mechanism) = self.config.ack.agree(offer, sack) else {
+        let Some(mechanism) = self.config.agree(offer, sack) else {
             return;
         };
         self.handshake.mechanism_agreed = true;
@@ -100,10 +100,7 @@ impl Connection {
         } else {
             self.handshake.transmissions < 2
         };
-        self.config
-            .ack
-            .offer()
-            .filter(|_| offer && self.config.sack)
+        self.config.offer().filter(|_| offer && self.config.sack)
     }
 
     /// Header of our SYN or SYN-ACK.
@@ -269,7 +266,7 @@ impl Connection {
         } else {
             u64::from(self.config.initial_window_segments)
         };
-        self.cc = self.config.congestion.build(&cc::Init {
+        self.cc = self.config.build_controller(&cc::Init {
             now,
             mss,
             initial_window: mss * segments.max(1),

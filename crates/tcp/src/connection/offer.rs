@@ -104,7 +104,7 @@ impl Offer {
     /// The SYN-ACK that a connection with `config` would answer with.
     pub(crate) fn syn_ack(&self, config: &Config, identity: &Identity, now: Instant) -> Header {
         let sack = config.sack && self.sack;
-        let tack = config.ack.offer().filter(|_| sack && self.tack.is_some());
+        let tack = config.offer().filter(|_| sack && self.tack.is_some());
         let scaling = config.window_scaling && self.scale.is_some();
         let mut flags = Flags::SYN.with(Flags::ACK);
         if config.ecn && self.ecn {

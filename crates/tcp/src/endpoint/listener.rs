@@ -1,17 +1,69 @@
 //! A listening port: what it accepts, and which connections wait to be accepted.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::fmt;
+use core::net::SocketAddr;
 
 use tack_base::Instant;
 
 use super::ConnectionId;
 use crate::config::Config;
 
+/// Somebody wants to connect to a listener: what is known when the SYN arrives.
+///
+/// Nothing of it is proven: whoever can send packets with any source address can make up a SYN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Incoming {
+    /// The carrier address that the SYN claims to come from: the UDP address, or the IP address with port zero.
+    pub peer: SocketAddr,
+    /// The peer's TCP port.
+    pub remote_port: u16,
+    /// The TCP port that is listened on.
+    pub local_port: u16,
+}
+
+/// What becomes of a SYN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// The handshake goes on.
+    Accept,
+    /// A reset answers it: the peer learns at once. Resets are limited in rate.
+    Refuse,
+    /// Nothing answers it: the peer sends again until it gives up, and learns nothing.
+    Ignore,
+}
+
+/// Decides about each SYN for a listener, before anything is kept of it.
+///
+/// The filter sees every SYN that would open a connection, those that SYN cookies answer included. A cookie is bound to the
+/// address and the ports whose SYN it answered, so that the acknowledgement which brings it back needs no second look. A SYN
+/// that comes again while its handshake is under way is not shown again; one that was not accepted is.
+pub struct SynFilter(Box<Filter>);
+
+type Filter = dyn FnMut(&Incoming) -> Verdict + Send;
+
+impl SynFilter {
+    /// A filter that asks `decide`, which must not block and must not use the endpoint.
+    pub fn new(decide: impl FnMut(&Incoming) -> Verdict + Send + 'static) -> Self {
+        Self(Box::new(decide))
+    }
+}
+
+impl fmt::Debug for SynFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SynFilter")
+    }
+}
+
 /// A listening port (state LISTEN of RFC 9293).
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) config: Config,
     backlog: usize,
+    filter: Option<SynFilter>,
     /// How many records of half-open connections there are.
     half_open: usize,
     /// Established and not accepted yet, oldest first.
@@ -32,14 +84,22 @@ pub(super) enum Admission {
 }
 
 impl Listener {
-    pub(super) fn new(config: Config, backlog: usize) -> Self {
+    pub(super) fn new(config: Config, backlog: usize, filter: Option<SynFilter>) -> Self {
         Self {
             config,
             backlog: backlog.max(1),
+            filter,
             half_open: 0,
             waiting: VecDeque::new(),
             cookies_until: None,
         }
+    }
+
+    /// What the application says of a SYN.
+    pub(super) fn screen(&mut self, incoming: &Incoming) -> Verdict {
+        self.filter
+            .as_mut()
+            .map_or(Verdict::Accept, |filter| (filter.0)(incoming))
     }
 
     /// Decides on a SYN. Connections that completed the handshake are never thrown away: when they alone fill the backlog,
@@ -111,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_backlog_counts_half_open_and_waiting_connections() {
-        let mut listener = Listener::new(Config::default(), 2);
+        let mut listener = Listener::new(Config::default(), 2, None);
         assert_eq!(listener.admit(), Admission::Record);
         listener.opened();
         listener.opened();
@@ -130,7 +190,7 @@ mod tests {
 
     #[test]
     fn cookies_are_expected_as_long_as_they_are_valid() {
-        let mut listener = Listener::new(Config::default(), 2);
+        let mut listener = Listener::new(Config::default(), 2, None);
         let at = Instant::from_millis;
         assert!(!listener.expects_cookies(at(1)));
         listener.baked(at(10));

@@ -20,6 +20,7 @@ use tack_wire::{Ecn, Segment};
 use self::half_open::HalfOpens;
 use self::isn::Secrets;
 use self::listener::Listener;
+pub use self::listener::{Incoming, SynFilter, Verdict};
 use self::memory::{LOOKED_AT, Memory};
 use self::passive::Outcome;
 use self::records::Records;
@@ -66,6 +67,7 @@ impl EndpointConfig {
 
 /// What an endpoint counted besides its connections, since its beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct EndpointStats {
     /// Segments that belonged to no connection and no listener, or made no sense to the listener.
     pub strays: u64,
@@ -73,6 +75,8 @@ pub struct EndpointStats {
     pub resets: u64,
     /// SYNs ignored because a backlog was full of established connections, or the endpoint of connections or memory.
     pub syns_dropped: u64,
+    /// SYNs that the filter of a listener refused or ignored.
+    pub syns_refused: u64,
     /// SYNs answered with a cookie, because a backlog was full of half-open connections (RFC 4987 §3.6).
     pub cookies_sent: u64,
     /// Connections that came of those.
@@ -83,6 +87,7 @@ pub struct EndpointStats {
 
 /// Why a connection cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The four-tuple is in use.
     #[error("a connection with these ports exists")]
@@ -94,6 +99,7 @@ pub enum ConnectError {
 
 /// Why a port cannot be listened on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenError {
     /// Somebody listens on it.
     #[error("the port is in use")]
@@ -155,10 +161,25 @@ impl Endpoint {
     /// # Errors
     /// [`ListenError::InUse`] when somebody listens on `port`.
     pub fn listen(&mut self, port: u16, config: Config, backlog: usize) -> Result<(), ListenError> {
+        self.listen_filtered(port, config, backlog, None)
+    }
+
+    /// As [`Endpoint::listen`], where `filter` decides about each SYN before anything is kept of it.
+    ///
+    /// # Errors
+    /// As [`Endpoint::listen`].
+    pub fn listen_filtered(
+        &mut self,
+        port: u16,
+        config: Config,
+        backlog: usize,
+        filter: Option<SynFilter>,
+    ) -> Result<(), ListenError> {
         if self.listeners.contains_key(&port) {
             return Err(ListenError::InUse);
         }
-        self.listeners.insert(port, Listener::new(config, backlog));
+        let listener = Listener::new(config, backlog, filter);
+        self.listeners.insert(port, listener);
         Ok(())
     }
 
@@ -299,8 +320,20 @@ impl Endpoint {
                 Outcome::Stray => {}
             }
         }
-        if opens && self.listeners.contains_key(&header.dst_port) {
-            self.open_passively(now, tuple, segment, iss_floor);
+        if opens && let Some(listener) = self.listeners.get_mut(&header.dst_port) {
+            let verdict = listener.screen(&Incoming {
+                peer,
+                remote_port: header.src_port,
+                local_port: header.dst_port,
+            });
+            if verdict == Verdict::Accept {
+                self.open_passively(now, tuple, segment, iss_floor);
+                return None;
+            }
+            self.stats.syns_refused += 1;
+            if verdict == Verdict::Refuse && self.strays.answer(now, peer, segment) {
+                self.stats.resets += 1;
+            }
             return None;
         }
         self.stats.strays += 1;

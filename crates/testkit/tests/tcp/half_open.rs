@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use tack_base::Instant;
-use tack_tcp::{Config, Endpoint};
+use tack_tcp::{Config, Endpoint, Incoming, SynFilter, Verdict};
 use tack_testkit::{Model, Pair, Side};
 use tack_wire::options::TcpOptions;
 use tack_wire::tack::{TackOption, TackSyn};
@@ -318,4 +318,60 @@ fn a_lost_syn_ack_makes_the_start_cautious() {
         .map(|connection| connection.stats(NOW))
         .expect("it lives");
     assert_eq!((stats.cwnd, stats.rto), (536, secs(3)));
+}
+
+/// A listener on port 80 whose filter treats peers by the last number of their address: 1 is accepted, 2 refused, 3 ignored.
+fn choosy(backlog: usize) -> Endpoint {
+    let mut endpoint = endpoint();
+    let filter = SynFilter::new(|incoming: &Incoming| {
+        assert_eq!((incoming.remote_port, incoming.local_port), (9, 80));
+        match incoming.peer {
+            from if from == peer(1) => Verdict::Accept,
+            from if from == peer(2) => Verdict::Refuse,
+            _ => Verdict::Ignore,
+        }
+    });
+    endpoint
+        .listen_filtered(80, Config::default(), backlog, Some(filter))
+        .expect("the port is free");
+    endpoint
+}
+
+#[test]
+fn a_filter_refuses_a_syn_before_anything_is_kept_of_it() {
+    let mut endpoint = choosy(16);
+    let empty = endpoint.memory();
+    let syn = || header(9, Flags::SYN, 100, 0);
+    let refused = arrive(&mut endpoint, NOW, peer(2), syn(), &[]);
+    assert!(refused[0].1.flags.rst());
+    assert!(arrive(&mut endpoint, NOW, peer(3), syn(), &[]).is_empty());
+    assert_eq!((endpoint.len(), endpoint.memory()), (0, empty));
+    assert_eq!(endpoint.stats().syns_refused, 2);
+
+    let answer = arrive(&mut endpoint, NOW, peer(1), syn(), &[])[0].1.clone();
+    assert!(answer.flags.syn() && answer.flags.ack());
+    let ack = header(9, Flags::ACK, 101, answer.seq.0.wrapping_add(1));
+    arrive(&mut endpoint, NOW, peer(1), ack, &[]);
+    assert!(endpoint.accept(80).is_some());
+}
+
+/// The filter sees SYNs that cookies answer too; an acknowledgement cannot get past it, for its cookie is bound to an accepted
+/// address.
+#[test]
+fn a_filter_decides_before_a_cookie_is_made() {
+    let mut endpoint = choosy(1);
+    let syn = |port| header(port, Flags::SYN, 100, 0);
+    arrive(&mut endpoint, NOW, peer(1), syn(9), &[]);
+    assert_eq!(endpoint.len(), 1, "the backlog is full");
+    let refused = arrive(&mut endpoint, NOW, peer(2), syn(9), &[]);
+    assert!(refused[0].1.flags.rst());
+    assert_eq!(endpoint.stats().cookies_sent, 0);
+    let guess = header(9, Flags::ACK, 101, 4711);
+    assert!(
+        arrive(&mut endpoint, NOW, peer(2), guess, &[])[0]
+            .1
+            .flags
+            .rst()
+    );
+    assert_eq!(endpoint.accept(80), None);
 }

@@ -37,12 +37,10 @@ fn lists(blocks: &[(u64, u64)], gaps: &[(u64, u64)]) -> Vec<u8> {
 }
 
 /// What must be the same after a segment that was refused.
-fn without_refusals(stats: Stats) -> Stats {
-    Stats {
-        dropped_segments: 0,
-        invalid_reports: 0,
-        ..stats
-    }
+fn without_refusals(mut stats: Stats) -> Stats {
+    stats.dropped_segments = 0;
+    stats.invalid_reports = 0;
+    stats
 }
 
 /// `act` lets one segment arrive that has to be refused: counted, without an answer, and without a trace.

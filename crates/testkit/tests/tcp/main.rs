@@ -21,6 +21,7 @@ mod mtu;
 mod optimistic_receivers;
 mod options;
 mod pacing;
+mod plugged;
 mod random_operations;
 mod retransmission_timeout;
 mod security;

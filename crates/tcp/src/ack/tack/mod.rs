@@ -35,8 +35,8 @@ use tack_wire::tack::{DataStamp, Sync, TackSyn};
 use super::delayed::DelayedAck;
 use super::kind::{LossReporting, TackParams};
 use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, LossDetectedBy, Place,
-    ReportContext,
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter,
+    LossDetectedBy, Place, ReportContext,
 };
 use arrival_rate::ArrivalMeter;
 use blocks::Blocks;
@@ -257,6 +257,12 @@ impl AckPolicy for TackPolicy {
         }
     }
 
+    fn on_handshake(&mut self, round_trip: Duration) {
+        self.schedule.rtt_min = round_trip.max(Duration::from_micros(1));
+    }
+}
+
+impl FeedbackWriter for TackPolicy {
     fn leaves_alone(&self) -> bool {
         self.fallback.is_none()
     }
@@ -305,9 +311,5 @@ impl AckPolicy for TackPolicy {
             return false;
         }
         outdated
-    }
-
-    fn on_handshake(&mut self, round_trip: Duration) {
-        self.schedule.rtt_min = round_trip.max(Duration::from_micros(1));
     }
 }

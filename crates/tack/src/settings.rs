@@ -1,0 +1,50 @@
+//! The settings of an endpoint, as plain values.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tack_io::{Segmentation, UdpOptions};
+use tack_tcp::Config;
+
+/// Whether datagrams that arrive together are answered together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Coalesce {
+    /// Everything one system call delivered is processed before anything is sent: one acknowledgement may then cover
+    /// dozens of segments, whatever the policy's count. Fastest.
+    #[default]
+    Batches,
+    /// Each segment is processed and answered by itself: the number of acknowledgements is what the policy says.
+    Off,
+}
+
+/// What a builder gathers.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) bind: SocketAddr,
+    pub(crate) insecure: bool,
+    pub(crate) config: Config,
+    pub(crate) mtu: u16,
+    pub(crate) coalesce: Coalesce,
+    pub(crate) segmentation: Segmentation,
+    pub(crate) socket_buffer: usize,
+    pub(crate) max_connections: usize,
+    pub(crate) memory: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let bind = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        let socket = UdpOptions::new(bind);
+        Self {
+            bind,
+            insecure: false,
+            config: Config::default(),
+            mtu: 1500,
+            coalesce: Coalesce::default(),
+            segmentation: socket.segmentation,
+            socket_buffer: socket.socket_buffer,
+            max_connections: 65_536,
+            memory: 1 << 30,
+        }
+    }
+}
