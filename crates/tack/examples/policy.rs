@@ -6,7 +6,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use tack::ack::{
-    AckContract, AckDecision, AckPolicy, AckPolicyFactory, AckReason, DataArrival, Place,
+    AckContract, AckDecision, AckPolicy, AckPolicyFactory, AckReason, DataArrival, SegmentOrder,
 };
 use tack_sim::{FlowReport, Observers, Scenario, run};
 
@@ -22,7 +22,7 @@ impl AckPolicy for EveryEighth {
     }
 
     fn on_data(&mut self, arrival: &DataArrival) -> AckDecision {
-        if arrival.place != Place::InOrder {
+        if arrival.order != SegmentOrder::InOrder {
             AckDecision::Now(AckReason::Loss)
         } else if arrival.fin || arrival.push || arrival.ce_changed {
             AckDecision::Now(AckReason::Event)

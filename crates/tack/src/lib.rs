@@ -110,7 +110,7 @@ pub use tack_tcp::{
 pub mod ack {
     pub use tack_tcp::ack::{
         AckContract, AckDecision, AckKind, AckPolicy, AckPolicyFactory, AckReason, Carried,
-        DataArrival, Place,
+        DataArrival, SegmentOrder,
     };
 }
 

@@ -9,7 +9,8 @@ use core::time::Duration;
 use tack_base::Instant;
 
 use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter, Place,
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter,
+    SegmentOrder,
 };
 
 /// Makes the acknowledgement policy of each connection, in place of [`AckKind`](super::AckKind).
@@ -106,8 +107,8 @@ impl AckPolicy for Held {
         let decision = self.policy.on_data(arrival);
         let most = u64::from(self.contract().max_segments).saturating_mul(arrival.peer_mss);
         if arrival.unacknowledged >= most && !matches!(decision, AckDecision::Now(_)) {
-            return AckDecision::Now(match arrival.place {
-                Place::InOrder => AckReason::Threshold,
+            return AckDecision::Now(match arrival.order {
+                SegmentOrder::InOrder => AckReason::Threshold,
                 _ => AckReason::Loss,
             });
         }
@@ -243,10 +244,14 @@ mod tests {
 
     #[test]
     fn copies_and_disorder_are_answered_within_the_contract_too() {
-        for place in [Place::Duplicate, Place::OutOfOrder, Place::FilledGap] {
+        for order in [
+            SegmentOrder::Duplicate,
+            SegmentOrder::OutOfOrder,
+            SegmentOrder::FilledGap,
+        ] {
             let mut held = held(AckDecision::Nothing, 30, 100);
             let arrival = DataArrival {
-                place,
+                order,
                 ..segment(100, 0)
             };
             assert_eq!(held.on_data(&arrival), AckDecision::Delayed(AT(130)));

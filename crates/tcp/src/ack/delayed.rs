@@ -7,7 +7,8 @@ use core::time::Duration;
 use tack_base::Instant;
 
 use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter, Place,
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter,
+    SegmentOrder,
 };
 
 /// The delayed policy.
@@ -41,7 +42,7 @@ impl AckPolicy for DelayedAck {
     }
 
     fn on_data(&mut self, arrival: &DataArrival) -> AckDecision {
-        if arrival.place != Place::InOrder {
+        if arrival.order != SegmentOrder::InOrder {
             return AckDecision::Now(AckReason::Loss);
         }
         if arrival.fin || arrival.ce_changed {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::policy::{
-    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, FeedbackWriter, Place,
+    AckContract, AckDecision, AckPolicy, AckReason, DataArrival, FeedbackWriter, SegmentOrder,
 };
 
 /// The per-packet policy.
@@ -20,7 +20,7 @@ impl AckPolicy for Every {
     }
 
     fn on_data(&mut self, arrival: &DataArrival) -> AckDecision {
-        AckDecision::Now(if arrival.place == Place::InOrder {
+        AckDecision::Now(if arrival.order == SegmentOrder::InOrder {
             AckReason::Threshold
         } else {
             AckReason::Loss

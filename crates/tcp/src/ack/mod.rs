@@ -16,7 +16,9 @@ use alloc::boxed::Box;
 
 pub use custom::AckPolicyFactory;
 pub use kind::{AckKind, LossReporting, ParseAckKindError, Settle, TackParams, Timing};
-pub use policy::{AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, Place};
+pub use policy::{
+    AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, SegmentOrder,
+};
 
 use tack_wire::TackOption;
 use tack_wire::tack::TackSyn;

@@ -11,7 +11,7 @@ use tack_wire::tack::{DataStamp, Sync};
 /// Where an arriving data segment fell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Place {
+pub enum SegmentOrder {
     /// It continued the stream and nothing waits above a hole.
     InOrder,
     /// It continued the stream below data that waits: a hole shrank or closed (RFC 5681 §4.2).
@@ -35,7 +35,7 @@ pub struct DataArrival {
     /// Payload bytes: 0 (a FIN alone) to 65,535.
     pub len: u64,
     /// Where it fell.
-    pub place: Place,
+    pub order: SegmentOrder,
     /// It has the PSH flag: the peer has nothing more to send for the moment.
     pub push: bool,
     /// It completed the stream: the FIN and everything before it are here.
@@ -65,7 +65,7 @@ impl DataArrival {
             arrived: now,
             start: 1,
             len,
-            place: Place::InOrder,
+            order: SegmentOrder::InOrder,
             push: false,
             fin: false,
             received_to: 1 + len,

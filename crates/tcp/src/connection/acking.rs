@@ -17,7 +17,8 @@ use super::output::{Filled, append, single};
 use super::repetitions::RepetitionLimit;
 use super::timers::{ConnectionTimers, Timer};
 use crate::ack::policy::{
-    AckContract, AckDecision, AckReason, Carried, DataArrival, FeedbackWriter, Place, ReportContext,
+    AckContract, AckDecision, AckReason, Carried, DataArrival, FeedbackWriter, ReportContext,
+    SegmentOrder,
 };
 use crate::recv::duplicates::Reports;
 use crate::stats::Stats;
@@ -164,7 +165,7 @@ impl Acking {
     /// Data arrived and was taken, or was here already.
     pub(super) fn on_data(&mut self, arrival: &DataArrival, timers: &mut ConnectionTimers) {
         match self.policy.on_data(arrival) {
-            AckDecision::Now(reason) if arrival.place == Place::Duplicate => {
+            AckDecision::Now(reason) if arrival.order == SegmentOrder::Duplicate => {
                 self.answer_repetition(arrival.now, reason, timers);
             }
             decision => self.follow(decision, timers),

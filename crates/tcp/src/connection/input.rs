@@ -8,7 +8,7 @@ use tack_wire::{Ecn, Flags, Segment, SeqNum, TackOption};
 use super::due::Due;
 use super::state::State;
 use super::{CloseReason, Connection, Event};
-use crate::ack::policy::{AckReason, DataArrival, Place};
+use crate::ack::policy::{AckReason, DataArrival, SegmentOrder};
 use crate::recv::reassembly::Arrival;
 
 impl Connection {
@@ -308,7 +308,7 @@ impl Connection {
         if let Some(start) = self.recent_copy(segment)
             && self.state.may_receive_data()
         {
-            let arrival = self.arrival(now, now, segment, start, Place::Duplicate);
+            let arrival = self.arrival(now, now, segment, start, SegmentOrder::Duplicate);
             self.acking.on_answered_data(&arrival, &mut self.timers);
         }
         self.acking
@@ -417,18 +417,18 @@ impl Connection {
         }
         let before = self.reassembly.next();
         let arrival = self.reassembly.insert(start, data);
-        let place = match arrival {
-            Arrival::InOrder => Place::InOrder,
-            Arrival::FilledGap => Place::FilledGap,
+        let order = match arrival {
+            Arrival::InOrder => SegmentOrder::InOrder,
+            Arrival::FilledGap => SegmentOrder::FilledGap,
             Arrival::OutOfOrder => {
                 self.acking.on_out_of_order(start.max(before));
                 self.receive_window.on_blocked(self.reassembly.blocked());
-                Place::OutOfOrder
+                SegmentOrder::OutOfOrder
             }
             Arrival::Duplicate(range) => {
                 self.counters.duplicate_segments += 1;
                 self.acking.on_duplicate(range);
-                Place::Duplicate
+                SegmentOrder::Duplicate
             }
             Arrival::Dropped => {
                 // As if it had never come: above all its packet number must not count as received.
@@ -453,7 +453,7 @@ impl Connection {
             self.note_peer_fin(start + len);
         }
         let fin = self.reach_peer_fin(now);
-        let mut arrival = self.arrival(now, arrived, segment, start, place);
+        let mut arrival = self.arrival(now, arrived, segment, start, order);
         arrival.fin = fin;
         arrival.ce_changed = ce_begins;
         self.acking.on_data(&arrival, &mut self.timers);
@@ -469,14 +469,14 @@ impl Connection {
         arrived: Instant,
         segment: &Segment<'_>,
         start: u64,
-        place: Place,
+        order: SegmentOrder,
     ) -> DataArrival {
         DataArrival {
             now,
             arrived,
             start,
             len: segment.payload.len() as u64,
-            place,
+            order,
             push: segment.header.flags.contains(Flags::PSH),
             fin: false,
             received_to: self.reassembly.next(),
@@ -525,12 +525,12 @@ impl Connection {
         }
         self.note_peer_fin(start);
         let reached = self.reach_peer_fin(now);
-        let place = if reached {
-            Place::InOrder
+        let order = if reached {
+            SegmentOrder::InOrder
         } else {
-            Place::OutOfOrder
+            SegmentOrder::OutOfOrder
         };
-        let mut arrival = self.arrival(now, arrived, segment, start, place);
+        let mut arrival = self.arrival(now, arrived, segment, start, order);
         arrival.fin = reached;
         if reached {
             self.acking.on_fin(&arrival);

@@ -11,7 +11,7 @@ use super::blocks::Blocks;
 use super::gaps::Arrival;
 use super::one_way::OneWayDelays;
 use crate::ack::delayed::DelayedAck;
-use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, Place};
+use crate::ack::policy::{AckDecision, AckPolicy, AckReason, DataArrival, SegmentOrder};
 
 /// Longest time over which segments without stamps are waited for, whatever RTTmin the peer said.
 const LONGEST_SPAN: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ impl TackPolicy {
     /// Takes number and departure of a segment.
     pub(super) fn take_stamp(&mut self, arrival: &DataArrival, stamp: DataStamp) -> Arrival {
         self.delays.on_segment(arrival.arrived, stamp.departure);
-        if arrival.place != Place::Duplicate {
+        if arrival.order != SegmentOrder::Duplicate {
             self.meter
                 .on_data(arrival.arrived, stamp.departure, arrival.len);
         }

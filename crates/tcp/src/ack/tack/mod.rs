@@ -36,7 +36,7 @@ use super::delayed::DelayedAck;
 use super::kind::{LossReporting, TackParams};
 use super::policy::{
     AckContract, AckDecision, AckPolicy, AckReason, Carried, DataArrival, FeedbackWriter,
-    LossDetectedBy, Place, ReportContext,
+    LossDetectedBy, ReportContext, SegmentOrder,
 };
 use arrival_rate::ArrivalMeter;
 use blocks::Blocks;
@@ -168,7 +168,7 @@ impl AckPolicy for TackPolicy {
         let end = arrival.start + arrival.len;
         let highest = self.highest.max(end);
         let before = core::mem::replace(&mut self.highest, highest);
-        if arrival.place != Place::Duplicate {
+        if arrival.order != SegmentOrder::Duplicate {
             self.gaps.on_data(&(arrival.start..end));
         }
         if self.fallback.is_some() {
@@ -219,12 +219,12 @@ impl AckPolicy for TackPolicy {
         // A probe or a needless retransmission: the sender waits for word. So it does for a filled
         // gap.
         self.schedule
-            .on_repetition(arrival.place == Place::Duplicate && number == Arrival::Ahead);
-        if arrival.place == Place::Duplicate || number == Arrival::Seen {
+            .on_repetition(arrival.order == SegmentOrder::Duplicate && number == Arrival::Ahead);
+        if arrival.order == SegmentOrder::Duplicate || number == Arrival::Seen {
             return AckDecision::Now(AckReason::Event);
         }
         // No number shows the hole below it.
-        if arrival.place == Place::OutOfOrder && arrival.stamp.is_none() {
+        if arrival.order == SegmentOrder::OutOfOrder && arrival.stamp.is_none() {
             return AckDecision::Now(AckReason::Event);
         }
         self.schedule.on_waiting(arrival);

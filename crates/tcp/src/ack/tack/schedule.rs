@@ -12,7 +12,7 @@ use super::conversation::Conversation;
 use super::gaps::Gaps;
 use super::repeats::Repeats;
 use crate::ack::kind::{LossReporting, TackParams};
-use crate::ack::policy::{AckReason, Carried, DataArrival, Place};
+use crate::ack::policy::{AckReason, Carried, DataArrival, SegmentOrder};
 
 /// RTTmin before anything measured it.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
@@ -235,7 +235,7 @@ impl Schedule {
     /// The data that arrived waits for a periodic report.
     pub(super) fn on_waiting(&mut self, arrival: &DataArrival) {
         self.pushed |= arrival.push;
-        self.filled |= arrival.place == Place::FilledGap;
+        self.filled |= arrival.order == SegmentOrder::FilledGap;
         // A burst, if it began one, goes on, unless the peer says that nothing follows.
         let interval = self.shortest_interval();
         let overdue = self

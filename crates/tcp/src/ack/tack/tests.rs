@@ -67,10 +67,10 @@ impl Receiver {
             arrived: now,
             start,
             len: MSS,
-            place: if in_order {
-                Place::InOrder
+            order: if in_order {
+                SegmentOrder::InOrder
             } else {
-                Place::OutOfOrder
+                SegmentOrder::OutOfOrder
             },
             push: false,
             fin: false,
