@@ -31,7 +31,7 @@ use crate::content::{Content, Counting};
 use crate::figures::{Dropped, Sample, Summary, Totals};
 use crate::flows::{FlowId, Flows, NoFlow};
 use crate::lateness::{Meter, Trust};
-use crate::runner::Settings;
+use crate::settings::Settings;
 
 /// Least time between two turns.
 const REST: Duration = Duration::from_micros(20);

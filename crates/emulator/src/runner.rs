@@ -3,50 +3,17 @@
 use std::io;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use tack_io::UdpOptions;
-use tack_sim::Scenario;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::figures::{Sample, Summary};
 use crate::relay::Relay;
+use crate::settings::Settings;
 
 /// Samples that wait for whoever listens; more are left out.
 const SAMPLES: usize = 1_024;
-
-/// What to emulate, and between which addresses.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The links: wired path and wireless network. The flows and the duration of the scenario do not count here.
-    pub scenario: Scenario,
-    /// Seed of the model's random draws.
-    pub seed: u64,
-    /// Where clients send to; port 0 picks a free one.
-    pub listen: SocketAddr,
-    /// Where their datagrams go.
-    pub to: SocketAddr,
-    /// Most client addresses at a time. A new one takes the place of one that has been silent for ten seconds, or is
-    /// ignored where there is none.
-    pub max_flows: usize,
-    /// Time between samples, at least a millisecond.
-    pub sample_interval: Duration,
-}
-
-impl Settings {
-    /// The links of `scenario`, drawn with its own seed, between `listen` and `to`: at most 64 flows, ten samples a second.
-    pub fn new(scenario: Scenario, listen: SocketAddr, to: SocketAddr) -> Self {
-        Self {
-            seed: scenario.seed,
-            scenario,
-            listen,
-            to,
-            max_flows: 64,
-            sample_interval: Duration::from_millis(100),
-        }
-    }
-}
 
 /// Why an emulator did not start.
 #[derive(Debug, thiserror::Error)]

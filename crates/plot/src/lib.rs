@@ -37,14 +37,16 @@ mod lines;
 mod pdf;
 mod svg;
 mod values;
+mod width;
 
 pub use axis::Scale;
 pub use bars::{Bar, StackedBars};
-pub use drawing::{Datum, Svg, Width};
+pub use drawing::{Datum, Svg};
 pub use lines::{Line, LineChart, Stroke};
 pub use pdf::PdfError;
 pub use svg::{escape, format_interval, format_number};
 pub use values::{Group, Value, ValueBars};
+pub use width::Width;
 
 /// How many colours there are; a larger number begins again.
 pub const COLOURS: usize = 6;

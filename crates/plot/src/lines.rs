@@ -3,8 +3,9 @@
 use crate::COLOURS;
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Anchor, Canvas, Ink, Point};
-use crate::drawing::{Datum, Svg, Width};
+use crate::drawing::{Datum, Svg};
 use crate::svg::{LINE, format_number, width_of};
+use crate::width::Width;
 
 /// How a line is drawn. Besides its colour each has dashes and marks of its own, so that lines are told apart in print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -2,8 +2,9 @@
 
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Anchor, Canvas, Ink};
-use crate::drawing::{Datum, Svg, Width};
+use crate::drawing::{Datum, Svg};
 use crate::svg::{LINE, format_interval, format_number, width_of, wrap};
+use crate::width::Width;
 
 /// One value.
 #[derive(Clone, PartialEq, Debug, Default)]

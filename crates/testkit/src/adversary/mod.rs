@@ -4,6 +4,7 @@
 //! Checksums are not in use here (the tests carry segments without), so whatever is rewritten is taken for genuine.
 
 mod edit;
+mod harm;
 
 use std::fmt;
 use std::time::Duration;
@@ -12,24 +13,11 @@ use tack_base::Instant;
 use tack_wire::{Flags, Header, Segment};
 
 pub use self::edit::{Edit, list, relist};
-use crate::model::encode;
+pub use self::harm::Harm;
+use crate::segment::encode;
 
 /// Packets kept to be sent again.
 const KEPT: usize = 32;
-
-/// What becomes of a stream on a path with this in it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Harm {
-    /// Segments are lost, late, doubled or shorter: everything arrives all the same.
-    Path,
-    /// What an acknowledgement says beyond its number, or the window, is not what its sender said: everything arrives all the
-    /// same, once it is.
-    Words,
-    /// Both ends may believe different things for good. The bytes that arrive are those that were written.
-    State,
-    /// Anything may arrive.
-    Content,
-}
 
 /// What is done to a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

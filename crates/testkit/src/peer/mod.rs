@@ -10,16 +10,13 @@ use tack_tcp::{Batch, Config, Connection, Event, ReadError};
 use tack_wire::{Ecn, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps};
 
 pub use self::segment::Output;
-use self::segment::{difference, encode};
+use self::segment::{LOCAL_PORT, REMOTE_PORT, difference, encode};
 use crate::pattern;
 use crate::script::{self, Action, Line, OptionsSpec, SegmentSpec, When};
 use crate::trace::{Origins, Trace, describe};
 
 /// Time at which every test begins: not zero, so that nothing takes "zero" for "never".
 const BEGIN: Instant = Instant::from_millis(1_000_000);
-/// Ports of the connection under test and of the peer.
-const LOCAL_PORT: u16 = 1000;
-const REMOTE_PORT: u16 = 2000;
 /// Timestamp of the peer at the beginning.
 const PEER_CLOCK: u32 = 5_000_000;
 /// More timer events than any test needs at one instant: a timer that fires without end.
