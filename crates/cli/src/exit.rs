@@ -1,6 +1,7 @@
 //! Exit codes: part of the interface. The long help lists them from here, and `docs/cli.md` repeats that list.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 /// What scripts may rely on, in the long help of every command.
@@ -96,11 +97,18 @@ impl Failure {
         }
     }
 
+    /// Standard output cannot be written to.
+    pub(crate) fn output(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::failed("standard output", OutputClosed)
+        } else {
+            Self::failed("cannot write to standard output", error)
+        }
+    }
+
     /// True when whoever read our standard output has seen enough: that is no failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.error
-            .chain()
-            .any(|cause| cause.is::<crate::printer::OutputClosed>())
+        self.error.chain().any(|cause| cause.is::<OutputClosed>())
     }
 }
 
@@ -109,6 +117,18 @@ impl fmt::Display for Failure {
         write!(f, "{:#}", self.error)
     }
 }
+
+/// Whoever read our standard output closed it.
+#[derive(Debug)]
+struct OutputClosed;
+
+impl fmt::Display for OutputClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output is closed")
+    }
+}
+
+impl std::error::Error for OutputClosed {}
 
 #[cfg(test)]
 mod tests {

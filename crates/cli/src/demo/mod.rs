@@ -5,6 +5,7 @@ mod content;
 mod figures;
 mod mechanism;
 mod page;
+mod setting;
 mod table;
 mod transfer;
 mod twin;
@@ -25,22 +26,11 @@ use content::Content;
 use figures::Outcome;
 use mechanism::radios;
 use page::Page;
+use setting::Setting;
 
 /// The link unless another is chosen: the paper's 802.11n device, and a server 10 ms away.
 const WIFI: &str = "tack-n";
 const DELAY: Duration = Duration::from_millis(10);
-
-/// What is run, in words, for table, page and JSON.
-#[derive(Debug)]
-pub(crate) struct Setting {
-    pub(crate) link: String,
-    pub(crate) content: String,
-    pub(crate) congestion: String,
-    pub(crate) bytes: u64,
-    pub(crate) hash: String,
-    /// What is compared.
-    pub(crate) mechanisms: Vec<String>,
-}
 
 /// Runs everything, prints the table and writes the page.
 pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failure> {

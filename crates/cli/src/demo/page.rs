@@ -4,8 +4,8 @@ use askama::Template;
 use tack_emulator::AirSeconds;
 use tack_plot::{Bar, Line, LineChart, STYLE, StackedBars, Stroke, Width, format_number};
 
-use super::Setting;
 use super::figures::{Figures, Outcome, Point};
+use super::setting::Setting;
 use super::table::{Row, rows, signed_percent, warnings};
 
 /// A plot and what it says.

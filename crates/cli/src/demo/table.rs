@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use tack_base::Rate;
 use tack_plot::format_number;
 
-use super::Setting;
 use super::figures::{Figures, Outcome, mean};
+use super::setting::Setting;
 
 /// One row: a name, and for each mechanism a value, and how much it is above the first one's.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use clap::builder::ArgPredicate;
 use tack::{AckKind, Algorithm};
 use tack_base::Rate;
 
-use super::protocol::{
+use super::request::{
     Carrier, Coalescing, DEFAULT_DATAGRAM, Direction, Limit, MAX_STREAMS, MAX_TIME, ServerOutput,
     TestRequest,
 };

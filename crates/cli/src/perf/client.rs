@@ -10,13 +10,14 @@ use tokio::net::UdpSocket;
 use tokio::sync::{oneshot, watch as channel};
 
 use super::args::PerfArgs;
-use super::flow::{self, Budget, FlowResult, Job, Sending, cpu_time};
+use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines, summary_lines};
 use super::protocol::{
-    Carrier, ClientMessage, Coalescing, Direction, MAGIC, MAX_ANSWER, MAX_TIME, Output,
-    ServerMessage, TICKET, TestRequest, Ticket, read_message, write_message,
+    ClientMessage, MAGIC, MAX_ANSWER, ServerMessage, TICKET, Ticket, read_message, write_message,
 };
-use super::report::{Cpu, Interval, Intervals, Summary, TestJson};
+use super::report::{Cpu, Interval, Intervals, Output, Summary, TestJson};
+use super::request::{Carrier, Coalescing, Direction, MAX_TIME, TestRequest};
+use super::results::FlowResult;
 use super::udp::{self, Traffic};
 use super::watch::{Flows, GRACE, Timing, watch};
 use crate::address::Address;

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use tack::{Stats, Stream};
 use tack_base::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
-use super::protocol::Limit;
-use super::udp::Datagrams;
+use super::request::Limit;
+use super::results::{FlowResult, Snapshot};
 use crate::net::TransportFigures;
 
 /// Bytes of one write and of one read.
@@ -107,34 +106,6 @@ impl Budget {
             ))),
         }
     }
-}
-
-/// The state of a connection at one moment, counted from its beginning.
-#[derive(Clone, Debug)]
-pub(crate) struct Snapshot {
-    pub(crate) stream: usize,
-    pub(crate) received: u64,
-    pub(crate) stats: Stats,
-    /// In a UDP test.
-    pub(crate) datagrams: Option<Datagrams>,
-}
-
-/// One side of a finished connection, without what was omitted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct FlowResult {
-    pub(crate) stream: usize,
-    /// Bytes given to the connection.
-    pub(crate) sent: u64,
-    /// Seconds that took.
-    pub(crate) send_seconds: f64,
-    /// Bytes read.
-    pub(crate) received: u64,
-    /// Seconds from the test's beginning to the end of the peer's data.
-    pub(crate) receive_seconds: f64,
-    pub(crate) transport: TransportFigures,
-    /// In a UDP test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) datagrams: Option<Datagrams>,
 }
 
 /// A finished connection: its result, and the state that it ended in.

@@ -179,9 +179,9 @@ fn millis(micros: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::net::{LimitedSeconds, TransportFigures};
-    use crate::perf::flow::FlowResult;
-    use crate::perf::protocol::Direction;
     use crate::perf::report::Cpu;
+    use crate::perf::request::Direction;
+    use crate::perf::results::FlowResult;
 
     #[test]
     fn the_summary_names_what_limited_the_run() {

@@ -16,13 +16,14 @@ use tokio::sync::{Semaphore, oneshot, watch as channel};
 use tokio::task::JoinSet;
 
 use super::args::PerfArgs;
-use super::flow::{self, Budget, FlowResult, Job, Sending, cpu_time};
+use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines};
 use super::protocol::{
-    Carrier, ClientMessage, MAGIC, MAX_REQUEST, MAX_STREAMS, Output, PATIENCE, ServerMessage,
-    ServerOutput, TestRequest, Ticket, read_message, write_message,
+    ClientMessage, MAGIC, MAX_REQUEST, ServerMessage, Ticket, read_message, write_message,
 };
-use super::report::{Interval, Intervals};
+use super::report::{Interval, Intervals, Output};
+use super::request::{Carrier, MAX_STREAMS, PATIENCE, ServerOutput, TestRequest};
+use super::results::FlowResult;
 use super::udp::{self, Traffic};
 use super::watch::{Flows, Timing, watch};
 use crate::exit::{Exit, Failure};

@@ -1,5 +1,6 @@
 //! `tack sim`: scenario files and seeds in, tables out.
 
+mod args;
 mod columns;
 mod output;
 mod runs;
@@ -10,8 +11,8 @@ use std::path::Path;
 
 use tack_sim::{Scenario, parse_seeds};
 
-use crate::args::SimArgs;
 use crate::exit::{Exit, Failure};
+pub(crate) use args::SimArgs;
 use output::{Format, Output};
 use runs::{Recorders, Run};
 

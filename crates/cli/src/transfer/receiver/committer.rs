@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::protocol::{Hash, Modified};
-use super::receive::Session;
+use super::existing::Existing;
+use super::refused::Refused;
 use super::reserved::Reservation;
+use super::session::Session;
 use super::staged::Staged;
-use super::store::{Existing, Refused};
+use crate::transfer::protocol::{Hash, Modified};
 
 /// Threads; they share the work of all transfers.
 const THREADS: usize = 64;
@@ -36,18 +37,18 @@ pub(crate) struct Job {
 
 /// The threads; they end when the last handle is dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct Finisher {
+pub(crate) struct Committer {
     jobs: SyncSender<Job>,
 }
 
-impl Finisher {
+impl Committer {
     pub(crate) fn start() -> std::io::Result<Self> {
         let (jobs, queue) = sync_channel(WAITING);
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..THREADS {
             let queue = Arc::clone(&queue);
             std::thread::Builder::new()
-                .name("finisher".into())
+                .name("committer".into())
                 .stack_size(256 << 10)
                 .spawn(move || work(&queue))?;
         }

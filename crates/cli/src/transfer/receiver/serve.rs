@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
-use super::buffers::{HEARTBEAT, Incoming, Ring, feed};
-use super::finisher::Finisher;
-use super::protocol::{Refusal, Reply};
-use super::receive::{ReceiveError, Session, receive};
-use super::report::{Listing, Report};
+use super::committer::Committer;
+use super::receive::{ReceiveError, receive};
+use super::session::Session;
 use super::store::Store;
+use crate::transfer::buffers::{HEARTBEAT, Incoming, Ring, feed};
+use crate::transfer::protocol::{Refusal, Reply};
+use crate::transfer::report::{Listing, Report};
 
 /// How long a stranger may take to greet.
 const GREETING: Duration = Duration::from_secs(10);
@@ -23,7 +24,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) store: Store,
-    pub(crate) finisher: Finisher,
+    pub(crate) committer: Committer,
     pub(crate) listing: Listing,
     /// How long a sender may be silent.
     pub(crate) silence: Duration,
@@ -58,7 +59,7 @@ where
         let (session, service) = (Arc::clone(&session), Arc::clone(service));
         let mut input = Incoming::new(ring.full_out, ring.spent_in);
         tokio::task::spawn_blocking(move || {
-            receive(&mut input, &session, &service.store, &service.finisher)
+            receive(&mut input, &session, &service.store, &service.committer)
         })
     };
     let mut thread = std::pin::pin!(thread);

@@ -9,20 +9,21 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::args::RecvArgs;
-use super::finisher::Finisher;
-use super::names::printable;
-use super::protocol::{Refusal, Reply};
+use super::committer::Committer;
+use super::existing::Existing;
 use super::queue::Queue;
-use super::report::Listing;
 use super::serve::{Served, Service, serve};
-use super::store::{Existing, Store};
-use super::summary;
+use super::store::Store;
 use crate::address::Family;
 use crate::exit::{Exit, Failure};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
+use crate::transfer::args::RecvArgs;
+use crate::transfer::names::printable;
+use crate::transfer::protocol::{Refusal, Reply};
+use crate::transfer::report::Listing;
+use crate::transfer::summary;
 
 /// How long transfers may take to end after a signal.
 const WIND_UP: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     })?;
     let service = Arc::new(Service {
         store,
-        finisher: Finisher::start()
+        committer: Committer::start()
             .map_err(|error| Failure::failed("cannot start threads", error))?,
         listing: if args.json {
             Listing::Files

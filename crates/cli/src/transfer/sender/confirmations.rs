@@ -6,10 +6,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use indicatif::ProgressBar;
 
-use super::buffers::Hung;
-use super::names::printable;
-use super::protocol::{Hash, Refusal};
-use super::report::Report;
+use crate::transfer::buffers::Disconnected;
+use crate::transfer::names::printable;
+use crate::transfer::protocol::{Hash, Refusal};
+use crate::transfer::report::Report;
 
 /// Files that may be unconfirmed: bounds memory against a receiver that never answers.
 const MAX_PENDING: usize = 8192;
@@ -99,14 +99,14 @@ impl BadAnswer {
 
 /// The shared state.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct Confirmations {
     state: Mutex<State>,
     changed: Condvar,
     /// Steps aside for what is said to people.
     bar: ProgressBar,
 }
 
-impl Tally {
+impl Confirmations {
     pub(crate) fn new(report: Report, bar: ProgressBar) -> Self {
         let state = State {
             next: 0,
@@ -139,7 +139,7 @@ impl Tally {
     // The reading thread's side.
 
     /// A file's frame is about to leave. Waits while too many are unconfirmed.
-    pub(crate) fn begin_file(&self, path: &Path) -> Result<(), Hung> {
+    pub(crate) fn begin_file(&self, path: &Path) -> Result<(), Disconnected> {
         let mut state = self
             .changed
             .wait_while(self.state(), |state| {
@@ -147,7 +147,7 @@ impl Tally {
             })
             .unwrap_or_else(PoisonError::into_inner);
         if state.hung {
-            return Err(Hung);
+            return Err(Disconnected);
         }
         let index = state.begin(path);
         state.pending.insert(
@@ -162,7 +162,7 @@ impl Tally {
     }
 
     /// A symbolic link's frame is about to leave; it is complete in itself.
-    pub(crate) fn link(&self, path: &Path, target: &[u8], hash: Hash) -> Result<(), Hung> {
+    pub(crate) fn link(&self, path: &Path, target: &[u8], hash: Hash) -> Result<(), Disconnected> {
         self.begin_file(path)?;
         let mut state = self.state();
         if let Some((index, _)) = state.end()
@@ -358,7 +358,7 @@ impl Tally {
         }
         std::mem::replace(
             &mut state.report,
-            Report::new(super::report::Listing::CountsOnly),
+            Report::new(crate::transfer::report::Listing::CountsOnly),
         )
     }
 }
@@ -385,11 +385,11 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Listing;
     use super::*;
+    use crate::transfer::report::Listing;
 
-    fn tally() -> Tally {
-        Tally::new(Report::new(Listing::Files), ProgressBar::hidden())
+    fn confirmations() -> Confirmations {
+        Confirmations::new(Report::new(Listing::Files), ProgressBar::hidden())
     }
 
     fn failures(report: &mut Report) -> serde_json::Value {
@@ -401,15 +401,17 @@ mod tests {
 
     #[test]
     fn a_directory_left_long_ago_is_refused_by_its_name_and_is_not_stored() {
-        let tally = tally();
+        let confirmations = confirmations();
         for name in ["a", "b", "c"] {
-            tally.enter(Path::new(name));
-            tally.leave();
+            confirmations.enter(Path::new(name));
+            confirmations.leave();
         }
-        tally.reject(1, Refusal::Exists, "it is there").unwrap();
-        assert!(tally.reject(1, Refusal::Exists, "again").is_err());
-        tally.finish(0, 0).unwrap();
-        let mut report = tally.take_report();
+        confirmations
+            .reject(1, Refusal::Exists, "it is there")
+            .unwrap();
+        assert!(confirmations.reject(1, Refusal::Exists, "again").is_err());
+        confirmations.finish(0, 0).unwrap();
+        let mut report = confirmations.take_report();
         assert_eq!((report.directories, report.failed), (2, 1));
         assert_eq!(failures(&mut report)[0]["path"], "b");
     }
@@ -418,31 +420,31 @@ mod tests {
     fn what_falls_with_a_directory_is_counted_once_however_soon_we_hear() {
         // Heard before the file was sent, while it was sent, and after.
         for heard in 0..3 {
-            let tally = tally();
-            let refuse = |index, reason| tally.reject(index, reason, "").unwrap();
-            tally.enter(Path::new("dir"));
+            let confirmations = confirmations();
+            let refuse = |index, reason| confirmations.reject(index, reason, "").unwrap();
+            confirmations.enter(Path::new("dir"));
             if heard == 0 {
                 refuse(0, Refusal::Exists);
-                assert!(tally.is_refused());
-                tally.leave_out();
+                assert!(confirmations.is_refused());
+                confirmations.leave_out();
             } else {
-                tally.begin_file(Path::new("dir/file")).unwrap();
+                confirmations.begin_file(Path::new("dir/file")).unwrap();
                 if heard == 1 {
                     refuse(0, Refusal::Exists);
-                    tally.abort_file(None);
+                    confirmations.abort_file(None);
                 } else {
-                    tally.end_file(1, [0; 32]);
+                    confirmations.end_file(1, [0; 32]);
                 }
             }
-            tally.leave();
+            confirmations.leave();
             if heard == 2 {
                 refuse(0, Refusal::Exists);
             }
             if heard > 0 {
                 refuse(1, Refusal::Parent);
             }
-            tally.finish(0, 0).unwrap();
-            let mut report = tally.take_report();
+            confirmations.finish(0, 0).unwrap();
+            let mut report = confirmations.take_report();
             let counts = (report.directories, report.failed, report.within_refused);
             assert_eq!(counts, (0, 2, 1), "{heard}");
             assert_eq!(failures(&mut report).as_array().unwrap().len(), 1);
@@ -451,17 +453,17 @@ mod tests {
 
     #[test]
     fn more_directories_than_are_remembered() {
-        let tally = tally();
-        tally.enter(Path::new("root"));
+        let confirmations = confirmations();
+        confirmations.enter(Path::new("root"));
         for number in 0..MAX_REMEMBERED + 10 {
-            tally.enter(Path::new(&format!("root/{number}")));
-            tally.leave();
+            confirmations.enter(Path::new(&format!("root/{number}")));
+            confirmations.leave();
         }
-        tally.reject(2, Refusal::Name, "").unwrap();
-        tally.reject(0, Refusal::Storage, "").unwrap();
-        tally.leave();
-        tally.finish(0, 0).unwrap();
-        let mut report = tally.take_report();
+        confirmations.reject(2, Refusal::Name, "").unwrap();
+        confirmations.reject(0, Refusal::Storage, "").unwrap();
+        confirmations.leave();
+        confirmations.finish(0, 0).unwrap();
+        let mut report = confirmations.take_report();
         assert_eq!(report.directories, MAX_REMEMBERED as u64 + 9);
         let failures = failures(&mut report);
         let path = failures[0]["path"].as_str().unwrap();

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::args::SendArgs;
-use super::names;
-use super::report::{Listing, Report};
+use super::confirmations::Confirmations;
 use super::send::{Outbound, send as transfer};
 use super::source::{Links, Source, total_size};
-use super::summary;
-use super::tally::Tally;
 use crate::address::Family;
 use crate::exit::{Exit, Failure};
 use crate::net::{self, Dial, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
+use crate::transfer::args::SendArgs;
+use crate::transfer::names;
+use crate::transfer::report::{Listing, Report};
+use crate::transfer::summary;
 
 /// How long the last acknowledgements may take after everything was confirmed.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -57,7 +57,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
         from: None,
         patience: args.connect_timeout,
     };
-    let (stream, bar, ticking, tally, outcome) = loop {
+    let (stream, bar, ticking, confirmations, outcome) = loop {
         let connected = tokio::select! {
             connected = net::connect(&address, &dial, &config) => connected,
             exit = signals.next() => return Ok(exit),
@@ -83,7 +83,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
             links,
             Arc::clone(&written),
         ));
-        let tally = Arc::new(Tally::new(Report::new(listing), bar.clone()));
+        let confirmations = Arc::new(Confirmations::new(Report::new(listing), bar.clone()));
         let outbound = Outbound {
             sources: sources.clone(),
             links,
@@ -91,13 +91,13 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
             written,
         };
         let outcome = tokio::select! {
-            outcome = transfer(&mut stream, outbound, &tally) => Ok(outcome),
+            outcome = transfer(&mut stream, outbound, &confirmations) => Ok(outcome),
             exit = signals.next() => Err(exit),
         };
         // Nothing was read yet, so that nothing is lost by beginning again.
         let is_busy = matches!(&outcome, Ok(Err(error)) if error.is_busy());
         if !is_busy || began.elapsed() >= args.retry {
-            break (stream, bar, ticking, tally, outcome);
+            break (stream, bar, ticking, confirmations, outcome);
         }
         ticking.abort();
         bar.finish_and_clear();
@@ -115,12 +115,12 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
         }
         pause = (pause * 2).min(RETRY_LAST);
     };
-    tally.hang();
+    confirmations.hang();
     ticking.abort();
     bar.finish_and_clear();
 
     let seconds = began.elapsed().as_secs_f64();
-    let mut report = tally.take_report();
+    let mut report = confirmations.take_report();
     let figures = TransportFigures::from(&stream.stats());
     let peer = stream.peer_addr();
     let error = match &outcome {

@@ -15,8 +15,8 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::protocol::Modified;
-use super::store::Existing;
+use super::existing::Existing;
+use crate::transfer::protocol::Modified;
 
 /// A file that is being received into a directory.
 #[derive(Debug)]

@@ -3,24 +3,19 @@
 use std::io::{self, BufRead};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::mpsc::UnboundedSender;
-
-use super::finisher::{Finisher, Job};
-use super::holes::hash_zeros;
-use super::names::RULES;
-use super::protocol::{
+use super::committer::{Committer, Job};
+use super::refused::Refused;
+use super::reserved::Reservation;
+use super::session::Session;
+use super::staged::Staged;
+use super::store::{Cursor, Store};
+use crate::transfer::holes::hash_zeros;
+use crate::transfer::names::RULES;
+use crate::transfer::protocol::{
     Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, MAX_HOLES, Refusal, Reply, Request, Violation,
 };
-use super::report::Report;
-use super::reserved::Reservation;
-use super::staged::Staged;
-use super::store::{Cursor, Refused, Store};
-
-/// Entries whose answers may be outstanding: bounds what a sender that never reads can pile up.
-const MAX_UNANSWERED: usize = 4096;
 
 /// Why a transfer ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -50,139 +45,13 @@ impl From<io::Error> for ReceiveError {
     }
 }
 
-/// What the threads of one incoming transfer share.
-#[derive(Debug)]
-pub(crate) struct Session {
-    replies: UnboundedSender<Reply>,
-    counts: Mutex<Counts>,
-    changed: Condvar,
-    pub(crate) report: Mutex<Report>,
-    greeted: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    /// Files on their way to the disk.
-    finishing: usize,
-    /// Answers not yet written to the stream.
-    unanswered: usize,
-    /// The stream is gone; nobody waits for answers.
-    closed: bool,
-}
-
-impl Session {
-    pub(crate) fn new(replies: UnboundedSender<Reply>, report: Report) -> Self {
-        Self {
-            replies,
-            counts: Mutex::default(),
-            changed: Condvar::new(),
-            report: Mutex::new(report),
-            greeted: AtomicBool::new(false),
-        }
-    }
-
-    /// True once the peer has shown that it speaks the protocol.
-    pub(crate) fn is_greeted(&self) -> bool {
-        self.greeted.load(Ordering::Relaxed)
-    }
-
-    /// Says something to the sender; a stream that is gone is noticed elsewhere.
-    pub(crate) fn reply(&self, reply: Reply) {
-        {
-            let mut counts = self.counts();
-            if counts.closed {
-                return;
-            }
-            counts.unanswered += 1;
-        }
-        let _ = self.replies.send(reply);
-    }
-
-    /// `count` answers were written.
-    pub(crate) fn answered(&self, count: usize) {
-        let mut counts = self.counts();
-        counts.unanswered = counts.unanswered.saturating_sub(count);
-        self.changed.notify_all();
-    }
-
-    /// The stream is gone.
-    pub(crate) fn close(&self) {
-        self.counts().closed = true;
-        self.changed.notify_all();
-    }
-
-    fn begin(&self) {
-        self.counts().finishing += 1;
-    }
-
-    /// A file is on the disk under its name, or is not.
-    pub(crate) fn settle(
-        &self,
-        index: u64,
-        path: &std::path::Path,
-        size: u64,
-        hash: &Hash,
-        result: Result<(), Refused>,
-    ) {
-        match result {
-            Ok(()) => {
-                self.report().file(path, size, hash);
-                self.reply(Reply::Confirm {
-                    index,
-                    size,
-                    hash: *hash,
-                });
-            }
-            Err(refused) => self.reject(index, path, refused),
-        }
-        self.counts().finishing -= 1;
-        self.changed.notify_all();
-    }
-
-    fn reject(&self, index: u64, path: &std::path::Path, refused: Refused) {
-        match refused.reason {
-            // That directory is named.
-            Refusal::Parent => self.report().within_refused(),
-            _ => self.report().failure(path, &refused.message),
-        }
-        self.reply(Reply::Reject {
-            index,
-            reason: refused.reason,
-            message: refused.message,
-        });
-    }
-
-    fn wait_until(&self, ready: impl Fn(&Counts) -> bool) {
-        let counts = self.counts();
-        let _counts = self
-            .changed
-            .wait_while(counts, |counts| !ready(counts))
-            .unwrap_or_else(PoisonError::into_inner);
-    }
-
-    /// Waits until one more answer may be outstanding, or nobody waits for answers.
-    fn wait_for_room(&self) {
-        self.wait_until(|counts| {
-            counts.closed || counts.unanswered + counts.finishing < MAX_UNANSWERED
-        });
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A file being received.
 struct Open {
     index: u64,
     path: PathBuf,
     name: Vec<u8>,
     mode: u32,
-    modified: super::protocol::Modified,
+    modified: crate::transfer::protocol::Modified,
     announced: Option<u64>,
     received: u64,
     /// Bytes of holes among them.
@@ -205,12 +74,12 @@ pub(crate) fn receive(
     input: &mut impl BufRead,
     session: &Arc<Session>,
     store: &Store,
-    finisher: &Finisher,
+    committer: &Committer,
 ) -> Result<(), ReceiveError> {
     let result = Receiver {
         input,
         session,
-        finisher,
+        committer,
         cursor: Cursor::new(store),
         next: 0,
         refused_depth: 0,
@@ -233,14 +102,14 @@ pub(crate) fn receive(
         Ok(()) | Err(_) => {}
     }
     // Files that were complete are worth keeping whatever happened after them.
-    session.wait_until(|counts| counts.finishing == 0);
+    session.wait_for_files();
     result
 }
 
 struct Receiver<'a, R> {
     input: &'a mut R,
     session: &'a Arc<Session>,
-    finisher: &'a Finisher,
+    committer: &'a Committer,
     cursor: Cursor<'a>,
     /// Index of the next entry.
     next: u64,
@@ -322,7 +191,7 @@ impl<R: BufRead> Receiver<'_, R> {
         self.input.read_exact(&mut payload[..head.len])?;
         // Its own rules for names do not matter here: ours do, and it learns them.
         Request::decode(head.kind, &payload[..head.len])?;
-        self.session.greeted.store(true, Ordering::Relaxed);
+        self.session.set_greeted();
         self.session.reply(Reply::Welcome(RULES));
         Ok(())
     }
@@ -487,7 +356,7 @@ impl<R: BufRead> Receiver<'_, R> {
             return self.session.reject(open.index, &open.path, refused);
         }
         self.session.begin();
-        self.finisher.submit(Job {
+        self.committer.submit(Job {
             session: Arc::clone(self.session),
             staged: open.staged,
             index: open.index,
@@ -506,7 +375,7 @@ impl<R: BufRead> Receiver<'_, R> {
         if self.refused_depth > 0 || !self.cursor.is_at_root() {
             return Err(Violation::Unexpected(Kind::Done).into());
         }
-        self.session.wait_until(|counts| counts.finishing == 0);
+        self.session.wait_for_files();
         let session = self.session;
         self.cursor
             .finish(|index, path, error| {

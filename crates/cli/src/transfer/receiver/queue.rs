@@ -7,8 +7,8 @@ use tack::Stream;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::buffers::HEARTBEAT;
-use super::protocol::Reply;
+use crate::transfer::buffers::HEARTBEAT;
+use crate::transfer::protocol::Reply;
 
 /// The places of one receiver, and who waits for them.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! `tack lab`: the figures of the TACK paper.
 
+mod args;
+
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -12,11 +14,10 @@ use tack_lab::{
     Width,
 };
 
-use crate::args::{
-    LabCommand, LabExportArgs, LabReportArgs, LabRunArgs, LabStoreArgs, PlotFormat, PlotWidth,
-};
 use crate::exit::{Exit, Failure};
 use crate::printer::write_stdout;
+pub(crate) use args::LabCommand;
+use args::{LabExportArgs, LabReportArgs, LabRunArgs, LabStoreArgs, PlotFormat, PlotWidth};
 
 pub(crate) fn run(command: &LabCommand) -> Result<Exit, Failure> {
     match command {

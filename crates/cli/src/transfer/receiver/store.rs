@@ -17,17 +17,14 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::SpooledTempFile;
 
-use super::names;
-use super::protocol::{Entry, MAX_DEPTH, MAX_HOLES, MAX_NAME, Modified, Refusal, Violation};
+use super::existing::Existing;
+use super::refused::Refused;
 use super::reserved::{Names, Reservation};
 use super::staged::{Staged, permitted, set_modified, symlink};
-
-/// What to do about a name that is taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Existing {
-    Refuse,
-    Overwrite,
-}
+use crate::transfer::names;
+use crate::transfer::protocol::{
+    Entry, MAX_DEPTH, MAX_HOLES, MAX_NAME, Modified, Refusal, Violation,
+};
 
 /// The receiving directory.
 #[derive(Debug)]
@@ -36,59 +33,6 @@ pub(crate) struct Store {
     existing: Existing,
     /// What the transfers under way are about to name.
     names: Arc<Names>,
-}
-
-/// An entry that is not stored, and why.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) reason: Refusal,
-    pub(crate) message: String,
-}
-
-impl Refused {
-    pub(crate) fn new(reason: Refusal, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-        }
-    }
-
-    /// The receiver's file system says no.
-    pub(crate) fn storage(error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Self::new(Refusal::NoSpace, "the receiver's disk is full")
-            }
-            io::ErrorKind::AlreadyExists => Self::exists(),
-            _ => Self::new(
-                Refusal::Storage,
-                format!("the receiver cannot store it: {error}"),
-            ),
-        }
-    }
-
-    /// More zeros to hash than a transfer is worth.
-    pub(crate) fn holes() -> Self {
-        Self::new(
-            Refusal::Storage,
-            format!("its holes have more than {} TiB", MAX_HOLES >> 40),
-        )
-    }
-
-    fn exists() -> Self {
-        Self::new(
-            Refusal::Exists,
-            "it exists already; send it under another name (--name), or start the receiver with --overwrite, which replaces files and adds to folders",
-        )
-    }
-
-    /// A name such as `.ssh`: what programs read without being asked to.
-    fn hidden() -> Self {
-        Self::new(
-            Refusal::Name,
-            "names that begin with '.' are taken at the top only by a receiver started with --overwrite; send it under another name (--name)",
-        )
-    }
 }
 
 impl Store {
@@ -224,10 +168,9 @@ impl<'a> Cursor<'a> {
 
     /// Goes back up.
     pub(crate) fn leave(&mut self) -> Result<io::Result<()>, Violation> {
-        let level = self
-            .levels
-            .pop()
-            .ok_or(Violation::Unexpected(super::protocol::Kind::Leave))?;
+        let level = self.levels.pop().ok_or(Violation::Unexpected(
+            crate::transfer::protocol::Kind::Leave,
+        ))?;
         Ok(self.leave_level(&level))
     }
 

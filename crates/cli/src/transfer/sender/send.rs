@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-use super::buffers::{Hung, Outgoing, Ring, drain, silent};
-use super::names::{RULES, printable};
-use super::protocol::{HEAD, Head, MAX_CONTROL, Refusal, Reply, Request, Violation};
+use super::confirmations::{BadAnswer, Confirmations};
 use super::source::{Links, Source, send_all};
-use super::tally::{BadAnswer, Tally};
+use crate::transfer::buffers::{Disconnected, Outgoing, Ring, drain, silent};
+use crate::transfer::names::{RULES, printable};
+use crate::transfer::protocol::{HEAD, Head, MAX_CONTROL, Refusal, Reply, Request, Violation};
 
 /// How long to look for the receiver's own words after the stream broke.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -69,17 +69,21 @@ pub(crate) struct Outbound {
 pub(crate) async fn send<S>(
     stream: &mut S,
     outbound: Outbound,
-    tally: &Arc<Tally>,
+    confirmations: &Arc<Confirmations>,
 ) -> Result<(), SendError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let result = run(stream, outbound, tally).await;
-    tally.hang();
+    let result = run(stream, outbound, confirmations).await;
+    confirmations.hang();
     result
 }
 
-async fn run<S>(stream: &mut S, outbound: Outbound, tally: &Arc<Tally>) -> Result<(), SendError>
+async fn run<S>(
+    stream: &mut S,
+    outbound: Outbound,
+    confirmations: &Arc<Confirmations>,
+) -> Result<(), SendError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -99,7 +103,7 @@ where
         match answers.next().await? {
             Reply::Welcome(rules) => break rules,
             Reply::KeepAlive => {}
-            Reply::Queued { ahead } => tally.queued(ahead),
+            Reply::Queued { ahead } => confirmations.queued(ahead),
             Reply::Fatal { reason, message } => {
                 return Err(SendError::Fatal {
                     reason,
@@ -113,13 +117,19 @@ where
     let ring = Ring::new();
     let written = Arc::clone(&outbound.written);
     let thread = {
-        let tally = Arc::clone(tally);
+        let confirmations = Arc::clone(confirmations);
         let mut out = Outgoing::new(ring.full_in, ring.spent_out);
         // Detached on failure: it may be waiting for standard input, which nothing can interrupt.
         tokio::task::spawn_blocking(move || {
-            match send_all(&outbound.sources, outbound.links, rules, &mut out, &tally) {
+            match send_all(
+                &outbound.sources,
+                outbound.links,
+                rules,
+                &mut out,
+                &confirmations,
+            ) {
                 Ok(()) => true,
-                Err(Hung) => false,
+                Err(Disconnected) => false,
             }
         })
     };
@@ -141,7 +151,7 @@ where
         std::future::pending::<io::Result<()>>().await
     };
     let mut writing = std::pin::pin!(writing);
-    let mut reading = std::pin::pin!(read_answers(&mut answers, tally));
+    let mut reading = std::pin::pin!(read_answers(&mut answers, confirmations));
     let outcome = tokio::select! {
         answered = &mut reading => answered,
         Err(broken) = &mut writing => match tokio::time::timeout(LAST_WORDS, reading).await {
@@ -157,18 +167,18 @@ where
 
 async fn read_answers<R: AsyncRead + Unpin>(
     answers: &mut Answers<R>,
-    tally: &Tally,
+    confirmations: &Confirmations,
 ) -> Result<(), SendError> {
     loop {
         match answers.next().await? {
             Reply::KeepAlive => {}
-            Reply::Confirm { index, size, hash } => tally.confirm(index, size, &hash)?,
+            Reply::Confirm { index, size, hash } => confirmations.confirm(index, size, &hash)?,
             Reply::Reject {
                 index,
                 reason,
                 message,
-            } => tally.reject(index, reason, &message)?,
-            Reply::Finished { files, bytes } => return Ok(tally.finish(files, bytes)?),
+            } => confirmations.reject(index, reason, &message)?,
+            Reply::Finished { files, bytes } => return Ok(confirmations.finish(files, bytes)?),
             Reply::Fatal { reason, message } => {
                 return Err(SendError::Fatal {
                     reason,

@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use walkdir::WalkDir;
 
-use super::buffers::{Hung, Outgoing};
-use super::holes::{allocated, hash_zeros, next_extent};
-use super::names;
-use super::protocol::{Entry, MAX_DEPTH, MAX_HOLE, MAX_TARGET, Modified, NameRules, Request};
-use super::tally::Tally;
+use super::confirmations::Confirmations;
+use crate::transfer::buffers::{Disconnected, Outgoing};
+use crate::transfer::holes::{allocated, hash_zeros, next_extent};
+use crate::transfer::names;
+use crate::transfer::protocol::{
+    Entry, MAX_DEPTH, MAX_HOLE, MAX_TARGET, Modified, NameRules, Request,
+};
 
 /// What to do about symbolic links below the paths named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,13 +70,13 @@ pub(crate) fn send_all(
     links: Links,
     rules: NameRules,
     out: &mut Outgoing,
-    tally: &Tally,
-) -> Result<(), Hung> {
+    confirmations: &Confirmations,
+) -> Result<(), Disconnected> {
     let mut walker = Walker {
         links,
         rules,
         out,
-        tally,
+        confirmations,
     };
     for source in sources {
         match source {
@@ -91,13 +93,13 @@ struct Walker<'a> {
     /// What names may be like at the receiver.
     rules: NameRules,
     out: &'a mut Outgoing,
-    tally: &'a Tally,
+    confirmations: &'a Confirmations,
 }
 
 impl Walker<'_> {
     /// Something that was asked for cannot be sent: both sides must know.
-    fn missing(&mut self, sent_as: &Path, path: &Path, why: &str) -> Result<(), Hung> {
-        self.tally.fail(path, why);
+    fn missing(&mut self, sent_as: &Path, path: &Path, why: &str) -> Result<(), Disconnected> {
+        self.confirmations.fail(path, why);
         self.out.frame(|bytes| {
             Request::Missing {
                 path: sent_as.as_os_str().as_bytes(),
@@ -107,7 +109,7 @@ impl Walker<'_> {
         })
     }
 
-    fn path(&mut self, root: &Path, name: &OsStr) -> Result<(), Hung> {
+    fn path(&mut self, root: &Path, name: &OsStr) -> Result<(), Disconnected> {
         let top = name;
         // The path of an entry at the receiver.
         let sent_as = |path: &Path| match path.strip_prefix(root) {
@@ -145,7 +147,7 @@ impl Walker<'_> {
                 entry.file_name()
             };
             // What is in a refused directory is not sent, only counted: the figures must not depend on how soon we hear.
-            let refused = self.tally.is_refused();
+            let refused = self.confirmations.is_refused();
             if let Err(why) = names::check(name.as_bytes(), self.rules) {
                 let why = format!("cannot be stored there: {why}");
                 self.missing(&sent_as(path), path, &why)?;
@@ -157,12 +159,12 @@ impl Walker<'_> {
             let file_type = entry.file_type();
             if file_type.is_symlink() && self.links == Links::Keep {
                 if refused {
-                    self.tally.leave_out();
+                    self.confirmations.leave_out();
                 } else {
                     self.link(path, &sent_as(path), name)?;
                 }
             } else if file_type.is_symlink() {
-                self.tally.skip_link(path);
+                self.confirmations.skip_link(path);
             } else if file_type.is_dir() {
                 if entry.depth() + 1 > MAX_DEPTH {
                     let why = format!("directories are nested deeper than {MAX_DEPTH}");
@@ -171,7 +173,7 @@ impl Walker<'_> {
                     continue;
                 }
                 if refused {
-                    self.tally.leave_out();
+                    self.confirmations.leave_out();
                     continue;
                 }
                 match entry.metadata() {
@@ -186,11 +188,11 @@ impl Walker<'_> {
                     }
                 }
             } else if file_type.is_file() && refused {
-                self.tally.leave_out();
+                self.confirmations.leave_out();
             } else if file_type.is_file() {
                 self.file(path, &sent_as(path), name)?;
             } else {
-                self.tally.skip(path, "neither file nor directory");
+                self.confirmations.skip(path, "neither file nor directory");
             }
         }
         for _ in 0..depth {
@@ -199,18 +201,23 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, path: &Path, name: &OsStr, metadata: &Metadata) -> Result<(), Hung> {
-        self.tally.enter(path);
+    fn enter(
+        &mut self,
+        path: &Path,
+        name: &OsStr,
+        metadata: &Metadata,
+    ) -> Result<(), Disconnected> {
+        self.confirmations.enter(path);
         self.out
             .frame(|bytes| Request::Enter(describe(name, metadata, None)).encode(bytes))
     }
 
-    fn leave(&mut self) -> Result<(), Hung> {
-        self.tally.leave();
+    fn leave(&mut self) -> Result<(), Disconnected> {
+        self.confirmations.leave();
         self.out.frame(|bytes| Request::Leave.encode(bytes))
     }
 
-    fn link(&mut self, path: &Path, sent_as: &Path, name: &OsStr) -> Result<(), Hung> {
+    fn link(&mut self, path: &Path, sent_as: &Path, name: &OsStr) -> Result<(), Disconnected> {
         let read = || Ok((std::fs::read_link(path)?, path.symlink_metadata()?));
         let (target, metadata) = match read() {
             Ok(read) => read,
@@ -224,13 +231,13 @@ impl Walker<'_> {
             let why = format!("points to a path longer than {MAX_TARGET} bytes");
             return self.missing(sent_as, path, &why);
         }
-        self.tally
+        self.confirmations
             .link(path, target, *blake3::hash(target).as_bytes())?;
         self.out
             .frame(|bytes| Request::Link(describe(name, &metadata, None), target).encode(bytes))
     }
 
-    fn file(&mut self, path: &Path, sent_as: &Path, name: &OsStr) -> Result<(), Hung> {
+    fn file(&mut self, path: &Path, sent_as: &Path, name: &OsStr) -> Result<(), Disconnected> {
         let (mut file, metadata) = match open(path, self.links) {
             Ok(opened) => opened,
             Err(error) => {
@@ -240,13 +247,13 @@ impl Walker<'_> {
         let size = metadata.len();
         // Data up to the next hole; a file without holes is not searched for them.
         let mut run = if allocated(&metadata) < size { 0 } else { size };
-        self.tally.begin_file(path)?;
+        self.confirmations.begin_file(path)?;
         self.out
             .frame(|bytes| Request::File(describe(name, &metadata, Some(size))).encode(bytes))?;
         let mut hasher = blake3::Hasher::new();
         let mut left = size;
         while left > 0 {
-            if self.tally.is_refused() {
+            if self.confirmations.is_refused() {
                 return self.abort(None);
             }
             if run == 0 {
@@ -298,8 +305,8 @@ impl Walker<'_> {
         }
     }
 
-    fn hole(&mut self, mut len: u64, hasher: &mut blake3::Hasher) -> Result<(), Hung> {
-        while len > 0 && !self.tally.is_refused() {
+    fn hole(&mut self, mut len: u64, hasher: &mut blake3::Hasher) -> Result<(), Disconnected> {
+        while len > 0 && !self.confirmations.is_refused() {
             let part = len.min(MAX_HOLE);
             self.out.frame(|bytes| Request::Hole(part).encode(bytes))?;
             // The receiver hashes as long as we do: it may begin now.
@@ -310,8 +317,8 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn standard_input(&mut self, name: &OsStr) -> Result<(), Hung> {
-        self.tally.begin_file(Path::new("-"))?;
+    fn standard_input(&mut self, name: &OsStr) -> Result<(), Disconnected> {
+        self.confirmations.begin_file(Path::new("-"))?;
         let entry = Entry {
             name: name.as_bytes(),
             mode: 0o644,
@@ -324,7 +331,7 @@ impl Walker<'_> {
         let mut size = 0;
         let mut input = io::stdin().lock();
         loop {
-            if self.tally.is_refused() {
+            if self.confirmations.is_refused() {
                 return self.abort(None);
             }
             // What is there goes out before we wait for more.
@@ -341,14 +348,14 @@ impl Walker<'_> {
         }
     }
 
-    fn end(&mut self, size: u64, hasher: &blake3::Hasher) -> Result<(), Hung> {
+    fn end(&mut self, size: u64, hasher: &blake3::Hasher) -> Result<(), Disconnected> {
         let hash = *hasher.finalize().as_bytes();
-        self.tally.end_file(size, hash);
+        self.confirmations.end_file(size, hash);
         self.out.frame(|bytes| Request::End(hash).encode(bytes))
     }
 
-    fn abort(&mut self, error: Option<&str>) -> Result<(), Hung> {
-        self.tally.abort_file(error);
+    fn abort(&mut self, error: Option<&str>) -> Result<(), Disconnected> {
+        self.confirmations.abort_file(error);
         self.out
             .frame(|bytes| Request::Abort(error.unwrap_or("refused")).encode(bytes))
     }
