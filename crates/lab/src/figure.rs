@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::Verdict;
 use crate::claim::Claim;
-use crate::point::{Cell, Point};
+use crate::point::Point;
 use crate::recorded::Recorded;
-use crate::stats::Estimate;
-use crate::store::Results;
-use crate::{Values, Verdict};
+use crate::results::Results;
 
 /// How much of a figure is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,49 +234,6 @@ impl Outcome {
         self.claims
             .iter()
             .filter(|claim| claim.verdict() == Verdict::Fail)
-    }
-}
-
-impl Results {
-    /// What `read` says of each seed's run.
-    pub(crate) fn each(
-        &self,
-        cell: &Cell,
-        seeds: RangeInclusive<u64>,
-        read: impl Fn(&Values) -> f64,
-    ) -> Vec<f64> {
-        seeds
-            .map(|seed| self.get(&cell.at(seed)).map_or(f64::NAN, &read))
-            .collect()
-    }
-
-    /// The mean over seeds of what `read` says of a run.
-    pub(crate) fn estimate(
-        &self,
-        cell: &Cell,
-        seeds: RangeInclusive<u64>,
-        read: impl Fn(&Values) -> f64,
-    ) -> Estimate {
-        Estimate::of(&self.each(cell, seeds, read))
-    }
-
-    /// The mean over seeds of what `read` says of two runs with the same seed.
-    pub(crate) fn paired(
-        &self,
-        cells: [&Cell; 2],
-        seeds: RangeInclusive<u64>,
-        read: impl Fn(&Values, &Values) -> f64,
-    ) -> Estimate {
-        let values: Vec<f64> = seeds
-            .map(|seed| {
-                let [a, b] = cells.map(|cell| self.get(&cell.at(seed)));
-                match (a, b) {
-                    (Some(a), Some(b)) => read(a, b),
-                    _ => f64::NAN,
-                }
-            })
-            .collect();
-        Estimate::of(&values)
     }
 }
 
