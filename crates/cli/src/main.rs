@@ -15,6 +15,7 @@ mod links;
 mod net;
 mod perf;
 mod printer;
+mod progress;
 mod signals;
 mod sim;
 mod transfer;

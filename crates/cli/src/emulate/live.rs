@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use tack_base::Rate;
 use tack_emulator::{AirSeconds, Sample, Totals};
+
+use crate::progress;
 
 /// Samples between two that are compared: rates over a second are readable.
 const WINDOW: usize = 10;
@@ -17,10 +19,7 @@ pub(crate) struct Display {
 
 impl Display {
     pub(crate) fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
-        if let Ok(style) = ProgressStyle::with_template("{msg}") {
-            bar.set_style(style);
-        }
+        let bar = progress::bar(None, "{msg}");
         bar.enable_steady_tick(Duration::from_millis(200));
         Self {
             bar,

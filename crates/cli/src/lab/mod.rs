@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tack_lab::{
     Depth, Entry, Extent, FIGURES, Figure, Format, Point, Recorded, Store, StoreError, Verdict,
     Width,
@@ -16,6 +15,7 @@ use tack_lab::{
 
 use crate::exit::{Exit, Failure};
 use crate::printer::write_stdout;
+use crate::progress;
 pub(crate) use args::LabCommand;
 use args::{LabExportArgs, LabReportArgs, LabRunArgs, LabStoreArgs, PlotFormat, PlotWidth};
 
@@ -73,8 +73,8 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
         "what they told is measured again where it is wanted",
     );
     let jobs = args.jobs.map_or_else(processors, usize::from);
-    let bar = progress_bar();
-    let mut lines = ProgressLines::new(bar.is_hidden());
+    let bar = progress::runs(0);
+    let mut lines = progress::Lines::new(bar.is_hidden());
     let done = tack_lab::run(&mut store, &wanted, jobs, |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
@@ -360,74 +360,4 @@ fn today() -> String {
     chrono::DateTime::<chrono::Utc>::from(SystemTime::now())
         .format("%Y-%m-%d %H:%M UTC")
         .to_string()
-}
-
-fn progress_bar() -> ProgressBar {
-    // Hides itself when standard error is no terminal.
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(5));
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:32} {pos}/{len} runs, {elapsed} ETA {eta}")
-    {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
-}
-
-/// Between lines of progress where no bar can be shown.
-const LINE_EVERY: Duration = Duration::from_secs(15);
-
-/// Progress for those who read a file or a pipe: a line now and then.
-#[derive(Debug)]
-struct ProgressLines {
-    wanted: bool,
-    began: Option<Instant>,
-    last: Option<Instant>,
-}
-
-impl ProgressLines {
-    fn new(wanted: bool) -> Self {
-        Self {
-            wanted,
-            began: None,
-            last: None,
-        }
-    }
-
-    /// What to say at `now`, if anything.
-    fn next(&mut self, now: Instant, done: usize, total: usize) -> Option<String> {
-        let began = *self.began.get_or_insert(now);
-        let last = *self.last.get_or_insert(now);
-        // What comes at the end says that it is one.
-        if !self.wanted || done == total || now.saturating_duration_since(last) < LINE_EVERY {
-            return None;
-        }
-        self.last = Some(now);
-        let seconds = now.saturating_duration_since(began).as_secs();
-        Some(format!("tack: {done} of {total} runs after {seconds} s"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn progress_is_told_now_and_then_where_no_bar_is() {
-        let began = Instant::now();
-        let at = |seconds| began + Duration::from_secs(seconds);
-        let mut lines = ProgressLines::new(true);
-        assert_eq!(lines.next(at(0), 0, 9), None, "a short run is silent");
-        assert_eq!(lines.next(at(14), 3, 9), None);
-        let told = lines.next(at(16), 4, 9);
-        assert_eq!(told.as_deref(), Some("tack: 4 of 9 runs after 16 s"));
-        assert_eq!(lines.next(at(30), 5, 9), None);
-        assert!(lines.next(at(31), 6, 9).is_some());
-        assert_eq!(lines.next(at(99), 9, 9), None, "the results follow");
-        let mut bar = ProgressLines::new(false);
-        assert_eq!(
-            (bar.next(at(0), 0, 9), bar.next(at(99), 1, 9)),
-            (None, None)
-        );
-    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::confirmations::Confirmations;
 use super::send::{Outbound, send as transfer};
@@ -16,6 +16,7 @@ use crate::address::Family;
 use crate::exit::{Exit, Failure};
 use crate::net::{self, Dial, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
 use crate::printer::{files, transferred, with_stdout};
+use crate::progress;
 use crate::signals::Signals;
 use crate::transfer::args::SendArgs;
 use crate::transfer::names;
@@ -76,7 +77,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
             }
         };
         let written = Arc::new(AtomicU64::new(0));
-        let bar = progress_bar();
+        let bar = progress::bar(None, UNKNOWN);
         let ticking = tokio::spawn(tick(
             bar.clone(),
             sources.clone(),
@@ -258,27 +259,22 @@ fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
     }
 }
 
-fn progress_bar() -> ProgressBar {
-    // Hides itself when standard error is no terminal.
-    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10))
-}
+/// The progress of a transfer whose size is known.
+const KNOWN: &str = "{bar:32} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}";
+/// The progress of a transfer whose size is not known.
+const UNKNOWN: &str = "{spinner} {bytes} {bytes_per_sec} {elapsed}";
 
 /// Keeps the bar up to date; finds out the total first, for the time to go.
 async fn tick(bar: ProgressBar, sources: Vec<Source>, links: Links, written: Arc<AtomicU64>) {
     if bar.is_hidden() {
         return;
     }
-    let known = "{bar:32} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}";
-    let unknown = "{spinner} {bytes} {bytes_per_sec} {elapsed}";
     let total = tokio::task::spawn_blocking(move || total_size(&sources, links))
         .await
         .ok()
         .flatten();
-    let template = if total.is_some() { known } else { unknown };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
     if let Some(total) = total {
+        progress::set_template(&bar, KNOWN);
         bar.set_length(total);
     }
     loop {
