@@ -16,7 +16,9 @@ pub(crate) struct Address {
 
 /// A text that is no address.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no address; write host, host:port, 192.0.2.1:port or [2001:db8::1]:port")]
+#[error(
+    "{0:?} is not a valid address (for example host, host:port, 192.0.2.1:port or [2001:db8::1]:port)"
+)]
 pub(crate) struct BadAddress(String);
 
 impl FromStr for Address {

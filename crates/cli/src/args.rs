@@ -10,7 +10,7 @@ use crate::perf::PerfArgs;
 use crate::sim::SimArgs;
 use crate::transfer::{RecvArgs, SendArgs};
 
-/// Reliable transport that is fast over Wi-Fi: move files, measure a path, run simulations.
+/// Reliable transport with few acknowledgements, for Wi-Fi: move files, measure a path, run simulations.
 #[derive(Debug, Parser)]
 #[command(name = "tack", version, after_long_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -32,7 +32,7 @@ pub(crate) enum Command {
     /// Run scenario files in the simulator
     #[command(after_long_help = EXIT_CODES)]
     Sim(SimArgs),
-    /// See it: send a file over emulated Wi-Fi, with delayed ACKs and with TACK, and compare
+    /// Send a file over emulated Wi-Fi with delayed ACKs and with TACK, and compare them
     #[command(after_long_help = EXIT_CODES)]
     Demo(DemoArgs),
     /// Put an emulated Wi-Fi link between UDP programs, in real time

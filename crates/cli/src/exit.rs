@@ -12,13 +12,13 @@ Exit codes:
   2    wrong usage: command line, address, a path named on it, scenario file
   3    network: cannot listen, no such host, nobody answers
   4    some files were stored and confirmed, others not (each is named)
-  5    the server is busy; the same may go well later
-  6    the run is not to be trusted (with --require-trust)
-  130  cut off by SIGINT
-  143  cut off by SIGTERM
+  5    the server is busy; try again later
+  6    the run is not reliable: the machine did not keep up (with --require-trust)
+  130  interrupted by SIGINT
+  143  terminated by SIGTERM
 
-Standard output is data (with --json: one JSON object a line), standard error is talk.
-A reader that closes standard output early is no error.";
+Standard output carries results (with --json one JSON object per line), standard error carries messages.
+It is not an error if the reader of standard output closes it early.";
 
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ impl Failure {
         }
     }
 
-    /// The network does not play along.
+    /// The network failed: no address, nothing to listen on, no answer.
     pub(crate) fn network(message: impl fmt::Display) -> Self {
         Self {
             exit: Exit::Network,
@@ -73,7 +73,7 @@ impl Failure {
         }
     }
 
-    /// The server has no room for us now.
+    /// The server is busy.
     pub(crate) fn busy(message: impl fmt::Display) -> Self {
         Self {
             exit: Exit::Busy,

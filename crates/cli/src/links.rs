@@ -119,7 +119,7 @@ impl LinkArgs {
         }
         if scenario.wlan.is_none() {
             return Err(Failure::usage(
-                "the scenario has no [wlan] table; choose a kind of Wi-Fi with --wifi",
+                "the scenario has no [wlan] table; add one, or use --wifi instead of --scenario",
             ));
         }
         Ok(scenario)
@@ -186,7 +186,7 @@ fn delay(text: &str) -> Result<Duration, String> {
 
 fn rate(text: &str) -> Result<Rate, String> {
     match crate::values::rate(text)? {
-        Rate::ZERO => Err("above zero".into()),
+        Rate::ZERO => Err("expected a rate above zero".into()),
         rate => Ok(rate),
     }
 }

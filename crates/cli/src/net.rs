@@ -87,14 +87,16 @@ async fn dial_one(address: SocketAddr, dial: &Dial, config: &Config) -> Result<S
     let connected = tokio::select! {
         connected = endpoint.connect_with(address, dial.tcp_port, config) => connected,
         () = strange => {
-            return Err("something answers there that is not tack".into());
+            return Err("the peer answers, but does not speak tack".into());
         }
     };
     connected.map_err(|error| match error {
-        ConnectError::Unreachable(_) => "nobody listens there (connection refused)".into(),
+        ConnectError::Unreachable(_) => {
+            "connection refused: no program listens on this port".into()
+        }
         // Its stack answers, so the UDP port is right, and what it serves is not.
         ConnectError::Refused { .. } => format!(
-            "another service of tack listens there, not `{}`",
+            "another tack service listens there, expected `{}`",
             dial.service
         ),
         error => error.to_string(),

@@ -158,7 +158,7 @@ fn recordings_are_read_before_anything_runs() {
     fs::write(traces.join("air.pitree-trace"), "0.2 30\n").unwrap();
     let other = lab(&results, &["run", "7", "--traces", folder]);
     assert_eq!(other.code, Some(2));
-    assert!(other.stderr.contains("--traces is for figure 14"));
+    assert!(other.stderr.contains("--traces applies to figure 14"));
 }
 
 #[test]

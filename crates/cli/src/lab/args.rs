@@ -6,33 +6,33 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Say which figures there are
+    /// List the figures
     List,
-    /// Measure figures; what was measured before with the same code is not measured again
+    /// Measure figures; finished runs of the same code are not repeated
     Run(LabRunArgs),
-    /// Write one HTML page with every figure, from what was measured
+    /// Write one HTML page with every measured figure
     Report(LabReportArgs),
-    /// Write the plots of what was measured as files: SVG, PDF, CSV, Parquet
+    /// Write the plots of measured figures as SVG, PDF, CSV and Parquet files
     Export(LabExportArgs),
-    /// Measure what is missing, and fail when a claim does not hold
+    /// Measure missing runs, and fail if a claim does not hold
     Check(LabRunArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArgs {
-    /// Figures: 1, 5b, …; `tack lab list` names them
+    /// Figures such as 1 or 5b; `tack lab list` lists them
     #[arg(value_name = "FIGURE", required_unless_present = "all")]
     pub(crate) figures: Vec<String>,
     /// Every figure
     #[arg(long, conflicts_with = "figures")]
     pub(crate) all: bool,
-    /// The cells that say most, with few seeds (the default): all figures within minutes
+    /// Measure the main parameters with few seeds (default); all figures take minutes
     #[arg(long, group = "extent")]
     pub(crate) quick: bool,
-    /// Every cell, with seeds enough for narrow intervals: takes long, and goes on where it was cut off
+    /// Measure all parameters with enough seeds for narrow intervals; takes long, and resumes if interrupted
     #[arg(long, group = "extent")]
     pub(crate) full: bool,
-    /// Runs at the same time; default one a processor
+    /// Number of parallel runs [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Print the claims as JSON
@@ -44,7 +44,7 @@ pub(crate) struct LabRunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabReportArgs {
-    /// Where the page goes; unless given, report.html beside the results
+    /// Output file [default: report.html in the results folder]
     #[arg(long, value_name = "OUT")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -53,16 +53,16 @@ pub(crate) struct LabReportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabExportArgs {
-    /// Figures: 1, 5b, …; all that were measured unless given
+    /// Figures such as 1 or 5b [default: all measured figures]
     #[arg(value_name = "FIGURE")]
     pub(crate) figures: Vec<String>,
-    /// Where the files go; unless given, the folder plots beside the results
+    /// Output folder [default: plots in the results folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Formats, separated by commas; all unless given
+    /// Formats, separated by commas [default: all]
     #[arg(long, value_name = "FORMAT", value_enum, value_delimiter = ',')]
     pub(crate) format: Vec<PlotFormat>,
-    /// How wide SVG and PDF are: a page (7 inches) or a column of two (3.5 inches)
+    /// Width of SVG and PDF plots: page (7 inches) or column (3.5 inches)
     #[arg(long, value_enum, default_value_t = PlotWidth::Page)]
     pub(crate) width: PlotWidth,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct LabExportArgs {
 pub(crate) enum PlotFormat {
     /// For pages and drawing programs
     Svg,
-    /// For papers; the font is in it
+    /// For papers, with its font embedded
     Pdf,
     /// The numbers of each plot and each table
     Csv,
@@ -91,7 +91,7 @@ pub(crate) enum PlotWidth {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabStoreArgs {
-    /// Seeds of each cell instead of the figure's own number
+    /// Number of seeds per parameter set, instead of the figure's own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: Option<u64>,
     /// Folder of the results

@@ -64,14 +64,11 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
         .collect();
     if depth.recorded.is_some() && !wanted.iter().any(Point::needs_recordings) {
         return Err(Failure::usage(
-            "--traces is for figure 14, which is not among the figures asked for",
+            "--traces applies to figure 14, which was not requested",
         ));
     }
     let mut store = open(&args.store.results)?;
-    say_damaged(
-        &store,
-        "what they told is measured again where it is wanted",
-    );
+    say_damaged(&store, "their runs are repeated where needed");
     let jobs = args.jobs.map_or_else(processors, usize::from);
     let bar = progress::runs(0);
     let mut lines = progress::Lines::new(bar.is_hidden());
@@ -127,12 +124,12 @@ fn measured(args: &LabStoreArgs) -> Result<(Store, Vec<Entry>), Failure> {
     let results = &args.results;
     if !results.is_dir() {
         return Err(Failure::usage(format!(
-            "{}: no such folder; `tack lab run` makes it, and --results names another",
+            "{}: no such folder; `tack lab run` creates it, --results chooses another",
             results.display()
         )));
     }
     let store = open(results)?;
-    say_damaged(&store, "`tack lab run` measures again what they told");
+    say_damaged(&store, "`tack lab run` repeats their runs");
     let recorded = recorded(args)?;
     let depths = [Extent::Full, Extent::Quick].map(|extent| Depth {
         extent,
@@ -310,7 +307,7 @@ fn named(names: &[String]) -> Result<Vec<Figure>, Failure> {
                 .ok_or_else(|| {
                     let ids: Vec<_> = FIGURES.iter().map(|figure| figure.id).collect();
                     Failure::usage(format!(
-                        "there is no figure {id:?}; there are {}",
+                        "{id:?} is not a figure; expected one of {}",
                         ids.join(", ")
                     ))
                 })
@@ -348,7 +345,7 @@ fn say_damaged(store: &Store, consequence: &str) {
 }
 
 fn store_failure(error: StoreError) -> Failure {
-    Failure::failed("the results", error)
+    Failure::failed("cannot store the results", error)
 }
 
 fn processors() -> usize {

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &PerfArgs, address: &Address) -> Result<Exit, Fail
     let outcome = tokio::select! {
         outcome = test.run(address) => outcome,
         exit = signals.next() => {
-            test.finish(&Sides::default(), Some("cut off by a signal"))?;
+            test.finish(&Sides::default(), Some("interrupted by a signal"))?;
             return Ok(exit);
         }
     };
@@ -158,7 +158,7 @@ impl Test<'_> {
                 request.congestion,
                 request.ack,
                 match request.coalesce {
-                    Coalescing::On => ", coalesced (--coalesce off lets the policy show)",
+                    Coalescing::On => ", coalesced (--coalesce off: as the policy says)",
                     Coalescing::Off => "",
                 }
             ),
@@ -180,7 +180,7 @@ impl Test<'_> {
             if request.streams == 1 { "" } else { "s" },
             self.peer,
             match request.direction {
-                Direction::Up => "this side sends",
+                Direction::Up => "the client sends",
                 Direction::Down => "the server sends",
                 Direction::Both => "both sides send",
             },
@@ -194,7 +194,8 @@ impl Test<'_> {
 
     /// Agrees on the test and opens its paths.
     async fn begin(&self, control: &mut Stream, config: &tack::Config) -> Result<Paths, Failure> {
-        let lost = |error: io::Error| Failure::failed("the server went away", error);
+        let lost =
+            |error: io::Error| Failure::failed("the connection to the server was lost", error);
         control.write_all(&MAGIC).await.map_err(lost)?;
         write_message(control, self.request).await.map_err(lost)?;
         let (port, token) = match answer(control).await? {
@@ -341,7 +342,7 @@ impl Test<'_> {
             tokio::select! {
                 biased;
                 last = &mut hearing, if results.is_none() => results = Some(last?),
-                Err(error) = &mut telling => return Err(Failure::failed("the server went away", error)),
+                Err(error) = &mut telling => return Err(Failure::failed("the connection to the server was lost", error)),
                 client = &mut running => match client {
                     Ok(client) => break client,
                     Err(Broken(failure)) => {
@@ -364,7 +365,7 @@ impl Test<'_> {
                 let last = async {
                     tokio::select! {
                         last = &mut hearing => last,
-                        Err(error) = &mut telling => Err(Failure::failed("the server went away", error)),
+                        Err(error) = &mut telling => Err(Failure::failed("the connection to the server was lost", error)),
                     }
                 };
                 within(GRACE, "send its results", last).await?
@@ -404,7 +405,7 @@ impl Test<'_> {
         };
         let mut text = summary_lines(summary);
         if let Some(Output::Text(output)) = &sides.output {
-            text.push_str("the server's side:\n");
+            text.push_str("server:\n");
             for line in output.lines() {
                 text.push_str(&printable(line));
                 text.push('\n');
@@ -417,7 +418,7 @@ impl Test<'_> {
 async fn answer<R: AsyncRead + Unpin>(control: &mut R) -> Result<ServerMessage, Failure> {
     read_message(control, MAX_ANSWER)
         .await
-        .map_err(|error| Failure::failed("the server gave no answer", error))
+        .map_err(|error| Failure::failed("the server did not answer", error))
 }
 
 async fn within<T>(
@@ -434,5 +435,5 @@ async fn within<T>(
 }
 
 fn unexpected() -> Failure {
-    Failure::plain("the server does not answer as `tack perf --server` would")
+    Failure::plain("malformed answer: expected one of `tack perf --server`")
 }

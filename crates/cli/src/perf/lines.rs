@@ -126,7 +126,7 @@ pub(crate) fn summary_lines(summary: &Summary) -> String {
         }
         let _ = writeln!(
             text,
-            "{name}: {} received in {:.2} s, {rate}; {} of {} segments retransmitted ({} needlessly), {} timeouts",
+            "{name}: {} received in {:.2} s, {rate}; {} of {} segments retransmitted ({} spurious), {} timeouts",
             bytes(direction.bytes_received),
             direction.seconds,
             direction.retransmitted_segments,

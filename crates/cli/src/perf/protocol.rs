@@ -101,7 +101,7 @@ where
     if len > max {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("a message of {len} bytes, allowed are {max}"),
+            format!("a message of {len} bytes, expected at most {max}"),
         ));
     }
     let mut json = vec![0; len];

@@ -134,9 +134,7 @@ impl TestRequest {
         max_bytes: Option<u64>,
     ) -> Result<Config, String> {
         if self.streams == 0 || self.streams > MAX_STREAMS {
-            return Err(format!(
-                "between 1 and {MAX_STREAMS} connections are possible"
-            ));
+            return Err(format!("expected 1 to {MAX_STREAMS} connections"));
         }
         let longest = max_time.min(MAX_TIME);
         let time = match self.limit {
@@ -166,11 +164,11 @@ impl TestRequest {
             && !(MIN_DATAGRAM..=MAX_DATAGRAM).contains(&length)
         {
             return Err(format!(
-                "a datagram has {MIN_DATAGRAM} to {MAX_DATAGRAM} bytes of payload"
+                "expected {MIN_DATAGRAM} to {MAX_DATAGRAM} bytes of payload per datagram"
             ));
         }
         if self.bitrate == Some(0) {
-            return Err("a bitrate is above zero".into());
+            return Err("expected a bitrate above zero".into());
         }
         let mut config = Config {
             congestion: self

@@ -180,7 +180,7 @@ async fn serve(
     let request = &*asked.insert(request);
     let Ok(_permit) = limits.permits.try_acquire() else {
         let message = format!(
-            "it serves {} tests, as many as it may (--max-clients); try again later",
+            "it serves {} tests, its limit (--max-clients); try again later",
             limits.clients
         );
         return refuse(control, ServerMessage::Busy { message }).await;
@@ -301,7 +301,7 @@ impl Said {
             ServerOutput::None => None,
             ServerOutput::Text => {
                 if self.len > MAX_OUTPUT {
-                    self.text.push_str("(further intervals are left out)\n");
+                    self.text.push_str("(further intervals omitted)\n");
                 }
                 Some(Output::Text(self.text))
             }

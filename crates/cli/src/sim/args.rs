@@ -18,16 +18,16 @@ pub(crate) struct SimArgs {
     /// Seeds to run instead of each scenario's own: 7, 1..10, 1,5,9..12
     #[arg(long, value_name = "SEEDS")]
     pub(crate) seeds: Option<String>,
-    /// Runs at the same time; default one a processor
+    /// Number of parallel runs [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Print one JSON object a run
+    /// Print one JSON object per run
     #[arg(long, group = "format")]
     pub(crate) json: bool,
-    /// Print CSV, one line for each flow of each run
+    /// Print CSV, one line per flow and run
     #[arg(long, group = "format")]
     pub(crate) csv: bool,
-    /// Write a Parquet file, one row for each flow of each run
+    /// Write a Parquet file, one row per flow and run
     #[arg(long, value_name = "OUT", group = "format")]
     pub(crate) parquet: Option<PathBuf>,
     /// Write each flow's state over time as CSV; one run only
@@ -36,7 +36,7 @@ pub(crate) struct SimArgs {
     /// Time between the samples of --series
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = interval, requires = "series")]
     pub(crate) series_interval: Duration,
-    /// Write what the connections did and why, one JSON object a line (qlog style); one run only
+    /// Write the connections' events as JSON lines (qlog style); one run only
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
     /// Write all packets as a capture file (pcapng); one run only

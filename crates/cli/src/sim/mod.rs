@@ -70,7 +70,7 @@ fn plan(args: &SimArgs) -> Result<Vec<Run>, Failure> {
         .count()
         > 1
     {
-        return Err(Failure::usage("standard input (-) can be read once"));
+        return Err(Failure::usage("standard input (-) can be given only once"));
     }
     let mut runs = Vec::new();
     for file in &args.files {

@@ -91,15 +91,15 @@ impl Kind {
 pub(crate) enum Violation {
     #[error("unknown frame kind 0x{0:02x}")]
     UnknownKind(u8),
-    #[error("a frame of kind {kind:?} announces {len} bytes, allowed are {max}")]
+    #[error("a frame of kind {kind:?} announces {len} bytes, expected at most {max}")]
     TooLong { kind: Kind, len: u32, max: usize },
     #[error("a frame of kind {0:?} has a malformed payload")]
     Malformed(Kind),
     #[error("the peer does not speak the tack file protocol")]
     Magic,
-    #[error("the peer speaks version {0} of the file protocol, this program version {VERSION}")]
+    #[error("expected version {VERSION} of the file protocol, got {0}")]
     Version(u16),
-    #[error("a frame of kind {0:?} is out of place here")]
+    #[error("unexpected frame of kind {0:?}")]
     Unexpected(Kind),
     #[error("directories are nested deeper than {MAX_DEPTH}")]
     TooDeep,

@@ -237,7 +237,7 @@ async fn a_silent_peer_is_given_up() {
     let served = serve(&mut far, &self::service(scratch.path(), little), stopped).await;
     assert_eq!(
         served.result.unwrap_err().to_string(),
-        "the sender went away: it closed the connection before the end of its transfer"
+        "the sender went away: the connection closed before the end of the transfer"
     );
     // A receiver that says nothing.
     let (mut near, _far) = tokio::io::duplex(1 << 10);

@@ -46,7 +46,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     };
     let store = Store::open(&args.dir, existing).map_err(|error| {
         Failure::usage(format!(
-            "{}: cannot receive into it: {error}",
+            "{}: cannot store files in this directory: {error}",
             args.dir.display()
         ))
     })?;
@@ -219,8 +219,8 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
     let error = served.result.as_ref().err().map(ToString::to_string);
     if !served.greeted {
         eprintln!(
-            "tack: {peer} began no transfer: {}",
-            printable(error.as_deref().unwrap_or("nothing came"))
+            "tack: {peer} did not begin a transfer: {}",
+            printable(error.as_deref().unwrap_or("no data received"))
         );
         return Ok(None);
     }
@@ -271,8 +271,9 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
     Ok(Some(exit))
 }
 
-const BUSY: &str = "it serves as many transfers as it may (--max-transfers), and as many senders wait as may (--max-waiting)";
-const STOPPING: &str = "the receiver is being stopped";
+const BUSY: &str =
+    "its limits of transfers (--max-transfers) and of waiting senders (--max-waiting) are reached";
+const STOPPING: &str = "the receiver is shutting down";
 
 /// Tells a sender why it is not served.
 async fn turn_away(mut stream: Stream, reason: Refusal, message: &str) {

@@ -22,9 +22,9 @@ use crate::transfer::protocol::{
 pub(crate) enum ReceiveError {
     #[error(transparent)]
     Violation(#[from] Violation),
-    #[error("the sender went away: {0}")]
+    #[error("the connection to the sender was lost: {0}")]
     Stream(io::Error),
-    #[error("it did not say what it wants in time")]
+    #[error("timed out waiting for the sender's greeting")]
     NoGreeting,
     #[error("this receiver was stopped")]
     Stopped,
@@ -38,7 +38,7 @@ impl From<io::Error> for ReceiveError {
             // What `read_exact` says of it is about our buffers.
             io::ErrorKind::UnexpectedEof => io::Error::new(
                 error.kind(),
-                "it closed the connection before the end of its transfer",
+                "the connection closed before the end of the transfer",
             ),
             _ => error,
         })
@@ -161,7 +161,7 @@ impl<R: BufRead> Receiver<'_, R> {
                     let path = std::ffi::OsStr::from_bytes(path);
                     self.session.report().failure(
                         path.as_ref(),
-                        &format!("the sender does not send it: {message}"),
+                        &format!("the sender cannot send it: {message}"),
                     );
                     Current::Nothing
                 }
@@ -351,7 +351,7 @@ impl<R: BufRead> Receiver<'_, R> {
         {
             let refused = Refused::new(
                 Refusal::Corrupt,
-                "the bytes that arrived are not the bytes that were sent (BLAKE3)",
+                "the received bytes differ from the sent bytes (BLAKE3)",
             );
             return self.session.reject(open.index, &open.path, refused);
         }
@@ -397,9 +397,9 @@ impl<R: BufRead> Receiver<'_, R> {
 }
 
 fn too_many_bytes() -> Refused {
-    Refused::new(Refusal::Corrupt, "more bytes arrived than were announced")
+    Refused::new(Refusal::Corrupt, "received more bytes than announced")
 }
 
 fn parent_refused() -> Refused {
-    Refused::new(Refusal::Parent, "the directory it is in was refused")
+    Refused::new(Refusal::Parent, "its directory was refused")
 }

@@ -37,14 +37,14 @@ impl Refused {
     pub(crate) fn holes() -> Self {
         Self::new(
             Refusal::Storage,
-            format!("its holes have more than {} TiB", MAX_HOLES >> 40),
+            format!("its holes exceed the limit of {} TiB", MAX_HOLES >> 40),
         )
     }
 
     pub(super) fn exists() -> Self {
         Self::new(
             Refusal::Exists,
-            "it exists already; send it under another name (--name), or start the receiver with --overwrite, which replaces files and adds to folders",
+            "the name exists; choose another with --name, or start the receiver with --overwrite, which replaces files and adds to folders",
         )
     }
 
@@ -52,7 +52,7 @@ impl Refused {
     pub(super) fn hidden() -> Self {
         Self::new(
             Refusal::Name,
-            "names that begin with '.' are taken at the top only by a receiver started with --overwrite; send it under another name (--name)",
+            "the receiver refuses top-level names that begin with '.' unless it is started with --overwrite; choose another name with --name",
         )
     }
 }

@@ -91,7 +91,7 @@ where
             }
             () = async { _ = stop.wait_for(|stop| *stop).await }, if !matches!(cut, Some(ReceiveError::Stopped)) => {
                 cut = Some(ReceiveError::Stopped);
-                session.reply(Reply::Fatal { reason: Refusal::Stopping, message: "the receiver is being stopped".into() });
+                session.reply(Reply::Fatal { reason: Refusal::Stopping, message: "the receiver is shutting down".into() });
                 feeding = None;
             }
         }

@@ -140,15 +140,14 @@ impl<'a> Cursor<'a> {
             .root
             .open_dir(&path)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::NotADirectory => Refused::new(
-                    Refusal::Exists,
-                    "something that is no directory has its name",
-                ),
+                io::ErrorKind::NotADirectory => {
+                    Refused::new(Refusal::Exists, "the name is taken, but not by a directory")
+                }
                 // What the sandbox says about links that lead out of it.
                 io::ErrorKind::PermissionDenied => Refused::new(
                     Refusal::Name,
                     format!(
-                        "it leads out of the receiving directory, or may not be entered: {error}"
+                        "it leads out of the receiving directory or cannot be entered: {error}"
                     ),
                 ),
                 _ => Refused::storage(&error),

@@ -105,7 +105,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
         drop(stream);
         if pause == RETRY_FIRST {
             eprintln!(
-                "tack: the receiver is busy; trying again for {} s",
+                "tack: the receiver is busy; retrying for {} s",
                 args.retry.as_secs()
             );
         }
@@ -127,7 +127,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
     let error = match &outcome {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("cut off by a signal".to_owned()),
+        Err(_) => Some("interrupted by a signal".to_owned()),
     };
     if error.is_none() {
         let endpoint = stream.endpoint();
@@ -169,7 +169,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
     match outcome {
         Err(exit) => {
             eprintln!(
-                "tack: cut off by a signal; {} stored and confirmed",
+                "tack: interrupted by a signal; {} stored and confirmed",
                 files(report.files)
             );
             Ok(exit)
@@ -220,7 +220,7 @@ fn sources(args: &SendArgs, paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
         }
         if sources.iter().any(|other| other.name() == name) {
             return Err(Failure::usage(format!(
-                "two paths would have the same name at the receiver: {}",
+                "two paths have the same name at the receiver: {}",
                 name.display()
             )));
         }
@@ -237,7 +237,7 @@ fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
     let file_type = target.metadata().map_err(unreadable)?.file_type();
     if !file_type.is_file() && !file_type.is_dir() {
         return Err(Failure::usage(format!(
-            "{} is neither file nor directory; for the output of a pipe use - with --name",
+            "{} is neither file nor directory; to send the output of a pipe, use - with --name",
             path.display()
         )));
     }
@@ -253,7 +253,7 @@ fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
             })
         }
         None => Err(Failure::usage(format!(
-            "{} has no name; give it one with --name",
+            "{} has no file name; choose one with --name",
             path.display()
         ))),
     }

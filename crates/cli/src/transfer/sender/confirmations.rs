@@ -93,7 +93,7 @@ pub(crate) struct BadAnswer(&'static str);
 
 impl BadAnswer {
     pub(crate) fn unexpected() -> Self {
-        Self("an answer is out of place")
+        Self("unexpected answer")
     }
 }
 
@@ -263,7 +263,7 @@ impl Confirmations {
     pub(crate) fn queued(&self, ahead: u32) {
         if !std::mem::replace(&mut self.state().queued, true) {
             self.bar.suspend(|| {
-                eprintln!("tack: the receiver is busy; waiting for our turn ({ahead} ahead of us)");
+                eprintln!("tack: the receiver is busy; waiting ({ahead} senders ahead)");
             });
         }
     }
@@ -276,7 +276,7 @@ impl Confirmations {
         let pending = state
             .pending
             .remove(&index)
-            .ok_or(BadAnswer("it confirms what was not sent"))?;
+            .ok_or(BadAnswer("it confirms an entry that was not sent"))?;
         let Some((sent_size, sent_hash)) = pending.sent else {
             return Err(BadAnswer("it confirms a file before its end"));
         };
@@ -305,7 +305,7 @@ impl Confirmations {
     ) -> Result<(), BadAnswer> {
         let mut state = self.state();
         if index >= state.next {
-            return Err(BadAnswer("it refuses what was not sent"));
+            return Err(BadAnswer("it refuses an entry that was not sent"));
         }
         let position = state.active.iter().position(|(active, _)| *active == index);
         if state.aborted.remove(&index) {
@@ -341,7 +341,9 @@ impl Confirmations {
             self.failed(&mut state, &pending.path, "not confirmed by the receiver");
         }
         if (files, bytes) < (state.report.files, state.report.bytes) {
-            return Err(BadAnswer("it counts fewer files than it confirmed"));
+            return Err(BadAnswer(
+                "its file count is lower than the number of files it confirmed",
+            ));
         }
         state.report.directories = state.directories.sent;
         Ok(())

@@ -19,13 +19,13 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Why a transfer as a whole failed; single files are in the report.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    #[error("the receiver does not answer as `tack recv` would: {0}")]
+    #[error("malformed answer, expected one of `tack recv`: {0}")]
     Violation(Violation),
     #[error(transparent)]
     BadAnswer(#[from] BadAnswer),
     #[error("the receiver ended the transfer ({reason}): {message}")]
     Fatal { reason: Refusal, message: String },
-    #[error("the receiver went away: {0}")]
+    #[error("the connection to the receiver was lost: {0}")]
     Stream(io::Error),
 }
 
@@ -217,7 +217,7 @@ impl<R: AsyncRead + Unpin> Answers<R> {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                "it closed the connection before confirming everything",
+                "it closed the connection before it confirmed every file",
             )),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(silent(self.silence)),

@@ -271,7 +271,7 @@ impl Walker<'_> {
             match self.out.data(run, |buffer| file.read(buffer))? {
                 Ok([]) => {
                     let message = format!(
-                        "it became shorter while it was sent: {} of {size} bytes",
+                        "it was truncated while it was sent: {} of {size} bytes",
                         size - left
                     );
                     return self.abort(Some(&message));
@@ -294,7 +294,7 @@ impl Walker<'_> {
                 if (after.mtime(), after.mtime_nsec())
                     != (metadata.mtime(), metadata.mtime_nsec()) =>
             {
-                Some("it was written to while it was sent".to_owned())
+                Some("it was modified while it was sent".to_owned())
             }
             Ok(_) => None,
             Err(error) => Some(format!("cannot be read: {error}")),
@@ -373,7 +373,7 @@ fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
         .open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     Ok((file, metadata))
 }
