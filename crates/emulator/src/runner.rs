@@ -12,7 +12,7 @@ use crate::figures::{Sample, Summary};
 use crate::relay::Relay;
 use crate::settings::Settings;
 
-/// Samples that wait for whoever listens; more are left out.
+/// Samples that wait to be read; further ones are dropped.
 const SAMPLES: usize = 1_024;
 
 /// Why an emulator did not start.
@@ -71,7 +71,7 @@ impl Emulator {
         let (stop, stopped) = oneshot::channel();
         let (sampler, samples) = mpsc::channel(SAMPLES);
         let (opened, opening) = std::sync::mpsc::channel();
-        // All is made where it will live: whoever starts may be within a runtime, which must not drop another one.
+        // The runtime is made on its own thread: the caller may be within a runtime, which must not drop another one.
         let work = move || {
             let (runtime, relay) = match prepare(&settings, sampler, stopped) {
                 Ok((runtime, relay)) => (runtime, relay),
@@ -107,7 +107,7 @@ impl Emulator {
         self.local
     }
 
-    /// The samples, once: whoever takes them has them all.
+    /// The receiver of all samples. Returns `None` after the first call.
     pub fn take_samples(&mut self) -> Option<mpsc::Receiver<Sample>> {
         self.samples.take()
     }

@@ -1,4 +1,4 @@
-//! What an emulator is told.
+//! The settings of an emulator.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -140,7 +140,7 @@ impl Figure {
         }
     }
 
-    /// Whether somebody who says `name` means this figure: `5b` is also `5(b)`, `Fig. 5(b)` and `figure 5B`. Figure 12 is the
+    /// Whether `name` means this figure: `5b` is also `5(b)`, `Fig. 5(b)` and `figure 5B`. Figure 12 is the
     /// drawing of figure 13's topology.
     pub fn is_called(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
@@ -169,7 +169,7 @@ impl Figure {
         self.plan(depth).iter().all(|point| results.has(point))
     }
 
-    /// Plots, numbers and claims from results. What is missing there is no number here, and fails its claims.
+    /// Plots, numbers and claims from results. A missing result is NaN, and fails its claims.
     pub fn reduce(&self, depth: &Depth, results: &Results) -> Outcome {
         (self.reduce)(depth, results)
     }
@@ -184,7 +184,7 @@ pub struct Outcome {
     pub claims: Vec<Claim>,
     /// Every number behind the plots.
     pub numbers: Table,
-    /// Further tables, of parts of a figure that are told apart.
+    /// Further tables, of parts of a figure that are listed apart.
     pub further: Vec<Table>,
     /// What was not measured, and how it can be.
     pub notes: Vec<String>,

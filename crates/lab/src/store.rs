@@ -119,7 +119,7 @@ impl Store {
         self.folder.join(JOURNAL)
     }
 
-    /// Numbers, from 1, of the journal's lines that cannot be read: what they told is as good as not measured.
+    /// Numbers, from 1, of the journal's lines that cannot be read: their runs count as not measured.
     pub fn damaged(&self) -> &[usize] {
         &self.damaged
     }

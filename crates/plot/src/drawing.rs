@@ -5,7 +5,7 @@ use crate::pdf::{PdfError, write_pdf};
 use crate::svg::escape;
 use crate::width::Width;
 
-/// One number of a plot. What does not apply is no number.
+/// One number of a plot. Fields that do not apply are NaN.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Datum {
     /// What it stands with.

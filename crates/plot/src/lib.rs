@@ -53,7 +53,7 @@ pub const COLOURS: usize = 6;
 
 /// The CSS that plots need: colours for both schemes, and the look of texts, axes and lines.
 ///
-/// The colours are told apart by people with the common colour deficiencies (Okabe and Ito), and have contrast enough
+/// People with the common colour deficiencies can distinguish the colours (Okabe and Ito), which have enough contrast
 /// against either background.
 pub const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--rule:#d0d7de;--paper:#ffffff;--panel:#f6f8fa;\

@@ -1,4 +1,4 @@
-//! Somebody on the path who drops, copies, delays, cuts and rewrites segments, as a script says: four bytes a step, so that the
+//! An attacker on the path that drops, copies, delays, cuts and rewrites segments as a script says: four bytes a step, so that the
 //! input of a fuzzer is a script and a failing one shrinks.
 //!
 //! Checksums are not in use here (the tests carry segments without), so whatever is rewritten is taken for genuine.
@@ -161,7 +161,7 @@ impl Step {
     }
 }
 
-/// Who follows a script on one direction of a path, and then is gone.
+/// An attacker that follows a script on one direction of a path, and then stops.
 #[derive(Debug)]
 pub struct Adversary {
     script: Vec<Step>,
@@ -173,7 +173,7 @@ pub struct Adversary {
 }
 
 impl Adversary {
-    /// Who will do this.
+    /// An attacker with this script.
     pub fn new(script: Vec<Step>) -> Self {
         Self {
             script,
@@ -244,7 +244,7 @@ impl Adversary {
             }
             Action::Cut(len) => changed(bytes, |header, payload| {
                 let lists = header.options.tack.is_some_and(|option| option.has_lists());
-                // Lists in part are no lists: that is a report that got lost.
+                // Truncated lists are malformed: the report counts as lost.
                 let rest = payload.len().saturating_sub(len.into());
                 if !lists && rest < payload.len() {
                     payload.truncate(rest);
@@ -255,7 +255,7 @@ impl Adversary {
                 let mut bytes = pass.1;
                 let at = usize::from(at) % bytes.len().min(60);
                 bytes[at] ^= xor;
-                // Ports are another connection's business, and what is no segment any more does not arrive.
+                // Other ports belong to another connection, and a malformed segment does not arrive.
                 let genuine = at >= 4 && Segment::parse(&bytes).is_ok();
                 if genuine {
                     vec![(Duration::ZERO, bytes)]

@@ -305,7 +305,7 @@ impl Pair {
     /// Delivers a segment of one's own making to a side, at once, as if it came from the other one.
     ///
     /// # Panics
-    /// When the bytes are no segment.
+    /// When the bytes are not a valid segment.
     pub fn inject(&mut self, to: Side, bytes: &[u8], ecn: Ecn) {
         let segment = Segment::parse(bytes).expect("a segment");
         let text = describe(

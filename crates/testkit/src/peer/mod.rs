@@ -288,7 +288,7 @@ impl Peer {
             }
             Action::Event(expected) => {
                 let mut event = self.next_event();
-                // They come and go, and wake whoever waits: they count only where they are asked for.
+                // These events recur, and count only where a script names them.
                 while matches!(event, Some(Event::Writable | Event::Readable)) && *expected != event
                 {
                     event = self.next_event();
@@ -352,7 +352,7 @@ impl Peer {
     /// Hands the bytes of a segment to the connection (or, with a SYN, to the listener).
     ///
     /// # Panics
-    /// When the bytes are no segment.
+    /// When the bytes are not a valid segment.
     pub fn inject(&mut self, bytes: &[u8], ecn: Ecn) {
         let segment = Segment::parse(bytes).expect("a segment");
         let header = &segment.header;
@@ -539,7 +539,7 @@ impl Peer {
         if let Some(timestamps) = header.options.timestamps {
             self.newest_timestamp = timestamps.value;
         }
-        // The lists of a report are no part of the stream.
+        // The lists of a report are not part of the stream.
         let lists = header.options.tack.is_some_and(|option| option.has_lists());
         if !segment.payload.is_empty() && !lists {
             let position = header
