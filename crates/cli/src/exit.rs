@@ -17,7 +17,8 @@ Exit codes:
   130  interrupted by SIGINT
   143  terminated by SIGTERM
 
-Standard output carries results (with --json one JSON object per line), standard error carries messages.
+Standard output carries results; with --json one JSON object per line.
+Standard error carries messages.
 It is not an error if the reader of standard output closes it early.";
 
 /// How the program ended.
@@ -106,7 +107,7 @@ impl Failure {
         }
     }
 
-    /// True when whoever read our standard output has seen enough: that is no failure.
+    /// True when the reader of our standard output closed it: that is not a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.error.chain().any(|cause| cause.is::<OutputClosed>())
     }
@@ -118,7 +119,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Whoever read our standard output closed it.
+/// The reader of our standard output closed it.
 #[derive(Debug)]
 struct OutputClosed;
 

@@ -1,4 +1,4 @@
-//! Standard output is data, standard error is talk.
+//! Standard output carries results, standard error carries messages.
 
 use std::io::{self, Write};
 

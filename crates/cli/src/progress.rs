@@ -32,7 +32,7 @@ pub(crate) fn set_template(bar: &ProgressBar, template: &str) {
 /// Between lines of progress where no bar can be shown.
 const LINE_EVERY: Duration = Duration::from_secs(15);
 
-/// Progress for those who read a file or a pipe: a line now and then.
+/// Progress for a file or a pipe: a line now and then.
 #[derive(Debug)]
 pub(crate) struct Lines {
     wanted: bool,
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_told_now_and_then_where_no_bar_is() {
+    fn without_a_bar_progress_is_a_line_now_and_then() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
         let mut lines = Lines::new(true);

@@ -151,7 +151,7 @@ fn what_a_relay_cannot_do_is_refused_with_the_right_code() {
             "\"20\" has no unit",
         ),
         (&["demo", "/nowhere/at/all"], 2, "/nowhere/at/all"),
-        (&["demo", "/"], 2, "no file"),
+        (&["demo", "/"], 2, "not a file"),
         (&["demo", "--seeds", "0"], 2, "--seeds"),
         (&["demo", "--compare", "tack"], 2, "2 to 4 mechanisms"),
         (

@@ -178,7 +178,7 @@ fn figures_are_listed_and_unknown_ones_refused() {
     assert!(
         unknown
             .stderr
-            .contains("there is no figure \"99\"; there are 1, 3, 5a")
+            .contains("\"99\" is not a figure; expected one of 1, 3, 5a")
     );
     let nothing = lab(scratch.path(), &["run"]);
     assert_eq!(nothing.code, Some(2));

@@ -8,7 +8,7 @@ use super::figures::{Figures, Outcome, Point};
 use super::setting::Setting;
 use super::table::{Row, rows, signed_percent, warnings};
 
-/// A plot and what it says.
+/// A plot and its caption.
 struct Figure {
     svg: String,
     caption: String,
@@ -179,7 +179,7 @@ fn firsts<'o>(outcomes: &'o [Outcome], mechanisms: &[String]) -> Vec<&'o Outcome
 }
 
 /// The runs of a mechanism that a plot over time shows, with the strokes of their lines: more than two mechanisms have one each,
-/// or the lines could not be told apart.
+/// or the lines could not be distinguished.
 fn shown(outcome: &Outcome, mechanisms: usize) -> Vec<(&'static str, Stroke, &Figures)> {
     let measured = ("measured", Stroke::Solid, &outcome.measured);
     let in_virtual_time = ("virtual time", Stroke::Dashed, &outcome.virtual_time);

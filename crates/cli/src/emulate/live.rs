@@ -1,4 +1,4 @@
-//! What a running emulator shows on a terminal: who uses the air, rates, acknowledgements, queues, lateness.
+//! What a running emulator shows on a terminal: airtime, rates, acknowledgements, queues, lateness.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::progress;
 /// Samples between two that are compared: rates over a second are readable.
 const WINDOW: usize = 10;
 
-/// Lines that are drawn over each other; nothing where standard error is no terminal.
+/// Lines that are drawn over each other; nothing where standard error is not a terminal.
 pub(crate) struct Display {
     bar: ProgressBar,
     recent: std::collections::VecDeque<Sample>,

@@ -18,7 +18,7 @@ use crate::values::{duration, interval, listen, rate, size};
 
 /// Bytes of one write on a connection: what `--blockcount` counts unless `--length` says otherwise.
 const BLOCK: u64 = 128 << 10;
-/// What each stream of a UDP test sends unless told otherwise; iperf3's default.
+/// Default rate of each stream of a UDP test, as in iperf3.
 const UDP_RATE: Rate = Rate::from_bits_per_sec(1_000_000);
 
 #[derive(Debug, Args)]

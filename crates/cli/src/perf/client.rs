@@ -262,7 +262,7 @@ impl Test<'_> {
             .map_err(|error| Failure::network(format!("cannot send datagrams to {peer}: {error}")))
     }
 
-    /// Runs all flows to their ends and reports intervals meanwhile; the last word is the server's.
+    /// Runs all flows to their ends and reports intervals meanwhile; the server's results come last.
     async fn run_flows(
         &mut self,
         paths: Paths,
@@ -311,7 +311,7 @@ impl Test<'_> {
         let intervals = Intervals::of_client(request.direction, count);
         let (mut listening, mut speaking) = tokio::io::split(control);
         let telling = async {
-            // Only datagrams need the word; a connection has an end.
+            // Only datagrams need this message; a connection has an end.
             if is_udp && send.is_some() && sent.await.is_ok() {
                 write_message(&mut speaking, &ClientMessage::Sent).await?;
             }

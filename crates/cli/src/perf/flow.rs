@@ -60,7 +60,7 @@ impl Sending {
     }
 }
 
-/// What those who watch a test want to see. A change of it asks every flow for a [`Snapshot`].
+/// What the watcher of a test asks for. A change of it asks every flow for a [`Snapshot`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
     pub(crate) looks: u64,
@@ -141,7 +141,7 @@ impl Counts {
         }
     }
 
-    /// Answers those who watch.
+    /// Sends the watcher a snapshot.
     fn answer(&mut self, stats: Stats, shared: &mut Shared) {
         let ask = *shared.asks.borrow_and_update();
         let snapshot = self.snapshot(stats);
@@ -150,7 +150,7 @@ impl Counts {
             self.before = Some((snapshot.stats.bytes_acked, self.received, figures));
             self.began = Instant::now();
         }
-        // Whoever asked may have stopped listening.
+        // The watcher may have stopped reading.
         let _ = shared.snapshots.try_send(snapshot);
     }
 
@@ -220,7 +220,7 @@ pub(crate) async fn run(stream: Stream, job: Job, mut shared: Shared) -> io::Res
         }
     }
     if job.send.is_some() {
-        // The tail is part of the test: its retransmissions and acknowledgements count, and those who watch see it.
+        // The tail is part of the test: its retransmissions and acknowledgements count, and the watcher sees it.
         let mut finished = std::pin::pin!(writer.finished());
         loop {
             tokio::select! {

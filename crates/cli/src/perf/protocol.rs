@@ -1,4 +1,4 @@
-//! What client and server of a test say to each other: JSON messages with bounded lengths.
+//! The messages of client and server of a test: JSON with bounded lengths.
 //!
 //! On the control connection the client sends [`MAGIC`] and a [`TestRequest`](super::request::TestRequest), and in a UDP test a [`ClientMessage`] when it has
 //! sent everything; all else there is a [`ServerMessage`]. A data connection begins with [`Ticket`] bytes from the client;
@@ -45,7 +45,7 @@ pub(crate) enum ServerMessage {
     },
 }
 
-/// A client's word that it has sent every datagram of a UDP test.
+/// A client's message that it has sent every datagram of a UDP test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ClientMessage {

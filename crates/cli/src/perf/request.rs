@@ -20,7 +20,7 @@ pub(crate) const MIN_DATAGRAM: u16 = 28;
 /// Longest UDP payload of an IPv4 packet.
 const MAX_DATAGRAM: u16 = 65_507;
 
-/// Who sends.
+/// Which side sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Direction {
@@ -180,7 +180,7 @@ impl TestRequest {
                 .parse::<AckKind>()
                 .map_err(|error| error.to_string())?,
             user_timeout: Some(PATIENCE),
-            // Who only receives learns from these that the other side is gone: within the same time.
+            // A side that only receives detects by these, within the same time, that the other side is gone.
             keep_alive: Some(KeepAlive {
                 idle: PATIENCE * 2 / 5,
                 interval: PATIENCE / 5,

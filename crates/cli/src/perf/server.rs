@@ -84,7 +84,7 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
                     let peer = control.peer_addr();
                     let mut request = None;
                     let result = serve(control, &endpoint, &limits, &mut request).await;
-                    // On a thread of its own: whoever reads our output may be slow, and must not stop other tests.
+                    // On a separate thread: a slow reader of our output must not stop other tests.
                     tokio::task::spawn_blocking(move || tell(json, peer, request, result)).await
                 });
             }
@@ -115,7 +115,7 @@ struct Limits {
     bytes: Option<u64>,
 }
 
-/// A test, for whoever reads the server's output.
+/// A test, as the server prints it.
 #[derive(Serialize)]
 struct Served<'a> {
     event: &'static str,
@@ -200,7 +200,7 @@ async fn serve(
     let flows = match outcome {
         Ok(flows) => flows,
         Err(error) => {
-            // A client that is gone does not hear it; one that only asked for too much learns so.
+            // A client that asked for too much gets the reason; one that is gone does not.
             let message = error.to_string();
             let last = async {
                 write_message(&mut control, &ServerMessage::Stopped { message }).await?;
@@ -369,7 +369,7 @@ fn open_data_port(endpoint: &Endpoint, config: &Config, streams: u16) -> io::Res
     ))
 }
 
-/// Takes the client's data connections, in the order of their numbers; strangers are dropped.
+/// Takes the client's data connections, in the order of their numbers; other connections are dropped.
 async fn accept_all(data: &mut Listener, token: u64, streams: u16) -> io::Result<Vec<Stream>> {
     let mut arrived = BTreeMap::new();
     while arrived.len() < usize::from(streams) {
@@ -442,7 +442,7 @@ async fn run_flows(
     }
     let (mut listening, mut speaking) = tokio::io::split(control);
     let telling = async {
-        // Only datagrams need the word; a connection has an end.
+        // Only datagrams need this message; a connection has an end.
         if is_udp && send.is_some() && sent.await.is_ok() {
             write_message(&mut speaking, &ServerMessage::Sent).await?;
         }

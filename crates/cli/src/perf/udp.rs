@@ -184,7 +184,7 @@ pub(crate) async fn run(traffic: Traffic, mut shared: Shared) -> io::Result<Vec<
     let mut at = clock;
     let mut deadline = std::pin::pin!(tokio::time::sleep(send.map_or(NEVER, |send| send.time())));
     let receiving = async {
-        // Whoever could tell is gone: so is the test.
+        // The sender of that message is gone, and so is the test.
         let _ = peer_sent.wait_for(|sent| *sent).await;
         tokio::time::sleep(LINGER).await;
     };
@@ -224,7 +224,7 @@ pub(crate) async fn run(traffic: Traffic, mut shared: Shared) -> io::Result<Vec<
                     began = Instant::now();
                 }
                 for (number, stream) in streams.iter().enumerate() {
-                    // Whoever asked may have stopped listening.
+                    // The watcher may have stopped reading.
                     let _ = shared.snapshots.try_send(stream.snapshot(number));
                 }
             }

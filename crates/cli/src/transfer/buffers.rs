@@ -76,7 +76,7 @@ pub(crate) fn silent(limit: Duration) -> io::Error {
     )
 }
 
-/// Reads the stream into buffers until its end, an error, or `limit` without a byte; tells the thread which.
+/// Reads the stream into buffers until its end, an error, or `limit` without a byte; reports to the thread which.
 pub(crate) async fn feed<R: AsyncRead + Unpin>(
     mut stream: R,
     full: mpsc::Sender<io::Result<Buffer>>,

@@ -210,7 +210,7 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
         stopping
     );
     assert!(
-        matches!(&sent, Err(SendError::Fatal { message, .. }) if message.contains("being stopped")),
+        matches!(&sent, Err(SendError::Fatal { message, .. }) if message.contains("shutting down")),
         "{sent:?}"
     );
     assert!(served.result.is_err());
@@ -237,7 +237,7 @@ async fn a_silent_peer_is_given_up() {
     let served = serve(&mut far, &self::service(scratch.path(), little), stopped).await;
     assert_eq!(
         served.result.unwrap_err().to_string(),
-        "the sender went away: the connection closed before the end of the transfer"
+        "the connection to the sender was lost: it was closed before the end of the transfer"
     );
     // A receiver that says nothing.
     let (mut near, _far) = tokio::io::duplex(1 << 10);

@@ -106,7 +106,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         return Ok(Ok(None));
                     };
                     let ended = one(stream, &service, stopped).await;
-                    // On a thread of its own: whoever reads our output may be slow, and must not stop the others.
+                    // On a separate thread: a slow reader of our output must not stop other transfers.
                     // The place goes only then, so that summaries do not pile up.
                     let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
                     drop(place);
@@ -119,7 +119,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 match told {
                     Ok(Some(exit)) if args.once => break Ok(exit),
                     Ok(_) => {}
-                    // Nobody hears of further transfers, so none begins. Those under way are not to blame: they end in
+                    // Further transfers could not be reported, so none begins. Those under way are not to blame: they end in
                     // their own time, each bounded by --timeout.
                     Err(failure) => {
                         let _ = close.send(true);
@@ -158,7 +158,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     ended
 }
 
-/// Waits for the transfers that were told to stop: not for long, and not beyond a second signal.
+/// Waits for the transfers that were asked to stop: not for long, and not beyond a second signal.
 async fn wind_up<T: 'static>(transfers: &mut JoinSet<T>, signals: &mut Signals) {
     let ending = async { while transfers.join_next().await.is_some() {} };
     tokio::select! {

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use crate::transfer::buffers::HEARTBEAT;
 use crate::transfer::protocol::Reply;
 
-/// The places of one receiver, and who waits for them.
+/// The places of one receiver, and the senders that wait for them.
 #[derive(Debug)]
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
@@ -73,7 +73,7 @@ impl Ticket {
         u32::try_from(line.waiting.range(..self.number).count()).unwrap_or(u32::MAX)
     }
 
-    /// Waits for a place and tells the sender once a second how many are ahead. `None` when the sender went away, or when
+    /// Waits for a place and reports to the sender once a second how many are ahead. `None` when the sender went away, or when
     /// `closing` turns true.
     pub(crate) async fn wait(
         self,

@@ -36,10 +36,9 @@ impl From<io::Error> for ReceiveError {
     fn from(error: io::Error) -> Self {
         Self::Stream(match error.kind() {
             // What `read_exact` says of it is about our buffers.
-            io::ErrorKind::UnexpectedEof => io::Error::new(
-                error.kind(),
-                "the connection closed before the end of the transfer",
-            ),
+            io::ErrorKind::UnexpectedEof => {
+                io::Error::new(error.kind(), "it was closed before the end of the transfer")
+            }
             _ => error,
         })
     }
@@ -181,7 +180,7 @@ impl<R: BufRead> Receiver<'_, R> {
 
     fn greet(&mut self, payload: &mut [u8]) -> Result<(), ReceiveError> {
         let head = self.head().map_err(|error| match error {
-            // Whatever a stranger speaks, say what is spoken here.
+            // Whatever protocol the peer speaks, name the expected one.
             ReceiveError::Violation(_) => ReceiveError::Violation(Violation::Magic),
             other => other,
         })?;

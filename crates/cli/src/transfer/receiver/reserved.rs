@@ -1,4 +1,4 @@
-//! Names that transfers are about to take: who begins first has them.
+//! Names that transfers are about to take: the transfer that began first gets them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

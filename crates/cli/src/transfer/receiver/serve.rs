@@ -15,9 +15,9 @@ use crate::transfer::buffers::{HEARTBEAT, Incoming, Ring, feed};
 use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
 
-/// How long a stranger may take to greet.
+/// How long a peer may take to greet.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long a sender may take to hear that the transfer is over.
+/// How long the last answers may take to reach the sender.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What serves every transfer of one `tack recv`.
@@ -36,7 +36,7 @@ pub(crate) struct Served {
     pub(crate) report: Report,
     pub(crate) seconds: f64,
     pub(crate) result: Result<(), ReceiveError>,
-    /// The peer greeted: this was a transfer, not a stranger.
+    /// The peer greeted: it speaks the protocol.
     pub(crate) greeted: bool,
 }
 

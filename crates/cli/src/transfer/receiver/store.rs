@@ -40,7 +40,7 @@ impl Store {
     pub(crate) fn open(path: &Path, existing: Existing) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         let root = Arc::new(Dir::open_ambient_dir(path, ambient_authority())?);
-        // A directory that cannot be written to is a mistake to hear of now, not after a transfer.
+        // A directory that cannot be written to is reported now, not after a transfer.
         drop(Staged::create(&root)?);
         Ok(Self {
             root,
@@ -302,7 +302,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Gives the directories their modes and times and forces all names to the disk. Everything must be committed by
-    /// now. `failed` is told of each directory whose metadata cannot be set.
+    /// now. `failed` is called for each directory whose metadata cannot be set.
     pub(crate) fn finish(
         mut self,
         mut failed: impl FnMut(u64, &Path, io::Error),

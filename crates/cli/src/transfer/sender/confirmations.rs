@@ -1,4 +1,4 @@
-//! What the sender still waits to hear: shared by the thread that reads files and the task that reads answers.
+//! Which entries the receiver has not yet confirmed: shared by the thread that reads files and the task that reads answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl Directories {
         }
     }
 
-    /// The path of one that is refused, as far as it is known; `None` when it is none, or was refused before.
+    /// The path of one that is refused, as far as it is known; `None` when it is not a directory, or was refused before.
     fn refuse(&mut self, index: u64) -> Option<PathBuf> {
         let path = match self.paths.remove(&index) {
             Some(path) => path,
@@ -130,7 +130,7 @@ impl Confirmations {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream is gone: whoever waits for an answer stops waiting.
+    /// The stream is gone: waiting for answers ends.
     pub(crate) fn hang(&self) {
         self.state().hung = true;
         self.changed.notify_all();

@@ -146,7 +146,7 @@ impl Walker<'_> {
             } else {
                 entry.file_name()
             };
-            // What is in a refused directory is not sent, only counted: the figures must not depend on how soon we hear.
+            // What is in a refused directory is not sent, only counted: the counts must not depend on when the refusal arrives.
             let refused = self.confirmations.is_refused();
             if let Err(why) = names::check(name.as_bytes(), self.rules) {
                 let why = format!("cannot be stored there: {why}");
