@@ -287,3 +287,6 @@ impl<M: Clone> World<M> {
         alone.fold(crowd.grant(), u64::min)
     }
 }
+
+#[cfg(test)]
+mod tests;

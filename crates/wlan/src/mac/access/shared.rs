@@ -170,3 +170,6 @@ impl SharedAccess {
         ends.min()
     }
 }
+
+#[cfg(test)]
+mod tests;
