@@ -16,8 +16,8 @@ use super::config::WorldConfig;
 use crate::frame::{AccessCategory, Data, Frame, NodeId, len};
 use crate::mac::access::SharedAccess;
 
-/// With fewer radios that could be in it, a crowd costs more than it saves.
-pub(super) const LEAST: usize = 16;
+/// With fewer radios that could be in it, a crowd saves little or nothing.
+pub(super) const LEAST: usize = 6;
 
 /// How a radio stands to the crowd.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -151,7 +151,7 @@ fn network() -> impl Strategy<Value = WorldConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(192))]
 
     /// Each radio by itself, or those together that only look on: at every instant a network is the same.
     #[test]
