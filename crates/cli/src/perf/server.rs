@@ -177,7 +177,7 @@ async fn serve(
 ) -> io::Result<Vec<FlowResult>> {
     let request = step("its request", read_request(&mut control)).await?;
     let request = &*asked.insert(request);
-    let Ok(_permit) = limits.permits.try_acquire() else {
+    let Ok(permit) = limits.permits.try_acquire() else {
         let message = format!(
             "it serves {} tests, its limit (--max-clients); try again later",
             limits.clients
@@ -186,7 +186,11 @@ async fn serve(
     };
     let config = match request.config(limits.duration, limits.bytes) {
         Ok(config) => config,
-        Err(message) => return refuse(control, ServerMessage::Refused { message }).await,
+        Err(message) => {
+            // A client that was told its test is over may begin the next one at once.
+            drop(permit);
+            return refuse(control, ServerMessage::Refused { message }).await;
+        }
     };
     let paths = open_paths(&mut control, endpoint, request, &config).await?;
     write_message(&mut control, &ServerMessage::Started).await?;
@@ -195,7 +199,7 @@ async fn serve(
     let coalescing = request.coalesce.apply(endpoint);
     let mut said = Said::new(request);
     let outcome = run_flows(paths, &mut control, request, limits, &mut said).await;
-    drop(coalescing);
+    drop((coalescing, permit));
     let flows = match outcome {
         Ok(flows) => flows,
         Err(error) => {
