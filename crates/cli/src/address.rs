@@ -1,4 +1,4 @@
-//! Addresses as people write them, and what may be done with them while there is no encryption.
+//! Addresses on the command line, and which of them are allowed while there is no encryption.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -14,9 +14,11 @@ pub(crate) struct Address {
     port: Option<u16>,
 }
 
-/// A text that is no address.
+/// A text that is not a valid address.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no address; write host, host:port, 192.0.2.1:port or [2001:db8::1]:port")]
+#[error(
+    "{0:?} is not a valid address (for example host, host:port, 192.0.2.1:port or [2001:db8::1]:port)"
+)]
 pub(crate) struct BadAddress(String);
 
 impl FromStr for Address {

@@ -1,6 +1,7 @@
 //! Exit codes: part of the interface. The long help lists them from here, and `docs/cli.md` repeats that list.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 /// What scripts may rely on, in the long help of every command.
@@ -11,13 +12,14 @@ Exit codes:
   2    wrong usage: command line, address, a path named on it, scenario file
   3    network: cannot listen, no such host, nobody answers
   4    some files were stored and confirmed, others not (each is named)
-  5    the server is busy; the same may go well later
-  6    the run is not to be trusted (with --require-trust)
-  130  cut off by SIGINT
-  143  cut off by SIGTERM
+  5    the server is busy; try again later
+  6    the run is not reliable: the machine did not keep up (with --require-trust)
+  130  interrupted by SIGINT
+  143  terminated by SIGTERM
 
-Standard output is data (with --json: one JSON object a line), standard error is talk.
-A reader that closes standard output early is no error.";
+Standard output carries results; with --json one JSON object per line.
+Standard error carries messages.
+It is not an error if the reader of standard output closes it early.";
 
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +66,7 @@ impl Failure {
         }
     }
 
-    /// The network does not play along.
+    /// The network failed: no address, nothing to listen on, no answer.
     pub(crate) fn network(message: impl fmt::Display) -> Self {
         Self {
             exit: Exit::Network,
@@ -72,7 +74,7 @@ impl Failure {
         }
     }
 
-    /// The server has no room for us now.
+    /// The server is busy.
     pub(crate) fn busy(message: impl fmt::Display) -> Self {
         Self {
             exit: Exit::Busy,
@@ -96,11 +98,18 @@ impl Failure {
         }
     }
 
-    /// True when whoever read our standard output has seen enough: that is no failure.
+    /// Standard output cannot be written to.
+    pub(crate) fn output(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::failed("standard output", OutputClosed)
+        } else {
+            Self::failed("cannot write to standard output", error)
+        }
+    }
+
+    /// True when the reader of our standard output closed it: that is not a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.error
-            .chain()
-            .any(|cause| cause.is::<crate::printer::OutputClosed>())
+        self.error.chain().any(|cause| cause.is::<OutputClosed>())
     }
 }
 
@@ -109,6 +118,18 @@ impl fmt::Display for Failure {
         write!(f, "{:#}", self.error)
     }
 }
+
+/// The reader of our standard output closed it.
+#[derive(Debug)]
+struct OutputClosed;
+
+impl fmt::Display for OutputClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output is closed")
+    }
+}
+
+impl std::error::Error for OutputClosed {}
 
 #[cfg(test)]
 mod tests {

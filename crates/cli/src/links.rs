@@ -24,11 +24,11 @@ const PLAIN: &str = "[wlan]\n";
 /// Their wired path, which is never the bottleneck, unless another is chosen.
 const PLAIN_RATE: &str = "wired.rate=10Gbps";
 
-/// Scenarios need a flow, which is of no use here: one is made where there is none, and the first of others is not changed
+/// Scenarios need a flow, which is not used here: one is added if there is none, and the first of others is not changed
 /// in anything that matters.
 const ANY_FLOW: &str = "flow.0.start=0s";
 
-/// The Wi-Fi link, and what lies behind it.
+/// The Wi-Fi link, and the wired path behind it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LinkArgs {
     /// Kind of Wi-Fi: a generation of 802.11 at its fastest rate for one stream, or one of the TACK paper's devices (tack-…)
@@ -111,7 +111,7 @@ impl LinkArgs {
         let mut scenario = Scenario::from_toml(&name, &text, &settings)
             .map_err(|error| Failure::usage(error.to_string()))?;
         if self.scenario.is_none() {
-            // The kind's name has a dot in it, which is no extension.
+            // The dot in the kind's name does not begin an extension.
             scenario.name = name;
         }
         if let Some(seed) = self.seed {
@@ -119,7 +119,7 @@ impl LinkArgs {
         }
         if scenario.wlan.is_none() {
             return Err(Failure::usage(
-                "the scenario has no [wlan] table; choose a kind of Wi-Fi with --wifi",
+                "the scenario has no [wlan] table; add one, or use --wifi instead of --scenario",
             ));
         }
         Ok(scenario)
@@ -179,14 +179,14 @@ impl LinkArgs {
     }
 }
 
-/// With its unit: who writes `--delay 20` means milliseconds, and bare numbers elsewhere are seconds.
+/// With its unit: `--delay 20` may mean milliseconds, and bare numbers elsewhere are seconds.
 fn delay(text: &str) -> Result<Duration, String> {
     tack_base::units::parse_duration(text).map_err(|error| error.to_string())
 }
 
 fn rate(text: &str) -> Result<Rate, String> {
     match crate::values::rate(text)? {
-        Rate::ZERO => Err("above zero".into()),
+        Rate::ZERO => Err("expected a rate above zero".into()),
         rate => Ok(rate),
     }
 }

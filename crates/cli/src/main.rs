@@ -15,6 +15,7 @@ mod links;
 mod net;
 mod perf;
 mod printer;
+mod progress;
 mod signals;
 mod sim;
 mod transfer;
@@ -54,8 +55,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Send(args) => within_runtime(transfer::outbound::send(args)),
-        Command::Recv(args) => within_runtime(transfer::inbound::recv(args)),
+        Command::Send(args) => within_runtime(transfer::send(args)),
+        Command::Recv(args) => within_runtime(transfer::recv(args)),
         Command::Perf(args) => within_runtime(perf::run(args)),
         Command::Sim(args) => sim::run(&args),
         Command::Demo(args) => within_runtime(demo::run(args)),

@@ -13,7 +13,7 @@ use crate::exit::Failure;
 pub(crate) const TRANSFER_UDP_PORT: u16 = 7777;
 /// The UDP port of `tack perf --server`.
 pub(crate) const PERF_UDP_PORT: u16 = 7778;
-/// The TCP port of transfers within the UDP port, so that a stranger is refused by the handshake already.
+/// The TCP port of transfers within the UDP port, so that the handshake refuses other programs already.
 pub(crate) const TRANSFER_PORT: u16 = tack::DEFAULT_PORT;
 /// The TCP port of `tack perf`.
 pub(crate) const PERF_PORT: u16 = tack::DEFAULT_PORT + 1;
@@ -63,7 +63,7 @@ pub(crate) async fn connect(to: &Address, dial: &Dial, config: &Config) -> Resul
 /// How often it is looked whether strange answers came.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a connection may still take once something came that was no segment.
+/// How long a connection may still take after a malformed segment arrived.
 const STRANGE: Duration = Duration::from_secs(1);
 
 /// Connects to one address, or says in words why not.
@@ -90,14 +90,16 @@ async fn dial_one(address: SocketAddr, dial: &Dial, config: &Config) -> Result<S
     let connected = tokio::select! {
         connected = connecting.into_future() => connected,
         () = strange => {
-            return Err("something answers there that is not tack".into());
+            return Err("the peer answers, but does not speak tack".into());
         }
     };
     connected.map_err(|error| match error {
-        ConnectError::Unreachable(_) => "nobody listens there (connection refused)".into(),
-        // Its stack answers, so the UDP port is right, and what it serves is not.
+        ConnectError::Unreachable(_) => {
+            "connection refused: no program listens on this port".into()
+        }
+        // Its stack answers, so the UDP port is right, and the service is not.
         ConnectError::Refused { .. } => format!(
-            "another service of tack listens there, not `{}`",
+            "another tack service listens there, expected `{}`",
             dial.service
         ),
         error => error.to_string(),
@@ -138,7 +140,7 @@ pub(crate) struct TransportFigures {
     pub(crate) acks_sent: u64,
     /// Those by kind: why each left.
     pub(crate) acks_by_kind: AcksByKind,
-    /// Segments that told the peer RTTmin and the loss of its acknowledgements.
+    /// Segments that reported RTTmin and the loss rate of its acknowledgements to the peer.
     pub(crate) syncs_sent: u64,
     /// Pure acknowledgements received.
     pub(crate) acks_received: u64,

@@ -1,24 +1,11 @@
-//! Standard output is data, standard error is talk.
+//! Standard output carries results, standard error carries messages.
 
-use std::fmt;
 use std::io::{self, Write};
 
 use indicatif::HumanBytes;
 use tack_base::Rate;
 
 use crate::exit::Failure;
-
-/// Whoever read our standard output closed it.
-#[derive(Debug)]
-pub(crate) struct OutputClosed;
-
-impl fmt::Display for OutputClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("standard output is closed")
-    }
-}
-
-impl std::error::Error for OutputClosed {}
 
 /// Writes to standard output at once.
 pub(crate) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
@@ -32,16 +19,7 @@ pub(crate) fn with_stdout(
     let mut out = io::BufWriter::new(io::stdout().lock());
     write(&mut out)
         .and_then(|()| out.flush())
-        .map_err(output_failure)
-}
-
-/// What a failed write to standard output means.
-pub(crate) fn output_failure(error: io::Error) -> Failure {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        Failure::failed("standard output", OutputClosed)
-    } else {
-        Failure::failed("cannot write to standard output", error)
-    }
+        .map_err(Failure::output)
 }
 
 /// Bits per second as a JSON number.

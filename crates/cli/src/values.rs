@@ -26,7 +26,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// A duration above zero.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("above zero".into()),
+        Duration::ZERO => Err("expected a duration above zero".into()),
         interval => Ok(interval),
     }
 }
@@ -35,7 +35,9 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 pub(crate) fn silence(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         duration if duration >= Duration::from_secs(3) => Ok(duration),
-        _ => Err("at least 3s, because an idle peer says once a second that it is alive".into()),
+        _ => {
+            Err("expected at least 3s, because an idle peer sends a keep-alive every second".into())
+        }
     }
 }
 
@@ -46,7 +48,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         [("K", "KiB"), ("M", "MiB"), ("G", "GiB"), ("T", "TiB")],
     );
     match tack_base::units::parse_size(binary.as_deref().unwrap_or(text)) {
-        Ok(0) => Err("at least one byte".into()),
+        Ok(0) => Err("expected at least one byte".into()),
         Ok(size) => Ok(size),
         Err(error) => Err(error.to_string()),
     }

@@ -99,11 +99,15 @@ fn what_a_relay_cannot_do_is_refused_with_the_right_code() {
     std::fs::write(&wired, "[[flow]]\n").unwrap();
     let wired = wired.to_str().unwrap();
     for (arguments, code, reason) in [
-        (&["emulate", "--to", "127.0.0.1:9"][..], 2, "which Wi-Fi"),
+        (
+            &["emulate", "--to", "127.0.0.1:9"][..],
+            2,
+            "no Wi-Fi link given",
+        ),
         (
             &["emulate", "--wifi", "802.11n", "--to", "127.0.0.1"],
             2,
-            "needs a port",
+            "has no port",
         ),
         (
             &["emulate", "--wifi", "802.11z", "--to", "127.0.0.1:9"],
@@ -147,7 +151,7 @@ fn what_a_relay_cannot_do_is_refused_with_the_right_code() {
             "\"20\" has no unit",
         ),
         (&["demo", "/nowhere/at/all"], 2, "/nowhere/at/all"),
-        (&["demo", "/"], 2, "no file"),
+        (&["demo", "/"], 2, "not a file"),
         (&["demo", "--seeds", "0"], 2, "--seeds"),
         (&["demo", "--compare", "tack"], 2, "2 to 4 mechanisms"),
         (

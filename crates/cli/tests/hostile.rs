@@ -339,7 +339,7 @@ async fn a_receiver_that_lies_is_noticed() {
         ("not confirmed", [&welcome[..], finished].concat()),
         ("closed the connection before", welcome.to_vec()),
         (
-            "what was not sent",
+            "that was not sent",
             [&welcome[..], &{
                 let mut unknown = other_hash.clone();
                 unknown[12] = 9;
@@ -348,7 +348,7 @@ async fn a_receiver_that_lies_is_noticed() {
             .concat(),
         ),
         (
-            "does not answer as",
+            "malformed answer",
             b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
         ),
     ];

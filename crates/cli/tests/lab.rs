@@ -158,7 +158,7 @@ fn recordings_are_read_before_anything_runs() {
     fs::write(traces.join("air.pitree-trace"), "0.2 30\n").unwrap();
     let other = lab(&results, &["run", "7", "--traces", folder]);
     assert_eq!(other.code, Some(2));
-    assert!(other.stderr.contains("--traces is for figure 14"));
+    assert!(other.stderr.contains("--traces applies to figure 14"));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn figures_are_listed_and_unknown_ones_refused() {
     assert!(
         unknown
             .stderr
-            .contains("there is no figure \"99\"; there are 1, 3, 5a")
+            .contains("\"99\" is not a figure; expected one of 1, 3, 5a")
     );
     let nothing = lab(scratch.path(), &["run"]);
     assert_eq!(nothing.code, Some(2));

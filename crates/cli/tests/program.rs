@@ -124,7 +124,7 @@ fn wrong_usage_has_code_2_and_names_what_is_right() {
         (&["teleport"], "unrecognized subcommand"),
         (&["send"], "PATH"),
         (&["send", file], "address"),
-        (&["send", file, file], "names the receiver"),
+        (&["send", file, file], "expected the receiver's address"),
         (&["send", "-", "127.0.0.1"], "--name"),
         (&["send", "/", "127.0.0.1"], "--name"),
         (&["send", "--name", "a/b", file, "127.0.0.1"], "'/'"),
@@ -140,7 +140,10 @@ fn wrong_usage_has_code_2_and_names_what_is_right() {
         ),
         (&["send", "--ack", "never", file, "127.0.0.1"], "delayed:L"),
         (&["recv", "--timeout", "1s"], "at least 3s"),
-        (&["recv", "--dir", file], "cannot receive into it"),
+        (
+            &["recv", "--dir", file],
+            "cannot store files in this directory",
+        ),
         (&["recv", "--max-transfers", "0"], "1..=1024"),
     ] {
         let ended = finish(tack().args(arguments));

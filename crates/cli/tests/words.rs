@@ -26,13 +26,13 @@ fn another_service_on_the_port_is_called_that() {
     let receiver = Receiver::start(&[]);
     let recv = receiver.address.to_string();
     for (arguments, address, wanted) in [
-        (vec!["send", &path, &perf], &perf, "not `tack recv`"),
-        (vec!["perf", &recv], &recv, "not `tack perf --server`"),
+        (vec!["send", &path, &perf], &perf, "expected `tack recv`"),
+        (vec!["perf", &recv], &recv, "expected `tack perf --server`"),
     ] {
         let ended = finish(tack().args(arguments));
         assert_eq!(ended.code, Some(3), "{ended:?}");
         assert!(
-            ended.stderr.contains("another service of tack"),
+            ended.stderr.contains("another tack service"),
             "{}",
             ended.stderr
         );
@@ -56,7 +56,11 @@ fn something_that_is_not_tack_is_called_that() {
     });
     let ended = finish(tack().args(["send", &path, &address, "--connect-timeout", "100s"]));
     assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.stderr.contains("not tack"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("does not speak tack"),
+        "{}",
+        ended.stderr
+    );
     answering.join().unwrap();
 }
 
@@ -80,7 +84,9 @@ fn a_folder_that_cannot_be_written_to_is_noticed_at_the_start() {
     let ended = finish(tack().args(["recv", "--dir", "/proc", "--listen", "0"]));
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(
-        ended.stderr.contains("cannot receive into it"),
+        ended
+            .stderr
+            .contains("cannot store files in this directory"),
         "{}",
         ended.stderr
     );

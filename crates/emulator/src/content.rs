@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tack_wire::Segment;
 
-/// How the acknowledgements of a flow are told from its data.
+/// How the acknowledgements of a flow are distinguished from its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counting {

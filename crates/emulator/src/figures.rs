@@ -111,7 +111,7 @@ impl From<Airtime> for AirSeconds {
 pub struct Sample {
     /// When, seconds since the beginning.
     pub seconds: f64,
-    /// Who used the air.
+    /// Airtime by use.
     pub air: AirSeconds,
     /// From the clients.
     pub up: Totals,
@@ -136,7 +136,7 @@ pub struct FlowFigures {
     pub client: String,
     /// Its station, as scenario files call it.
     pub station: String,
-    /// How its acknowledgements are told from its data.
+    /// How its acknowledgements are distinguished from its data.
     pub counted: Counting,
     /// From the client.
     pub up: Totals,

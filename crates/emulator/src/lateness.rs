@@ -13,7 +13,7 @@ pub const LATE: Duration = Duration::from_millis(2);
 /// A run is not to be trusted when more than this share of its deliveries, or of its entries, was late.
 pub const LATE_SHARE: f64 = 0.01;
 
-/// Longest lateness told apart, microseconds.
+/// Longest lateness that is resolved, microseconds.
 const MOST_MICROS: u64 = 60_000_000;
 
 /// How late deliveries (or entries) were, microseconds after their time.

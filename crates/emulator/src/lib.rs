@@ -47,12 +47,14 @@ mod flows;
 mod lateness;
 mod relay;
 mod runner;
+mod settings;
 
 pub use content::{Counting, SMALL};
 pub use drops::kernel_drops;
 pub use figures::{AirSeconds, Dropped, FlowFigures, Sample, Summary, Totals};
 pub use lateness::{LATE, LATE_SHARE, Lateness, Trust};
-pub use runner::{Emulator, Settings, StartError};
+pub use runner::{Emulator, StartError};
+pub use settings::Settings;
 
 /// Longest datagram payload that passes: what an IP packet of 1500 bytes holds. Longer ones would need fragments, which
 /// the links do not make; they are dropped and counted.

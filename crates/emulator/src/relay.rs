@@ -4,9 +4,9 @@
 //! one: it enters the model at its own time, however late it is read, as long as the model has not passed that time. So
 //! turns are at least [`REST`] apart, which costs deliveries as much and saves most of the wake-ups.
 //!
-//! Where a peer answers each datagram, deliveries that come bunched are answered bunched, and the answers meet another air
-//! than in virtual time. With 100 µs of rest a transfer with delayed acknowledgements was 5 % slower over 802.11n than in
-//! virtual time, with 20 µs 2.5 %, for a quarter more of processor time.
+//! A peer that answers each datagram answers bunched deliveries in a bunch, so its answers contend for the channel otherwise
+//! than in virtual time. With 100 µs between turns a transfer with delayed acknowledgements was 5 % slower over 802.11n than
+//! in virtual time, with 20 µs 2.5 %, for a quarter more of processor time.
 
 use std::future::Future;
 use std::io;
@@ -31,7 +31,7 @@ use crate::content::{Content, Counting};
 use crate::figures::{Dropped, Sample, Summary, Totals};
 use crate::flows::{FlowId, Flows, NoFlow};
 use crate::lateness::{Meter, Trust};
-use crate::runner::Settings;
+use crate::settings::Settings;
 
 /// Least time between two turns.
 const REST: Duration = Duration::from_micros(20);
@@ -58,7 +58,7 @@ enum Direction {
     Down,
 }
 
-/// Carries datagrams until it is told to stop.
+/// Carries datagrams until it is stopped.
 pub(crate) struct Relay {
     clock: Clock,
     timer: PacingTimer,
@@ -157,7 +157,7 @@ impl Relay {
         self.flush(cx);
         if self.model >= self.next_sample {
             let sample = self.sample();
-            // Who does not listen misses some.
+            // A slow reader misses samples.
             let _full = self.samples.try_send(sample);
             while self.next_sample <= self.model {
                 self.next_sample += self.interval;
@@ -436,7 +436,7 @@ impl Future for Relay {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let relay = &mut *self;
-        // Whoever may stop it has gone: nobody would ever read the summary.
+        // The handle is dropped: nobody will read the summary.
         if Pin::new(&mut relay.stop).poll(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }

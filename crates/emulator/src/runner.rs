@@ -3,50 +3,17 @@
 use std::io;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use tack_io::UdpOptions;
-use tack_sim::Scenario;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::figures::{Sample, Summary};
 use crate::relay::Relay;
+use crate::settings::Settings;
 
-/// Samples that wait for whoever listens; more are left out.
+/// Samples that wait to be read; further ones are dropped.
 const SAMPLES: usize = 1_024;
-
-/// What to emulate, and between which addresses.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The links: wired path and wireless network. The flows and the duration of the scenario do not count here.
-    pub scenario: Scenario,
-    /// Seed of the model's random draws.
-    pub seed: u64,
-    /// Where clients send to; port 0 picks a free one.
-    pub listen: SocketAddr,
-    /// Where their datagrams go.
-    pub to: SocketAddr,
-    /// Most client addresses at a time. A new one takes the place of one that has been silent for ten seconds, or is
-    /// ignored where there is none.
-    pub max_flows: usize,
-    /// Time between samples, at least a millisecond.
-    pub sample_interval: Duration,
-}
-
-impl Settings {
-    /// The links of `scenario`, drawn with its own seed, between `listen` and `to`: at most 64 flows, ten samples a second.
-    pub fn new(scenario: Scenario, listen: SocketAddr, to: SocketAddr) -> Self {
-        Self {
-            seed: scenario.seed,
-            scenario,
-            listen,
-            to,
-            max_flows: 64,
-            sample_interval: Duration::from_millis(100),
-        }
-    }
-}
 
 /// Why an emulator did not start.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +71,7 @@ impl Emulator {
         let (stop, stopped) = oneshot::channel();
         let (sampler, samples) = mpsc::channel(SAMPLES);
         let (opened, opening) = std::sync::mpsc::channel();
-        // All is made where it will live: whoever starts may be within a runtime, which must not drop another one.
+        // The runtime is made on its own thread: the caller may be within a runtime, which must not drop another one.
         let work = move || {
             let (runtime, relay) = match prepare(&settings, sampler, stopped) {
                 Ok((runtime, relay)) => (runtime, relay),
@@ -140,7 +107,7 @@ impl Emulator {
         self.local
     }
 
-    /// The samples, once: whoever takes them has them all.
+    /// The receiver of all samples. Returns `None` after the first call.
     pub fn take_samples(&mut self) -> Option<mpsc::Receiver<Sample>> {
         self.samples.take()
     }

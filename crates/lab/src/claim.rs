@@ -38,7 +38,7 @@ pub enum Verdict<'a> {
 }
 
 impl Claim {
-    /// A claim that is true when `holds`. Compute that with comparisons that are false for what is no number: a measurement
+    /// A claim that is true when `holds`. Compute that with comparisons that are false for NaN: a measurement
     /// that is missing then fails its claim.
     pub fn new(
         words: impl Into<String>,

@@ -10,8 +10,8 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use tack_plot::{Datum, PdfError, Svg, Width};
 
+use crate::entry::Entry;
 use crate::figure::Table;
-use crate::page::Entry;
 
 /// What plots can be written as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::Verdict;
 use crate::claim::Claim;
-use crate::point::{Cell, Point};
+use crate::point::Point;
 use crate::recorded::Recorded;
-use crate::stats::Estimate;
-use crate::store::Results;
-use crate::{Values, Verdict};
+use crate::results::Results;
 
 /// How much of a figure is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +140,7 @@ impl Figure {
         }
     }
 
-    /// Whether somebody who says `name` means this figure: `5b` is also `5(b)`, `Fig. 5(b)` and `figure 5B`. Figure 12 is the
+    /// Whether `name` means this figure: `5b` is also `5(b)`, `Fig. 5(b)` and `figure 5B`. Figure 12 is the
     /// drawing of figure 13's topology.
     pub fn is_called(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
@@ -170,7 +169,7 @@ impl Figure {
         self.plan(depth).iter().all(|point| results.has(point))
     }
 
-    /// Plots, numbers and claims from results. What is missing there is no number here, and fails its claims.
+    /// Plots, numbers and claims from results. A missing result is NaN, and fails its claims.
     pub fn reduce(&self, depth: &Depth, results: &Results) -> Outcome {
         (self.reduce)(depth, results)
     }
@@ -185,7 +184,7 @@ pub struct Outcome {
     pub claims: Vec<Claim>,
     /// Every number behind the plots.
     pub numbers: Table,
-    /// Further tables, of parts of a figure that are told apart.
+    /// Further tables, of parts of a figure that are listed apart.
     pub further: Vec<Table>,
     /// What was not measured, and how it can be.
     pub notes: Vec<String>,
@@ -235,49 +234,6 @@ impl Outcome {
         self.claims
             .iter()
             .filter(|claim| claim.verdict() == Verdict::Fail)
-    }
-}
-
-impl Results {
-    /// What `read` says of each seed's run.
-    pub(crate) fn each(
-        &self,
-        cell: &Cell,
-        seeds: RangeInclusive<u64>,
-        read: impl Fn(&Values) -> f64,
-    ) -> Vec<f64> {
-        seeds
-            .map(|seed| self.get(&cell.at(seed)).map_or(f64::NAN, &read))
-            .collect()
-    }
-
-    /// The mean over seeds of what `read` says of a run.
-    pub(crate) fn estimate(
-        &self,
-        cell: &Cell,
-        seeds: RangeInclusive<u64>,
-        read: impl Fn(&Values) -> f64,
-    ) -> Estimate {
-        Estimate::of(&self.each(cell, seeds, read))
-    }
-
-    /// The mean over seeds of what `read` says of two runs with the same seed.
-    pub(crate) fn paired(
-        &self,
-        cells: [&Cell; 2],
-        seeds: RangeInclusive<u64>,
-        read: impl Fn(&Values, &Values) -> f64,
-    ) -> Estimate {
-        let values: Vec<f64> = seeds
-            .map(|seed| {
-                let [a, b] = cells.map(|cell| self.get(&cell.at(seed)));
-                match (a, b) {
-                    (Some(a), Some(b)) => read(a, b),
-                    _ => f64::NAN,
-                }
-            })
-            .collect();
-        Estimate::of(&values)
     }
 }
 

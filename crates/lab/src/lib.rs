@@ -17,13 +17,16 @@
 #![forbid(unsafe_code)]
 
 mod claim;
+mod entry;
 mod export;
 mod figure;
 mod figures;
+mod jobs;
 mod measure;
 mod page;
 mod point;
 mod recorded;
+mod results;
 mod run;
 mod scenarios;
 mod stats;
@@ -31,16 +34,19 @@ mod store;
 mod summary;
 
 pub use claim::{Claim, Verdict};
+pub use entry::Entry;
 pub use export::{ExportError, Format, export};
 pub use figure::{Depth, Extent, Figure, Outcome, Paper, Plot, Table};
 pub use figures::FIGURES;
+pub use jobs::{JobsError, run_jobs};
 pub use measure::{Measure, Values};
-pub use page::{Entry, page};
+pub use page::page;
 pub use point::{CODE_VERSION, Cell, Point};
 pub use recorded::{Recorded, RecordedError};
+pub use results::Results;
 pub use run::{PointError, run};
 pub use scenarios::Source;
 pub use stats::Estimate;
-pub use store::{Results, Store, StoreError};
+pub use store::{Store, StoreError};
 pub use summary::{claims_csv, claims_json, counts, markdown};
 pub use tack_plot::Width;

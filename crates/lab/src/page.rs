@@ -4,20 +4,10 @@ use askama::Template;
 use tack_plot::{STYLE, Width};
 
 use crate::claim::Verdict;
+use crate::entry::Entry;
 use crate::export::{data_url, name, plot_csv};
-use crate::figure::{Depth, Extent, Figure, Outcome, Paper, Table};
+use crate::figure::{Extent, Outcome, Paper, Table};
 use crate::point::CODE_VERSION;
-
-/// A figure on the page.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Which.
-    pub figure: Figure,
-    /// How deep it was measured.
-    pub depth: Depth,
-    /// What came of it; `None` when it has not been run.
-    pub outcome: Option<Outcome>,
-}
 
 impl Entry {
     fn id(&self) -> &'static str {
@@ -26,17 +16,6 @@ impl Entry {
 
     fn heading(&self) -> String {
         self.figure.heading()
-    }
-
-    pub(crate) fn command(&self) -> String {
-        let plan = self.figure.plan(&self.depth);
-        let traces = if plan.iter().any(crate::Point::needs_recordings) {
-            " --traces DIR"
-        } else {
-            ""
-        };
-        let options = self.depth.options();
-        format!("tack lab run {} {options}{traces}", self.figure.id)
     }
 
     /// Every table with something to call it by.
@@ -221,8 +200,9 @@ or all were equal.";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Depth;
     use crate::figures::FIGURES;
-    use crate::store::Results;
+    use crate::results::Results;
 
     #[test]
     fn the_page_needs_nothing_and_names_every_plot() {

@@ -1,6 +1,6 @@
 //! Recorded link traces, which the user brings: their licences keep them out of this program.
 //!
-//! A folder is read for two kinds of recordings, told apart by how their files are called: `NAME.down` with `NAME.up`, the
+//! A folder is read for two kinds of recordings, which the names of files distinguish: `NAME.down` with `NAME.up`, the
 //! two directions of a cellular link in Mahimahi's format, and `NAME.pitree-trace`, the rate of a wireless link over time.
 //! Each becomes a path that figure 14 ranks transports on. Nothing about a file is trusted: sizes, rates and lengths are
 //! bounded, and an error says which file, which line, and what would be right.
@@ -310,7 +310,7 @@ fn checked(path: &Path, text: String) -> Result<(TraceFile, Trace), RecordedErro
 
 /// The text of a file that is no longer than recordings are.
 fn read(path: &Path) -> Result<String, RecordedError> {
-    // What is no file, such as a pipe, could keep its reader waiting.
+    // Anything but a file, such as a pipe, could block its reader.
     let is_file = fs::metadata(path).map_err(io_error(path))?.is_file();
     if !is_file {
         return Err(io_error(path)(io::Error::other("is no file")));

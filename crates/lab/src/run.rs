@@ -1,17 +1,16 @@
 //! Runs side by side.
 
 use std::collections::BTreeMap;
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
 
 use tack_sim::{RunError, ScenarioError};
 
+use crate::jobs::{JobsError, run_jobs};
 use crate::measure::Values;
 use crate::point::Point;
-use crate::store::{Results, Store, StoreError};
+use crate::results::Results;
+use crate::store::{Store, StoreError};
 
 /// Why a point has no result.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +32,9 @@ pub enum PointError {
         /// How to see it again.
         command: String,
     },
+    /// The system gives no threads.
+    #[error("{0}")]
+    Threads(#[from] JobsError),
     /// The results folder cannot be used.
     #[error("{0}")]
     Store(#[from] StoreError),
@@ -69,42 +71,40 @@ pub fn run(
     let missing = missing(wanted, store.results());
     let total = missing.len();
     progress(0, total);
-    let folder = &store.folder().join("scenarios");
-    prepare(&missing, folder).map_err(|error| vec![error])?;
-    let queue = Mutex::new(VecDeque::from(missing));
+    let folder = store.folder().join("scenarios");
+    prepare(&missing, &folder).map_err(|error| vec![error])?;
     let mut errors = Vec::new();
-    thread::scope(|scope| {
-        let (results_in, results) = mpsc::channel();
-        for _ in 0..jobs.clamp(1, total.max(1)) {
-            let (results_in, queue) = (results_in.clone(), &queue);
-            scope.spawn(move || {
-                loop {
-                    let next = queue
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .pop_front();
-                    let Some(point) = next else { break };
-                    let result = take(&point, folder);
-                    if results_in.send((point, result)).is_err() {
-                        break;
-                    }
-                }
+    let mut done = 0;
+    let threads = jobs.clamp(1, total.max(1));
+    let (points, kept_in) = (missing.clone(), folder);
+    let ran = run_jobs(
+        missing,
+        Some(threads),
+        move |point| take(&point, &kept_in),
+        |number, result| {
+            let point = &points[number];
+            let result = result.unwrap_or_else(|| {
+                Err(PointError::Panic {
+                    command: point.command(),
+                })
             });
-        }
-        drop(results_in);
-        for (done, (point, result)) in results.into_iter().enumerate() {
-            match result.map(|values| store.keep(&point, values)) {
+            match result.map(|values| store.keep(point, values)) {
                 Ok(Ok(())) => {}
                 Err(error) => errors.push(error),
                 // Nor could anything else be kept.
                 Ok(Err(error)) => {
                     errors.push(error.into());
-                    break;
+                    return ControlFlow::Break(());
                 }
             }
-            progress(done + 1, total);
-        }
-    });
+            done += 1;
+            progress(done, total);
+            ControlFlow::Continue(())
+        },
+    );
+    if let Err(error) = ran {
+        errors.push(error.into());
+    }
     if errors.is_empty() {
         Ok(())
     } else {
@@ -125,19 +125,14 @@ fn prepare(missing: &[Point], folder: &Path) -> Result<(), PointError> {
 }
 
 fn take(point: &Point, folder: &Path) -> Result<Values, PointError> {
-    let command = || point.command();
     let scenario = point.scenario(folder)?;
-    // Nothing that a panic could leave half done is used again.
-    match catch_unwind(AssertUnwindSafe(|| {
-        point.measure().take(&scenario, point.seed)
-    })) {
-        Ok(Ok(values)) => Ok(values),
-        Ok(Err(error)) => Err(PointError::Run {
+    point
+        .measure()
+        .take(&scenario, point.seed)
+        .map_err(|error| PointError::Run {
             error,
-            command: command(),
-        }),
-        Err(_) => Err(PointError::Panic { command: command() }),
-    }
+            command: point.command(),
+        })
 }
 
 #[cfg(test)]

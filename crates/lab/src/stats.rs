@@ -35,7 +35,7 @@ fn student(freedom: usize) -> f64 {
 }
 
 impl Estimate {
-    /// Of `values`, of which one that is no number spoils the whole.
+    /// Of `values`; NaN if one of them is.
     pub fn of(values: &[f64]) -> Self {
         let count = values.len();
         let mean = values.iter().sum::<f64>() / count as f64;

@@ -13,27 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::figure::{Depth, Figure};
 use crate::measure::Values;
 use crate::point::{CODE_VERSION, Point};
-
-/// Results by key.
-#[derive(Clone, Debug, Default)]
-pub struct Results(BTreeMap<String, Values>);
-
-impl Results {
-    /// Whether `point` was run, with this code.
-    pub fn has(&self, point: &Point) -> bool {
-        self.0.contains_key(&point.key())
-    }
-
-    /// What was measured at `point`.
-    pub fn get(&self, point: &Point) -> Option<&Values> {
-        self.0.get(&point.key())
-    }
-
-    /// Keeps what was measured at `point`.
-    pub fn insert(&mut self, point: &Point, values: Values) {
-        self.0.insert(point.key(), values);
-    }
-}
+use crate::results::Results;
 
 /// A line of the journal. Key and values are what is read back; the rest says what the key stands for.
 #[derive(Serialize, Deserialize)]
@@ -101,7 +81,7 @@ impl Store {
                     match serde_json::from_slice::<Line>(&line) {
                         Ok(line) if line.code == CODE_VERSION => {
                             let values = line.values.into_iter().collect();
-                            results.0.insert(line.key, values);
+                            results.insert_by_key(line.key, values);
                         }
                         Ok(_) => {}
                         Err(_) if line.is_empty() => {}
@@ -139,7 +119,7 @@ impl Store {
         self.folder.join(JOURNAL)
     }
 
-    /// Numbers, from 1, of the journal's lines that cannot be read: what they told is as good as not measured.
+    /// Numbers, from 1, of the journal's lines that cannot be read: their runs count as not measured.
     pub fn damaged(&self) -> &[usize] {
         &self.damaged
     }

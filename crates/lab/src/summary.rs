@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::claim::{Claim, Verdict};
-use crate::page::Entry;
+use crate::entry::Entry;
 use crate::point::CODE_VERSION;
 
 /// `claims.csv`: a row for each claim of each figure that was measured, in reading order. `figure`, `command` (which measures

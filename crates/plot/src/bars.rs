@@ -21,7 +21,7 @@ pub struct StackedBars {
     pub id: String,
     /// What the plot shows: its accessible name.
     pub title: String,
-    /// What there is to see, for those who cannot.
+    /// Text alternative, for readers who cannot see the plot.
     pub description: String,
     /// Names of the parts and their colours, 0 to [`COLOURS`] − 1.
     pub parts: Vec<(String, usize)>,

@@ -2,35 +2,10 @@
 
 use crate::canvas::{Canvas, style_alone};
 use crate::pdf::{PdfError, write_pdf};
-use crate::svg::{WIDTH, escape};
+use crate::svg::escape;
+use crate::width::Width;
 
-/// How wide a plot is drawn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Width {
-    /// As wide as a page: 7 inches in print.
-    Page,
-    /// As wide as a column of two, or a phone: 3.5 inches in print.
-    Column,
-}
-
-impl Width {
-    /// In the units of plots.
-    pub(crate) fn units(self) -> f64 {
-        match self {
-            Self::Page => 2.0 * WIDTH,
-            Self::Column => WIDTH,
-        }
-    }
-
-    fn class(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Column => "column",
-        }
-    }
-}
-
-/// One number of a plot. What does not apply is no number.
+/// One number of a plot. Fields that do not apply are NaN.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Datum {
     /// What it stands with.

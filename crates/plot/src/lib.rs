@@ -37,21 +37,23 @@ mod lines;
 mod pdf;
 mod svg;
 mod values;
+mod width;
 
 pub use axis::Scale;
 pub use bars::{Bar, StackedBars};
-pub use drawing::{Datum, Svg, Width};
+pub use drawing::{Datum, Svg};
 pub use lines::{Line, LineChart, Stroke};
 pub use pdf::PdfError;
 pub use svg::{escape, format_interval, format_number};
 pub use values::{Group, Value, ValueBars};
+pub use width::Width;
 
 /// How many colours there are; a larger number begins again.
 pub const COLOURS: usize = 6;
 
 /// The CSS that plots need: colours for both schemes, and the look of texts, axes and lines.
 ///
-/// The colours are told apart by people with the common colour deficiencies (Okabe and Ito), and have contrast enough
+/// People with the common colour deficiencies can distinguish the colours (Okabe and Ito), which have enough contrast
 /// against either background.
 pub const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--rule:#d0d7de;--paper:#ffffff;--panel:#f6f8fa;\

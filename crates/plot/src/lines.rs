@@ -3,10 +3,11 @@
 use crate::COLOURS;
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Anchor, Canvas, Ink, Point};
-use crate::drawing::{Datum, Svg, Width};
+use crate::drawing::{Datum, Svg};
 use crate::svg::{LINE, format_number, width_of};
+use crate::width::Width;
 
-/// How a line is drawn. Besides its colour each has dashes and marks of its own, so that lines are told apart in print.
+/// How a line is drawn. Besides its colour each has dashes and marks of its own, so that lines differ in print too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Stroke {
     /// With a mark now and then.
@@ -25,7 +26,7 @@ pub enum Stroke {
 pub struct Line {
     /// Its name in the legend, which leaves out what has none.
     pub name: String,
-    /// Its points by growing x, which is not negative. Points that are no numbers are left out.
+    /// Its points by growing x, which is not negative. NaN points are left out.
     pub points: Vec<(f64, f64)>,
     /// Intervals to draw as whiskers: x, the lower and the upper end.
     pub whiskers: Vec<(f64, f64, f64)>,
@@ -42,7 +43,7 @@ pub struct LineChart {
     pub id: String,
     /// What the plot shows: its accessible name.
     pub title: String,
-    /// What there is to see, for those who cannot.
+    /// Text alternative, for readers who cannot see the plot.
     pub description: String,
     /// Quantity and unit of the horizontal axis.
     pub x_label: String,
@@ -178,7 +179,7 @@ impl LineChart {
             canvas.line([(left, zero), (right, zero)], Ink::Soft, 1.0);
         }
         if let Some(gap) = area.x_axis.gap() {
-            // Two strokes: what lies left of them is no part of the scale.
+            // Two strokes: left of them there is no scale.
             let x = left + (right - left) * gap;
             for x in [x - 2.0, x + 2.0] {
                 canvas.line(

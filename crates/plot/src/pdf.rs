@@ -15,7 +15,7 @@ use skrifa::{FontRef, MetadataProvider};
 
 use crate::COLOURS;
 use crate::canvas::{Anchor, Canvas, FONT_SIZE, Ink, LIGHT, Shape};
-use crate::drawing::Width;
+use crate::width::Width;
 
 /// Why a PDF could not be made.
 #[derive(Debug)]

@@ -2,15 +2,16 @@
 
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Anchor, Canvas, Ink};
-use crate::drawing::{Datum, Svg, Width};
+use crate::drawing::{Datum, Svg};
 use crate::svg::{LINE, format_interval, format_number, width_of, wrap};
+use crate::width::Width;
 
 /// One value.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Value {
     /// Which of [`ValueBars::series`] it belongs to.
     pub series: usize,
-    /// Its size; a value that is no number is written as a dash.
+    /// Its size; NaN is written as a dash.
     pub value: f64,
     /// Half the width of its confidence interval, which is drawn whole; zero for none.
     pub uncertainty: f64,
@@ -35,7 +36,7 @@ pub struct ValueBars {
     pub id: String,
     /// What the plot shows: its accessible name.
     pub title: String,
-    /// What there is to see, for those who cannot.
+    /// Text alternative, for readers who cannot see the plot.
     pub description: String,
     /// Quantity and unit.
     pub label: String,

@@ -10,10 +10,7 @@ use tack_wlan::{AccessCategory, Class};
 
 mod head;
 
-pub use head::Head;
-
-/// Most header bytes of a packet: IPv4 and a full TCP header.
-pub const MAX_HEAD: usize = ip::IPV4_HEADER_LEN + tack_wire::segment::MAX_HEADER_LEN;
+pub use head::{Head, MAX_HEAD};
 
 /// Bytes of a UDP header.
 pub const UDP_HEADER_LEN: usize = 8;

@@ -110,14 +110,14 @@ impl Duel {
         for (index, id) in ids.iter().enumerate() {
             let app = pair.apps(Side::Server).find(|app| app.id == *id);
             if app.is_some_and(|app| !app.finishing) {
-                // Whoever opened the others wants nothing.
+                // The others were opened by replayed SYNs, and have no data to send.
                 let bytes = if index == 0 { self.bytes[1] } else { 0 };
                 pair.send_on(Side::Server, *id, bytes);
                 pair.finish_on(Side::Server, *id);
             }
         }
         let mut apps = pair.apps(Side::Client).chain(pair.apps(Side::Server));
-        // After its last byte a side may have nobody left to tell: TIME-WAIT is not waited for.
+        // TIME-WAIT is not waited for: after its last byte a side may have no peer left.
         apps.all(|app| app.ended || app.closed().is_some())
             && (!ids.is_empty() || pair.apps(Side::Client).all(|app| app.closed().is_some()))
     }

@@ -14,6 +14,7 @@ pub mod pair;
 pub mod pattern;
 pub mod peer;
 pub mod script;
+mod segment;
 pub mod trace;
 mod watch;
 

@@ -9,6 +9,7 @@ use tack_base::{Instant, Rate};
 use tack_wire::{Ecn, Header, Segment};
 
 use crate::adversary::Adversary;
+use crate::segment::encode;
 
 /// What happens to one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,14 +153,6 @@ impl Model {
         self.judge = Some(Box::new(judge));
         self
     }
-}
-
-/// The segment as bytes.
-pub(crate) fn encode(header: &Header, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0; header.encoded_len()];
-    header.emit(&mut bytes);
-    bytes.extend_from_slice(payload);
-    bytes
 }
 
 /// The segment changed.

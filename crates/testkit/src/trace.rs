@@ -1,4 +1,4 @@
-//! The last segments of a run, printed like packet scripts, for people who read failures.
+//! The last segments of a run, printed like packet scripts.
 
 use std::collections::VecDeque;
 use std::fmt;

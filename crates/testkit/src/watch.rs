@@ -1,7 +1,7 @@
 //! What every TCP owes the wire, whatever happens: checked on each segment that leaves.
 //!
 //! A pair of ports may carry one connection after the other, and a SYN that is replayed after the close opens one at the listener
-//! alone. So each side has incarnations, told apart by their initial sequence numbers, and each is judged by what was said
+//! alone. So each side has incarnations, with different initial sequence numbers, and each is checked against what was sent
 //! to it, not by what was said to the one before.
 
 use tack_wire::{Segment, SeqNum};

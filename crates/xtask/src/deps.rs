@@ -1,4 +1,4 @@
-//! `cargo xtask deps`: the direction of dependencies, `no_std` and `unsafe`.
+//! `cargo xtask deps`: the direction of dependencies, circles of files, `no_std` and `unsafe`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::sources;
+use crate::{circles, sources};
 
 /// What a crate is allowed.
 struct Room {
@@ -135,9 +135,22 @@ struct Target {
     src_path: PathBuf,
 }
 
+impl Target {
+    /// True for a library or a program, false for tests, benchmarks, examples and build scripts.
+    fn is_product(&self) -> bool {
+        self.kind
+            .iter()
+            .any(|kind| matches!(kind.as_str(), "lib" | "bin"))
+    }
+}
+
 pub(crate) fn check() -> Result<()> {
     let metadata = metadata()?;
     let mut problems = directions(&metadata.packages);
+    problems.extend(circles::problems(
+        &metadata.workspace_root,
+        &crate_roots(&metadata.packages),
+    )?);
     for package in &metadata.packages {
         if let Some(room) = ROOMS.iter().find(|room| room.name == package.name) {
             problems.extend(attributes(&metadata.workspace_root, package, room)?);
@@ -153,7 +166,7 @@ pub(crate) fn check() -> Result<()> {
         );
     }
     println!(
-        "{} crates use only what lies below them; unsafe code only in {IO}",
+        "{} crates use only what lies below them; no new circles of files; unsafe code only in {IO}",
         metadata.packages.len()
     );
     build_without_std(&metadata.workspace_root)
@@ -172,6 +185,16 @@ fn metadata() -> Result<Metadata> {
 
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The root files of all libraries and programs.
+fn crate_roots(packages: &[Package]) -> Vec<PathBuf> {
+    packages
+        .iter()
+        .flat_map(|package| &package.targets)
+        .filter(|target| target.is_product())
+        .map(|target| target.src_path.clone())
+        .collect()
 }
 
 /// What breaks the table of [`ROOMS`].
@@ -212,13 +235,7 @@ fn directions(packages: &[Package]) -> Vec<String> {
 /// Missing crate attributes, and unsafe code where none may be.
 fn attributes(root: &Path, package: &Package, room: &Room) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    let is_product = |target: &&Target| {
-        target
-            .kind
-            .iter()
-            .any(|kind| matches!(kind.as_str(), "lib" | "bin"))
-    };
-    for target in package.targets.iter().filter(is_product) {
+    for target in package.targets.iter().filter(|target| target.is_product()) {
         let text = fs::read_to_string(&target.src_path)?;
         let path = target
             .src_path

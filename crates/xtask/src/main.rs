@@ -1,6 +1,7 @@
 //! Checks of this workspace that no compiler makes.
 #![forbid(unsafe_code)]
 
+mod circles;
 mod deps;
 mod sources;
 mod spec;
@@ -9,7 +10,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  deps    check which crate may use which, that the pure crates are no_std, that only io is unsafe
+  deps    check which crate may use which, that no files of a crate need each other in a circle,
+          that the pure crates are no_std, and that only io is unsafe
   spec    list the standards cited in the sources, and every deviation from them";
 
 fn main() -> ExitCode {

@@ -42,10 +42,10 @@ impl Content {
         let wrong = |why: String| Failure::usage(format!("{}: {why}", path.display()));
         let metadata = std::fs::metadata(&path).map_err(|error| wrong(error.to_string()))?;
         if !metadata.is_file() {
-            return Err(wrong("is no file".into()));
+            return Err(wrong("is not a file".into()));
         }
         if metadata.len() == 0 {
-            return Err(wrong("is empty; there is nothing to send".into()));
+            return Err(wrong("is empty; expected a file with content".into()));
         }
         Ok(Self {
             len: metadata.len(),
@@ -84,7 +84,7 @@ impl Content {
                     indicatif::HumanBytes(bytes)
                 )
             }
-            bytes => format!("{name}, {size}, {} times over", bytes / self.len),
+            bytes => format!("{name}, {size}, sent {} times", bytes / self.len),
         }
     }
 

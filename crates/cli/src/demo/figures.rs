@@ -105,10 +105,10 @@ pub(crate) struct Waits {
     pub(crate) app: f64,
 }
 
-/// The air is what limits when it is idle for less than this.
+/// The channel limits a transfer when it is idle for a smaller share of the time than this.
 const BUSY: f64 = 0.1;
 
-/// What limited a transfer that used the air like this, and waited like this.
+/// What limited a transfer with this airtime and these waits.
 pub(crate) fn limit(air: &AirSeconds, waits: Waits) -> String {
     if air.idle < BUSY {
         return format!("the air (idle {:.0} % of the time)", air.idle * 100.0);

@@ -5,6 +5,7 @@ mod content;
 mod figures;
 mod mechanism;
 mod page;
+mod setting;
 mod table;
 mod transfer;
 mod twin;
@@ -13,34 +14,26 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tack_base::units::show_duration;
 use tack_sim::Scenario;
 
 use crate::exit::{Exit, Failure};
 use crate::printer::with_stdout;
+use crate::progress;
 use crate::signals::Signals;
 pub(crate) use args::DemoArgs;
 use content::Content;
 use figures::Outcome;
 use mechanism::radios;
 use page::Page;
+use setting::Setting;
 
 /// The link unless another is chosen: the paper's 802.11n device, and a server 10 ms away.
 const WIFI: &str = "tack-n";
 const DELAY: Duration = Duration::from_millis(10);
 
-/// What is run, in words, for table, page and JSON.
-#[derive(Debug)]
-pub(crate) struct Setting {
-    pub(crate) link: String,
-    pub(crate) content: String,
-    pub(crate) congestion: String,
-    pub(crate) bytes: u64,
-    pub(crate) hash: String,
-    /// What is compared.
-    pub(crate) mechanisms: Vec<String>,
-}
+/// The progress of one run.
+const BAR: &str = "{prefix:24} {bar:32} {bytes}/{total_bytes}, {bytes_per_sec} ETA {eta}";
 
 /// Runs everything, prints the table and writes the page.
 pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Failure> {
@@ -100,7 +93,8 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
             let limit = time * 10;
             let scenario = twin::scenario(&links, &args.congestion, ack, content.bytes, limit)?;
             let twin = blocking(move || twin::run(&scenario, seed)).await?;
-            let bar = progress_bar(&format!("{mechanism}, seed {seed}"), content.bytes);
+            let bar = progress::bar(Some(content.bytes), BAR);
+            bar.set_prefix(format!("{mechanism}, seed {seed}"));
             let measured = transfer::run(&links, seed, &args.congestion, ack, &content, &bar).await;
             bar.finish_and_clear();
             let measured = measured?;
@@ -189,17 +183,6 @@ fn describe(links: &Scenario) -> String {
         show_duration(there + back)
     ));
     text
-}
-
-/// Hides itself when standard error is no terminal.
-fn progress_bar(name: &str, bytes: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(10));
-    let template = "{prefix:24} {bar:32} {bytes}/{total_bytes}, {bytes_per_sec} ETA {eta}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar.set_prefix(name.to_owned());
-    bar
 }
 
 /// Writes the page to `wanted`, or to a new file among the temporary ones.

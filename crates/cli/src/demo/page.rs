@@ -4,11 +4,11 @@ use askama::Template;
 use tack_emulator::AirSeconds;
 use tack_plot::{Bar, Line, LineChart, STYLE, StackedBars, Stroke, Width, format_number};
 
-use super::Setting;
 use super::figures::{Figures, Outcome, Point};
+use super::setting::Setting;
 use super::table::{Row, rows, signed_percent, warnings};
 
-/// A plot and what it says.
+/// A plot and its caption.
 struct Figure {
     svg: String,
     caption: String,
@@ -143,7 +143,7 @@ fn headline(outcomes: &[Outcome], mechanisms: &[String]) -> String {
     let spoilt = match is_trusted {
         true => "",
         false => {
-            " This machine did not keep up in real time, so that what was measured compares nothing: see below."
+            " This machine did not keep up in real time, so the measurements cannot be compared; see below."
         }
     };
     let same = "The same file, the same stack, the same congestion control; only the acknowledgements differ.";
@@ -158,10 +158,10 @@ fn headline(outcomes: &[Outcome], mechanisms: &[String]) -> String {
         .iter()
         .enumerate()
         .map(|(index, name)| {
-            let air = change("air spent on ACKs", index + 1);
+            let air = change("airtime of ACKs", index + 1);
             let air = match air.as_str() {
                 "" => air,
-                _ => format!(", air spent on ACKs {air}"),
+                _ => format!(", airtime of ACKs {air}"),
             };
             format!("{name}: {}{air}", goodput(index + 1))
         })
@@ -179,7 +179,7 @@ fn firsts<'o>(outcomes: &'o [Outcome], mechanisms: &[String]) -> Vec<&'o Outcome
 }
 
 /// The runs of a mechanism that a plot over time shows, with the strokes of their lines: more than two mechanisms have one each,
-/// or the lines could not be told apart.
+/// or the lines could not be distinguished.
 fn shown(outcome: &Outcome, mechanisms: usize) -> Vec<(&'static str, Stroke, &Figures)> {
     let measured = ("measured", Stroke::Solid, &outcome.measured);
     let in_virtual_time = ("virtual time", Stroke::Dashed, &outcome.virtual_time);
@@ -292,7 +292,7 @@ fn air(firsts: &[&Outcome]) -> Figure {
     figure(
         StackedBars {
             id: "air".into(),
-            title: "Who used the air".into(),
+            title: "Airtime by use".into(),
             description: description.clone(),
             parts: parts
                 .map(|(name, colour)| (name.to_owned(), colour))
@@ -300,9 +300,9 @@ fn air(firsts: &[&Outcome]) -> Figure {
             bars,
         }
         .to_svg(),
-        "Who used the air",
+        "Airtime by use",
         &format!(
-            "{description} Access is the silence in which radios wait for their turn: interframe spaces and backoff."
+            "{description} Access is the time that radios wait before they transmit: interframe spaces and backoff."
         ),
     )
 }
@@ -351,7 +351,7 @@ fn queues(firsts: &[&Outcome]) -> Figure {
             lines.push(line(name, colour, stroke, &run.series, packets));
         }
     }
-    let description = "Packets that wait at the access point.";
+    let description = "Packets in the queue of the access point.";
     over_time(
         "queues",
         "Queue of the access point",
@@ -433,8 +433,8 @@ mod tests {
         let headline = headline(&outcomes, &setting.mechanisms);
         assert!(
             headline.ends_with(
-                "Compared with delayed:2, tack: goodput 0 %, air spent on ACKs 0 %; delayed:2+filter: goodput 0 %, air \
-                 spent on ACKs 0 %; delayed:2+hack: goodput +10 %, air spent on ACKs 0 %."
+                "Compared with delayed:2, tack: goodput 0 %, airtime of ACKs 0 %; delayed:2+filter: goodput 0 %, airtime \
+                 of ACKs 0 %; delayed:2+hack: goodput +10 %, airtime of ACKs 0 %."
             ),
             "{headline}"
         );

@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use tack_base::Rate;
 use tack_plot::format_number;
 
-use super::Setting;
 use super::figures::{Figures, Outcome, mean};
+use super::setting::Setting;
 
 /// One row: a name, and for each mechanism a value, and how much it is above the first one's.
 #[derive(Debug)]
@@ -96,12 +96,12 @@ pub(crate) fn rows(outcomes: &[Outcome], mechanisms: &[String]) -> Vec<Row> {
             &format_number,
         ),
         compared(row(
-            "air spent on ACKs",
+            "airtime of ACKs",
             &measured(|run| run.air.ack),
             &percent,
         )),
         compared(row(
-            "air spent on data",
+            "airtime of data",
             &measured(|run| run.air.data),
             &percent,
         )),
@@ -112,7 +112,7 @@ pub(crate) fn rows(outcomes: &[Outcome], mechanisms: &[String]) -> Vec<Row> {
     {
         // The parts that are added up above contain it.
         rows.push(compared(row(
-            "air that neighbours took",
+            "airtime of neighbours",
             &measured(|run| run.air.neighbour),
             &percent,
         )));
@@ -257,7 +257,7 @@ pub(crate) fn warnings(outcomes: &[Outcome]) -> Vec<String> {
     let longest = outcomes.iter().map(|outcome| outcome.virtual_time.seconds);
     let longest = longest.fold(0.0, f64::max);
     let brief = (longest < ENOUGH_S && !outcomes.is_empty()).then(|| {
-        format!("{longest:.2} s are too short to compare: most of it is the beginning of the connection; a larger file says more")
+        format!("{longest:.2} s are too short to compare, because connection start-up takes most of that time; use a larger file")
     });
     spoilt.chain(brief).collect()
 }

@@ -77,7 +77,7 @@ pub(crate) async fn run(
         samples.map(|samples| tokio::spawn(watch(samples, Arc::clone(&received), bar.clone())));
     let began = Instant::now();
     let sending = async {
-        let (mut stream, _) = listener.accept().await.context("nobody connected")?;
+        let (mut stream, _) = listener.accept().await.context("no client connected")?;
         content
             .write_to(&mut stream)
             .await
@@ -160,7 +160,7 @@ async fn receive(
         hasher.update(&chunk[..len]);
         got += len as u64;
         received.store(got, Ordering::Relaxed);
-        anyhow::ensure!(got <= bytes, "more bytes came than were sent");
+        anyhow::ensure!(got <= bytes, "received more bytes than were sent");
     }
     stream.shutdown().await?;
     Ok((stream, hasher.finalize(), ended))

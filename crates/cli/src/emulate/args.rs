@@ -13,24 +13,24 @@ use crate::values::{interval, listen};
 pub(crate) struct EmulateArgs {
     #[command(flatten)]
     pub(crate) links: LinkArgs,
-    /// Where clients send to, or a port of 127.0.0.1: they are the Wi-Fi stations. Port 0 picks a free one
+    /// Address that clients send to, or a port of 127.0.0.1; each client is a Wi-Fi station. Port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = listen)]
     pub(crate) listen: Address,
-    /// Where their datagrams go: a host on the wire behind the access point
+    /// Destination of their datagrams: a host on the wire behind the access point
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: Address,
-    /// End after this long, instead of when stopped
+    /// Stop after this time
     #[arg(long, value_name = "DURATION", value_parser = interval)]
     pub(crate) duration: Option<Duration>,
-    /// Stations; each client address is the next one, in turn [default: as the scenario has it, else 1]
+    /// Number of stations; client addresses take them in turn [default: the scenario's, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
     pub(crate) stations: Option<u16>,
-    /// Most client addresses at a time
+    /// Maximum number of client addresses at a time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) max_flows: u16,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
-    /// Print JSON to standard output: the address listened on, then one object at the end
+    /// Print JSON to standard output: the listening address, and one object at the end
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

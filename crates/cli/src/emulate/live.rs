@@ -1,15 +1,17 @@
-//! What a running emulator shows on a terminal: who uses the air, rates, acknowledgements, queues, lateness.
+//! What a running emulator shows on a terminal: airtime, rates, acknowledgements, queues, lateness.
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use tack_base::Rate;
 use tack_emulator::{AirSeconds, Sample, Totals};
+
+use crate::progress;
 
 /// Samples between two that are compared: rates over a second are readable.
 const WINDOW: usize = 10;
 
-/// Lines that are drawn over each other; nothing where standard error is no terminal.
+/// Lines that are drawn over each other; nothing where standard error is not a terminal.
 pub(crate) struct Display {
     bar: ProgressBar,
     recent: std::collections::VecDeque<Sample>,
@@ -17,10 +19,7 @@ pub(crate) struct Display {
 
 impl Display {
     pub(crate) fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
-        if let Ok(style) = ProgressStyle::with_template("{msg}") {
-            bar.set_style(style);
-        }
+        let bar = progress::bar(None, "{msg}");
         bar.enable_steady_tick(Duration::from_millis(200));
         Self {
             bar,

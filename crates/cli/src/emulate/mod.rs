@@ -19,7 +19,7 @@ pub(crate) use live::{air_line, rate};
 pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
     if args.links.wifi.is_none() && args.links.scenario.is_none() {
         return Err(Failure::usage(
-            "which Wi-Fi? Give --wifi 802.11n (or another kind), or --scenario FILE",
+            "no Wi-Fi link given; use --wifi 802.11n (or another kind) or --scenario FILE",
         ));
     }
     let mut scenario = args.links.scenario()?;
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: EmulateArgs) -> Result<Exit, Failure> {
         .or(to.first())
         .copied()
         .filter(|to| to.port() != 0)
-        .ok_or_else(|| Failure::usage("--to needs a port: host:port"))?;
+        .ok_or_else(|| Failure::usage("--to has no port; expected host:port"))?;
     let mut signals = Signals::new()?;
     let mut settings = Settings::new(scenario, listen, to);
     settings.max_flows = usize::from(args.max_flows);
@@ -159,23 +159,20 @@ fn describe(summary: &Summary, advice: Option<&str>) -> String {
     for (count, why) in [
         (
             dropped.unfit,
-            "datagrams longer than 1472 bytes (or empty) were dropped: the link takes packets of 1500",
+            "datagrams dropped: empty, or longer than 1472 bytes (the link carries packets of 1500)",
         ),
         (
             dropped.table_full,
-            "datagrams of new clients were dropped: --max-flows others are active",
+            "datagrams of new clients dropped: the limit --max-flows is reached",
         ),
         (
             dropped.no_socket,
-            "datagrams of new clients were dropped: the system gave no socket (more open files: ulimit -n)",
+            "datagrams of new clients dropped: no socket available (raise the limit of open files: ulimit -n)",
         ),
-        (
-            dropped.strangers,
-            "datagrams that did not come from --to were dropped",
-        ),
+        (dropped.strangers, "datagrams dropped: not sent by --to"),
         (
             dropped.damaged,
-            "datagrams were damaged on the path, as the scenario has it, and dropped",
+            "datagrams dropped: corrupted on the path, as configured in the scenario",
         ),
     ] {
         if count > 0 {
@@ -190,11 +187,13 @@ fn describe(summary: &Summary, advice: Option<&str>) -> String {
 fn at_the_radios(wlan: &WlanReport) -> String {
     let mut text = match wlan.acks_filtered {
         0 => String::new(),
-        count => format!("  {count} TCP ACKs dropped in queues by the filter, for newer ones\n"),
+        count => format!(
+            "  {count} TCP ACKs dropped in queues by the filter, superseded by newer ones\n"
+        ),
     };
     if let Some(hack) = &wlan.hack {
         text.push_str(&format!(
-            "  TCP/HACK: {} ACKs delivered in ACKs of the link, {} sent as they are; {} compressed from {} to {} bytes ({:.1} each)\n",
+            "  TCP/HACK: {} ACKs delivered in ACKs of the link, {} sent uncompressed; {} compressed from {} to {} bytes ({:.1} each)\n",
             hack.rebuilt,
             hack.native_acks,
             hack.compressed_acks,
@@ -205,7 +204,7 @@ fn at_the_radios(wlan: &WlanReport) -> String {
         let failed = hack.crc_failures + hack.decode_failures + hack.differing;
         if failed > 0 {
             text.push_str(&format!(
-                "  {failed} compressed ACKs were not rebuilt, or not to the same bytes\n"
+                "  {failed} compressed ACKs were not rebuilt, or differ from the original\n"
             ));
         }
     }
@@ -219,7 +218,7 @@ fn verdict(summary: &Summary, advice: Option<&str>) -> String {
     let mut text = match lateness.deliveries {
         0 => "  nothing was delivered\n".into(),
         _ => format!(
-            "  deliveries were late by {:.2} ms in the median, {:.2} ms at the 99th percentile, {:.1} ms at most\n",
+            "  lateness of deliveries: median {:.2} ms, 99th percentile {:.2} ms, maximum {:.1} ms\n",
             ms(lateness.p50_us),
             ms(lateness.p99_us),
             ms(lateness.max_us)

@@ -8,7 +8,7 @@ use clap::builder::ArgPredicate;
 use tack::{AckKind, Algorithm};
 use tack_base::Rate;
 
-use super::protocol::{
+use super::request::{
     Carrier, Coalescing, DEFAULT_DATAGRAM, Direction, Limit, MAX_STREAMS, MAX_TIME, ServerOutput,
     TestRequest,
 };
@@ -18,25 +18,25 @@ use crate::values::{duration, interval, listen, rate, size};
 
 /// Bytes of one write on a connection: what `--blockcount` counts unless `--length` says otherwise.
 const BLOCK: u64 = 128 << 10;
-/// What each stream of a UDP test sends unless told otherwise; iperf3's default.
+/// Default rate of each stream of a UDP test, as in iperf3.
 const UDP_RATE: Rate = Rate::from_bits_per_sec(1_000_000);
 
 #[derive(Debug, Args)]
 pub(crate) struct PerfArgs {
-    /// The server: host, host:port, [v6]:port (port 7778 unless given)
+    /// The server: host, host:port or [v6]:port; the default port is 7778
     #[arg(
         value_name = "ADDR",
         required_unless_present_any = ["server", "client"],
         conflicts_with_all = ["server", "client"]
     )]
     address: Option<Address>,
-    /// The server, as iperf3 has it: -c ADDR
+    /// The server, in iperf3's form: -c ADDR
     #[arg(long, short, value_name = "ADDR", conflicts_with = "server")]
     client: Option<Address>,
     /// Serve tests
     #[arg(long, short)]
     pub(crate) server: bool,
-    /// Server: address to listen on, or a port of 127.0.0.1; port 0 picks a free one
+    /// Server: address to listen on, or a port of 127.0.0.1; port 0 picks a free port
     #[arg(
         long,
         value_name = "ADDR",
@@ -60,13 +60,13 @@ pub(crate) struct PerfArgs {
     /// Server: end after one test
     #[arg(long, short = '1', requires = "server")]
     pub(crate) one_off: bool,
-    /// Server: most tests at a time; more clients are turned away
+    /// Server: maximum number of tests at a time; further clients are refused
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64), requires = "server")]
     pub(crate) max_clients: u16,
-    /// Server: longest test
+    /// Server: maximum length of a test
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = interval, requires = "server")]
     pub(crate) max_duration: Duration,
-    /// Server: most bytes that a test may move, all directions and connections together
+    /// Server: maximum number of bytes of a test, over all directions and connections
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "server")]
     pub(crate) max_bytes: Option<u64>,
     /// Length of the test
@@ -78,13 +78,13 @@ pub(crate) struct PerfArgs {
     /// Send this many blocks on each connection instead of for a time
     #[arg(long, short = 'k', value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["time", "bytes", "server"])]
     blockcount: Option<u64>,
-    /// Bytes of a block: 128KiB, with --udp of a datagram's payload: 1448
+    /// Bytes per block [default: 128KiB], with --udp per datagram [default: 1448]
     #[arg(long, short, value_name = "SIZE", value_parser = size, conflicts_with = "server")]
     length: Option<u64>,
-    /// Leave the first part of the test out of the results: slow start
+    /// Leave the first part of the test (slow start) out of the results
     #[arg(long, short = 'O', value_name = "DURATION", default_value = "0s", value_parser = duration, conflicts_with = "server")]
     omit: Duration,
-    /// Most that each connection sends: 10Mbps; 10M means the same; 0 is no limit [default: no limit, with --udp 1Mbps]
+    /// Maximum rate of each connection: 10Mbps or 10M; 0 is no limit [default: no limit, with --udp 1Mbps]
     #[arg(long, short, value_name = "RATE", value_parser = rate, conflicts_with = "server")]
     bitrate: Option<Rate>,
     /// Send plain UDP datagrams instead: measures loss and jitter
@@ -102,10 +102,10 @@ pub(crate) struct PerfArgs {
     /// Time between reports; 0s reports only the end
     #[arg(long, short, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     pub(crate) interval: Duration,
-    /// Print JSON instead of lines for people: one object with intervals and summary; a server one for each test
+    /// Print JSON instead of text: one object with intervals and summary, on a server one per test
     #[arg(long, short = 'J')]
     pub(crate) json: bool,
-    /// Show what the server saw, interval by interval
+    /// Show the server's intervals too
     #[arg(long, conflicts_with = "server")]
     get_server_output: bool,
     /// Congestion control of both sides: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
@@ -117,8 +117,8 @@ pub(crate) struct PerfArgs {
         conflicts_with = "server"
     )]
     congestion: Algorithm,
-    /// Answer segments that arrive together with one acknowledgement, however few of them the policy would let it cover:
-    /// fastest. Off when --ack is given, so that its policy shows
+    /// Acknowledge all segments that one system call delivers with one acknowledgement, whatever the policy says. This is
+    /// the fastest. The default is off if --ack is given, so that the policy takes effect
     // Stands before `ack`: clap fills in defaults in this order, and one that is filled in counts as present.
     #[arg(
         long,
@@ -139,10 +139,10 @@ pub(crate) struct PerfArgs {
     /// Largest segment payload, bytes
     #[arg(long, short = 'M', value_name = "BYTES", value_parser = clap::value_parser!(u16).range(64..=65000), conflicts_with = "server")]
     mss: Option<u16>,
-    /// Cap of send and receive buffers, and so of the window
+    /// Maximum size of send and receive buffers, and so of the window
     #[arg(long, short, value_name = "SIZE", value_parser = size, conflicts_with = "server")]
     window: Option<u64>,
-    /// Give up when nobody answers for this long
+    /// Time to wait for an answer when connecting
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
     pub(crate) connect_timeout: Duration,
     #[command(flatten)]
@@ -207,8 +207,9 @@ impl PerfArgs {
             (None, None) => Limit::Millis(millis(self.time)),
         };
         let carrier = if self.udp {
-            let length = u16::try_from(block)
-                .map_err(|_| Failure::usage("a datagram has at most 65507 bytes of payload"))?;
+            let length = u16::try_from(block).map_err(|_| {
+                Failure::usage("expected at most 65507 bytes of payload per datagram")
+            })?;
             Carrier::Udp { length }
         } else {
             Carrier::Tcp

@@ -10,13 +10,14 @@ use tokio::net::UdpSocket;
 use tokio::sync::{oneshot, watch as channel};
 
 use super::args::PerfArgs;
-use super::flow::{self, Budget, FlowResult, Job, Sending, cpu_time};
+use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines, summary_lines};
 use super::protocol::{
-    Carrier, ClientMessage, Coalescing, Direction, MAGIC, MAX_ANSWER, MAX_TIME, Output,
-    ServerMessage, TICKET, TestRequest, Ticket, read_message, write_message,
+    ClientMessage, MAGIC, MAX_ANSWER, ServerMessage, TICKET, Ticket, read_message, write_message,
 };
-use super::report::{Cpu, Interval, Intervals, Summary, TestJson};
+use super::report::{Cpu, Interval, Intervals, Output, Summary, TestJson};
+use super::request::{Carrier, Coalescing, Direction, MAX_TIME, TestRequest};
+use super::results::FlowResult;
 use super::udp::{self, Traffic};
 use super::watch::{Flows, GRACE, Timing, watch};
 use crate::address::Address;
@@ -44,7 +45,7 @@ pub(crate) async fn run(args: &PerfArgs, address: &Address) -> Result<Exit, Fail
     let outcome = tokio::select! {
         outcome = test.run(address) => outcome,
         exit = signals.next() => {
-            test.finish(&Sides::default(), Some("cut off by a signal"))?;
+            test.finish(&Sides::default(), Some("interrupted by a signal"))?;
             return Ok(exit);
         }
     };
@@ -157,7 +158,7 @@ impl Test<'_> {
                 request.congestion,
                 request.ack,
                 match request.coalesce {
-                    Coalescing::On => ", coalesced (--coalesce off lets the policy show)",
+                    Coalescing::On => ", coalesced (--coalesce off: as the policy says)",
                     Coalescing::Off => "",
                 }
             ),
@@ -179,7 +180,7 @@ impl Test<'_> {
             if request.streams == 1 { "" } else { "s" },
             self.peer,
             match request.direction {
-                Direction::Up => "this side sends",
+                Direction::Up => "the client sends",
                 Direction::Down => "the server sends",
                 Direction::Both => "both sides send",
             },
@@ -193,7 +194,8 @@ impl Test<'_> {
 
     /// Agrees on the test and opens its paths.
     async fn begin(&self, control: &mut Stream, config: &tack::Config) -> Result<Paths, Failure> {
-        let lost = |error: io::Error| Failure::failed("the server went away", error);
+        let lost =
+            |error: io::Error| Failure::failed("the connection to the server was lost", error);
         control.write_all(&MAGIC).await.map_err(lost)?;
         write_message(control, self.request).await.map_err(lost)?;
         let (port, token) = match answer(control).await? {
@@ -261,7 +263,7 @@ impl Test<'_> {
             .map_err(|error| Failure::network(format!("cannot send datagrams to {peer}: {error}")))
     }
 
-    /// Runs all flows to their ends and reports intervals meanwhile; the last word is the server's.
+    /// Runs all flows to their ends and reports intervals meanwhile; the server's results come last.
     async fn run_flows(
         &mut self,
         paths: Paths,
@@ -310,7 +312,7 @@ impl Test<'_> {
         let intervals = Intervals::of_client(request.direction, count);
         let (mut listening, mut speaking) = tokio::io::split(control);
         let telling = async {
-            // Only datagrams need the word; a connection has an end.
+            // Only datagrams need this message; a connection has an end.
             if is_udp && send.is_some() && sent.await.is_ok() {
                 write_message(&mut speaking, &ClientMessage::Sent).await?;
             }
@@ -341,7 +343,7 @@ impl Test<'_> {
             tokio::select! {
                 biased;
                 last = &mut hearing, if results.is_none() => results = Some(last?),
-                Err(error) = &mut telling => return Err(Failure::failed("the server went away", error)),
+                Err(error) = &mut telling => return Err(Failure::failed("the connection to the server was lost", error)),
                 client = &mut running => match client {
                     Ok(client) => break client,
                     Err(Broken(failure)) => {
@@ -364,7 +366,7 @@ impl Test<'_> {
                 let last = async {
                     tokio::select! {
                         last = &mut hearing => last,
-                        Err(error) = &mut telling => Err(Failure::failed("the server went away", error)),
+                        Err(error) = &mut telling => Err(Failure::failed("the connection to the server was lost", error)),
                     }
                 };
                 within(GRACE, "send its results", last).await?
@@ -404,7 +406,7 @@ impl Test<'_> {
         };
         let mut text = summary_lines(summary);
         if let Some(Output::Text(output)) = &sides.output {
-            text.push_str("the server's side:\n");
+            text.push_str("server:\n");
             for line in output.lines() {
                 text.push_str(&printable(line));
                 text.push('\n');
@@ -417,7 +419,7 @@ impl Test<'_> {
 async fn answer<R: AsyncRead + Unpin>(control: &mut R) -> Result<ServerMessage, Failure> {
     read_message(control, MAX_ANSWER)
         .await
-        .map_err(|error| Failure::failed("the server gave no answer", error))
+        .map_err(|error| Failure::failed("the server did not answer", error))
 }
 
 async fn within<T>(
@@ -434,5 +436,5 @@ async fn within<T>(
 }
 
 fn unexpected() -> Failure {
-    Failure::plain("the server does not answer as `tack perf --server` would")
+    Failure::plain("malformed answer: expected one of `tack perf --server`")
 }

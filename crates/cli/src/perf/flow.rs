@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use tack::{Stats, Stream};
 use tack_base::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
-use super::protocol::Limit;
-use super::udp::Datagrams;
+use super::request::Limit;
+use super::results::{FlowResult, Snapshot};
 use crate::net::TransportFigures;
 
 /// Bytes of one write and of one read.
@@ -61,7 +60,7 @@ impl Sending {
     }
 }
 
-/// What those who watch a test want to see. A change of it asks every flow for a [`Snapshot`].
+/// What the watcher of a test asks for. A change of it asks every flow for a [`Snapshot`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
     pub(crate) looks: u64,
@@ -109,34 +108,6 @@ impl Budget {
     }
 }
 
-/// The state of a connection at one moment, counted from its beginning.
-#[derive(Clone, Debug)]
-pub(crate) struct Snapshot {
-    pub(crate) stream: usize,
-    pub(crate) received: u64,
-    pub(crate) stats: Stats,
-    /// In a UDP test.
-    pub(crate) datagrams: Option<Datagrams>,
-}
-
-/// One side of a finished connection, without what was omitted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct FlowResult {
-    pub(crate) stream: usize,
-    /// Bytes given to the connection.
-    pub(crate) sent: u64,
-    /// Seconds that took.
-    pub(crate) send_seconds: f64,
-    /// Bytes read.
-    pub(crate) received: u64,
-    /// Seconds from the test's beginning to the end of the peer's data.
-    pub(crate) receive_seconds: f64,
-    pub(crate) transport: TransportFigures,
-    /// In a UDP test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) datagrams: Option<Datagrams>,
-}
-
 /// A finished connection: its result, and the state that it ended in.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -170,7 +141,7 @@ impl Counts {
         }
     }
 
-    /// Answers those who watch.
+    /// Sends the watcher a snapshot.
     fn answer(&mut self, stats: Stats, shared: &mut Shared) {
         let ask = *shared.asks.borrow_and_update();
         let snapshot = self.snapshot(stats);
@@ -179,7 +150,7 @@ impl Counts {
             self.before = Some((snapshot.stats.bytes_acked, self.received, figures));
             self.began = Instant::now();
         }
-        // Whoever asked may have stopped listening.
+        // The watcher may have stopped reading.
         let _ = shared.snapshots.try_send(snapshot);
     }
 
@@ -249,7 +220,7 @@ pub(crate) async fn run(stream: Stream, job: Job, mut shared: Shared) -> io::Res
         }
     }
     if job.send.is_some() {
-        // The tail is part of the test: its retransmissions and acknowledgements count, and those who watch see it.
+        // The tail is part of the test: its retransmissions and acknowledgements count, and the watcher sees it.
         let mut finished = std::pin::pin!(writer.finished());
         loop {
             tokio::select! {

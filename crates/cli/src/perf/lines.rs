@@ -126,7 +126,7 @@ pub(crate) fn summary_lines(summary: &Summary) -> String {
         }
         let _ = writeln!(
             text,
-            "{name}: {} received in {:.2} s, {rate}; {} of {} segments retransmitted ({} needlessly), {} timeouts",
+            "{name}: {} received in {:.2} s, {rate}; {} of {} segments retransmitted ({} spurious), {} timeouts",
             bytes(direction.bytes_received),
             direction.seconds,
             direction.retransmitted_segments,
@@ -179,9 +179,9 @@ fn millis(micros: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::net::{LimitedSeconds, TransportFigures};
-    use crate::perf::flow::FlowResult;
-    use crate::perf::protocol::Direction;
     use crate::perf::report::Cpu;
+    use crate::perf::request::Direction;
+    use crate::perf::results::FlowResult;
 
     #[test]
     fn the_summary_names_what_limited_the_run() {

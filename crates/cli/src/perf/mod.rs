@@ -11,6 +11,8 @@ mod flow;
 mod lines;
 mod protocol;
 mod report;
+mod request;
+mod results;
 mod server;
 mod udp;
 mod watch;

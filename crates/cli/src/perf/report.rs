@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::flow::{FlowResult, Snapshot};
-use super::protocol::{Direction, Output, TestRequest};
-use super::udp::Datagrams;
+use super::request::{Direction, TestRequest};
+use super::results::{Datagrams, FlowResult, Snapshot};
 use crate::net::AcksByKind;
 use crate::printer::bits_per_second;
 
@@ -46,6 +45,14 @@ pub(crate) struct Interval {
     pub(crate) streams: Vec<IntervalRow>,
     pub(crate) sent_bits_per_second: f64,
     pub(crate) received_bits_per_second: f64,
+}
+
+/// The server's intervals, as far as they fit; in the form that the request asks for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Output {
+    Text(String),
+    Json(Vec<Interval>),
 }
 
 /// Turns looks at the connections of one side into intervals.

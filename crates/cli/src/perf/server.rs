@@ -16,13 +16,14 @@ use tokio::sync::{Semaphore, oneshot, watch as channel};
 use tokio::task::JoinSet;
 
 use super::args::PerfArgs;
-use super::flow::{self, Budget, FlowResult, Job, Sending, cpu_time};
+use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines};
 use super::protocol::{
-    Carrier, ClientMessage, MAGIC, MAX_REQUEST, MAX_STREAMS, Output, PATIENCE, ServerMessage,
-    ServerOutput, TestRequest, Ticket, read_message, write_message,
+    ClientMessage, MAGIC, MAX_REQUEST, ServerMessage, Ticket, read_message, write_message,
 };
-use super::report::{Interval, Intervals};
+use super::report::{Interval, Intervals, Output};
+use super::request::{Carrier, MAX_STREAMS, PATIENCE, ServerOutput, TestRequest};
+use super::results::FlowResult;
 use super::udp::{self, Traffic};
 use super::watch::{Flows, Timing, watch};
 use crate::exit::{Exit, Failure};
@@ -82,7 +83,7 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
                 tests.spawn(async move {
                     let mut request = None;
                     let result = serve(control, &endpoint, &limits, &mut request).await;
-                    // On a thread of its own: whoever reads our output may be slow, and must not stop other tests.
+                    // On a separate thread: a slow reader of our output must not stop other tests.
                     tokio::task::spawn_blocking(move || tell(json, peer, request, result)).await
                 });
             }
@@ -113,7 +114,7 @@ struct Limits {
     bytes: Option<u64>,
 }
 
-/// A test, for whoever reads the server's output.
+/// A test, as the server prints it.
 #[derive(Serialize)]
 struct Served<'a> {
     event: &'static str,
@@ -176,16 +177,20 @@ async fn serve(
 ) -> io::Result<Vec<FlowResult>> {
     let request = step("its request", read_request(&mut control)).await?;
     let request = &*asked.insert(request);
-    let Ok(_permit) = limits.permits.try_acquire() else {
+    let Ok(permit) = limits.permits.try_acquire() else {
         let message = format!(
-            "it serves {} tests, as many as it may (--max-clients); try again later",
+            "it serves {} tests, its limit (--max-clients); try again later",
             limits.clients
         );
         return refuse(control, ServerMessage::Busy { message }).await;
     };
     let config = match request.config(limits.duration, limits.bytes) {
         Ok(config) => config,
-        Err(message) => return refuse(control, ServerMessage::Refused { message }).await,
+        Err(message) => {
+            // A client that was told its test is over may begin the next one at once.
+            drop(permit);
+            return refuse(control, ServerMessage::Refused { message }).await;
+        }
     };
     let paths = open_paths(&mut control, endpoint, request, &config).await?;
     write_message(&mut control, &ServerMessage::Started).await?;
@@ -194,11 +199,11 @@ async fn serve(
     let coalescing = request.coalesce.apply(endpoint);
     let mut said = Said::new(request);
     let outcome = run_flows(paths, &mut control, request, limits, &mut said).await;
-    drop(coalescing);
+    drop((coalescing, permit));
     let flows = match outcome {
         Ok(flows) => flows,
         Err(error) => {
-            // A client that is gone does not hear it; one that only asked for too much learns so.
+            // A client that asked for too much gets the reason; one that is gone does not.
             let message = error.to_string();
             let last = async {
                 write_message(&mut control, &ServerMessage::Stopped { message }).await?;
@@ -299,7 +304,7 @@ impl Said {
             ServerOutput::None => None,
             ServerOutput::Text => {
                 if self.len > MAX_OUTPUT {
-                    self.text.push_str("(further intervals are left out)\n");
+                    self.text.push_str("(further intervals omitted)\n");
                 }
                 Some(Output::Text(self.text))
             }
@@ -370,7 +375,7 @@ fn open_data_port(endpoint: &Endpoint, config: &Config, streams: u16) -> io::Res
     ))
 }
 
-/// Takes the client's data connections, in the order of their numbers; strangers are dropped.
+/// Takes the client's data connections, in the order of their numbers; other connections are dropped.
 async fn accept_all(data: &Listener, token: u64, streams: u16) -> io::Result<Vec<Stream>> {
     let mut arrived = BTreeMap::new();
     while arrived.len() < usize::from(streams) {
@@ -443,7 +448,7 @@ async fn run_flows(
     }
     let (mut listening, mut speaking) = tokio::io::split(control);
     let telling = async {
-        // Only datagrams need the word; a connection has an end.
+        // Only datagrams need this message; a connection has an end.
         if is_udp && send.is_some() && sent.await.is_ok() {
             write_message(&mut speaking, &ServerMessage::Sent).await?;
         }

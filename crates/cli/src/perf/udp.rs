@@ -7,15 +7,16 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use tack::Stats;
 use tokio::net::UdpSocket;
 use tokio::sync::{oneshot, watch};
 
-use super::flow::{Ended, FlowResult, Sending, Shared, Snapshot};
+use super::flow::{Ended, Sending, Shared};
+use super::request::MIN_DATAGRAM;
+use super::results::{Datagrams, FlowResult, Snapshot};
 
 /// Bytes of a [`Head`].
-pub(crate) const HEAD: usize = 28;
+const HEAD: usize = MIN_DATAGRAM as usize;
 /// Between greetings, until the server has one.
 const GREETING: Duration = Duration::from_millis(200);
 /// How long the last datagrams may take after the peer said that it sent them.
@@ -59,32 +60,6 @@ impl Head {
             sequence: number(12..20),
             sent_at: number(20..HEAD),
         })
-    }
-}
-
-/// Datagrams of one stream at one side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Datagrams {
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    /// Gaps in the sequence of those received.
-    pub(crate) lost: u64,
-    /// Those that came after a later one.
-    pub(crate) out_of_order: u64,
-    /// Smoothed variation of the transit time (RFC 3550 §6.4.1), microseconds.
-    pub(crate) jitter_us: f64,
-}
-
-impl Datagrams {
-    /// What was added after `before`; the jitter is the present one.
-    pub(crate) fn since(self, before: &Self) -> Self {
-        Self {
-            sent: self.sent.saturating_sub(before.sent),
-            received: self.received.saturating_sub(before.received),
-            lost: self.lost.saturating_sub(before.lost),
-            out_of_order: self.out_of_order.saturating_sub(before.out_of_order),
-            jitter_us: self.jitter_us,
-        }
     }
 }
 
@@ -174,7 +149,7 @@ pub(crate) struct Traffic {
     pub(crate) socket: UdpSocket,
     pub(crate) token: u64,
     pub(crate) streams: usize,
-    /// Bytes of a datagram's payload; at least [`HEAD`].
+    /// Bytes of a datagram's payload; at least [`MIN_DATAGRAM`].
     pub(crate) length: usize,
     pub(crate) send: Option<Sending>,
     /// Told when this side has sent everything.
@@ -208,7 +183,7 @@ pub(crate) async fn run(traffic: Traffic, mut shared: Shared) -> io::Result<Vec<
     let mut at = clock;
     let mut deadline = std::pin::pin!(tokio::time::sleep(send.map_or(NEVER, |send| send.time())));
     let receiving = async {
-        // Whoever could tell is gone: so is the test.
+        // The sender of that message is gone, and so is the test.
         let _ = peer_sent.wait_for(|sent| *sent).await;
         tokio::time::sleep(LINGER).await;
     };
@@ -248,7 +223,7 @@ pub(crate) async fn run(traffic: Traffic, mut shared: Shared) -> io::Result<Vec<
                     began = Instant::now();
                 }
                 for (number, stream) in streams.iter().enumerate() {
-                    // Whoever asked may have stopped listening.
+                    // The watcher may have stopped reading.
                     let _ = shared.snapshots.try_send(stream.snapshot(number));
                 }
             }

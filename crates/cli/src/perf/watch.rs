@@ -10,9 +10,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::flow::{Ask, Budget, Ended, FlowResult, Shared, Snapshot};
-use super::protocol::{Carrier, Limit, TestRequest};
+use super::flow::{Ask, Budget, Ended, Shared};
 use super::report::{Interval, Intervals};
+use super::request::{Carrier, Limit, TestRequest};
+use super::results::{FlowResult, Snapshot};
 use super::udp::LINGER;
 
 /// How long the end of a test may take beyond its length: buffers drain, losses are repaired.

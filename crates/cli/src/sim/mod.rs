@@ -1,5 +1,6 @@
 //! `tack sim`: scenario files and seeds in, tables out.
 
+mod args;
 mod columns;
 mod output;
 mod runs;
@@ -10,8 +11,8 @@ use std::path::Path;
 
 use tack_sim::{Scenario, parse_seeds};
 
-use crate::args::SimArgs;
 use crate::exit::{Exit, Failure};
+pub(crate) use args::SimArgs;
 use output::{Format, Output};
 use runs::{Recorders, Run};
 
@@ -69,7 +70,7 @@ fn plan(args: &SimArgs) -> Result<Vec<Run>, Failure> {
         .count()
         > 1
     {
-        return Err(Failure::usage("standard input (-) can be read once"));
+        return Err(Failure::usage("standard input (-) can be given only once"));
     }
     let mut runs = Vec::new();
     for file in &args.files {

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
-use std::sync::{Arc, mpsc};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tack_lab::run_jobs;
 use tack_sim::{Capture, Observers, Qlog, Report, RunError, Scenario, Series};
 
 use crate::exit::Failure;
+use crate::progress;
 
 /// One run to do.
 #[derive(Clone, Debug)]
@@ -37,43 +39,48 @@ pub(crate) fn execute(
     recorders: Recorders,
     mut report: impl FnMut(Report) -> Result<(), Failure>,
 ) -> Result<usize, Failure> {
-    let bar = progress_bar(runs.len());
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs.unwrap_or(0))
-        .build()
-        .map_err(|error| Failure::failed("cannot start threads", error))?;
-    let (results_in, results) = mpsc::channel();
+    let bar = progress::runs(runs.len());
     let mut recorders = Some(recorders);
-    for (number, run) in runs.iter().cloned().enumerate() {
-        let results_in = results_in.clone();
-        let recorders = recorders.take().unwrap_or_default();
-        pool.spawn(move || {
-            // Nobody listens any more once standard output is closed.
-            let _ = results_in.send((number, one(&run, recorders)));
-        });
-    }
-    drop(results_in);
-
+    let jobs_to_do: Vec<_> = runs
+        .iter()
+        .cloned()
+        .map(|run| (run, recorders.take().unwrap_or_default()))
+        .collect();
     let mut failed = 0;
+    let mut output = Ok(());
     let mut waiting = BTreeMap::new();
     let mut next = 0;
-    for (number, result) in results {
-        bar.inc(1);
-        waiting.insert(number, result);
-        while let Some(result) = waiting.remove(&next) {
-            next += 1;
-            match result {
-                Ok(result) => bar.suspend(|| report(result))?,
-                Err(error) => {
-                    failed += 1;
-                    bar.suspend(|| eprintln!("tack: {error}"));
+    run_jobs(
+        jobs_to_do,
+        jobs,
+        |(run, recorders)| one(&run, recorders),
+        |number, result| {
+            bar.inc(1);
+            waiting.insert(number, result);
+            while let Some(result) = waiting.remove(&next) {
+                next += 1;
+                match result {
+                    Some(Ok(result)) => {
+                        output = bar.suspend(|| report(result));
+                        if output.is_err() {
+                            return ControlFlow::Break(());
+                        }
+                    }
+                    Some(Err(error)) => {
+                        failed += 1;
+                        bar.suspend(|| eprintln!("tack: {error}"));
+                    }
+                    // The panic said why.
+                    None => failed += 1,
                 }
             }
-        }
-    }
+            ControlFlow::Continue(())
+        },
+    )
+    .map_err(|error| Failure::failed("cannot start threads", error))?;
+    output?;
     bar.finish_and_clear();
-    // A run whose thread died left no result.
-    Ok(failed + (runs.len() - next))
+    Ok(failed)
 }
 
 fn one(run: &Run, recorders: Recorders) -> Result<Report, RunError> {
@@ -101,17 +108,4 @@ fn record(run: &Run, recorders: Recorders) -> Result<Report, RunError> {
         observers = observers.with(qlog);
     }
     tack_sim::run(&run.scenario, run.seed, &mut observers)
-}
-
-fn progress_bar(runs: usize) -> ProgressBar {
-    // Hides itself when standard error is no terminal.
-    let bar =
-        ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr_with_hz(5));
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:32} {pos}/{len} runs, {elapsed} ETA {eta}")
-    {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

@@ -17,7 +17,7 @@ pub(crate) const MAX_TRANSFERS: u16 = 1024;
 /// Settings of connections.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TransportArgs {
-    /// Congestion control of what this side sends: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
+    /// Congestion control of what the client sends: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) congestion: Algorithm,
     /// Acknowledgement policy of what this side receives: tack (delayed:2 with peers that do not speak it), every,
@@ -41,30 +41,30 @@ impl TransportArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "tack send [OPTIONS] <PATH>... <ADDR>")]
 pub(crate) struct SendArgs {
-    /// Files and folders to send (- is standard input), and last the receiver: host, host:port or [v6]:port (port 7777
-    /// unless given)
+    /// Files and folders to send (- is standard input), then the receiver: host, host:port or [v6]:port; the default port
+    /// is 7777
     // One list, because options may stand between any two of them.
     #[arg(required = true, value_name = "PATH", num_args = 1..)]
     targets: Vec<OsString>,
-    /// Name of the one file or folder at the receiver; required for standard input
+    /// Name at the receiver, for one file or folder; required for standard input
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<OsString>,
-    /// Send what symbolic links point to (unless told what to do with them they are left out, and named)
+    /// Send the targets of symbolic links [default: links are skipped and listed]
     #[arg(long, conflicts_with = "keep_links")]
     pub(crate) follow: bool,
-    /// Send symbolic links as links; the receiver takes those that stay within its directory
+    /// Send symbolic links as links; the receiver accepts those that point below its directory
     #[arg(long)]
     pub(crate) keep_links: bool,
     /// Print a JSON summary with every file's hash to standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Give up when nobody answers for this long
+    /// Time to wait for an answer when connecting
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) connect_timeout: Duration,
-    /// Keep trying for this long while the receiver is busy and lets no more senders wait; 0s gives up at once
+    /// Retry for this time while the receiver is busy and its queue is full; 0s does not retry
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) retry: Duration,
-    /// Give up when the receiver is silent for this long (at least 3s)
+    /// Give up if the receiver sends nothing for this time (at least 3s)
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = silence)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
@@ -80,18 +80,16 @@ impl SendArgs {
         let (address, paths) = self
             .targets
             .split_last()
-            .ok_or_else(|| wrong("nothing is named"))?;
+            .ok_or_else(|| wrong("no path and no receiver given"))?;
         let text = address
             .to_str()
-            .ok_or_else(|| wrong("the last argument is no address"))?;
+            .ok_or_else(|| wrong("the last argument is not a valid address"))?;
         if paths.is_empty() {
-            return Err(wrong(
-                "a path to send and then the receiver's address are needed",
-            ));
+            return Err(wrong("expected a path and the receiver's address"));
         }
         let address = text.parse().map_err(|error| {
             wrong(&format!(
-                "the last argument names the receiver, but {error}"
+                "expected the receiver's address as the last argument: {error}"
             ))
         })?;
         Ok((paths.iter().map(PathBuf::from).collect(), address))
@@ -100,28 +98,28 @@ impl SendArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecvArgs {
-    /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free one
+    /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7777", value_parser = listen)]
     pub(crate) listen: Address,
-    /// Where received files go; created where missing
+    /// Directory for received files; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
     /// End after one transfer, with its exit code
     #[arg(long)]
     pub(crate) once: bool,
-    /// Replace files that exist, write into folders that exist, accept names that begin with a dot (refused otherwise)
+    /// Replace existing files, add to existing folders, and accept names that begin with a dot
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Print JSON to standard output: the address listened on, then one object a transfer
+    /// Print JSON to standard output: the listening address, then one object per transfer
     #[arg(long)]
     pub(crate) json: bool,
-    /// Most transfers at a time; more senders wait for their turn
+    /// Maximum number of transfers at a time; further senders wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_TRANSFERS)))]
     pub(crate) max_transfers: u16,
-    /// Most senders that wait for their turn; more are turned away
+    /// Maximum number of waiting senders; further senders are refused
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(0..=i64::from(MAX_TRANSFERS)))]
     pub(crate) max_waiting: u16,
-    /// Give up on a sender that is silent for this long (at least 3s)
+    /// Give up on a sender that sends nothing for this time (at least 3s)
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = silence)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
@@ -161,7 +159,7 @@ mod tests {
             send(&["a", "b/c"])
                 .unwrap_err()
                 .to_string()
-                .contains("names the receiver")
+                .contains("expected the receiver's address")
         );
     }
 }

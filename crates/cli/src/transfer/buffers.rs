@@ -76,7 +76,7 @@ pub(crate) fn silent(limit: Duration) -> io::Error {
     )
 }
 
-/// Reads the stream into buffers until its end, an error, or `limit` without a byte; tells the thread which.
+/// Reads the stream into buffers until its end, an error, or `limit` without a byte; reports to the thread which.
 pub(crate) async fn feed<R: AsyncRead + Unpin>(
     mut stream: R,
     full: mpsc::Sender<io::Result<Buffer>>,
@@ -182,7 +182,7 @@ impl Read for Incoming {
 
 /// The stream's other side is gone; why is known over there.
 #[derive(Debug)]
-pub(crate) struct Hung;
+pub(crate) struct Disconnected;
 
 /// The thread's view of an outgoing stream: frames collected into buffers for [`drain`].
 pub(crate) struct Outgoing {
@@ -206,7 +206,7 @@ impl Outgoing {
     }
 
     /// A buffer with at least `room` bytes free.
-    fn with_room(&mut self, room: usize) -> Result<&mut Buffer, Hung> {
+    fn with_room(&mut self, room: usize) -> Result<&mut Buffer, Disconnected> {
         if self
             .current
             .as_ref()
@@ -217,7 +217,7 @@ impl Outgoing {
         let buffer = match self.current.take() {
             Some(buffer) => buffer,
             None => {
-                let mut buffer = self.spent.blocking_recv().ok_or(Hung)?;
+                let mut buffer = self.spent.blocking_recv().ok_or(Disconnected)?;
                 buffer.filled = 0;
                 buffer
             }
@@ -226,7 +226,7 @@ impl Outgoing {
     }
 
     /// Appends a frame that `encode` writes (not data).
-    pub(crate) fn frame(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), Hung> {
+    pub(crate) fn frame(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), Disconnected> {
         let mut control = std::mem::take(&mut self.control);
         control.clear();
         encode(&mut control);
@@ -243,7 +243,7 @@ impl Outgoing {
         &mut self,
         limit: u64,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
-    ) -> Result<io::Result<&[u8]>, Hung> {
+    ) -> Result<io::Result<&[u8]>, Disconnected> {
         let least = usize::try_from(limit)
             .unwrap_or(usize::MAX)
             .clamp(1, LEAST_CHUNK);
@@ -265,11 +265,12 @@ impl Outgoing {
     }
 
     /// Hands over what is collected.
-    pub(crate) fn flush(&mut self) -> Result<(), Hung> {
+    pub(crate) fn flush(&mut self) -> Result<(), Disconnected> {
         match self.current.take() {
-            Some(buffer) if buffer.filled > 0 => {
-                self.full.blocking_send(Ok(buffer)).map_err(|_| Hung)
-            }
+            Some(buffer) if buffer.filled > 0 => self
+                .full
+                .blocking_send(Ok(buffer))
+                .map_err(|_| Disconnected),
             other => {
                 self.current = other;
                 Ok(())

@@ -5,25 +5,17 @@
 
 mod args;
 mod buffers;
-mod finisher;
 mod holes;
-pub(crate) mod inbound;
 mod names;
-pub(crate) mod outbound;
 mod protocol;
-mod queue;
-mod receive;
+mod receiver;
 mod report;
-mod reserved;
-mod send;
-mod serve;
-mod source;
-mod staged;
-mod store;
+mod sender;
 mod summary;
-mod tally;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use args::{MAX_TRANSFERS, RecvArgs, SendArgs};
 pub(crate) use names::printable;
+pub(crate) use receiver::command::recv;
+pub(crate) use sender::command::send;

@@ -15,7 +15,7 @@ pub(crate) enum BadName {
     Empty,
     #[error("the name is longer than {MAX_COMPONENT} bytes")]
     TooLong,
-    #[error("'.' and '..' are no names")]
+    #[error("'.' and '..' are not valid names")]
     Dots,
     #[error("the name contains '/'")]
     Slash,

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// First bytes of a transfer, so that a stranger's connection is recognised at once.
+/// First bytes of a transfer, by which other protocols are recognised at once.
 pub(crate) const MAGIC: [u8; 8] = *b"tackfile";
 /// The version spoken here. Version 2 added what the sender cannot send, symbolic links, holes, waiting for one's turn, and
 /// the rules for names.
@@ -24,7 +24,7 @@ pub(crate) const MAX_MESSAGE: usize = 1024;
 pub(crate) const MAX_DEPTH: usize = 1024;
 /// Longest target of a symbolic link, bytes.
 pub(crate) const MAX_TARGET: usize = 2048;
-/// Longest hole that one frame tells of, bytes: both sides hash its zeros, and look up in between.
+/// Longest hole that one frame describes, bytes: both sides hash its zeros, and look up in between.
 pub(crate) const MAX_HOLE: u64 = 64 << 20;
 /// Most bytes of holes in one file. They cost nothing on the wire and on the disk, but both sides hash their zeros.
 pub(crate) const MAX_HOLES: u64 = 4 << 40;
@@ -91,15 +91,15 @@ impl Kind {
 pub(crate) enum Violation {
     #[error("unknown frame kind 0x{0:02x}")]
     UnknownKind(u8),
-    #[error("a frame of kind {kind:?} announces {len} bytes, allowed are {max}")]
+    #[error("a frame of kind {kind:?} announces {len} bytes, expected at most {max}")]
     TooLong { kind: Kind, len: u32, max: usize },
     #[error("a frame of kind {0:?} has a malformed payload")]
     Malformed(Kind),
     #[error("the peer does not speak the tack file protocol")]
     Magic,
-    #[error("the peer speaks version {0} of the file protocol, this program version {VERSION}")]
+    #[error("expected version {VERSION} of the file protocol, got {0}")]
     Version(u16),
-    #[error("a frame of kind {0:?} is out of place here")]
+    #[error("unexpected frame of kind {0:?}")]
     Unexpected(Kind),
     #[error("directories are nested deeper than {MAX_DEPTH}")]
     TooDeep,
@@ -515,7 +515,7 @@ impl Reply {
     }
 }
 
-/// What a greeting says: who speaks, which version, and which names are legal there.
+/// The content of a greeting: the protocol, its version, and the rules for names.
 fn greeting(names: NameRules) -> [&'static [u8]; 3] {
     const VERSION_BYTES: [u8; 2] = VERSION.to_be_bytes();
     let names: &'static [u8] = match names {

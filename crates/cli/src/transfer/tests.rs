@@ -10,21 +10,22 @@ use indicatif::ProgressBar;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 
-use super::finisher::Finisher;
 use super::protocol::{Kind, NameRules, Reply, Request};
+use super::receiver::committer::Committer;
+use super::receiver::existing::Existing;
+use super::receiver::serve::{Served, Service, serve};
+use super::receiver::store::Store;
 use super::report::{Listing, Report};
-use super::send::{Outbound, SendError, send};
-use super::serve::{Served, Service, serve};
-use super::source::{Links, Source};
-use super::store::{Existing, Store};
-use super::tally::Tally;
+use super::sender::confirmations::Confirmations;
+use super::sender::send::{Outbound, SendError, send};
+use super::sender::source::{Links, Source};
 
 const SILENCE: Duration = Duration::from_secs(60);
 
 fn service(dir: &Path, silence: Duration) -> Arc<Service> {
     Arc::new(Service {
         store: Store::open(dir, Existing::Refuse).unwrap(),
-        finisher: Finisher::start().unwrap(),
+        committer: Committer::start().unwrap(),
         listing: Listing::Files,
         silence,
     })
@@ -43,8 +44,8 @@ fn outbound(path: &Path, silence: Duration) -> Outbound {
     }
 }
 
-fn tally() -> Arc<Tally> {
-    Arc::new(Tally::new(
+fn confirmations() -> Arc<Confirmations> {
+    Arc::new(Confirmations::new(
         Report::new(Listing::Files),
         ProgressBar::hidden(),
     ))
@@ -76,19 +77,19 @@ async fn transfer(
     mut far: DuplexStream,
 ) -> (Result<(), SendError>, Report, Served) {
     let (_stop, stopped) = watch::channel(false);
-    let (service, tally) = (service(dir, SILENCE), tally());
+    let (service, confirmations) = (service(dir, SILENCE), confirmations());
     let receiving = async {
         let served = serve(&mut far, &service, stopped).await;
         drop(far);
         served
     };
     let sending = async {
-        let sent = send(&mut near, outbound(root, SILENCE), &tally).await;
+        let sent = send(&mut near, outbound(root, SILENCE), &confirmations).await;
         drop(near);
         sent
     };
     let (sent, served) = tokio::join!(sending, receiving);
-    (sent, tally.take_report(), served)
+    (sent, confirmations.take_report(), served)
 }
 
 #[tokio::test]
@@ -189,7 +190,7 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
     fs::write(&path, vec![1; 64 << 20]).unwrap();
     let (mut near, mut far) = tokio::io::duplex(1 << 16);
     let (stop, stopped) = watch::channel(false);
-    let (service, tally) = (service(&dir, SILENCE), tally());
+    let (service, confirmations) = (service(&dir, SILENCE), confirmations());
     let outbound = outbound(&path, SILENCE);
     let written = Arc::clone(&outbound.written);
     let stopping = async {
@@ -203,9 +204,13 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
         drop(far);
         served
     };
-    let (sent, served, ()) = tokio::join!(send(&mut near, outbound, &tally), receiving, stopping);
+    let (sent, served, ()) = tokio::join!(
+        send(&mut near, outbound, &confirmations),
+        receiving,
+        stopping
+    );
     assert!(
-        matches!(&sent, Err(SendError::Fatal { message, .. }) if message.contains("being stopped")),
+        matches!(&sent, Err(SendError::Fatal { message, .. }) if message.contains("shutting down")),
         "{sent:?}"
     );
     assert!(served.result.is_err());
@@ -232,14 +237,14 @@ async fn a_silent_peer_is_given_up() {
     let served = serve(&mut far, &self::service(scratch.path(), little), stopped).await;
     assert_eq!(
         served.result.unwrap_err().to_string(),
-        "the sender went away: it closed the connection before the end of its transfer"
+        "the connection to the sender was lost: it was closed before the end of the transfer"
     );
     // A receiver that says nothing.
     let (mut near, _far) = tokio::io::duplex(1 << 10);
     let sent = send(
         &mut near,
         outbound(&folder(scratch.path()), little),
-        &tally(),
+        &confirmations(),
     )
     .await;
     assert!(
@@ -265,7 +270,7 @@ async fn names_that_the_other_system_does_not_have_are_not_sent() {
         fs::write(root.join(name), "x").unwrap();
     }
     let (mut near, mut far) = tokio::io::duplex(1 << 16);
-    let tally = tally();
+    let confirmations = confirmations();
     let receiving = async {
         let mut replies = Vec::new();
         Reply::Queued { ahead: 1 }.encode(&mut replies);
@@ -286,7 +291,10 @@ async fn names_that_the_other_system_does_not_have_are_not_sent() {
         far.write_all(&replies).await.unwrap();
         kinds
     };
-    let (sent, kinds) = tokio::join!(send(&mut near, outbound(&root, SILENCE), &tally), receiving);
+    let (sent, kinds) = tokio::join!(
+        send(&mut near, outbound(&root, SILENCE), &confirmations),
+        receiving
+    );
     sent.unwrap();
     let count = |kind: Kind| kinds.iter().filter(|found| **found == kind as u8).count();
     assert_eq!(
@@ -294,6 +302,6 @@ async fn names_that_the_other_system_does_not_have_are_not_sent() {
         (2, 1),
         "{kinds:?}"
     );
-    let report = tally.take_report();
+    let report = confirmations.take_report();
     assert_eq!((report.files, report.failed), (1, 2));
 }

@@ -3,6 +3,7 @@
 //! The socket has two halves with one owner each: [`UdpSender`] for whoever transmits, [`UdpReceiver`] for the one task
 //! that receives. Both share the socket and its registration with the runtime.
 
+mod batch;
 mod control;
 mod errors;
 mod receive;
@@ -14,21 +15,9 @@ use std::sync::Arc;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+pub use batch::{MAX_BATCH_BYTES, Segmentation};
 pub use receive::{Received, UdpReceiver};
 pub use send::{Datagrams, SendCause, SendError, UdpSender};
-
-/// Largest UDP payload of an IPv4 packet, and so of one segmentation-offload batch; IPv6 would allow 20 bytes more.
-pub const MAX_BATCH_BYTES: usize = 65_535 - 20 - 8;
-
-/// Whether the kernel segments batches into datagrams.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Segmentation {
-    /// Hand whole batches to the kernel as long as it takes them; datagram by datagram once it refused one.
-    #[default]
-    Offload,
-    /// One system call a datagram.
-    Single,
-}
 
 /// How to open the socket.
 #[derive(Clone, Debug)]

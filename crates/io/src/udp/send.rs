@@ -10,7 +10,8 @@ use tack_wire::Ecn;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use super::{MAX_BATCH_BYTES, Segmentation, control};
+use super::batch::{MAX_BATCH_BYTES, Segmentation};
+use super::control;
 use crate::address::for_socket;
 
 /// Equally sized datagrams to one peer, back to back; the last one may be shorter.

@@ -2,16 +2,18 @@
 
 use tack_plot::{Group, ValueBars};
 
-use super::{LINKS, Link, bar, by_means, is_above, plot};
 use crate::claim::Claim;
 use crate::figure::{Depth, Extent, Figure, Outcome, Paper, Table};
+use crate::figures::presentation::{bar, plot};
+use crate::figures::readings::{by_means, is_above};
+use crate::figures::tack::links::{LINKS, Link};
 use crate::measure::Values;
 use crate::point::{Cell, Point};
+use crate::results::Results;
 use crate::scenarios::MECHANISMS as SCENARIO;
 use crate::stats::Estimate;
-use crate::store::Results;
 
-pub(super) const FIGURE: Figure = Figure {
+pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Joint,
     id: "mechanisms",
     title: "Thinning, filtering, hiding and taming acknowledgements on the same medium",

@@ -2,7 +2,7 @@
 
 use tack_sim::Blocked;
 
-use super::Values;
+use super::values::Values;
 
 /// Adds the share of reports with no more than so many bytes, for each of the limits.
 pub(super) fn add_blocked(blocked: Blocked, values: &mut Values) {

@@ -8,7 +8,7 @@ use tack_sim::scenario::Party;
 use tack_sim::{Observer, PacketEvent, Passing, Scenario};
 use tack_wire::checksum::PROTOCOL_TCP;
 
-use super::Values;
+use super::values::Values;
 
 /// Round trips looked at before the cross traffic comes.
 pub(crate) const BEFORE: u32 = 16;

@@ -5,7 +5,7 @@ use tack_sim::Observer;
 use tack_sim::scenario::Party;
 use tack_tcp::trace::{TraceEvent, Traced};
 
-use super::Values;
+use super::values::Values;
 
 /// Of 1,500 bytes, 1,448 count.
 const PAYLOAD_SHARE: f64 = 1_448.0 / 1_500.0;

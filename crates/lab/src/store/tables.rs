@@ -10,9 +10,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::Results;
 use crate::figure::{Depth, Figure};
 use crate::point::CODE_VERSION;
+use crate::results::Results;
 
 /// One number.
 pub(super) struct Row {

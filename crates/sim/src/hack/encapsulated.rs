@@ -5,7 +5,7 @@
 use tack_base::Instant;
 use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
 
-use super::Ports;
+use super::tuple::Ports;
 use crate::packet::{Checksums, Inner, Packet, UDP_HEADER_LEN};
 
 /// Where the checksum of a TCP header is.

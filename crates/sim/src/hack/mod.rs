@@ -2,11 +2,10 @@
 
 mod encapsulated;
 mod md5;
+mod tuple;
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
-use arrayvec::ArrayVec;
 use tack_rohc::{Compressor, Config, Decompressor, Delivery, Mode};
 use tack_wire::Segment;
 use tack_wire::checksum::PROTOCOL_TCP;
@@ -14,43 +13,7 @@ use tack_wlan::mac::hack::{Codec, DecodeError, FlowId, Rebuilt};
 
 use crate::packet::Packet;
 use crate::scenario::HackCodec;
-
-/// Source and destination port.
-type Ports = (u16, u16);
-
-/// What packets of one direction of a connection have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Tuple {
-    src: Ipv4Addr,
-    dst: Ipv4Addr,
-    tcp: Ports,
-    /// Where the segment travels in UDP.
-    udp: Option<Ports>,
-}
-
-impl Tuple {
-    fn of(packet: &Packet) -> Option<Self> {
-        let (header, _) = packet.tcp()?;
-        let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        Some(Self {
-            src: packet.src(),
-            dst: packet.dst(),
-            tcp: (port(0), port(2)),
-            udp: (packet.protocol() != PROTOCOL_TCP).then(|| packet.ports()),
-        })
-    }
-
-    /// Of the other direction.
-    fn reverse(self) -> Self {
-        let swap = |(from, to): Ports| (to, from);
-        Self {
-            src: self.dst,
-            dst: self.src,
-            tcp: swap(self.tcp),
-            udp: self.udp.map(swap),
-        }
-    }
-}
+use tuple::{Ports, Tuple};
 
 /// Rebuilds the acknowledgements of one flow.
 #[derive(Debug)]
@@ -89,27 +52,12 @@ impl RohcCodec {
         match self.last {
             Some((last, flow)) if last == tuple => flow,
             _ => {
-                let flow = flow_id(tuple);
+                let flow = tuple.flow_id();
                 self.last = Some((tuple, flow));
                 flow
             }
         }
     }
-}
-
-/// MD5 over source and destination address, source and destination port and protocol, in network order; then the ports of
-/// UDP, where the segment travels in it. Its last byte is the CID.
-fn flow_id(tuple: Tuple) -> FlowId {
-    let mut input = ArrayVec::<u8, 17>::new();
-    input.extend(tuple.src.octets());
-    input.extend(tuple.dst.octets());
-    input.extend(tuple.tcp.0.to_be_bytes());
-    input.extend(tuple.tcp.1.to_be_bytes());
-    input.push(PROTOCOL_TCP);
-    for port in tuple.udp.into_iter().flat_map(|(from, to)| [from, to]) {
-        input.extend(port.to_be_bytes());
-    }
-    FlowId(u128::from_be_bytes(md5::digest(&input)))
 }
 
 /// The packet as it is on the wire.
@@ -235,28 +183,4 @@ fn timestamps(packet: &Packet) -> Option<(u32, u32)> {
     let (header, _) = packet.tcp()?;
     let stamps = Segment::parse(header).ok()?.header.options.timestamps?;
     Some((stamps.value, stamps.echo))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_context_identifier_is_the_last_byte_of_the_hash() {
-        let tuple = Tuple {
-            src: [192, 168, 1, 2].into(),
-            dst: [10, 0, 0, 1].into(),
-            tcp: (40_000, 5_001),
-            udp: None,
-        };
-        let flow = flow_id(tuple);
-        assert_eq!(flow.0, 0x872e_5d73_e79b_978b_238a_2ffd_6213_8a6f);
-        assert_eq!(flow.cid(), 0x6f);
-        let within = Tuple {
-            udp: Some((1, 2)),
-            ..tuple
-        };
-        assert_ne!(flow_id(within), flow);
-        assert_eq!(within.reverse().reverse(), within);
-    }
 }

@@ -2,7 +2,10 @@
 
 use std::ops::{Deref, DerefMut};
 
-use super::MAX_HEAD;
+use tack_wire::ip;
+
+/// Most header bytes of a packet: IPv4 and a full TCP header.
+pub const MAX_HEAD: usize = ip::IPV4_HEADER_LEN + tack_wire::segment::MAX_HEADER_LEN;
 
 /// Up to [`MAX_HEAD`] bytes of IP and transport header.
 ///

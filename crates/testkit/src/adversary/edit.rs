@@ -6,7 +6,7 @@ use tack_wire::options::TcpOptions;
 use tack_wire::tack::{Lists, ListsWriter, TackOption, TimingEcho};
 use tack_wire::{Flags, Header};
 
-use super::Harm;
+use super::harm::Harm;
 
 /// What is rewritten, with what value. Fields that the packet does not have stay as they are not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,10 @@
-//! Somebody on the path who drops, copies, delays, cuts and rewrites segments, as a script says: four bytes a step, so that the
+//! An attacker on the path that drops, copies, delays, cuts and rewrites segments as a script says: four bytes a step, so that the
 //! input of a fuzzer is a script and a failing one shrinks.
 //!
 //! Checksums are not in use here (the tests carry segments without), so whatever is rewritten is taken for genuine.
 
 mod edit;
+mod harm;
 
 use std::fmt;
 use std::time::Duration;
@@ -12,24 +13,11 @@ use tack_base::Instant;
 use tack_wire::{Flags, Header, Segment};
 
 pub use self::edit::{Edit, list, relist};
-use crate::model::encode;
+pub use self::harm::Harm;
+use crate::segment::encode;
 
 /// Packets kept to be sent again.
 const KEPT: usize = 32;
-
-/// What becomes of a stream on a path with this in it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Harm {
-    /// Segments are lost, late, doubled or shorter: everything arrives all the same.
-    Path,
-    /// What an acknowledgement says beyond its number, or the window, is not what its sender said: everything arrives all the
-    /// same, once it is.
-    Words,
-    /// Both ends may believe different things for good. The bytes that arrive are those that were written.
-    State,
-    /// Anything may arrive.
-    Content,
-}
 
 /// What is done to a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,7 +161,7 @@ impl Step {
     }
 }
 
-/// Who follows a script on one direction of a path, and then is gone.
+/// An attacker that follows a script on one direction of a path, and then stops.
 #[derive(Debug)]
 pub struct Adversary {
     script: Vec<Step>,
@@ -185,7 +173,7 @@ pub struct Adversary {
 }
 
 impl Adversary {
-    /// Who will do this.
+    /// An attacker with this script.
     pub fn new(script: Vec<Step>) -> Self {
         Self {
             script,
@@ -256,7 +244,7 @@ impl Adversary {
             }
             Action::Cut(len) => changed(bytes, |header, payload| {
                 let lists = header.options.tack.is_some_and(|option| option.has_lists());
-                // Lists in part are no lists: that is a report that got lost.
+                // Truncated lists are malformed: the report counts as lost.
                 let rest = payload.len().saturating_sub(len.into());
                 if !lists && rest < payload.len() {
                     payload.truncate(rest);
@@ -267,7 +255,7 @@ impl Adversary {
                 let mut bytes = pass.1;
                 let at = usize::from(at) % bytes.len().min(60);
                 bytes[at] ^= xor;
-                // Ports are another connection's business, and what is no segment any more does not arrive.
+                // Other ports belong to another connection, and a malformed segment does not arrive.
                 let genuine = at >= 4 && Segment::parse(&bytes).is_ok();
                 if genuine {
                     vec![(Duration::ZERO, bytes)]

@@ -2,10 +2,10 @@
 
 mod app;
 mod arrival;
+mod side;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tack_base::Instant;
@@ -17,6 +17,7 @@ use tack_wire::{Ecn, Segment};
 
 pub use self::app::App;
 use self::arrival::Arrival;
+pub use self::side::Side;
 use crate::model::{Delivery, Link, Model};
 use crate::trace::{Origins, Trace, describe};
 use crate::watch::Watch;
@@ -27,33 +28,6 @@ pub const BEGIN: Instant = Instant::from_millis(1_000_000);
 pub const PORT: u16 = 7000;
 /// More steps than any test has at one instant: something fires without end.
 const SPIN: usize = 100_000;
-
-/// One of the two hosts.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Side {
-    /// The one that connects.
-    Client,
-    /// The one that listens.
-    Server,
-}
-
-impl Side {
-    /// The other one.
-    pub const fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-
-    const fn index(self) -> usize {
-        self as usize
-    }
-
-    fn address(self) -> SocketAddr {
-        SocketAddr::from(([192, 0, 2, 1 + self.index() as u8], 0))
-    }
-}
 
 /// Two endpoints, the network between them, and an application on each connection. What breaks an invariant panics with
 /// the last segments.
@@ -331,7 +305,7 @@ impl Pair {
     /// Delivers a segment of one's own making to a side, at once, as if it came from the other one.
     ///
     /// # Panics
-    /// When the bytes are no segment.
+    /// When the bytes are not a valid segment.
     pub fn inject(&mut self, to: Side, bytes: &[u8], ecn: Ecn) {
         let segment = Segment::parse(bytes).expect("a segment");
         let text = describe(

@@ -10,16 +10,13 @@ use tack_tcp::{Batch, Config, Connection, Event, ReadError};
 use tack_wire::{Ecn, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps};
 
 pub use self::segment::Output;
-use self::segment::{difference, encode};
+use self::segment::{LOCAL_PORT, REMOTE_PORT, difference, encode};
 use crate::pattern;
 use crate::script::{self, Action, Line, OptionsSpec, SegmentSpec, When};
 use crate::trace::{Origins, Trace, describe};
 
 /// Time at which every test begins: not zero, so that nothing takes "zero" for "never".
 const BEGIN: Instant = Instant::from_millis(1_000_000);
-/// Ports of the connection under test and of the peer.
-const LOCAL_PORT: u16 = 1000;
-const REMOTE_PORT: u16 = 2000;
 /// Timestamp of the peer at the beginning.
 const PEER_CLOCK: u32 = 5_000_000;
 /// More timer events than any test needs at one instant: a timer that fires without end.
@@ -291,7 +288,7 @@ impl Peer {
             }
             Action::Event(expected) => {
                 let mut event = self.next_event();
-                // They come and go, and wake whoever waits: they count only where they are asked for.
+                // These events recur, and count only where a script names them.
                 while matches!(event, Some(Event::Writable | Event::Readable)) && *expected != event
                 {
                     event = self.next_event();
@@ -355,7 +352,7 @@ impl Peer {
     /// Hands the bytes of a segment to the connection (or, with a SYN, to the listener).
     ///
     /// # Panics
-    /// When the bytes are no segment.
+    /// When the bytes are not a valid segment.
     pub fn inject(&mut self, bytes: &[u8], ecn: Ecn) {
         let segment = Segment::parse(bytes).expect("a segment");
         let header = &segment.header;
@@ -542,7 +539,7 @@ impl Peer {
         if let Some(timestamps) = header.options.timestamps {
             self.newest_timestamp = timestamps.value;
         }
-        // The lists of a report are no part of the stream.
+        // The lists of a report are not part of the stream.
         let lists = header.options.tack.is_some_and(|option| option.has_lists());
         if !segment.payload.is_empty() && !lists {
             let position = header

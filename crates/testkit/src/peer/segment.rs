@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use tack_wire::{Ecn, Flags, Header, SeqNum};
 
-use super::{LOCAL_PORT, REMOTE_PORT};
 use crate::script::SegmentSpec;
 use crate::trace::Origins;
+
+/// Port of the connection under test.
+pub(super) const LOCAL_PORT: u16 = 1000;
+/// Port of the peer.
+pub(super) const REMOTE_PORT: u16 = 2000;
 
 /// A segment that left.
 #[derive(Clone, PartialEq, Debug)]

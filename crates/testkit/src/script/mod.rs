@@ -136,7 +136,7 @@ pub struct OptionsSpec {
     pub window_scale: Option<u8>,
     /// SACK permitted.
     pub sack_permitted: bool,
-    /// SACK blocks, relative to the initial sequence number of whoever receives the segment.
+    /// SACK blocks, relative to the initial sequence number of the segment's receiver.
     pub sack: Vec<(u32, u32)>,
     /// Timestamps: value and echo, `None` for "any" in an expectation and "the right one" in an arrival.
     pub timestamps: Option<(Option<u32>, Option<u32>)>,

@@ -13,7 +13,13 @@
 //! has counted that boundary, may have nothing left, and then ends at the next AIFS. A countdown that nothing interrupts
 //! lasts equally long by both rules.
 
+mod carrier;
+mod shared;
+
 use alloc::vec::Vec;
+
+pub use carrier::Carrier;
+pub use shared::SharedAccess;
 
 /// Which rules a function follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +28,19 @@ pub enum Rules {
     Dcf,
     /// EDCA: access at slot boundaries only, and one slot less of the backoff at each of them, the end of AIFS included.
     Edca,
+}
+
+impl Rules {
+    /// Slots of a backoff that the first `time` nanoseconds after AIFS count.
+    #[inline]
+    fn counted(self, time: u64, slot: u64) -> u64 {
+        let ended = time / slot;
+        // Of n + 1 boundaries n slots lie between.
+        match self {
+            Self::Dcf => ended,
+            Self::Edca => ended + 1,
+        }
+    }
 }
 
 /// What becomes of the contention window after an attempt.
@@ -103,15 +122,7 @@ struct Function {
 #[derive(Clone, Debug)]
 pub struct ChannelAccess {
     slot: u64,
-    sifs: u64,
-    /// EIFS less DIFS.
-    eifs_extra: u64,
-    is_busy: bool,
-    /// Start of AIFSN slots by physical carrier sense.
-    physical: u64,
-    /// Start of AIFSN slots by EIFS; zero when a correct frame ended it.
-    eifs: u64,
-    nav: u64,
+    carrier: Carrier,
     /// Until when an own transmission waits for its response.
     response: u64,
     functions: Vec<Function>,
@@ -133,12 +144,7 @@ impl ChannelAccess {
             .collect();
         Self {
             slot,
-            sifs,
-            eifs_extra,
-            is_busy: false,
-            physical: 0,
-            eifs: 0,
-            nav: 0,
+            carrier: Carrier::new(sifs, eifs_extra),
             response: 0,
             functions,
         }
@@ -147,9 +153,7 @@ impl ChannelAccess {
     /// From when AIFSN slots count.
     #[inline]
     fn start(&self) -> u64 {
-        // NAV and timeouts are zero, or in the past, most of the time.
-        let virtual_end = self.nav.max(self.response);
-        self.physical.max(self.eifs).max(virtual_end + self.sifs)
+        self.carrier.start(self.response)
     }
 
     /// Counts the idle slots up to `now`.
@@ -162,12 +166,7 @@ impl ChannelAccess {
             }
             let from = function.counted_to.max(start + function.aifs_slots);
             if now >= from {
-                let ended = (now - from) / self.slot;
-                // Of n + 1 boundaries n slots lie between.
-                let counted = match function.contention.rules {
-                    Rules::Dcf => ended,
-                    Rules::Edca => ended + 1,
-                };
+                let counted = function.contention.rules.counted(now - from, self.slot);
                 let idle = counted.min(u64::from(function.slots));
                 function.slots -= idle as u32;
                 function.counted_to = from + idle * self.slot;
@@ -178,43 +177,37 @@ impl ChannelAccess {
     /// The medium becomes busy, by reception or own transmission.
     #[inline]
     pub fn on_busy(&mut self, now: u64) {
-        if !self.is_busy {
+        if !self.carrier.is_busy() {
             self.settle(now);
-            self.is_busy = true;
+            self.carrier.on_busy();
         }
     }
 
     /// The medium becomes idle.
     #[inline]
     pub fn on_idle(&mut self, now: u64, end: BusyEnd) {
-        self.is_busy = false;
-        self.physical = now + self.sifs;
-        match end {
-            BusyEnd::Frame => self.eifs = 0,
-            BusyEnd::Error => self.eifs = self.physical + self.eifs_extra,
-            BusyEnd::Energy => {}
-        }
+        self.carrier.on_idle(now, end);
     }
 
     /// True while physical carrier sense says busy.
     pub fn is_busy(&self) -> bool {
-        self.is_busy
+        self.carrier.is_busy()
     }
 
     /// A frame for somebody else reserves the medium until `until`.
     #[inline]
     pub fn set_nav(&mut self, until: u64) {
-        self.nav = self.nav.max(until);
+        self.carrier.set_nav(until);
     }
 
     /// Whatever reserved the medium did not happen: NAV ends at `now` (§10.3.2.4).
     pub fn reset_nav(&mut self, now: u64) {
-        self.nav = self.nav.min(now);
+        self.carrier.reset_nav(now);
     }
 
     /// End of the reservation by others.
     pub fn nav(&self) -> u64 {
-        self.nav
+        self.carrier.nav()
     }
 
     /// An own transmission waits for its response until `until`; nothing is counted before.
@@ -229,11 +222,11 @@ impl ChannelAccess {
 
     /// Function `index` has something to send again after it had nothing. `draw` gives a number in 0 to its argument.
     pub fn request(&mut self, index: usize, now: u64, draw: impl FnOnce(u32) -> u32) {
-        if !self.is_busy {
+        if !self.carrier.is_busy() {
             self.settle(now);
         }
         let start = self.start();
-        let is_idle = !self.is_busy && self.nav <= now && self.response <= now;
+        let is_idle = !self.carrier.is_busy() && self.carrier.nav() <= now && self.response <= now;
         let slot = self.slot;
         let function = &mut self.functions[index];
         function.wants = true;
@@ -292,7 +285,7 @@ impl ChannelAccess {
     /// When the first function that wants to may transmit, if the medium stays idle.
     #[inline]
     pub fn grant(&self) -> Option<u64> {
-        if self.is_busy {
+        if self.carrier.is_busy() {
             return None;
         }
         let start = self.start();

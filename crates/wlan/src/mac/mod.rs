@@ -15,7 +15,7 @@ pub mod recipient;
 pub mod station;
 pub mod stats;
 
-pub use access::{Attempt, BusyEnd, ChannelAccess, Contention, CwAdaptation, Rules};
+pub use access::{Attempt, BusyEnd, ChannelAccess, Contention, CwAdaptation, Rules, SharedAccess};
 pub use config::{AmpduLimits, MacConfig, MissedBlockAck, Protection};
 pub use station::Station;
 pub use stats::StationStats;

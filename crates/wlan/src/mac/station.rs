@@ -7,6 +7,7 @@
 //!  grant → [RTS … CTS | CTS to self] → data | Block ACK request → (ACK | Block ACK | timeout) → backoff
 //! ```
 
+mod crowd;
 mod exchange;
 mod hack;
 mod reception;

@@ -27,6 +27,47 @@ pub(super) struct Radio {
     pub(super) has_departures: bool,
 }
 
+impl Radio {
+    /// It locks on to PPDU `number`, in the silence before which it heard nothing.
+    #[inline]
+    pub(super) fn lock_on(&mut self, number: u64) {
+        self.lock = Some(number);
+        self.hit = None;
+        self.last = BusyEnd::Energy;
+    }
+
+    /// `flight` comes on top of `locked`, which it is locked on to. Says whether it loses that one.
+    #[inline]
+    pub(super) fn overlap<M>(&mut self, flight: &InFlight<M>, locked: &InFlight<M>) -> bool {
+        if flight.start < locked.header_end {
+            self.lock = None;
+            return true;
+        }
+        let from = self.hit.map_or(flight.start, |(from, _)| from);
+        let to = flight.end.min(locked.end);
+        self.hit = Some((from, self.hit.map_or(to, |(_, end)| end.max(to))));
+        false
+    }
+
+    /// Takes over what `other` hears.
+    pub(super) fn hear_as(&mut self, other: &Self) {
+        self.heard = other.heard;
+        self.lock = other.lock;
+        self.hit = other.hit;
+        self.last = other.last;
+        self.announced = other.announced;
+    }
+
+    /// Whether it hears what `other` does.
+    pub(super) fn hears_as(&self, other: &Self) -> bool {
+        self.heard == other.heard
+            && self.lock == other.lock
+            && self.hit == other.hit
+            && self.last == other.last
+            && self.announced == other.announced
+    }
+}
+
 impl Default for Radio {
     fn default() -> Self {
         Self {

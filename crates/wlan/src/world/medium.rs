@@ -20,6 +20,9 @@ impl<M: Clone> World<M> {
     pub(super) fn begin(&mut self, at: u64, ppdu: Ppdu<M>) {
         let now = Instant::from_nanos(at);
         let from = ppdu.from.index();
+        if let Some(to) = ppdu.to {
+            self.single_out(to.index());
+        }
         let number = self.air.sent;
         self.air.sent += 1;
         self.fold(at, &ppdu);
@@ -50,11 +53,13 @@ impl<M: Clone> World<M> {
         self.stations[from].on_reception_lost();
         self.stations[from].on_busy(now);
         self.touch(from);
-        let audience = core::mem::take(&mut self.audience[from]);
-        for listener in &audience {
+        let listeners = self.take_listeners(from);
+        for listener in &listeners {
             self.reach(now, usize::from(*listener), &mut flight);
         }
-        self.audience[from] = audience;
+        self.give_back(from, listeners);
+        self.reach_crowd(now, &flight);
+        self.gather(now, &flight);
         flight.seek(0, self.mac.is_qos);
         self.air.flights.push(flight);
     }
@@ -71,9 +76,7 @@ impl<M: Clone> World<M> {
         }
         let station = &mut self.stations[listener];
         if radio.heard == 1 {
-            radio.lock = Some(flight.number);
-            radio.hit = None;
-            radio.last = BusyEnd::Energy;
+            radio.lock_on(flight.number);
             station.on_busy(now);
             station.on_reception_start(Instant::from_nanos(flight.header_end));
             self.rewake(listener);
@@ -82,13 +85,8 @@ impl<M: Clone> World<M> {
             flight.is_collided |= is_for_it;
             if let Some(other) = radio.lock.and_then(|number| self.air.find(number)) {
                 other.is_collided |= other.ppdu.to == Some(NodeId(listener as u16));
-                if flight.start < other.header_end {
-                    radio.lock = None;
+                if radio.overlap(flight, other) {
                     station.on_reception_lost();
-                } else {
-                    let from = radio.hit.map_or(flight.start, |(from, _)| from);
-                    let to = flight.end.min(other.end);
-                    radio.hit = Some((from, radio.hit.map_or(to, |(_, end)| end.max(to))));
                 }
             }
         }
@@ -108,16 +106,17 @@ impl<M: Clone> World<M> {
             self.stations[from].on_idle(now, BusyEnd::Energy);
         }
         self.touch(from);
-        let audience = core::mem::take(&mut self.audience[from]);
+        let listeners = self.take_listeners(from);
         // The receiver comes last: it takes the MPDUs out.
+        self.fade_crowd(now, &flight);
         let receiver = flight.ppdu.to.map(|to| to.0);
-        for listener in audience.iter().filter(|to| Some(**to) != receiver) {
+        for listener in listeners.iter().filter(|to| Some(**to) != receiver) {
             self.fade(now, usize::from(*listener), &mut flight);
         }
-        if let Some(receiver) = receiver.filter(|to| audience.contains(to)) {
+        if let Some(receiver) = receiver.filter(|to| listeners.contains(to)) {
             self.fade(now, usize::from(receiver), &mut flight);
         }
-        self.audience[from] = audience;
+        self.give_back(from, listeners);
         if matches!(flight.ppdu.frame, Frame::Rts) {
             let mode = response_mode(flight.ppdu.mode);
             let cts = self.mac.timing.airtime(mode, len::ACK as usize);
@@ -185,7 +184,13 @@ impl<M: Clone> World<M> {
             .position(|(look, _)| *look <= at)
         {
             let (_, number) = self.air.announcements.remove(position);
+            if let Some(crowd) = &mut self.crowd {
+                crowd.reset_nav(at, number);
+            }
             for index in 0..self.radios.len() {
+                if self.crowd.as_ref().is_some_and(|crowd| crowd.has(index)) {
+                    continue;
+                }
                 let radio = &mut self.radios[index];
                 // Something being received now may be what was announced.
                 if radio.announced == Some(number) && radio.lock.is_none() {

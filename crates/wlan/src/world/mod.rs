@@ -11,6 +11,7 @@
 mod accounts;
 mod air;
 mod config;
+mod crowd;
 mod host;
 mod medium;
 mod receive;
@@ -31,6 +32,7 @@ use crate::mac::{MacConfig, StationStats};
 use crate::phy::ErrorModel;
 use accounts::{Accounts, QueueMeter};
 use air::{Air, Radio};
+use crowd::Crowd;
 use host::Hosts;
 use source::Source;
 
@@ -80,6 +82,10 @@ pub struct World<M> {
     next_wake: u64,
     /// Who hears whom: the receivers of each radio's signal.
     audience: Vec<Vec<u16>>,
+    /// Radios that only look on; none in a small network.
+    crowd: Option<Crowd>,
+    /// A list that can be used again.
+    listeners: Vec<u16>,
     air: Air<M>,
     errors: Vec<ErrorModel>,
     noise: Vec<RandomStream>,
@@ -114,6 +120,11 @@ pub struct World<M> {
 impl<M: Clone> World<M> {
     /// A network in which nothing has happened. Equal arguments, equal runs.
     pub fn new(config: &WorldConfig, seed: u64) -> Self {
+        Self::with_crowd_of(config, seed, crowd::LEAST)
+    }
+
+    /// As [`World::new`]; the radios that only look on are dealt with together if there can be `least` of them.
+    fn with_crowd_of(config: &WorldConfig, seed: u64, least: usize) -> Self {
         let mac = Arc::new(config.mac.clone());
         let members = config.stations + 1;
         let count = usize::from(members) + config.contenders.radios();
@@ -123,6 +134,8 @@ impl<M: Clone> World<M> {
             wakes: (0..count).map(|_| u64::MAX).collect(),
             next_wake: u64::MAX,
             audience: config.audience(count),
+            crowd: Crowd::new(config, count, least),
+            listeners: Vec::new(),
             air: Air::default(),
             errors: config.errors(count),
             noise: Vec::with_capacity(count),
@@ -180,6 +193,7 @@ impl<M: Clone> World<M> {
 
     /// Keeps the queue of radio `at` full of packets of `packet` bytes for the radios `to` in turn, without payload.
     pub fn saturate(&mut self, at: NodeId, to: &[NodeId], packet: u32) {
+        self.single_out(at.index());
         self.sources[at.index()] = Some(Source::endless(at, to, packet));
         self.touch(at.index());
         self.find_next();
@@ -221,6 +235,7 @@ impl<M: Clone> World<M> {
     fn put(&mut self, at: NodeId, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
         let now = Instant::from_nanos(self.now);
         self.accounts.advance(self.now, &self.air.moment());
+        self.single_out(at.index());
         let outcome = self.stations[at.index()].enqueue(now, to, msdu);
         self.touch(at.index());
         self.next = self.next.min(self.wakes[at.index()]);
@@ -421,23 +436,8 @@ impl<M: Clone> World<M> {
             self.take_offers(at);
         }
         self.take_entries(at);
-        let due = if self.next_wake <= at {
-            self.wakes.len()
-        } else {
-            0
-        };
-        for index in 0..due {
-            while self.wakes[index] <= at {
-                self.events += 1;
-                self.release_overdue(index);
-                let ppdu = self.stations[index].handle_timeout(Instant::from_nanos(at));
-                self.touch(index);
-                if let Some(ppdu) = ppdu {
-                    // Whatever else is due at this radio has to wait until it is done sending.
-                    self.starting.push(ppdu);
-                    self.wakes[index] = u64::MAX;
-                }
-            }
+        if self.next_wake <= at {
+            self.wake_due(at);
         }
         let mut starting = core::mem::take(&mut self.starting);
         for ppdu in starting.drain(..) {
@@ -445,6 +445,40 @@ impl<M: Clone> World<M> {
         }
         self.starting = starting;
         self.find_next();
+    }
+
+    /// Radios that want to be woken by `at` do what they want to.
+    #[inline]
+    fn wake_due(&mut self, at: u64) {
+        if self.crowd.is_none() {
+            for index in 0..self.wakes.len() {
+                self.wake(at, index);
+            }
+            return;
+        }
+        self.single_out_granted(at);
+        let mut position = 0;
+        while let Some(crowd) = &self.crowd
+            && let Some(index) = crowd.alone().get(position)
+        {
+            self.wake(at, usize::from(*index));
+            position += 1;
+        }
+    }
+
+    #[inline]
+    fn wake(&mut self, at: u64, index: usize) {
+        while self.wakes[index] <= at {
+            self.events += 1;
+            self.release_overdue(index);
+            let ppdu = self.stations[index].handle_timeout(Instant::from_nanos(at));
+            self.touch(index);
+            if let Some(ppdu) = ppdu {
+                // Whatever else is due at this radio has to wait until it is done sending.
+                self.starting.push(ppdu);
+                self.wakes[index] = u64::MAX;
+            }
+        }
     }
 
     /// Packets come to the queues of radios.
@@ -463,18 +497,26 @@ impl<M: Clone> World<M> {
     fn take_offers(&mut self, at: u64) {
         self.next_offer = u64::MAX;
         for index in 0..self.sources.len() {
-            let Some(source) = &mut self.sources[index] else {
+            let Some(source) = &self.sources[index] else {
                 continue;
             };
-            let is_due = source.next() <= at;
-            if is_due {
-                source.arrive(Instant::from_nanos(at), &mut self.stations[index]);
-            }
-            self.next_offer = self.next_offer.min(source.next());
-            if is_due {
-                self.touch(index);
+            let next = source.next();
+            if next <= at {
+                self.take_offer(at, index);
+            } else {
+                self.next_offer = self.next_offer.min(next);
             }
         }
+    }
+
+    /// Packets come to the source of radio `index`.
+    fn take_offer(&mut self, at: u64, index: usize) {
+        self.single_out(index);
+        if let Some(source) = &mut self.sources[index] {
+            source.arrive(Instant::from_nanos(at), &mut self.stations[index]);
+            self.next_offer = self.next_offer.min(source.next());
+        }
+        self.touch(index);
     }
 
     /// Brings what is derived from a radio's state up to date.
@@ -509,10 +551,7 @@ impl<M: Clone> World<M> {
     }
 
     fn find_next(&mut self) {
-        let wake = self
-            .wakes
-            .iter()
-            .fold(u64::MAX, |first, wake| first.min(*wake));
+        let wake = self.first_wake();
         self.next_wake = wake;
         self.next = wake.min(self.air.next()).min(self.next_offer);
         self.next_arrival = self.air.next_arrival();

@@ -1,15 +1,15 @@
 //! The figures of the paper on ACK filtering over IEEE 802.11 (VTC 2006).
 
-pub(super) mod contention;
-pub(super) mod queue;
-pub(super) mod throughput;
+pub(super) mod fig4_5_queue;
+pub(super) mod fig6_8_9_10_throughput;
+pub(super) mod fig7_contention;
 
 use crate::figure::Depth;
 use crate::measure::Values;
 use crate::point::{Cell, Point};
+use crate::results::Results;
 use crate::scenarios::UPLOADS;
 use crate::stats::Estimate;
-use crate::store::Results;
 
 /// Seconds that are measured of each run.
 const SECONDS: f64 = 40.0;

@@ -1,9 +1,9 @@
 //! The figures of the TCP/HACK paper (ATC 2014).
 
-pub(super) mod analytic;
-pub(super) mod downloads;
-pub(super) mod noise;
-pub(super) mod prototype;
+pub(super) mod fig10_downloads;
+pub(super) mod fig11_12_noise;
+pub(super) mod fig1_analytic;
+pub(super) mod fig9_prototype;
 
 use crate::measure::Values;
 use crate::point::Cell;

@@ -1,0 +1,360 @@
+//! `tack lab`: the figures of the TACK paper.
+
+mod args;
+
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use tack_lab::{
+    Depth, Entry, Extent, FIGURES, Figure, Format, Point, Recorded, Store, StoreError, Verdict,
+    Width,
+};
+
+use crate::exit::{Exit, Failure};
+use crate::printer::write_stdout;
+use crate::progress;
+pub(crate) use args::LabCommand;
+use args::{LabExportArgs, LabReportArgs, LabRunArgs, LabStoreArgs, PlotFormat, PlotWidth};
+
+pub(crate) fn run(command: &LabCommand) -> Result<Exit, Failure> {
+    match command {
+        LabCommand::List => list(),
+        LabCommand::Run(args) => measure(args).and_then(|measured| {
+            say(args, &measured)?;
+            Ok(Exit::Done)
+        }),
+        LabCommand::Report(args) => report(args),
+        LabCommand::Export(args) => export(args),
+        LabCommand::Check(args) => check(args),
+    }
+}
+
+fn list() -> Result<Exit, Failure> {
+    let mut text = String::new();
+    for figure in FIGURES {
+        let [quick, full] = [Depth::quick(), Depth::full()].map(|depth| figure.plan(&depth).len());
+        let _ = writeln!(
+            text,
+            "{:<12} {} ({quick} runs, {full} in full)",
+            figure.id, figure.title
+        );
+    }
+    write_stdout(text.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+/// Measures what is asked for, and reduces it.
+fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
+    let figures = chosen(args)?;
+    let depth = Depth {
+        extent: if args.full {
+            Extent::Full
+        } else {
+            Extent::Quick
+        },
+        seeds: args.store.seeds,
+        recorded: recorded(&args.store)?,
+    };
+    let wanted: Vec<_> = figures
+        .iter()
+        .flat_map(|figure| figure.plan(&depth))
+        .collect();
+    if depth.recorded.is_some() && !wanted.iter().any(Point::needs_recordings) {
+        return Err(Failure::usage(
+            "--traces applies to figure 14, which was not requested",
+        ));
+    }
+    let mut store = open(&args.store.results)?;
+    say_damaged(&store, "their runs are repeated where needed");
+    let jobs = args.jobs.map_or_else(processors, usize::from);
+    let bar = progress::runs(0);
+    let mut lines = progress::Lines::new(bar.is_hidden());
+    let done = tack_lab::run(&mut store, &wanted, jobs, |done, total| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+        if let Some(line) = lines.next(Instant::now(), done, total) {
+            eprintln!("{line}");
+        }
+    });
+    bar.finish_and_clear();
+    // What was measured is kept even when some of it failed.
+    store
+        .export(figures.iter().map(|figure| (figure, &depth)))
+        .map_err(store_failure)?;
+    if let Err(errors) = done {
+        for error in &errors {
+            eprintln!("tack: {error}");
+        }
+        return Err(Failure::plain(format!(
+            "{} of {} runs failed",
+            errors.len(),
+            wanted.len()
+        )));
+    }
+    Ok(figures
+        .into_iter()
+        .map(|figure| Entry {
+            figure,
+            outcome: Some(figure.reduce(&depth, store.results())),
+            depth: depth.clone(),
+        })
+        .collect())
+}
+
+fn check(args: &LabRunArgs) -> Result<Exit, Failure> {
+    let entries = measure(args)?;
+    say(args, &entries)?;
+    let failed: usize = entries
+        .iter()
+        .filter_map(|entry| entry.outcome.as_ref())
+        .map(|outcome| outcome.failures().count())
+        .sum();
+    match failed {
+        0 => Ok(Exit::Done),
+        1 => Err(Failure::plain("a claim does not hold")),
+        count => Err(Failure::plain(format!("{count} claims do not hold"))),
+    }
+}
+
+/// What was measured of every figure: the full form where all of it is there, else the quick one.
+fn measured(args: &LabStoreArgs) -> Result<(Store, Vec<Entry>), Failure> {
+    let results = &args.results;
+    if !results.is_dir() {
+        return Err(Failure::usage(format!(
+            "{}: no such folder; `tack lab run` creates it, --results chooses another",
+            results.display()
+        )));
+    }
+    let store = open(results)?;
+    say_damaged(&store, "`tack lab run` repeats their runs");
+    let recorded = recorded(args)?;
+    let depths = [Extent::Full, Extent::Quick].map(|extent| Depth {
+        extent,
+        seeds: args.seeds,
+        recorded: recorded.clone(),
+    });
+    let entries = FIGURES
+        .iter()
+        .map(|figure| {
+            let depth = depths
+                .iter()
+                .find(|depth| figure.is_complete(depth, store.results()));
+            Entry {
+                figure: *figure,
+                depth: depth.unwrap_or(&depths[1]).clone(),
+                outcome: depth.map(|depth| figure.reduce(depth, store.results())),
+            }
+        })
+        .collect();
+    Ok((store, entries))
+}
+
+/// Writes plots as files, and prints their names.
+fn export(args: &LabExportArgs) -> Result<Exit, Failure> {
+    let wanted = named(&args.figures)?;
+    let (store, entries) = measured(&args.store)?;
+    let is_wanted = |entry: &&Entry| {
+        wanted.is_empty() || wanted.iter().any(|figure| figure.id == entry.figure.id)
+    };
+    let entries: Vec<_> = entries.iter().filter(is_wanted).collect();
+    let is_missing = |entry: &&&Entry| entry.outcome.is_none();
+    let missing: Vec<_> = entries
+        .iter()
+        .filter(is_missing)
+        .map(|entry| entry.figure.id)
+        .collect();
+    if !wanted.is_empty() && !missing.is_empty() || missing.len() == entries.len() {
+        return Err(Failure::usage(format!(
+            "not measured yet: {0} (tack lab run {0})",
+            missing.join(" ")
+        )));
+    }
+    let formats: Vec<_> = match args.format.is_empty() {
+        true => Format::ALL.to_vec(),
+        false => args.format.iter().map(|format| (*format).into()).collect(),
+    };
+    let folder = args
+        .out
+        .clone()
+        .unwrap_or_else(|| store.folder().join("plots"));
+    std::fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+    let mut text = String::new();
+    for entry in entries {
+        for format in &formats {
+            let files = tack_lab::export(entry, *format, args.width.into())
+                .map_err(|error| Failure::failed(format!("figure {}", entry.figure.id), error))?;
+            for (name, content) in files {
+                let path = folder.join(name);
+                std::fs::write(&path, content).map_err(|error| cannot_write(&path, &error))?;
+                let _ = writeln!(text, "{}", path.display());
+            }
+        }
+    }
+    write_stdout(text.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("{}: cannot be written: {error}", path.display()))
+}
+
+impl From<PlotFormat> for Format {
+    fn from(format: PlotFormat) -> Self {
+        match format {
+            PlotFormat::Svg => Self::Svg,
+            PlotFormat::Pdf => Self::Pdf,
+            PlotFormat::Csv => Self::Csv,
+            PlotFormat::Parquet => Self::Parquet,
+        }
+    }
+}
+
+impl From<PlotWidth> for Width {
+    fn from(width: PlotWidth) -> Self {
+        match width {
+            PlotWidth::Page => Self::Page,
+            PlotWidth::Column => Self::Column,
+        }
+    }
+}
+
+fn report(args: &LabReportArgs) -> Result<Exit, Failure> {
+    let (store, entries) = measured(&args.store)?;
+    store
+        .export(entries.iter().map(|entry| (&entry.figure, &entry.depth)))
+        .map_err(store_failure)?;
+    let path = args
+        .out
+        .clone()
+        .unwrap_or_else(|| store.folder().join("report.html"));
+    let folder = store.folder();
+    for (path, content) in [
+        (&path, tack_lab::page(&entries, &today()).into_bytes()),
+        (
+            &folder.join("report.md"),
+            tack_lab::markdown(&entries).into_bytes(),
+        ),
+        (&folder.join("claims.csv"), tack_lab::claims_csv(&entries)),
+    ] {
+        std::fs::write(path, content).map_err(|error| cannot_write(path, &error))?;
+    }
+    let missing = entries.iter().filter(|entry| entry.outcome.is_none());
+    let missing: Vec<_> = missing.map(|entry| entry.figure.id).collect();
+    if !missing.is_empty() {
+        eprintln!(
+            "tack: not measured yet: {0} (tack lab run {0})",
+            missing.join(" ")
+        );
+    }
+    write_stdout(format!("{}\n", path.display()).as_bytes())?;
+    Ok(Exit::Done)
+}
+
+/// Prints the claims, and how many there are of each verdict.
+fn say(args: &LabRunArgs, entries: &[Entry]) -> Result<(), Failure> {
+    if args.json {
+        return write_stdout(format!("{}\n", tack_lab::claims_json(entries)).as_bytes());
+    }
+    let mut text = entries.iter().map(claims).collect::<String>();
+    let _ = writeln!(text, "{}", tack_lab::counts(entries));
+    write_stdout(text.as_bytes())
+}
+
+/// A figure's claims, a line each.
+fn claims(entry: &Entry) -> String {
+    let mut text = format!("Figure {}: {}\n", entry.figure.id, entry.figure.title);
+    for claim in entry.outcome.iter().flat_map(|outcome| &outcome.claims) {
+        let verdict = claim.verdict();
+        let word = match verdict {
+            Verdict::Pass | Verdict::Calibrated => verdict.name(),
+            Verdict::Deviation(_) => "DEVIATION",
+            Verdict::Inconclusive => "undecided",
+            Verdict::Fail => "FAILS",
+        };
+        let _ = writeln!(
+            text,
+            "  {word:<10} {}: {} (paper: {})",
+            claim.words, claim.ours, claim.paper
+        );
+        if !verdict.reason().is_empty() {
+            let _ = writeln!(text, "             {}", verdict.reason());
+        }
+    }
+    for note in entry.outcome.iter().flat_map(|outcome| &outcome.notes) {
+        let _ = writeln!(text, "  note       {note}");
+    }
+    text
+}
+
+fn chosen(args: &LabRunArgs) -> Result<Vec<Figure>, Failure> {
+    match args.all {
+        true => Ok(FIGURES.to_vec()),
+        false => named(&args.figures),
+    }
+}
+
+fn named(names: &[String]) -> Result<Vec<Figure>, Failure> {
+    names
+        .iter()
+        .map(|id| {
+            FIGURES
+                .iter()
+                .find(|figure| figure.is_called(id))
+                .copied()
+                .ok_or_else(|| {
+                    let ids: Vec<_> = FIGURES.iter().map(|figure| figure.id).collect();
+                    Failure::usage(format!(
+                        "{id:?} is not a figure; expected one of {}",
+                        ids.join(", ")
+                    ))
+                })
+        })
+        .collect()
+}
+
+/// The recordings that the user brought.
+fn recorded(args: &LabStoreArgs) -> Result<Option<Arc<Recorded>>, Failure> {
+    let read = |folder: &PathBuf| {
+        let recorded = Recorded::read(folder).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Arc::new(recorded))
+    };
+    args.traces.as_ref().map(read).transpose()
+}
+
+fn open(folder: &Path) -> Result<Store, Failure> {
+    Store::open(folder).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Damaged lines must not look like runs that nobody made.
+fn say_damaged(store: &Store, consequence: &str) {
+    let (journal, damaged) = (store.journal(), store.damaged());
+    let Some(first) = damaged.first() else {
+        return;
+    };
+    eprintln!(
+        "tack: {}: {} cannot be read, the first is line {first}; {consequence}",
+        journal.display(),
+        match damaged.len() {
+            1 => "1 line".into(),
+            count => format!("{count} lines"),
+        }
+    );
+}
+
+fn store_failure(error: StoreError) -> Failure {
+    Failure::failed("cannot store the results", error)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// `2026-11-22 10:07 UTC`.
+fn today() -> String {
+    chrono::DateTime::<chrono::Utc>::from(SystemTime::now())
+        .format("%Y-%m-%d %H:%M UTC")
+        .to_string()
+}

@@ -1,0 +1,291 @@
+//! `tack recv`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tack::{ListenOptions, Stream};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::committer::Committer;
+use super::existing::Existing;
+use super::queue::Queue;
+use super::serve::{Served, Service, serve};
+use super::store::Store;
+use crate::address::Family;
+use crate::exit::{Exit, Failure};
+use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
+use crate::printer::{files, transferred, with_stdout};
+use crate::signals::Signals;
+use crate::transfer::args::RecvArgs;
+use crate::transfer::names::printable;
+use crate::transfer::protocol::{Refusal, Reply};
+use crate::transfer::report::Listing;
+use crate::transfer::summary;
+
+/// How long transfers may take to end after a signal.
+const WIND_UP: Duration = Duration::from_secs(5);
+/// Connections beyond the permitted transfers that are heard to be turned away.
+const STRANGERS: usize = 64;
+
+#[derive(Serialize)]
+struct Listening {
+    event: &'static str,
+    address: String,
+    dir: String,
+}
+
+/// Receives until a signal comes, or one transfer with `--once`.
+pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
+    let existing = if args.overwrite {
+        Existing::Overwrite
+    } else {
+        Existing::Refuse
+    };
+    let store = Store::open(&args.dir, existing).map_err(|error| {
+        Failure::usage(format!(
+            "{}: cannot store files in this directory: {error}",
+            args.dir.display()
+        ))
+    })?;
+    let service = Arc::new(Service {
+        store,
+        committer: Committer::start()
+            .map_err(|error| Failure::failed("cannot start threads", error))?,
+        listing: if args.json {
+            Listing::Files
+        } else {
+            Listing::CountsOnly
+        },
+        silence: args.timeout,
+    });
+    let mut signals = Signals::new()?;
+    let (limit, waiting) = (args.max_transfers.into(), args.max_waiting.into());
+    let endpoint = net::serve(
+        &args.listen,
+        TRANSFER_UDP_PORT,
+        args.reach.reach(),
+        Family::Any,
+        limit + waiting + STRANGERS,
+    )
+    .await?;
+    let options = ListenOptions::new()
+        .config(args.transport.config(args.timeout))
+        .backlog(STRANGERS);
+    let listener = endpoint
+        .listen_with(TRANSFER_PORT, options)
+        .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
+    announce(&args, endpoint.local_addr().to_string())?;
+
+    let queue = Queue::new(limit, waiting);
+    let (stop, stopped) = watch::channel(false);
+    let (close, closing) = watch::channel(false);
+    let mut transfers = JoinSet::new();
+    let ended = loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let (mut stream, _) = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
+                let place = queue.try_enter();
+                let ticket = if place.is_none() { queue.line_up() } else { None };
+                if place.is_none() && ticket.is_none() {
+                    tokio::spawn(turn_away(stream, Refusal::Busy, BUSY));
+                    continue;
+                }
+                let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
+                let closing = closing.clone();
+                transfers.spawn(async move {
+                    let place = match (place, ticket) {
+                        (None, Some(ticket)) => ticket.wait(&mut stream, closing).await,
+                        (place, _) => place,
+                    };
+                    let Some(place) = place else {
+                        turn_away(stream, Refusal::Stopping, STOPPING).await;
+                        return Ok(Ok(None));
+                    };
+                    let ended = one(stream, &service, stopped).await;
+                    // On a separate thread: a slow reader of our output must not stop other transfers.
+                    // The place goes only then, so that summaries do not pile up.
+                    let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
+                    drop(place);
+                    told
+                });
+            }
+            Some(ended) = transfers.join_next() => {
+                // A panic in a transfer is a bug; it must not pass for an orderly end.
+                let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+                match told {
+                    Ok(Some(exit)) if args.once => break Ok(exit),
+                    Ok(_) => {}
+                    // Further transfers could not be reported, so none begins. Those under way are not to blame: they end in
+                    // their own time, each bounded by --timeout.
+                    Err(failure) => {
+                        let _ = close.send(true);
+                        let finishing = async { while transfers.join_next().await.is_some() {} };
+                        let turning_away = async {
+                            while let Ok((stream, _)) = listener.accept().await {
+                                tokio::spawn(turn_away(stream, Refusal::Stopping, STOPPING));
+                            }
+                        };
+                        tokio::select! {
+                            () = finishing => break Err(failure),
+                            () = async { turning_away.await; std::future::pending().await } => {}
+                            signal = signals.next() => {
+                                let _ = stop.send(true);
+                                wind_up(&mut transfers, &mut signals).await;
+                                break Ok(signal);
+                            }
+                        }
+                    }
+                }
+            }
+            signal = signals.next() => {
+                // Nothing was under way: being stopped is how a server ends.
+                if transfers.is_empty() { break Ok(Exit::Done); }
+                let _ = close.send(true);
+                let _ = stop.send(true);
+                wind_up(&mut transfers, &mut signals).await;
+                break Ok(signal);
+            }
+        }
+    };
+    drop(listener);
+    let _ = close.send(true);
+    // The confirmations must reach the sender before this process and its socket are gone.
+    let _ = endpoint.shutdown(WIND_UP).await;
+    ended
+}
+
+/// Waits for the transfers that were asked to stop: not for long, and not beyond a second signal.
+async fn wind_up<T: 'static>(transfers: &mut JoinSet<T>, signals: &mut Signals) {
+    let ending = async { while transfers.join_next().await.is_some() {} };
+    tokio::select! {
+        () = ending => {}
+        () = tokio::time::sleep(WIND_UP) => eprintln!("tack: a transfer did not end in time"),
+        _ = signals.next() => {}
+    }
+}
+
+fn announce(args: &RecvArgs, address: String) -> Result<(), Failure> {
+    let dir = args.dir.display().to_string();
+    if args.json {
+        let listening = Listening {
+            event: "listening",
+            address,
+            dir,
+        };
+        return with_stdout(|out| {
+            serde_json::to_writer(&mut *out, &listening)?;
+            writeln!(out)
+        });
+    }
+    eprintln!("listening on {address}, receiving into {dir}");
+    Ok(())
+}
+
+/// A finished connection, with what the summary needs of its stream.
+struct Ended {
+    served: Served,
+    peer: String,
+    figures: TransportFigures,
+}
+
+async fn one(mut stream: Stream, service: &Arc<Service>, stopped: watch::Receiver<bool>) -> Ended {
+    let served = serve(&mut stream, service, stopped).await;
+    let (peer, figures) = (
+        stream.peer_addr().to_string(),
+        TransportFigures::from(&stream.stats()),
+    );
+    if served.result.is_ok() {
+        // The answers are acknowledged, or the sender is gone; both end this.
+        let _ = tokio::time::timeout(WIND_UP, stream.finished()).await;
+    }
+    Ended {
+        served,
+        peer,
+        figures,
+    }
+}
+
+/// Says what came of a connection; the exit code if it was a transfer.
+fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
+    let Ended {
+        mut served,
+        peer,
+        figures,
+    } = ended;
+    let error = served.result.as_ref().err().map(ToString::to_string);
+    if !served.greeted {
+        eprintln!(
+            "tack: {peer} did not begin a transfer: {}",
+            printable(error.as_deref().unwrap_or("no data received"))
+        );
+        return Ok(None);
+    }
+    let report = &mut served.report;
+    let exit = match (&error, report.failed, report.files) {
+        (None, 0, _) => Exit::Done,
+        (None, _, files) if files + report.links > 0 => Exit::Partial,
+        _ => Exit::Failed,
+    };
+    let named = report.named_failures();
+    for line in named {
+        eprintln!("tack: not stored: {line}");
+    }
+    let others = report.failed - report.within_refused - named.len() as u64;
+    if others > 0 {
+        eprintln!("tack: not stored: {others} more (--json lists them)");
+    }
+    match &error {
+        Some(error) => eprintln!(
+            "tack: transfer from {peer} failed after {}: {error}",
+            files(report.files)
+        ),
+        None if report.failed > 0 => {
+            eprintln!(
+                "tack: transfer from {peer}: {} not stored, {} stored",
+                report.failed_text(),
+                files(report.files)
+            );
+        }
+        None => eprintln!(
+            "{} from {peer}",
+            transferred(report.files, report.bytes, served.seconds)
+        ),
+    }
+    if json {
+        with_stdout(|out| {
+            summary::write(
+                "recv",
+                Some(peer),
+                error.as_deref(),
+                served.seconds,
+                Some(figures),
+                report,
+                out,
+            )
+        })?;
+    }
+    Ok(Some(exit))
+}
+
+const BUSY: &str =
+    "its limits of transfers (--max-transfers) and of waiting senders (--max-waiting) are reached";
+const STOPPING: &str = "the receiver is shutting down";
+
+/// Tells a sender why it is not served.
+async fn turn_away(mut stream: Stream, reason: Refusal, message: &str) {
+    let mut answer = Vec::new();
+    Reply::Fatal {
+        reason,
+        message: message.to_owned(),
+    }
+    .encode(&mut answer);
+    let telling = async {
+        stream.write_all(&answer).await?;
+        stream.shutdown().await?;
+        stream.finished().await
+    };
+    let _ = tokio::time::timeout(WIND_UP, telling).await;
+}

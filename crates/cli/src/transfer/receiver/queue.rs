@@ -1,0 +1,128 @@
+//! Senders that wait until a place is free, in the order in which they came.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tack::Stream;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::transfer::buffers::HEARTBEAT;
+use crate::transfer::protocol::Reply;
+
+/// The places of one receiver, and the senders that wait for them.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    places: Arc<Semaphore>,
+    most: usize,
+    line: Mutex<Line>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    next: u64,
+    waiting: BTreeSet<u64>,
+}
+
+/// A position in the line; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    queue: Arc<Queue>,
+    number: u64,
+}
+
+impl Queue {
+    /// `places` transfers at a time, and at most `most` senders that wait.
+    pub(crate) fn new(places: usize, most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            places: Arc::new(Semaphore::new(places)),
+            most,
+            line: Mutex::default(),
+        })
+    }
+
+    /// A place, if one is free and nobody waits for it.
+    pub(crate) fn try_enter(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// A position in the line; `None` when it is full.
+    pub(crate) fn line_up(self: &Arc<Self>) -> Option<Ticket> {
+        let mut line = self.line();
+        if line.waiting.len() >= self.most {
+            return None;
+        }
+        let number = line.next;
+        line.next += 1;
+        line.waiting.insert(number);
+        Some(Ticket {
+            queue: Arc::clone(self),
+            number,
+        })
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ticket {
+    /// How many came before.
+    fn ahead(&self) -> u32 {
+        let line = self.queue.line();
+        u32::try_from(line.waiting.range(..self.number).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Waits for a place and reports to the sender once a second how many are ahead. `None` when the sender went away, or when
+    /// `closing` turns true.
+    pub(crate) async fn wait(
+        self,
+        stream: &mut Stream,
+        mut closing: watch::Receiver<bool>,
+    ) -> Option<OwnedSemaphorePermit> {
+        let mut place = std::pin::pin!(Arc::clone(&self.queue.places).acquire_owned());
+        let mut frame = Vec::new();
+        loop {
+            frame.clear();
+            let ahead = self.ahead();
+            Reply::Queued { ahead }.encode(&mut frame);
+            let telling = async {
+                stream.write_all(&frame).await?;
+                tokio::time::sleep(HEARTBEAT).await;
+                std::io::Result::Ok(())
+            };
+            tokio::select! {
+                biased;
+                place = &mut place => return place.ok(),
+                () = async { _ = closing.wait_for(|closing| *closing).await } => return None,
+                told = telling => if told.is_err() { return None },
+            }
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.queue.line().waiting.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_bounded_and_moves_up() {
+        let queue = Queue::new(1, 2);
+        let place = queue.try_enter().unwrap();
+        assert!(queue.try_enter().is_none());
+        let (first, second) = (queue.line_up().unwrap(), queue.line_up().unwrap());
+        assert!(queue.line_up().is_none(), "full");
+        assert_eq!((first.ahead(), second.ahead()), (0, 1));
+        drop(first);
+        assert_eq!(second.ahead(), 0);
+        assert!(queue.line_up().is_some());
+        drop(place);
+        assert!(queue.try_enter().is_some());
+    }
+}

@@ -1,0 +1,58 @@
+//! Why the receiver does not store an entry.
+
+use std::io;
+
+use crate::transfer::protocol::{MAX_HOLES, Refusal};
+
+/// An entry that is not stored, and why.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) reason: Refusal,
+    pub(crate) message: String,
+}
+
+impl Refused {
+    pub(crate) fn new(reason: Refusal, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// The receiver's file system says no.
+    pub(crate) fn storage(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::new(Refusal::NoSpace, "the receiver's disk is full")
+            }
+            io::ErrorKind::AlreadyExists => Self::exists(),
+            _ => Self::new(
+                Refusal::Storage,
+                format!("the receiver cannot store it: {error}"),
+            ),
+        }
+    }
+
+    /// More zeros to hash than a transfer is worth.
+    pub(crate) fn holes() -> Self {
+        Self::new(
+            Refusal::Storage,
+            format!("its holes exceed the limit of {} TiB", MAX_HOLES >> 40),
+        )
+    }
+
+    pub(super) fn exists() -> Self {
+        Self::new(
+            Refusal::Exists,
+            "the name exists; choose another with --name, or start the receiver with --overwrite, which replaces files and adds to folders",
+        )
+    }
+
+    /// A name such as `.ssh`: what programs read without being asked to.
+    pub(super) fn hidden() -> Self {
+        Self::new(
+            Refusal::Name,
+            "the receiver refuses top-level names that begin with '.' unless it is started with --overwrite; choose another name with --name",
+        )
+    }
+}

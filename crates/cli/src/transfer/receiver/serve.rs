@@ -1,0 +1,144 @@
+//! One incoming transfer on a stream: feeds the receiving thread and writes its answers.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+
+use super::committer::Committer;
+use super::receive::{ReceiveError, receive};
+use super::session::Session;
+use super::store::Store;
+use crate::transfer::buffers::{HEARTBEAT, Incoming, Ring, feed};
+use crate::transfer::protocol::{Refusal, Reply};
+use crate::transfer::report::{Listing, Report};
+
+/// How long a peer may take to greet.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long the last answers may take to reach the sender.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What serves every transfer of one `tack recv`.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) store: Store,
+    pub(crate) committer: Committer,
+    pub(crate) listing: Listing,
+    /// How long a sender may be silent.
+    pub(crate) silence: Duration,
+}
+
+/// How one connection went.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) report: Report,
+    pub(crate) seconds: f64,
+    pub(crate) result: Result<(), ReceiveError>,
+    /// The peer greeted: it speaks the protocol.
+    pub(crate) greeted: bool,
+}
+
+/// Serves one connection until its transfer ends or `stop` turns true.
+pub(crate) async fn serve<S>(
+    stream: &mut S,
+    service: &Arc<Service>,
+    mut stop: watch::Receiver<bool>,
+) -> Served
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let began = Instant::now();
+    let (read_half, mut write_half) = tokio::io::split(stream);
+    let ring = Ring::new();
+    let (reply_in, mut replies) = mpsc::unbounded_channel();
+    let session = Arc::new(Session::new(reply_in, Report::new(service.listing)));
+
+    let thread = {
+        let (session, service) = (Arc::clone(&session), Arc::clone(service));
+        let mut input = Incoming::new(ring.full_out, ring.spent_in);
+        tokio::task::spawn_blocking(move || {
+            receive(&mut input, &session, &service.store, &service.committer)
+        })
+    };
+    let mut thread = std::pin::pin!(thread);
+    let mut feeding = Some(Box::pin(feed(
+        read_half,
+        ring.full_in,
+        ring.spent_out,
+        service.silence,
+    )));
+    let mut greeting = std::pin::pin!(tokio::time::sleep(GREETING));
+    let mut encoded = Vec::new();
+    let mut batch = Vec::new();
+    let mut stream_lost = false;
+    // Why we stopped listening, when that is what ended the input.
+    let mut cut = None;
+
+    let result = loop {
+        let mut answers = 0;
+        tokio::select! {
+            biased;
+            // Once the thread is done its answers are all queued; they are written below.
+            ended = &mut thread => break ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
+            () = async { feeding.as_mut().expect("checked").await }, if feeding.is_some() => feeding = None,
+            count = replies.recv_many(&mut batch, 256), if !stream_lost => answers = count,
+            () = tokio::time::sleep(HEARTBEAT), if !stream_lost => batch.push(Reply::KeepAlive),
+            () = &mut greeting, if !session.is_greeted() && feeding.is_some() => {
+                cut.get_or_insert(ReceiveError::NoGreeting);
+                feeding = None;
+            }
+            () = async { _ = stop.wait_for(|stop| *stop).await }, if !matches!(cut, Some(ReceiveError::Stopped)) => {
+                cut = Some(ReceiveError::Stopped);
+                session.reply(Reply::Fatal { reason: Refusal::Stopping, message: "the receiver is shutting down".into() });
+                feeding = None;
+            }
+        }
+        if !batch.is_empty() {
+            let writing = write(&mut write_half, &mut batch, &mut encoded);
+            let written = tokio::time::timeout(service.silence, writing).await;
+            session.answered(answers);
+            if !matches!(written, Ok(Ok(()))) {
+                // Nobody listens any more: the thread ends when its input does.
+                stream_lost = true;
+                session.close();
+                feeding = None;
+            }
+        }
+    };
+    while let Ok(reply) = replies.try_recv() {
+        batch.push(reply);
+    }
+    let farewell = async {
+        write(&mut write_half, &mut batch, &mut encoded).await?;
+        write_half.shutdown().await
+    };
+    if !stream_lost {
+        // A sender that went away has its error already.
+        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    }
+    let report = std::mem::replace(&mut *session.report(), Report::new(Listing::CountsOnly));
+    Served {
+        report,
+        seconds: began.elapsed().as_secs_f64(),
+        result: match (result, cut) {
+            (Err(ReceiveError::Stream(_)), Some(cut)) => Err(cut),
+            (result, _) => result,
+        },
+        greeted: session.is_greeted(),
+    }
+}
+
+async fn write<W: AsyncWrite + Unpin>(
+    stream: &mut W,
+    batch: &mut Vec<Reply>,
+    encoded: &mut Vec<u8>,
+) -> io::Result<()> {
+    encoded.clear();
+    for reply in batch.drain(..) {
+        reply.encode(encoded);
+    }
+    stream.write_all(encoded).await?;
+    stream.flush().await
+}

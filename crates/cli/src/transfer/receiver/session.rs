@@ -1,0 +1,149 @@
+//! What the threads of one incoming transfer share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::refused::Refused;
+use crate::transfer::protocol::{Hash, Refusal, Reply};
+use crate::transfer::report::Report;
+
+/// Entries whose answers may be outstanding: bounds what a sender that never reads can pile up.
+const MAX_UNANSWERED: usize = 4096;
+
+/// What the threads of one incoming transfer share.
+#[derive(Debug)]
+pub(crate) struct Session {
+    replies: UnboundedSender<Reply>,
+    counts: Mutex<Counts>,
+    changed: Condvar,
+    pub(crate) report: Mutex<Report>,
+    greeted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Files on their way to the disk.
+    finishing: usize,
+    /// Answers not yet written to the stream.
+    unanswered: usize,
+    /// The stream is gone; nobody waits for answers.
+    closed: bool,
+}
+
+impl Session {
+    pub(crate) fn new(replies: UnboundedSender<Reply>, report: Report) -> Self {
+        Self {
+            replies,
+            counts: Mutex::default(),
+            changed: Condvar::new(),
+            report: Mutex::new(report),
+            greeted: AtomicBool::new(false),
+        }
+    }
+
+    /// True once the peer has shown that it speaks the protocol.
+    pub(crate) fn is_greeted(&self) -> bool {
+        self.greeted.load(Ordering::Relaxed)
+    }
+
+    /// The peer has shown that it speaks the protocol.
+    pub(super) fn set_greeted(&self) {
+        self.greeted.store(true, Ordering::Relaxed);
+    }
+
+    /// Says something to the sender; a stream that is gone is noticed elsewhere.
+    pub(crate) fn reply(&self, reply: Reply) {
+        {
+            let mut counts = self.counts();
+            if counts.closed {
+                return;
+            }
+            counts.unanswered += 1;
+        }
+        let _ = self.replies.send(reply);
+    }
+
+    /// `count` answers were written.
+    pub(crate) fn answered(&self, count: usize) {
+        let mut counts = self.counts();
+        counts.unanswered = counts.unanswered.saturating_sub(count);
+        self.changed.notify_all();
+    }
+
+    /// The stream is gone.
+    pub(crate) fn close(&self) {
+        self.counts().closed = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn begin(&self) {
+        self.counts().finishing += 1;
+    }
+
+    /// A file is on the disk under its name, or is not.
+    pub(crate) fn settle(
+        &self,
+        index: u64,
+        path: &std::path::Path,
+        size: u64,
+        hash: &Hash,
+        result: Result<(), Refused>,
+    ) {
+        match result {
+            Ok(()) => {
+                self.report().file(path, size, hash);
+                self.reply(Reply::Confirm {
+                    index,
+                    size,
+                    hash: *hash,
+                });
+            }
+            Err(refused) => self.reject(index, path, refused),
+        }
+        self.counts().finishing -= 1;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn reject(&self, index: u64, path: &std::path::Path, refused: Refused) {
+        match refused.reason {
+            // That directory is named.
+            Refusal::Parent => self.report().within_refused(),
+            _ => self.report().failure(path, &refused.message),
+        }
+        self.reply(Reply::Reject {
+            index,
+            reason: refused.reason,
+            message: refused.message,
+        });
+    }
+
+    fn wait_until(&self, ready: impl Fn(&Counts) -> bool) {
+        let counts = self.counts();
+        let _counts = self
+            .changed
+            .wait_while(counts, |counts| !ready(counts))
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// Waits until every complete file is on the disk under its name, or is not.
+    pub(super) fn wait_for_files(&self) {
+        self.wait_until(|counts| counts.finishing == 0);
+    }
+
+    /// Waits until one more answer may be outstanding, or nobody waits for answers.
+    pub(super) fn wait_for_room(&self) {
+        self.wait_until(|counts| {
+            counts.closed || counts.unanswered + counts.finishing < MAX_UNANSWERED
+        });
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

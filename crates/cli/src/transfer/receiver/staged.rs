@@ -1,0 +1,401 @@
+//! A file on its way: bytes first, its name last.
+//!
+//! On Linux it has no name at all until it is complete (`O_TMPFILE`), so that even a killed process
+//! leaves nothing behind. Where the file system cannot do that, it has a temporary name in the
+//! same directory, removed on every way out.
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::existing::Existing;
+use crate::transfer::protocol::Modified;
+
+/// A file that is being received into a directory.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    file: File,
+    dir: Arc<Dir>,
+    /// The temporary name; `None` while the file has no name at all.
+    temporary: Option<String>,
+    /// It ends with a hole, perhaps: its length is still to be set.
+    has_holes: bool,
+}
+
+impl Staged {
+    /// Opens a new file in `dir` that nobody sees under a final name.
+    pub(crate) fn create(dir: &Arc<Dir>) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if Path::new("/proc/self/fd").exists() {
+            let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+            match rustix::fs::openat(dir.as_fd(), ".", flags, Mode::RUSR | Mode::WUSR) {
+                Ok(fd) => {
+                    return Ok(Self {
+                        file: fd.into(),
+                        dir: Arc::clone(dir),
+                        temporary: None,
+                        has_holes: false,
+                    });
+                }
+                // What file systems without it answer.
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Self::create_named(dir)
+    }
+
+    fn create_named(dir: &Arc<Dir>) -> io::Result<Self> {
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        loop {
+            let name = temporary_name();
+            match rustix::fs::openat(dir.as_fd(), &name, flags, Mode::RUSR | Mode::WUSR) {
+                Ok(fd) => {
+                    return Ok(Self {
+                        file: fd.into(),
+                        dir: Arc::clone(dir),
+                        temporary: Some(name),
+                        has_holes: false,
+                    });
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Appends bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    /// Leaves a hole of `len` bytes.
+    pub(crate) fn skip(&mut self, len: u64) -> io::Result<()> {
+        let len = i64::try_from(len).map_err(|_| Errno::FBIG)?;
+        self.file.seek(SeekFrom::Current(len))?;
+        self.has_holes = true;
+        Ok(())
+    }
+
+    /// Sets permissions and time, forces everything to the disk, and gives the file its name.
+    ///
+    /// With [`Existing::Refuse`] the last step fails with `AlreadyExists` when the name is taken, however late.
+    pub(crate) fn commit(
+        mut self,
+        name: &[u8],
+        mode: u32,
+        modified: Modified,
+        existing: Existing,
+    ) -> io::Result<()> {
+        if self.has_holes {
+            let len = self.file.stream_position()?;
+            self.file.set_len(len)?;
+        }
+        rustix::fs::fchmod(&self.file, permitted(mode))?;
+        set_modified(&self.file, modified);
+        self.file.sync_all()?;
+        match existing {
+            Existing::Refuse => self.link(name),
+            Existing::Overwrite => self.replace(name),
+        }
+    }
+
+    fn link(&mut self, name: &[u8]) -> io::Result<()> {
+        let Some(temporary) = &self.temporary else {
+            return self.name_as(name);
+        };
+        match rustix::fs::renameat_with(
+            self.dir.as_fd(),
+            temporary,
+            self.dir.as_fd(),
+            name,
+            RenameFlags::NOREPLACE,
+        ) {
+            Ok(()) => {
+                self.temporary = None;
+                Ok(())
+            }
+            // A file system without it: a hard link refuses taken names, too.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                rustix::fs::linkat(
+                    self.dir.as_fd(),
+                    temporary,
+                    self.dir.as_fd(),
+                    name,
+                    AtFlags::empty(),
+                )?;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn replace(&mut self, name: &[u8]) -> io::Result<()> {
+        // A nameless file cannot be renamed over another one; it takes a temporary name for a moment.
+        while self.temporary.is_none() {
+            let temporary = temporary_name();
+            match self.name_as(temporary.as_bytes()) {
+                Ok(()) => self.temporary = Some(temporary),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(temporary) = &self.temporary {
+            rustix::fs::renameat(self.dir.as_fd(), temporary, self.dir.as_fd(), name)?;
+            self.temporary = None;
+        }
+        Ok(())
+    }
+
+    /// Links the nameless file into its directory (open(2), O_TMPFILE).
+    fn name_as(&self, name: &[u8]) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        Ok(rustix::fs::linkat(
+            CWD,
+            path,
+            self.dir.as_fd(),
+            name,
+            AtFlags::SYMLINK_FOLLOW,
+        )?)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Nothing more can be done about a file that cannot be removed either.
+            let _ = rustix::fs::unlinkat(self.dir.as_fd(), temporary, AtFlags::empty());
+        }
+    }
+}
+
+/// Makes a symbolic link in `dir`. With [`Existing::Overwrite`] it replaces a file or link of its name.
+pub(crate) fn symlink(
+    dir: &Dir,
+    name: &[u8],
+    target: &[u8],
+    modified: Modified,
+    existing: Existing,
+) -> io::Result<()> {
+    let fd = dir.as_fd();
+    match rustix::fs::symlinkat(target, fd, name) {
+        Ok(()) => {}
+        Err(Errno::EXIST) if existing == Existing::Overwrite => {
+            let temporary = loop {
+                let temporary = temporary_name();
+                match rustix::fs::symlinkat(target, fd, &temporary) {
+                    Ok(()) => break temporary,
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            };
+            if let Err(error) = rustix::fs::renameat(fd, &temporary, fd, name) {
+                // Nothing more can be done about a link that cannot be removed either.
+                let _ = rustix::fs::unlinkat(fd, &temporary, AtFlags::empty());
+                return Err(error.into());
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let times = timestamps(modified);
+    // A file system that keeps no times for links loses nothing that matters.
+    let _ = rustix::fs::utimensat(fd, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+    Ok(())
+}
+
+/// What a sender's mode may become here: permission bits only, so that no set-user-ID program comes into being by a
+/// transfer, and of these none that the receiver's own umask withholds.
+pub(crate) fn permitted(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode & 0o777 & !umask())
+}
+
+/// The process's umask. It can be asked for only by setting it, so on Linux it is read from proc(5) instead, which
+/// disturbs no other thread; where that is not possible, nobody but the owner may write.
+fn umask() -> u32 {
+    static UMASK: LazyLock<u32> = LazyLock::new(|| {
+        std::fs::read_to_string("/proc/self/status")
+            .ok()
+            .and_then(|status| umask_in(&status))
+            .unwrap_or(0o022)
+    });
+    *UMASK
+}
+
+fn umask_in(status: &str) -> Option<u32> {
+    let digits = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Umask:"))?;
+    u32::from_str_radix(digits.trim(), 8).ok()
+}
+
+/// Sets the modification time; a time that the file system cannot hold is left as it is.
+pub(crate) fn set_modified(file: impl AsFd, modified: Modified) {
+    let _ = rustix::fs::futimens(file, &timestamps(modified));
+}
+
+fn timestamps(modified: Modified) -> Timestamps {
+    let time = Timespec {
+        tv_sec: modified.seconds,
+        tv_nsec: modified.nanos.into(),
+    };
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_OMIT,
+    };
+    Timestamps {
+        last_access: now,
+        last_modification: time,
+    }
+}
+
+/// Hidden, recognisable, and not to be guessed.
+fn temporary_name() -> String {
+    format!(
+        ".tack-{:016x}.part",
+        RandomState::new().hash_one(std::process::id())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn scratch() -> (tempfile::TempDir, Arc<Dir>) {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(scratch.path(), ambient_authority()).unwrap();
+        (scratch, Arc::new(dir))
+    }
+
+    fn both(dir: &Arc<Dir>) -> [Staged; 2] {
+        [
+            Staged::create(dir).unwrap(),
+            Staged::create_named(dir).unwrap(),
+        ]
+    }
+
+    #[test]
+    fn a_dropped_file_leaves_nothing() {
+        let (scratch, dir) = scratch();
+        for mut staged in both(&dir) {
+            staged.write(b"half").unwrap();
+        }
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_umask_is_read_from_the_process_status() {
+        assert_eq!(
+            umask_in("Name:\ttack\nUmask:\t0027\nState:\tR\n"),
+            Some(0o027)
+        );
+        assert_eq!(umask_in("Name:\ttack\n"), None);
+        assert_eq!(permitted(0o6777).as_raw_mode(), 0o777 & !umask());
+    }
+
+    #[test]
+    fn commit_names_the_file_and_keeps_mode_and_time() {
+        let (scratch, dir) = scratch();
+        for (number, mut staged) in both(&dir).into_iter().enumerate() {
+            let name = format!("file{number}");
+            staged.write(b"whole").unwrap();
+            let modified = Modified {
+                seconds: 1_000_000_007,
+                nanos: 5_000,
+            };
+            staged
+                .commit(name.as_bytes(), 0o6751, modified, Existing::Refuse)
+                .unwrap();
+            let path = scratch.path().join(name);
+            assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+            let metadata = std::fs::metadata(&path).unwrap();
+            assert_eq!(
+                metadata.permissions().mode() & 0o7777,
+                0o751 & !umask(),
+                "no set-user-ID"
+            );
+            let age = metadata
+                .modified()
+                .unwrap()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap();
+            assert_eq!(age, std::time::Duration::new(1_000_000_007, 5_000));
+        }
+        assert_eq!(
+            std::fs::read_dir(scratch.path()).unwrap().count(),
+            2,
+            "no temporary names left"
+        );
+    }
+
+    #[test]
+    fn holes_stay_holes_also_at_the_end() {
+        use std::os::unix::fs::MetadataExt;
+        let (scratch, dir) = scratch();
+        for (number, mut staged) in both(&dir).into_iter().enumerate() {
+            staged.skip(8 << 20).unwrap();
+            staged.write(b"x").unwrap();
+            staged.skip(8 << 20).unwrap();
+            let name = number.to_string();
+            staged
+                .commit(
+                    name.as_bytes(),
+                    0o644,
+                    Modified::default(),
+                    Existing::Refuse,
+                )
+                .unwrap();
+            let metadata = std::fs::metadata(scratch.path().join(name)).unwrap();
+            assert_eq!(metadata.len(), (16 << 20) + 1);
+            assert!(metadata.blocks() * 512 < 1 << 20, "{}", metadata.blocks());
+        }
+    }
+
+    #[test]
+    fn a_taken_name_is_refused_or_replaced() {
+        let (scratch, dir) = scratch();
+        for (number, staged) in both(&dir).into_iter().enumerate() {
+            let path = scratch.path().join(number.to_string());
+            std::fs::write(&path, "old").unwrap();
+            let name = number.to_string();
+            let refused = staged.commit(
+                name.as_bytes(),
+                0o644,
+                Modified::default(),
+                Existing::Refuse,
+            );
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        }
+        for (number, mut staged) in both(&dir).into_iter().enumerate() {
+            staged.write(b"new").unwrap();
+            staged
+                .commit(
+                    number.to_string().as_bytes(),
+                    0o644,
+                    Modified::default(),
+                    Existing::Overwrite,
+                )
+                .unwrap();
+            assert_eq!(
+                std::fs::read(scratch.path().join(number.to_string())).unwrap(),
+                b"new"
+            );
+        }
+        assert_eq!(
+            std::fs::read_dir(scratch.path()).unwrap().count(),
+            2,
+            "no temporary names left"
+        );
+    }
+}

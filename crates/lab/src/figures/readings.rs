@@ -1,0 +1,45 @@
+//! What figures read from the values of a run.
+
+use crate::figure::{Depth, Extent};
+use crate::measure::Values;
+use crate::stats::Estimate;
+
+/// Goodput of the first flow, Mbit/s.
+pub(in crate::figures) fn mbps(values: &Values) -> f64 {
+    values.get("flows.0.goodput_bps") / 1e6
+}
+
+/// Share of a link of `rate` Mbit/s that the first flow used: of 1,500 bytes, 1,448 count.
+pub(in crate::figures) fn utilisation(values: &Values, rate: f64) -> f64 {
+    mbps(values) / (rate * 1_448.0 / 1_500.0)
+}
+
+/// Seconds behind the figures of the first flow: the run without its warm-up.
+pub(in crate::figures) fn seconds(values: &Values) -> f64 {
+    values.get("flows.0.bytes_delivered") * 8.0 / values.get("flows.0.goodput_bps")
+}
+
+/// Acknowledgements of the first flow, per second.
+pub(in crate::figures) fn ack_frequency(values: &Values) -> f64 {
+    values.get("flows.0.acks") / seconds(values)
+}
+
+/// Equation (3) of the paper, with the bandwidth in Mbit/s of payload, RTTmin in seconds and the segment size of the
+/// simulator: min(bw / (L·MSS), β / RTTmin), β = 4.
+pub(in crate::figures) fn equation_3(mbps: f64, rtt_min: f64, segments: f64) -> f64 {
+    (mbps * 1e6 / 8.0 / (segments * 1_448.0)).min(4.0 / rtt_min)
+}
+
+/// Whether differences, one a seed, are above `least`: with the whole interval of their mean in the full form. The quick form has
+/// too few seeds for that, goes by the mean, and says so with [`by_means`].
+pub(in crate::figures) fn is_above(depth: &Depth, differences: Estimate, least: f64) -> bool {
+    match depth.extent {
+        Extent::Quick => differences.mean > least,
+        Extent::Full => differences.low() > least,
+    }
+}
+
+/// For the words of claims that [`is_above`] checks.
+pub(in crate::figures) fn by_means(depth: &Depth) -> &'static str {
+    depth.pick(" (by means, in the quick form)", "")
+}

@@ -1,0 +1,359 @@
+//! The sequel's RTT fairness: who gets a bottleneck when round trips differ.
+
+use tack_base::random::RandomStream;
+use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
+
+use crate::Values;
+use crate::claim::Claim;
+use crate::figure::{Depth, Figure, Outcome, Paper, Table};
+use crate::figures::presentation::plot;
+use crate::figures::readings::{by_means, is_above};
+use crate::point::{Cell, Point};
+use crate::results::Results;
+use crate::scenarios::RTT_FAIRNESS;
+use crate::stats::Estimate;
+
+pub(in crate::figures) const FIGURE: Figure = Figure {
+    paper: Paper::Tack,
+    id: "S2",
+    title: "RTT fairness is that of the controller, whatever acknowledges (sequel)",
+    about: "Two flows of the same kind share 50 Mbit/s: the first has a smallest RTT of 20 to 160 ms, the second of 40 ms; the buffer is \
+            one bandwidth-delay product of the longer. Both begin within the first second, at random; goodput is measured from 40 s \
+            to 120 s (quick form: 20 s to 60 s). The sequel's numbers are not at hand: what is compared is the shape (CUBIC leans to \
+            the shorter RTT, BBR to the longer) and TACK with delayed ACK under the same controller.",
+    plan,
+    reduce,
+};
+
+/// Name, controller, acknowledgement, colour.
+const TRANSPORTS: [(&str, &str, &str, usize); 4] = [
+    ("BBR with TACK", "bbr", "tack", 1),
+    ("BBR with delayed ACK", "bbr", "delayed:2", 0),
+    ("CUBIC with TACK", "cubic", "tack", 3),
+    ("CUBIC with delayed ACK", "cubic", "delayed:2", 4),
+];
+
+/// Smallest round trips of the first flow, milliseconds.
+const QUICK_MS: [u64; 3] = [20, 40, 160];
+const FULL_MS: [u64; 4] = [20, 40, 80, 160];
+/// That of the second, and what both have in common.
+const SECOND_MS: u64 = 40;
+const COMMON_MS: u64 = 10;
+/// The bottleneck, Mbit/s.
+const RATE: f64 = 50.0;
+
+fn round_trips(depth: &Depth) -> &'static [u64] {
+    depth.pick(&QUICK_MS, &FULL_MS)
+}
+
+fn point(depth: &Depth, (congestion, ack): (&str, &str), rtt_ms: u64, seed: u64) -> Point {
+    let mut random = RandomStream::new(2, "figure S2", seed);
+    let own = |rtt_ms: u64| (rtt_ms - COMMON_MS) / 2;
+    // 50 Mbit/s are 6,250 bytes a millisecond.
+    let queue = 6_250 * rtt_ms.max(SECOND_MS);
+    let mut cell = Cell::new(&RTT_FAIRNESS)
+        .set(depth.pick("duration=60s", "duration=120s"))
+        .set(depth.pick("warmup=20s", "warmup=40s"))
+        .set(format!("wired.queue={queue}B"))
+        .set(format!("flow.0.extra_delay={}ms", own(rtt_ms)))
+        .set(format!("flow.1.extra_delay={}ms", own(SECOND_MS)));
+    for flow in [0, 1] {
+        cell = cell
+            .set(format!("flow.{flow}.start={}ms", random.below(1_000)))
+            .set(format!("flow.{flow}.congestion={congestion}"))
+            .set(format!("flow.{flow}.ack={ack}"));
+    }
+    cell.at(seed)
+}
+
+fn plan(depth: &Depth) -> Vec<Point> {
+    let mut points = Vec::new();
+    for (_, congestion, ack, _) in TRANSPORTS {
+        for &rtt_ms in round_trips(depth) {
+            let seeds = depth.seeds(2, 10);
+            points.extend(seeds.map(|seed| point(depth, (congestion, ack), rtt_ms, seed)));
+        }
+    }
+    points
+}
+
+/// What two flows of a kind make of the bottleneck.
+struct Division {
+    rtt_ms: u64,
+    /// Logarithm of the first's goodput over the second's.
+    log_ratio: Estimate,
+    /// Of the goodputs, Mbit/s.
+    goodputs: [Estimate; 2],
+    jain: Estimate,
+    /// Jain's index of each seed.
+    jains: Vec<f64>,
+    utilisation: Estimate,
+    /// Acknowledgements for 100 data segments, and data segments sent again, percent.
+    acks: Estimate,
+    repeated: Estimate,
+}
+
+/// Jain's index of two shares: 1 when they are equal, a half when one has all.
+fn jain([a, b]: [f64; 2]) -> f64 {
+    (a + b).powi(2) / (2.0 * (a * a + b * b))
+}
+
+impl Division {
+    fn of(depth: &Depth, results: &Results, way: (&str, &str), rtt_ms: u64) -> Self {
+        let of_seeds = |read: &dyn Fn(&Values) -> f64| -> Vec<f64> {
+            depth
+                .seeds(2, 10)
+                .map(|seed| {
+                    let values = results.get(&point(depth, way, rtt_ms, seed));
+                    values.map_or(f64::NAN, read)
+                })
+                .collect()
+        };
+        let estimate = |read: &dyn Fn(&Values) -> f64| Estimate::of(&of_seeds(read));
+        let both = |values: &Values, name: &str| {
+            [0, 1].map(|flow| values.get(&format!("flows.{flow}.{name}")))
+        };
+        let goodputs = |values: &Values| both(values, "goodput_bps").map(|bps| bps / 1e6);
+        let per_hundred = |values: &Values, name: &str| {
+            let [events, segments] =
+                [name, "data_segments"].map(|name| both(values, name).iter().sum::<f64>());
+            100.0 * events / segments
+        };
+        Self {
+            rtt_ms,
+            log_ratio: estimate(&|values| {
+                let [first, second] = goodputs(values);
+                (first / second).ln()
+            }),
+            goodputs: [0, 1].map(|flow: usize| estimate(&|values| goodputs(values)[flow])),
+            jain: estimate(&|values| jain(goodputs(values))),
+            jains: of_seeds(&|values| jain(goodputs(values))),
+            utilisation: estimate(&|values| {
+                100.0 * goodputs(values).iter().sum::<f64>() / (RATE * 1_448.0 / 1_500.0)
+            }),
+            acks: estimate(&|values| per_hundred(values, "acks")),
+            repeated: estimate(&|values| per_hundred(values, "retransmitted_segments")),
+        }
+    }
+
+    /// Geometric mean of the ratio, and the ends of its interval.
+    fn ratio(&self) -> [f64; 3] {
+        let Estimate {
+            mean, half_width, ..
+        } = self.log_ratio;
+        [mean, mean - half_width, mean + half_width].map(f64::exp)
+    }
+
+    fn ratio_text(&self) -> String {
+        let [mean, low, high] = self.ratio().map(format_number);
+        format!("{mean} ({low} to {high})")
+    }
+}
+
+fn reduce(depth: &Depth, results: &Results) -> Outcome {
+    let mut outcome = Outcome {
+        numbers: Table::new([
+            "transport",
+            "RTTs, ms",
+            "goodputs, Mbit/s",
+            "ratio",
+            "Jain's index",
+            "link used, %",
+            "ACKs per 100 segments",
+            "sent again, %",
+        ]),
+        ..Outcome::default()
+    };
+    let all = TRANSPORTS.map(|(_, congestion, ack, _)| -> Vec<Division> {
+        round_trips(depth)
+            .iter()
+            .map(|&rtt_ms| Division::of(depth, results, (congestion, ack), rtt_ms))
+            .collect()
+    });
+    for ((name, ..), divisions) in TRANSPORTS.iter().zip(&all) {
+        for division in divisions {
+            outcome.numbers.row([
+                (*name).into(),
+                format!("{} and {SECOND_MS}", division.rtt_ms),
+                format!("{} and {}", division.goodputs[0], division.goodputs[1]),
+                division.ratio_text(),
+                division.jain.to_string(),
+                division.utilisation.to_string(),
+                division.acks.to_string(),
+                division.repeated.to_string(),
+            ]);
+        }
+    }
+    outcome.claims = claims(depth, &all);
+    outcome.plots.push(plot(
+        chart(&all),
+        "How many times the goodput of the 40 ms flow the other one has, by its own RTT, with 95 % confidence intervals where there are \
+         seeds enough; 1 is an even division.",
+    ));
+    outcome
+}
+
+/// The geometric mean of the ratios at round trip `rtt_ms`.
+fn ratio_at(divisions: &[Division], rtt_ms: u64) -> f64 {
+    let division = divisions.iter().find(|one| one.rtt_ms == rtt_ms);
+    division.map_or(f64::NAN, |one| one.ratio()[0])
+}
+
+fn ratios(divisions: &[Division]) -> String {
+    let each = divisions
+        .iter()
+        .map(|one| format!("{} ms: {}", one.rtt_ms, one.ratio_text()));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// How much higher Jain's index is with `tack` than with `delayed`, seed by seed.
+fn fairer(tack: &Division, delayed: &Division) -> Estimate {
+    let pairs = tack.jains.iter().zip(&delayed.jains);
+    Estimate::of(
+        &pairs
+            .map(|(tack, delayed)| tack - delayed)
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn claims(depth: &Depth, [bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for (name, divisions) in [("BBR with delayed ACK", bbr), ("BBR with TACK", bbr_tack)] {
+        claims.push(Claim::new(
+            format!("{name} leans to the longer RTT: ratio at each RTT, at most 2/3 at 20 ms, at least 1.5 at 160 ms"),
+            "shape: longer RTT ahead",
+            ratios(divisions),
+            ratio_at(divisions, 20) <= 2.0 / 3.0 && ratio_at(divisions, 160) >= 1.5,
+        ));
+    }
+    for (name, divisions) in [
+        ("CUBIC with delayed ACK", cubic),
+        ("CUBIC with TACK", cubic_tack),
+    ] {
+        let leans = ratio_at(divisions, 160) < ratio_at(divisions, 20);
+        claims.push(
+            Claim::new(
+                format!("{name} leans to the shorter RTT, if at all: less for 160 ms than for 20 ms, and Jain's index 0.85 at least"),
+                "shape: shorter RTT ahead",
+                ratios(divisions),
+                leans && divisions.iter().all(|one| one.jain.mean >= 0.85),
+            )
+            .undecided(leans && divisions.iter().all(|one| one.jain.high() >= 0.85)),
+        );
+    }
+    for (name, tack, delayed) in [("BBR", bbr_tack, bbr), ("CUBIC", cubic_tack, cubic)] {
+        let pairs = || tack.iter().zip(delayed);
+        let texts = pairs().map(|(tack, delayed)| {
+            format!(
+                "{} ms: {} against {}, difference {}",
+                tack.rtt_ms,
+                tack.jain,
+                delayed.jain,
+                fairer(tack, delayed)
+            )
+        });
+        claims.push(
+            Claim::new(
+                format!(
+                    "{name} is as fair with TACK as with delayed ACK: Jain's index lower by 0.05 at most{}",
+                    by_means(depth)
+                ),
+                "shape: no worse",
+                texts.collect::<Vec<_>>().join("; "),
+                pairs().all(|(tack, delayed)| is_above(depth, fairer(tack, delayed), -0.05)),
+            )
+            .undecided(pairs().all(|(tack, delayed)| fairer(tack, delayed).high() > -0.05)),
+        );
+    }
+    let saved: Vec<f64> = [(bbr_tack, bbr), (cubic_tack, cubic)]
+        .iter()
+        .flat_map(|(tack, delayed)| tack.iter().zip(delayed.iter()))
+        .map(|(tack, delayed)| 100.0 * (1.0 - tack.acks.mean / delayed.acks.mean))
+        .collect();
+    claims.push(Claim::new(
+        "TACK does it with fewer acknowledgements for as many segments, whatever the RTTs and the controller: by half at least",
+        "shape: fewer",
+        format!("{} % fewer at least", format_number(least(&saved))),
+        saved.iter().all(|percent| *percent >= 50.0),
+    ));
+    let used: Vec<f64> = [bbr_tack, bbr, cubic_tack, cubic]
+        .into_iter()
+        .flatten()
+        .map(|one| one.utilisation.mean)
+        .collect();
+    claims.push(Claim::new(
+        "Together the two flows fill the link, to 93 % at least",
+        "–",
+        format!("{} % at least", format_number(least(&used))),
+        used.iter().all(|percent| *percent >= 93.0),
+    ));
+    claims
+}
+
+/// The least of `values`; no number when one of them is none.
+fn least(values: &[f64]) -> f64 {
+    let numbers = values.iter().copied();
+    numbers.fold(f64::INFINITY, |least, value| {
+        if value.is_nan() || value < least {
+            value
+        } else {
+            least
+        }
+    })
+}
+
+fn chart(all: &[Vec<Division>; 4]) -> tack_plot::Svg {
+    let lines = TRANSPORTS
+        .iter()
+        .zip(all)
+        .map(|((name, _, ack, colour), divisions)| {
+            let at = |one: &Division| one.rtt_ms as f64;
+            Line {
+                name: (*name).into(),
+                points: divisions
+                    .iter()
+                    .map(|one| (at(one), one.ratio()[0]))
+                    .collect(),
+                // Of two seeds an interval is so wide that it hides everything else.
+                whiskers: divisions
+                    .iter()
+                    .filter(|one| one.log_ratio.count > 2)
+                    .map(|one| (at(one), one.ratio()[1], one.ratio()[2]))
+                    .collect(),
+                colour: *colour,
+                stroke: if *ack == "tack" {
+                    Stroke::Dotted
+                } else {
+                    Stroke::Dashed
+                },
+            }
+        })
+        .collect();
+    let texts = TRANSPORTS
+        .iter()
+        .zip(all)
+        .map(|((name, ..), divisions)| format!("{name}: {}.", ratios(divisions)));
+    LineChart {
+        id: "plot-S2".into(),
+        title: "Goodput of a flow over that of one with an RTT of 40 ms".into(),
+        description: texts.collect::<Vec<_>>().join(" "),
+        x_label: "RTT of the flow, ms".into(),
+        y_label: "its goodput over the other's".into(),
+        y_scale: Scale::Log,
+        lines,
+        ..LineChart::default()
+    }
+    .to_svg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_is_one_for_equal_shares() {
+        assert_eq!(jain([3.0, 3.0]), 1.0);
+        assert_eq!(jain([3.0, 0.0]), 0.5);
+        assert!((jain([4.0, 1.0]) - 25.0 / 34.0).abs() < 1e-12);
+    }
+}

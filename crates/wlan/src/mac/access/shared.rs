@@ -1,0 +1,175 @@
+//! Channel access of radios that sense the same, counted once for all of them.
+//!
+//! Their carrier sense is equal, so between two busy periods all of them count the same number of slots in a function. That
+//! number is added up here; the backoff of a radio ends when the sum has grown by the slots that it had left when it joined. What
+//! a busy period costs does not depend on how many there are.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use super::{Carrier, ChannelAccess, Contention, Rules};
+
+/// Most functions of a radio: one for each category.
+const FUNCTIONS: usize = 4;
+
+/// One function, of all radios.
+#[derive(Clone, Debug)]
+struct SharedFunction {
+    rules: Rules,
+    /// AIFSN slots, nanoseconds.
+    aifs_slots: u64,
+    /// Slots counted so far.
+    counted: u64,
+    /// Radios that want to send: at which count, and which radio.
+    targets: BTreeSet<(u64, u16)>,
+}
+
+/// Channel access of several radios that sense the same.
+#[derive(Clone, Debug)]
+pub struct SharedAccess {
+    slot: u64,
+    sifs: u64,
+    carrier: Carrier,
+    functions: Vec<SharedFunction>,
+    /// What each function had counted when a radio joined, by radio.
+    since: Vec<[u64; FUNCTIONS]>,
+    members: usize,
+}
+
+impl SharedAccess {
+    /// No radio yet, of `radios` that may join; their functions by ascending priority, all times in nanoseconds.
+    pub fn new(
+        slot: u64,
+        sifs: u64,
+        eifs_extra: u64,
+        functions: &[Contention],
+        radios: usize,
+    ) -> Self {
+        debug_assert!(functions.len() <= FUNCTIONS, "one function a category");
+        let functions = functions
+            .iter()
+            .map(|contention| SharedFunction {
+                rules: contention.rules,
+                aifs_slots: u64::from(contention.aifsn) * slot,
+                counted: 0,
+                targets: BTreeSet::new(),
+            })
+            .collect();
+        Self {
+            slot,
+            sifs,
+            carrier: Carrier::new(sifs, eifs_extra),
+            functions,
+            since: alloc::vec![[0; FUNCTIONS]; radios],
+            members: 0,
+        }
+    }
+
+    /// How many radios are in.
+    #[inline]
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// Takes in radio `who`, with `access`, while the medium is busy. Says whether it senses what the others do, in all that
+    /// counts from `now` on; the first one always does. A countdown that could go on later than theirs keeps a radio out, too.
+    pub fn join(&mut self, who: u16, access: &ChannelAccess, now: u64) -> bool {
+        // The medium is idle again at `now` at the earliest, and AIFS begins a SIFS later.
+        let next = now + self.sifs;
+        let counts_alike = access.functions.iter().all(|function| {
+            let is_idle = function.slots == 0 && !function.wants;
+            is_idle || function.counted_to <= next + function.aifs_slots
+        });
+        if !access.carrier.is_busy()
+            || access.response > now
+            || access.functions.len() != self.functions.len()
+            || !counts_alike
+        {
+            return false;
+        }
+        if self.members == 0 {
+            self.carrier = access.carrier;
+        } else if !self.carrier.is_as(&access.carrier, now) {
+            return false;
+        }
+        self.members += 1;
+        let since = &mut self.since[usize::from(who)];
+        let shared = self.functions.iter_mut().zip(since);
+        for ((shared, since), own) in shared.zip(&access.functions) {
+            *since = shared.counted;
+            if own.wants {
+                let target = shared.counted + u64::from(own.slots);
+                shared.targets.insert((target, who));
+            }
+        }
+        true
+    }
+
+    /// Radio `who` leaves: brings `access` up to date.
+    pub fn leave(&mut self, who: u16, access: &mut ChannelAccess) {
+        self.members -= 1;
+        access.carrier = self.carrier;
+        let since = &self.since[usize::from(who)];
+        let shared = self.functions.iter_mut().zip(since);
+        for ((shared, since), own) in shared.zip(&mut access.functions) {
+            if own.wants {
+                let target = since + u64::from(own.slots);
+                let was_there = shared.targets.remove(&(target, who));
+                debug_assert!(was_there, "its wishes do not change while it is in");
+            }
+            let counted = shared.counted - since;
+            let left = u64::from(own.slots).saturating_sub(counted);
+            own.slots = left as u32;
+        }
+    }
+
+    /// The medium becomes busy.
+    pub fn on_busy(&mut self, now: u64) {
+        if self.carrier.is_busy() {
+            return;
+        }
+        let start = self.carrier.start(0);
+        for function in &mut self.functions {
+            let from = start + function.aifs_slots;
+            if now >= from {
+                function.counted += function.rules.counted(now - from, self.slot);
+            }
+        }
+        self.carrier.on_busy();
+    }
+
+    /// Carrier sense, for what needs no counting.
+    #[inline]
+    pub fn carrier(&mut self) -> &mut Carrier {
+        &mut self.carrier
+    }
+
+    /// When the first radio that wants to may transmit, if the medium stays idle.
+    #[inline]
+    pub fn grant(&self) -> Option<u64> {
+        self.first().map(|(at, _)| at)
+    }
+
+    /// A radio that may transmit at `now`.
+    pub fn granted(&self, now: u64) -> Option<u16> {
+        self.first()
+            .filter(|(at, _)| *at <= now)
+            .map(|(_, who)| who)
+    }
+
+    fn first(&self) -> Option<(u64, u16)> {
+        if self.carrier.is_busy() {
+            return None;
+        }
+        let start = self.carrier.start(0);
+        let ends = self.functions.iter().filter_map(|function| {
+            let (target, who) = function.targets.first()?;
+            let left = target - function.counted;
+            Some((start + function.aifs_slots + left * self.slot, *who))
+        });
+        ends.min()
+    }
+}
+
+#[cfg(test)]
+mod tests;

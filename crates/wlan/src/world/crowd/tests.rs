@@ -1,0 +1,209 @@
+use std::vec::Vec;
+
+use super::super::{Beacons, Contenders, HostDelays, Offer, WorldConfig};
+use super::*;
+use crate::frame::{Class, Msdu};
+use crate::mac::{CwAdaptation, MacConfig, Protection};
+use crate::phy::{
+    DsssRate, ErrorModel, GuardInterval, HtMode, Mode, OfdmRate, Preamble, Standard, Timing, Width,
+};
+use proptest::prelude::*;
+use tack_base::Duration;
+
+fn config(standard: Standard, stations: u16) -> WorldConfig {
+    let mode = match standard {
+        Standard::B => Mode::Dsss(DsssRate::R11, Preamble::Long),
+        Standard::A | Standard::G => Mode::Ofdm(OfdmRate::R54),
+        _ => Mode::Ht(HtMode::new(7, Width::W40, GuardInterval::Ns400).unwrap()),
+    };
+    let timing = Timing::new(standard, standard.band(), Preamble::Long);
+    WorldConfig::new(MacConfig::new(standard, timing, mode), stations)
+}
+
+#[test]
+fn those_that_only_look_on_are_dealt_with_together() {
+    let mut world = World::<u32>::new(&config(Standard::A, 40), 1);
+    for station in 1..=40 {
+        world.saturate(NodeId(station), &[NodeId::AP], 1_500);
+    }
+    let mut most = 0;
+    for millis in 1..200 {
+        world.handle_timeout(Instant::from_millis(millis));
+        let crowd = world.crowd.as_ref().unwrap();
+        let alone = crowd.alone().len();
+        assert_eq!(alone + crowd.access.members(), 41);
+        assert!(crowd.alone().is_sorted());
+        most = most.max(alone);
+    }
+    // The access point, and those that sent before or collide now.
+    assert!(most <= 10, "{most}");
+}
+
+#[test]
+fn who_can_never_be_in_the_crowd_is_not() {
+    let count = |config: &WorldConfig, radios| {
+        let crowd = Crowd::new(config, radios, 0).unwrap();
+        let could = crowd.standing.iter();
+        could.filter(|each| **each == Standing::Alone).count()
+    };
+    let mut config = config(Standard::A, 10);
+    assert_eq!(count(&config, 11), 10);
+    config.hidden.push((NodeId(1), NodeId(2)));
+    config.station_errors = Vec::from([(NodeId(3), ErrorModel::Rate(0.1))]);
+    assert_eq!(count(&config, 11), 7);
+    // Three neighbours and their access point.
+    assert_eq!(count(&config, 15), 10);
+    config.error = ErrorModel::Rate(0.1);
+    assert_eq!(count(&config, 15), 0);
+    assert!(Crowd::new(&config, 15, 1).is_none());
+}
+
+/// All that can be seen of a network.
+fn digest(world: &mut World<u32>) -> impl PartialEq + core::fmt::Debug + use<> {
+    let nodes = (0..world.radios()).map(NodeId);
+    let stats: Vec<_> = nodes
+        .map(|node| (world.stats(node).clone(), world.queue_stats(node)))
+        .collect();
+    let came: Vec<_> = core::iter::from_fn(|| world.poll_delivery())
+        .map(|delivery| (delivery.at.0, delivery.msdu.payload))
+        .collect();
+    let departed: Vec<_> = core::iter::from_fn(|| world.poll_departure()).collect();
+    let next = (world.poll_timeout(), world.poll_delivery_timeout());
+    let sent = (world.digest(), world.events(), world.airtime());
+    (stats, came, departed, next, sent)
+}
+
+/// A random network of six stations and up to three neighbours.
+fn network() -> impl Strategy<Value = WorldConfig> {
+    let standard = prop_oneof![
+        Just(Standard::B),
+        Just(Standard::A),
+        Just(Standard::G),
+        Just(Standard::N),
+    ];
+    let air = (
+        prop::option::of(200..2_000_u32),
+        prop::option::weighted(0.2, 0.0..0.4_f64),
+        prop::collection::vec((0..7_u16, 0..7_u16), 0..3),
+        0..4_u16,
+        any::<bool>(),
+    );
+    let mac = (
+        0..4_u32,
+        1..8_u8,
+        any::<[bool; 6]>(),
+        prop_oneof![Just(0_u64), Just(20_000)],
+    );
+    (standard, air, mac).prop_map(|(standard, air, mac)| {
+        let (rts, error, hidden, neighbours, are_saturated) = air;
+        let (cw, retry_limit, flags, host) = mac;
+        let [beacons, txop, protects, mimd, lossy_station, is_short] = flags;
+        let mut config = config(standard, 6);
+        config.mac.rts_threshold = rts;
+        config.mac.retry_limit = retry_limit;
+        if standard == Standard::N && txop {
+            config.mac.txop_limit = [Duration::from_micros(2_000); 4];
+        }
+        if standard == Standard::G && protects {
+            config.mac.protection = Protection::CtsToSelf(Mode::Ofdm(OfdmRate::R6));
+        }
+        for contention in &mut config.mac.contention {
+            if mimd {
+                contention.adaptation = CwAdaptation::Mimd;
+            }
+            if cw > 0 {
+                (contention.cw_min, contention.cw_max) = ((1 << (cw - 1)) - 1, 7);
+            }
+        }
+        config.error = error.map_or(ErrorModel::Perfect, ErrorModel::Rate);
+        if lossy_station {
+            config.station_errors = Vec::from([(NodeId(2), ErrorModel::Rate(0.3))]);
+        }
+        let pairs = hidden.into_iter().filter(|(one, other)| one != other);
+        config.hidden = pairs
+            .map(|(one, other)| (NodeId(one), NodeId(other)))
+            .collect();
+        config.contenders = Contenders {
+            stations: neighbours,
+            packet: 700,
+            offer: if are_saturated {
+                Offer::Saturated
+            } else {
+                Offer::Poisson {
+                    interval: Duration::from_micros(1_500),
+                }
+            },
+        };
+        if beacons {
+            config.beacons = Some(Beacons::usual(standard, Duration::from_millis(7)));
+        }
+        let delay = Duration::from_nanos(host);
+        config.host = HostDelays {
+            receive: delay,
+            transmit: delay,
+        };
+        if is_short {
+            config.station_queue = 12;
+            config.ap_queue = 30;
+        }
+        config
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    /// Each radio by itself, or those together that only look on: at every instant a network is the same.
+    #[test]
+    fn a_crowd_changes_nothing(
+        config in network(),
+        seed in any::<u64>(),
+        saturated in any::<[bool; 3]>(),
+        traffic in prop::collection::vec((0..7_u16, 0..7_u16, 0..4_usize, 1..30_u32, 0..30_000_u64), 0..24),
+    ) {
+        let mut apart = World::<u32>::with_crowd_of(&config, seed, usize::MAX);
+        let mut together = World::<u32>::with_crowd_of(&config, seed, 0);
+        prop_assert!(apart.crowd.is_none() && together.crowd.is_some());
+        let mut traffic = traffic;
+        traffic.sort_by_key(|(.., at)| *at);
+        for world in [&mut apart, &mut together] {
+            for (index, is_saturated) in (1..).zip(saturated) {
+                if is_saturated {
+                    world.saturate(NodeId(index), &[NodeId::AP], 900);
+                }
+            }
+        }
+        let mut number = 0;
+        let mut traffic = traffic.into_iter().peekable();
+        let end = Instant::from_micros(40_000);
+        loop {
+            let entry = traffic.peek().map_or(end, |(.., at)| Instant::from_micros(*at));
+            let next = apart.poll_timeout().map_or(entry, |next| next.min(entry));
+            for world in [&mut apart, &mut together] {
+                world.handle_timeout(next);
+            }
+            if next == entry {
+                let Some((src, dst, category, count, _)) = traffic.next() else {
+                    break;
+                };
+                for _ in 0..if src == dst { 0 } else { count } {
+                    number += 1;
+                    for world in [&mut apart, &mut together] {
+                        let packet = Msdu {
+                            src: NodeId(src),
+                            dst: NodeId(dst),
+                            len: 1_200,
+                            class: Class::Data,
+                            category: AccessCategory::ALL[category],
+                            payload: Some(number),
+                        };
+                        let _dropped = world.handle_msdu(next, packet);
+                    }
+                }
+            }
+            prop_assert_eq!(apart.poll_timeout(), together.poll_timeout(), "after {}", next);
+            prop_assert_eq!(apart.digest(), together.digest(), "at {}", next);
+        }
+        prop_assert_eq!(digest(&mut apart), digest(&mut together));
+    }
+}
