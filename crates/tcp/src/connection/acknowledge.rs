@@ -10,6 +10,7 @@ use super::delivery::Delivery;
 use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
+use crate::ack::feedback::{ReadContext, SenderState};
 use crate::cc::{Ack, Cause, Congestion, RateSample, RecoveryShaping};
 use crate::recovery::LossView;
 use crate::recovery::episodes::PlainAck;
@@ -394,6 +395,81 @@ impl Connection {
         }
         if advanced && let Some(limit) = self.config.user_timeout {
             self.timers.set(Timer::User, now + limit);
+        }
+    }
+
+    /// Reads what the acknowledgement says beyond its number. False when it says what cannot be:
+    /// then it is dropped.
+    fn read_feedback(
+        &mut self,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        lists: &[u8],
+        ack: u64,
+    ) -> bool {
+        let context = ReadContext {
+            arrived,
+            ack,
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            iss: self.identity.iss,
+            largest_window: self.window.largest(),
+            mss: self.max_payload(),
+            smoothed_rtt: self.rtt.smoothed().unwrap_or_default(),
+            log: &self.log,
+        };
+        let valid = self.feedback.read(&context, segment, lists).is_ok();
+        self.follow_contract();
+        if !valid {
+            self.counters.dropped_segments += 1;
+            self.counters.invalid_reports += 1;
+        }
+        valid
+    }
+
+    /// What the peer promises decides how losses are found, and whether segments are stamped.
+    fn follow_contract(&mut self) {
+        let contract = self.feedback.reader.contract();
+        let before = self.feedback.contract;
+        if contract != before {
+            if contract.interval != before.interval
+                || contract.gap != before.gap
+                || contract.least_segments != before.least_segments
+            {
+                self.cc.on_feedback_threshold(contract.least_segments);
+                self.cc.on_feedback_interval(contract.interval);
+                self.cc.on_feedback_gap(contract.gap);
+            }
+            if contract.loss_detected_by != before.loss_detected_by {
+                // The peer's reports do not get through, or do again.
+                let detector = contract.loss_detected_by.detector();
+                self.recovery.set_detector(detector);
+                self.audit.end();
+            }
+            self.feedback.contract = contract;
+        }
+        self.numbering.set(self.feedback.stamps());
+    }
+
+    /// Lets the peer know what it needs of our sending.
+    fn inform_peer(&mut self, now: Instant) {
+        let (Some(min_rtt), Some(smoothed_rtt)) = (self.rtt.min(), self.rtt.smoothed()) else {
+            return;
+        };
+        if self.counters.data_segments == 0 {
+            return;
+        }
+        let feedback = &mut self.feedback;
+        let newest = feedback.info.round_trip.map(|sample| sample.newest);
+        let state = SenderState {
+            now,
+            min_rtt,
+            smoothed_rtt,
+            round_trip: newest.map_or(smoothed_rtt, |newest| newest.max(smoothed_rtt)),
+            startup: self.cc.in_slow_start(),
+        };
+        if let Some(sync) = feedback.reader.poll_sync(&state) {
+            feedback.sync = Some(sync);
         }
     }
 }

@@ -5,9 +5,6 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-use super::Connection;
-use crate::ack::policy::AckReason;
-
 /// Most answers in one interval (RFC 5961 §7).
 const ANSWERS: u32 = 10;
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -28,17 +25,6 @@ impl ChallengeLimit {
         }
         self.sent += 1;
         self.sent <= ANSWERS
-    }
-}
-
-impl Connection {
-    /// Answers a suspicious segment with an acknowledgement, which a real peer can set right, but
-    /// not without limit: two confused peers would otherwise answer each other forever.
-    pub(super) fn challenge(&mut self, now: Instant) {
-        self.counters.dropped_segments += 1;
-        if self.challenges.allow(now) {
-            self.acking.request(AckReason::Event);
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the application is told.
 
-use super::CloseReason;
+use super::close_reason::CloseReason;
 
 /// Something the application may want to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -540,4 +540,28 @@ impl Connection {
         self.acking
             .answer_repetition(now, AckReason::Loss, &mut self.timers);
     }
+
+    /// Answers a suspicious segment with an acknowledgement, which a real peer can set right, but
+    /// not without limit: two confused peers would otherwise answer each other forever.
+    pub(super) fn challenge(&mut self, now: Instant) {
+        self.counters.dropped_segments += 1;
+        if self.challenges.allow(now) {
+            self.acking.request(AckReason::Event);
+        }
+    }
+
+    /// A segment says that the stream ends at `position`.
+    pub(super) fn note_peer_fin(&mut self, position: u64) {
+        let (next, highest) = (self.reassembly.next(), self.highest_received());
+        self.peer_fin.note(position, next, highest);
+    }
+
+    /// Takes the FIN once everything before it is here. True when that happened.
+    pub(super) fn reach_peer_fin(&mut self, now: Instant) -> bool {
+        let reached = self.peer_fin.reach(self.reassembly.next());
+        if reached {
+            self.on_peer_fin(now);
+        }
+        reached
+    }
 }

@@ -2,11 +2,6 @@
 
 use tack_base::Instant;
 
-use super::due::Due;
-use super::state::State;
-use super::timers::Timer;
-use super::{CloseReason, Connection};
-
 /// How long the peer has been silent, and how often it was asked.
 #[derive(Debug)]
 pub(super) struct KeepAlive {
@@ -36,31 +31,25 @@ impl KeepAlive {
     pub(super) fn last_heard(&self) -> Instant {
         self.last_heard
     }
+
+    /// The peer is silent. True when it may be asked once more, `most` times in all.
+    pub(super) fn probe(&mut self, most: u32) -> bool {
+        let may = self.probes < most;
+        self.probes += u32::from(may);
+        may
+    }
 }
 
-impl Connection {
-    /// The peer was silent for as long as configured.
-    pub(super) fn on_keep_alive_timeout(&mut self, now: Instant) {
-        let Some(settings) = self.config.keep_alive else {
-            return;
-        };
-        if !self.state.is_synchronized() || self.state == State::TimeWait {
-            return;
-        }
-        let due = self.keep_alive.last_heard + settings.idle;
-        if now < due {
-            self.timers.set(Timer::KeepAlive, due);
-            return;
-        }
-        // Unacknowledged data has the retransmission timer to watch over the peer.
-        if self.log.is_empty() {
-            if self.keep_alive.probes >= settings.probes {
-                self.end_with_reset(CloseReason::TimedOut);
-                return;
-            }
-            self.keep_alive.probes += 1;
-            self.due.add(Due::KeepAlive);
-        }
-        self.timers.set(Timer::KeepAlive, now + settings.interval);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_peer_is_asked_so_often_and_a_segment_ends_that() {
+        let mut keep_alive = KeepAlive::new(Instant::ZERO);
+        assert!(keep_alive.probe(2) && keep_alive.probe(2) && !keep_alive.probe(2));
+        keep_alive.on_segment(Instant::from_millis(5));
+        assert!(keep_alive.probe(2));
+        assert_eq!(keep_alive.last_heard(), Instant::from_millis(5));
     }
 }

@@ -6,38 +6,8 @@ use core::time::Duration;
 use tack_base::Instant;
 
 use super::Connection;
+use super::pressure::Pressure;
 use super::timers::Timer;
-
-/// How scarce the memory of an endpoint is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(crate) enum Pressure {
-    /// There is enough: buffers grow as their settings allow.
-    #[default]
-    None,
-    /// Buffers do not grow any more.
-    Scarce,
-    /// The limit is reached: buffers shrink to [`LEAST_BUFFER`], and data that waits above a hole
-    /// is thrown away.
-    Exhausted,
-}
-
-/// How a connection stands with memory.
-#[derive(Debug)]
-pub(super) struct Memory {
-    /// How scarce it is.
-    pressure: Pressure,
-    /// What the connection held after it was trimmed last, bytes.
-    trimmed_to: usize,
-}
-
-impl Memory {
-    pub(super) const fn new() -> Self {
-        Self {
-            pressure: Pressure::None,
-            trimmed_to: size_of::<Connection>(),
-        }
-    }
-}
 
 /// A buffer, each way, that a connection keeps whatever the pressure: with less it would hardly
 /// move.

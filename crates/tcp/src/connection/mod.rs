@@ -5,21 +5,27 @@ mod acknowledge;
 mod application;
 mod challenge;
 mod close;
+mod close_reason;
 mod delivery;
 mod due;
 mod events;
+mod expiry;
 mod feedback;
 mod handshake;
+pub(crate) mod identity;
 mod input;
 mod keep_alive;
 mod limits;
 mod loss;
-pub(crate) mod memory;
+mod memory;
 pub(crate) mod offer;
+mod opening;
 mod output;
 mod peer_fin;
 mod peer_segments;
 mod persist;
+pub(crate) mod pressure;
+mod pure_acks;
 mod repetitions;
 mod state;
 pub(crate) mod time_wait;
@@ -53,24 +59,24 @@ use crate::stats::Stats;
 use crate::trace::{Trace, TraceEvent};
 
 pub use application::{ReadError, WriteError};
-pub use close::CloseReason;
+pub use close_reason::CloseReason;
 pub use events::Event;
 pub use state::State;
 
 use acking::Acking;
 pub(crate) use challenge::ChallengeLimit;
-use close::PendingReset;
+use close_reason::PendingReset;
 use due::{Due, DueSet};
 use events::Events;
 use feedback::PeerFeedback;
 use handshake::Handshake;
+use identity::Identity;
 use keep_alive::KeepAlive;
 use limits::Limits;
-use memory::Memory;
-use offer::Identity;
 use peer_fin::PeerFin;
 use peer_segments::PeerSegments;
 use persist::Persist;
+use pressure::Memory;
 use timers::{ConnectionTimers, Timer};
 
 /// One TCP connection: a state machine without clock or socket.
@@ -236,7 +242,7 @@ impl Connection {
             challenges: ChallengeLimit::default(),
             reset: None,
             close_reason: None,
-            memory: Memory::new(),
+            memory: Memory::new(size_of::<Self>()),
             counters: Stats::default(),
             trace: Trace::default(),
             limits: Limits::new(now),

@@ -8,6 +8,7 @@ use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption, Timestamps};
 
 use super::Connection;
 use super::due::Due;
+use super::identity::Identity;
 use crate::config::Config;
 use crate::recv::window::ReceiveWindow;
 use crate::rtt::timestamps::TimestampClock;
@@ -26,17 +27,6 @@ pub(crate) struct Offer {
     /// TSval.
     pub(crate) timestamp: Option<u32>,
     pub(crate) tack: Option<TackSyn>,
-}
-
-/// What this side brings to a handshake.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Identity {
-    pub(crate) local_port: u16,
-    pub(crate) remote_port: u16,
-    /// Our initial sequence number (RFC 6528).
-    pub(crate) iss: SeqNum,
-    /// Feeds the connection's random choices; its upper half is where the timestamps start.
-    pub(crate) seed: u64,
 }
 
 /// How far the handshake has come.

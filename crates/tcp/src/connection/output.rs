@@ -8,7 +8,7 @@ use tack_wire::segment::MAX_HEADER_LEN;
 use tack_wire::{Ecn, Flags, Header, SeqNum};
 
 use super::Connection;
-use super::close::PendingReset;
+use super::close_reason::PendingReset;
 use super::due::Due;
 use super::limits::Limit;
 use super::state::State;

@@ -1,9 +1,5 @@
 //! The end of the peer's stream.
 
-use tack_base::Instant;
-
-use super::Connection;
-
 /// Where the peer's stream ends, and whether the end was reached.
 #[derive(Debug, Default)]
 pub(super) struct PeerFin {
@@ -28,33 +24,16 @@ impl PeerFin {
 
     /// The stream ends at `position`; the highest byte received lies below `highest`, and
     /// everything below `next` is here. A second, different end cannot be true and is ignored.
-    fn note(&mut self, position: u64, next: u64, highest: u64) {
+    pub(super) fn note(&mut self, position: u64, next: u64, highest: u64) {
         if self.position.is_none() && position >= next && highest <= position {
             self.position = Some(position);
         }
     }
 
     /// Takes the FIN if everything below it is here. True when it was reached with that.
-    fn reach(&mut self, next: u64) -> bool {
+    pub(super) fn reach(&mut self, next: u64) -> bool {
         let reached = !self.received && self.position == Some(next);
         self.received |= reached;
-        reached
-    }
-}
-
-impl Connection {
-    /// A segment says that the stream ends at `position`.
-    pub(super) fn note_peer_fin(&mut self, position: u64) {
-        let (next, highest) = (self.reassembly.next(), self.highest_received());
-        self.peer_fin.note(position, next, highest);
-    }
-
-    /// Takes the FIN once everything before it is here. True when that happened.
-    pub(super) fn reach_peer_fin(&mut self, now: Instant) -> bool {
-        let reached = self.peer_fin.reach(self.reassembly.next());
-        if reached {
-            self.on_peer_fin(now);
-        }
         reached
     }
 }

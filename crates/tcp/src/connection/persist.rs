@@ -4,11 +4,6 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-use super::due::Due;
-use super::timers::Timer;
-use super::{CloseReason, Connection};
-use crate::trace::Traced;
-
 /// Longest wait for a window worth a segment (RFC 9293 §3.8.6.2.1).
 const MAX_OVERRIDE: Duration = Duration::from_secs(1);
 /// Most doublings of the interval between two probes.
@@ -39,6 +34,16 @@ impl Persist {
         self.since = now;
     }
 
+    /// When the window began to hold everything back.
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// A probe is due: the next one comes after twice the time.
+    pub(super) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+    }
+
     /// The window opened.
     #[inline]
     pub(super) fn end(&mut self) {
@@ -59,7 +64,7 @@ impl Persist {
 
     /// How long to wait for the next probe: backs off like the retransmission timer (RFC 9293
     /// SHLD-29, SHLD-30).
-    fn wait(&self, rto: Duration, max_rto: Duration, is_open: bool) -> Duration {
+    pub(super) fn wait(&self, rto: Duration, max_rto: Duration, is_open: bool) -> Duration {
         let wait = rto.saturating_mul(1 << self.backoff).min(max_rto);
         // A window that is open, but too small to be worth a segment: RFC 9293 §3.8.6.2.1 waits 0.1
         // to 1 s for more.
@@ -68,43 +73,6 @@ impl Persist {
         } else {
             wait
         }
-    }
-}
-
-impl Connection {
-    /// The peer's window is closed; one octet asks whether it still is.
-    pub(super) fn on_persist_timeout(&mut self, now: Instant) {
-        if !self.log.is_empty() || self.snd_nxt >= self.queue.end() {
-            return;
-        }
-        let since = self.persist.since;
-        if let Some(limit) = self.config.user_timeout
-            // Silence counts from when there was something to ask: before that the peer had no
-            // reason to speak.
-            && now.saturating_since(self.keep_alive.last_heard().max(since)) >= limit
-        {
-            self.end(CloseReason::TimedOut);
-            return;
-        }
-        // A peer that answers probes may keep its window closed forever (RFC 9293 MUST-37 leaves
-        // the decision to the application); when that has let go, nobody is left to decide.
-        if !self.reading && now.saturating_since(since) >= self.config.fin_wait {
-            self.end_with_reset(CloseReason::TimedOut);
-            return;
-        }
-        self.trace.add(now, || Traced::Timeout("persist"));
-        self.persist.backoff = (self.persist.backoff + 1).min(MAX_BACKOFF);
-        self.due.add(Due::WindowProbe);
-        self.arm_persist(now);
-    }
-
-    /// Arms the persist timer.
-    pub(super) fn arm_persist(&mut self, now: Instant) {
-        let is_open = self.window.edge() > self.snd_nxt;
-        let wait = self
-            .persist
-            .wait(self.rtt.base_rto(), self.config.max_rto, is_open);
-        self.timers.set(Timer::Persist, now + wait);
     }
 }
 

@@ -20,7 +20,8 @@ use super::records::Records;
 use super::table::Tuple;
 use crate::config::Config;
 use crate::connection::ChallengeLimit;
-use crate::connection::offer::{Identity, Offer, Progress};
+use crate::connection::identity::Identity;
+use crate::connection::offer::{Offer, Progress};
 use crate::transmit::{Batch, Transmit};
 
 /// Cookies that wait to leave; more are not made, and their peers ask again. A driver that takes in a batch of datagrams

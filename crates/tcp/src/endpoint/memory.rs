@@ -1,6 +1,6 @@
 //! The limit on what all connections of an endpoint hold together.
 
-use crate::connection::memory::Pressure;
+use crate::connection::pressure::Pressure;
 
 /// A limit, and where the search for memory to free goes on.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ use self::records::Records;
 use self::strays::Strays;
 use self::table::{MAX_CONNECTIONS, Owner, Table, Tuple};
 use crate::config::Config;
-use crate::connection::memory::Pressure;
+use crate::connection::pressure::Pressure;
 use crate::connection::time_wait::TimeWait;
 use crate::connection::{Connection, State};
 use crate::transmit::{Batch, Transmit};

@@ -1,7 +1,8 @@
 //! What arrives for a name without a connection: SYNs, the ends of handshakes, and stragglers in TIME-WAIT.
 
 use super::*;
-use crate::connection::offer::{Identity, Offer, Progress};
+use crate::connection::identity::Identity;
+use crate::connection::offer::{Offer, Progress};
 use crate::connection::time_wait::Verdict;
 use half_open::{HalfOpen, Step};
 use listener::Admission;

@@ -1,0 +1,184 @@
+//! What happens when a timer of a connection runs out.
+
+use tack_base::Instant;
+
+use super::due::Due;
+use super::state::State;
+use super::timers::Timer;
+use super::{CloseReason, Connection};
+use crate::recovery::tlp::TailLossProbe;
+use crate::trace::Traced;
+
+impl Connection {
+    /// Runs every timer whose deadline is not after `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::Retransmit if !self.state.is_synchronized() => {
+                    self.on_handshake_timeout(now)
+                }
+                Timer::Retransmit => self.on_retransmission_timeout(now),
+                Timer::Probe => self.on_probe_timeout(now),
+                Timer::Reorder => self.on_reorder_timeout(now),
+                Timer::Persist => self.on_persist_timeout(now),
+                Timer::DelayedAck => self.acking.on_timer(now, &mut self.timers),
+                Timer::KeepAlive => self.on_keep_alive_timeout(now),
+                Timer::User => self.end(CloseReason::TimedOut),
+                Timer::Lifetime => self.end(CloseReason::Graceful),
+                Timer::Pacing => {}
+                Timer::Idle => self.on_idle_timeout(now),
+            }
+        }
+    }
+
+    /// SYN or SYN-ACK was not acknowledged in time.
+    fn on_handshake_timeout(&mut self, now: Instant) {
+        self.handshake.timeouts += 1;
+        if self.handshake.timeouts > self.config.syn_retries {
+            self.end(CloseReason::TimedOut);
+            return;
+        }
+        self.rtt.back_off(self.snd_una);
+        self.due.add(Due::Syn);
+        self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+    }
+
+    /// RFC 6298 §5.4 to 5.7, RFC 8985 §6.3.
+    fn on_retransmission_timeout(&mut self, now: Instant) {
+        let Some(front) = self.log.front() else {
+            return;
+        };
+        self.counters.rto_count += 1;
+        self.recovery.count_timeout();
+        self.trace.add(now, || Traced::Timeout("rto"));
+        if self.log.is_front_sacked() {
+            // The peer forgot what it had reported (RFC 2018 §8).
+            self.rate.on_reneged(self.log.sacked_bytes());
+            self.log.forget_sacked(now);
+        }
+        let prior_in_flight = self.bytes_in_flight();
+        if self.mtu.on_timeout(now, front.end - front.start) {
+            self.on_segment_size_changed();
+        }
+        self.lose_flight(now, prior_in_flight);
+        self.rtt.back_off(self.snd_una);
+        self.update_pacing();
+        self.timers
+            .set(Timer::Retransmit, now + self.retransmission_timeout());
+    }
+
+    /// RFC 8985 §7.3.
+    fn on_probe_timeout(&mut self, now: Instant) {
+        if self.log.is_empty() || !self.recovery.may_probe() {
+            return;
+        }
+        self.counters.tlp_count += 1;
+        self.trace.add(now, || Traced::Timeout("tlp"));
+        self.due.add(Due::LossProbe);
+        self.timers
+            .set(Timer::Retransmit, now + self.retransmission_timeout());
+    }
+
+    fn on_reorder_timeout(&mut self, now: Instant) {
+        self.trace.add(now, || Traced::Timeout("reorder"));
+        let lost = self.detect_losses(now);
+        if lost > 0 {
+            self.on_loss(now, self.flight_size());
+            let (in_flight, mss) = (self.log.in_flight(), self.mtu.mss().into());
+            self.recovery.on_delivered_bytes(0, in_flight, mss, false);
+            self.update_pacing();
+        }
+    }
+
+    /// RTO (RFC 6298), and what the agreed way of acknowledging needs on top: it must not fire
+    /// because an acknowledgement is merely late. Nothing that the peer reports enters the
+    /// allowance.
+    #[inline]
+    pub(super) fn retransmission_timeout(&self) -> core::time::Duration {
+        self.rtt.rto() + self.feedback.contract().timeout_allowance
+    }
+
+    /// (Re)starts what watches over data in flight: called when data leaves and when the cumulative
+    /// acknowledgement advances. No report restarts the timeout, whoever detects losses
+    /// (RFC 6298 §5.3), and recovery has no probes (RFC 8985 §7.2): a receiver that is wrong about
+    /// what is missing must not keep the timeout away.
+    #[inline]
+    pub(super) fn arm_retransmission(&mut self, now: Instant, restart: bool) {
+        if restart || !self.timers.is_armed(Timer::Retransmit) {
+            self.timers
+                .set(Timer::Retransmit, now + self.retransmission_timeout());
+        }
+        if self.recovery.may_probe() && self.hears_sack() && self.log.lost_bytes() == 0 {
+            let timeout = TailLossProbe::timeout(
+                self.rtt.smoothed(),
+                self.log.segment_count() < self.feedback.contract().max_segments as usize,
+                self.feedback.contract().max_delay,
+            );
+            let at = now + timeout;
+            // RFC 8985 §7.2: a retransmission timeout that would come first becomes a probe.
+            let rto_at = self.timers.get(Timer::Retransmit).unwrap_or(at);
+            self.timers.set(Timer::Probe, at.min(rto_at));
+        } else {
+            self.timers.stop(Timer::Probe);
+        }
+    }
+
+    /// The peer's window is closed; one octet asks whether it still is.
+    pub(super) fn on_persist_timeout(&mut self, now: Instant) {
+        if !self.log.is_empty() || self.snd_nxt >= self.queue.end() {
+            return;
+        }
+        let since = self.persist.since();
+        if let Some(limit) = self.config.user_timeout
+            // Silence counts from when there was something to ask: before that the peer had no
+            // reason to speak.
+            && now.saturating_since(self.keep_alive.last_heard().max(since)) >= limit
+        {
+            self.end(CloseReason::TimedOut);
+            return;
+        }
+        // A peer that answers probes may keep its window closed forever (RFC 9293 MUST-37 leaves
+        // the decision to the application); when that has let go, nobody is left to decide.
+        if !self.reading && now.saturating_since(since) >= self.config.fin_wait {
+            self.end_with_reset(CloseReason::TimedOut);
+            return;
+        }
+        self.trace.add(now, || Traced::Timeout("persist"));
+        self.persist.back_off();
+        self.due.add(Due::WindowProbe);
+        self.arm_persist(now);
+    }
+
+    /// Arms the persist timer.
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let is_open = self.window.edge() > self.snd_nxt;
+        let wait = self
+            .persist
+            .wait(self.rtt.base_rto(), self.config.max_rto, is_open);
+        self.timers.set(Timer::Persist, now + wait);
+    }
+
+    /// The peer was silent for as long as configured.
+    pub(super) fn on_keep_alive_timeout(&mut self, now: Instant) {
+        let Some(settings) = self.config.keep_alive else {
+            return;
+        };
+        if !self.state.is_synchronized() || self.state == State::TimeWait {
+            return;
+        }
+        let due = self.keep_alive.last_heard() + settings.idle;
+        if now < due {
+            self.timers.set(Timer::KeepAlive, due);
+            return;
+        }
+        // Unacknowledged data has the retransmission timer to watch over the peer.
+        if self.log.is_empty() {
+            if !self.keep_alive.probe(settings.probes) {
+                self.end_with_reset(CloseReason::TimedOut);
+                return;
+            }
+            self.due.add(Due::KeepAlive);
+        }
+        self.timers.set(Timer::KeepAlive, now + settings.interval);
+    }
+}

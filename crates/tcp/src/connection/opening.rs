@@ -1,0 +1,265 @@
+//! Opening: what is offered, what is agreed, and the answer to the peer's SYN.
+
+use tack_base::Instant;
+use tack_wire::options::TcpOptions;
+use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption};
+
+use alloc::boxed::Box;
+
+use super::due::Due;
+use super::feedback::PeerFeedback;
+use super::state::{State, Transition};
+use super::timers::Timer;
+use super::{CloseReason, Connection, Event};
+use crate::ack::feedback::SackReader;
+use crate::ack::policy::AckReason;
+use crate::cc;
+use crate::recv::window::ReceiveWindow;
+
+impl Connection {
+    /// Takes what the peer's SYN (or SYN-ACK) says.
+    pub(super) fn learn_from_syn(&mut self, now: Instant, segment: &Segment<'_>) {
+        let options = &segment.header.options;
+        self.irs = segment.header.seq;
+        self.mtu.on_peer_mss(options.mss);
+        self.handshake.sack = self.config.sack && options.sack_permitted;
+        self.handshake.peer_scale = options.window_scale.filter(|_| self.config.window_scaling);
+        self.agree_on_mechanism(segment);
+        if let Some(timestamps) = options.timestamps.filter(|_| self.config.timestamps) {
+            if self.handshake.mechanism_agreed {
+                self.timestamps.reserve(now, timestamps);
+            } else {
+                self.timestamps.agree(now, timestamps);
+            }
+        }
+        if let Some(shift) = self.handshake.peer_scale {
+            self.window.set_scale(shift);
+            self.receive_window
+                .set_scale(ReceiveWindow::scale_for(self.config.receive_buffer));
+        }
+        let flags = segment.header.flags;
+        // RFC 3168 §6.1.1: ECE and CWR ask, ECE alone agrees.
+        self.handshake.peer_ecn = self.config.ecn
+            && if flags.ack() {
+                flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
+            } else {
+                flags.contains(Flags::ECE) && flags.contains(Flags::CWR)
+            };
+        if self.handshake.peer_ecn {
+            self.ecn.agree();
+        }
+    }
+
+    /// Takes up the mechanism that both sides want, or the common one.
+    fn agree_on_mechanism(&mut self, segment: &Segment<'_>) {
+        let sack = self.handshake.sack;
+        self.feedback = PeerFeedback::new(Box::new(SackReader::new(sack)));
+        // What it would fall back to on a path that strips its option must be there.
+        let Some(TackOption::Syn(offer)) = segment.header.options.tack.filter(|_| sack) else {
+            return;
+        };
+        let Some(mechanism) = self.config.agree(offer, sack) else {
+            return;
+        };
+        self.handshake.mechanism_agreed = true;
+        self.acking.set_policy(mechanism.policy);
+        self.recovery.set_detector(mechanism.detector);
+        self.numbering = mechanism.numbering;
+        self.feedback = PeerFeedback::new(mechanism.reader);
+        self.rtt.follow_closely();
+    }
+
+    /// What our SYN offers, or our SYN-ACK accepts. After two SYNs without an answer a path that
+    /// drops unknown options gets one without.
+    fn mechanism_offer(&self, answer: bool) -> Option<TackOption> {
+        let offer = if answer {
+            self.handshake.mechanism_agreed
+        } else {
+            self.handshake.transmissions < 2
+        };
+        self.config.offer().filter(|_| offer && self.config.sack)
+    }
+
+    /// Header of our SYN or SYN-ACK.
+    pub(super) fn syn_header(&mut self, now: Instant) -> Header {
+        let answer = self.state == State::SynReceived;
+        let mut flags = Flags::SYN;
+        if answer {
+            flags = flags.with(Flags::ACK);
+            if self.handshake.peer_ecn {
+                flags = flags.with(Flags::ECE);
+            }
+        } else if self.config.ecn && self.handshake.transmissions == 0 {
+            // A path that drops ECN-setup SYNs gets a plain one next time (RFC 3168 §6.1.1.1).
+            flags = flags.with(Flags::ECE).with(Flags::CWR);
+        }
+        let window =
+            self.receive_window
+                .announce(self.reassembly.read_position(), self.rcv_nxt(), true);
+        let timestamps = if answer {
+            self.timestamps.answer(now)
+        } else {
+            self.config.timestamps.then(|| tack_wire::Timestamps {
+                value: self.timestamps.value(now),
+                echo: 0,
+            })
+        };
+        let scale = ReceiveWindow::scale_for(self.config.receive_buffer);
+        Header {
+            src_port: self.identity.local_port,
+            dst_port: self.identity.remote_port,
+            seq: self.identity.iss,
+            ack: if answer {
+                SeqNum::at(self.irs, 1)
+            } else {
+                SeqNum(0)
+            },
+            flags,
+            window,
+            urgent: 0,
+            options: TcpOptions {
+                mss: Some(self.config.mss),
+                window_scale: (self.config.window_scaling
+                    && (!answer || self.handshake.peer_scale.is_some()))
+                .then_some(scale),
+                sack_permitted: if answer {
+                    self.handshake.sack
+                } else {
+                    self.config.sack
+                },
+                timestamps,
+                tack: self.mechanism_offer(answer),
+                ..TcpOptions::default()
+            },
+        }
+    }
+
+    /// A SYN or SYN-ACK left.
+    pub(super) fn on_syn_sent(&mut self, now: Instant) {
+        self.due.set(Due::Syn, false);
+        self.handshake.transmissions += 1;
+        self.handshake.sent_at.get_or_insert(now);
+        self.handshake.newest_at = Some(now);
+        if self.state == State::SynReceived {
+            self.acking.on_syn_ack_sent();
+        }
+        if !self.timers.is_armed(Timer::Retransmit) {
+            self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+        }
+    }
+
+    /// SYN-SENT (RFC 9293 §3.10.7.3).
+    pub(super) fn on_segment_in_syn_sent(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+        _ecn: Ecn,
+    ) {
+        let flags = segment.header.flags;
+        let acceptable = flags
+            .ack()
+            .then(|| segment.header.ack == SeqNum::at(self.identity.iss, 1));
+        if acceptable == Some(false) {
+            self.counters.dropped_segments += 1;
+            if !flags.rst() {
+                self.reply_with_reset(segment.header.ack);
+            }
+            return;
+        }
+        if flags.rst() {
+            // RFC 5961: only a reset that acknowledges our SYN counts.
+            if acceptable == Some(true) {
+                self.end(CloseReason::Refused);
+            } else {
+                self.counters.dropped_segments += 1;
+            }
+            return;
+        }
+        if !flags.syn() {
+            self.counters.dropped_segments += 1;
+            return;
+        }
+        self.learn_from_syn(now, segment);
+        if acceptable == Some(true) {
+            self.window
+                .update(segment.header.seq, 1, segment.header.window, true);
+            self.on_handshake_complete(now, arrived, segment);
+            self.acking.request(AckReason::Event);
+        } else {
+            // Simultaneous open: answer with SYN-ACK.
+            self.window
+                .update(segment.header.seq, 0, segment.header.window, true);
+            self.state = self.state.after(Transition::SynArrived);
+            self.due.add(Due::Syn);
+        }
+    }
+
+    /// Our SYN is acknowledged: the connection is open.
+    pub(super) fn on_handshake_complete(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        segment: &Segment<'_>,
+    ) {
+        let echo = segment
+            .header
+            .options
+            .timestamps
+            .filter(|_| self.timestamps.is_known())
+            .map(|timestamps| timestamps.echo);
+        self.state = self.state.after(Transition::HandshakeComplete);
+        self.snd_una = 1;
+        self.timers.stop(Timer::Retransmit);
+        self.due.set(Due::Syn, false);
+        self.rtt.end_back_off();
+        // Karn: a SYN sent twice gives no sample, unless the echo says which of them was answered
+        // (RFC 7323 §4). Where it names another than the newest, the answer to that one may have
+        // got lost, and its age would be a timeout and a round trip.
+        let echo = echo.filter(|echo| {
+            let newest = self.handshake.newest_at;
+            newest.is_none_or(|newest| self.timestamps.value(newest) == *echo)
+        });
+        let round_trip = match self.handshake.sent_at {
+            Some(sent_at) if self.handshake.transmissions == 1 => {
+                Some(arrived.saturating_since(sent_at))
+            }
+            _ => echo.and_then(|echo| self.timestamps.age(arrived, echo)),
+        };
+        if let Some(rtt) = round_trip {
+            self.rtt.sample(now, rtt, rtt, 1, 1);
+            self.peer_segments.round_trip.on_handshake(rtt);
+            self.acking.on_handshake(rtt);
+        }
+        // A SYN of ours that timed out makes the start cautious; one that left again because the
+        // peer repeated its own does not (RFC 6298 §5.7, RFC 5681 §3.1).
+        let lost = self.handshake.timeouts > 0;
+        if lost {
+            self.rtt.on_syn_timeout();
+        }
+        let mss = u64::from(self.mtu.mss()) - self.data_options_len();
+        let segments = if lost {
+            1
+        } else {
+            u64::from(self.config.initial_window_segments)
+        };
+        self.cc = self.config.build_controller(&cc::Init {
+            now,
+            mss,
+            initial_window: mss * segments.max(1),
+            rtt: self.rtt.smoothed(),
+            seed: self.identity.seed,
+            counting: self.config.counting,
+        });
+        self.update_pacing();
+        if let Some(keep_alive) = self.config.keep_alive {
+            self.timers.set(Timer::KeepAlive, now + keep_alive.idle);
+        }
+        self.events.raise(Event::Connected);
+        self.events.write_blocked = true;
+        self.offer_writable();
+        if self.queue.is_finished() {
+            self.state = self.state.after(Transition::Finish);
+        }
+    }
+}
