@@ -11,7 +11,7 @@ use tack_base::Duration;
 use tack_base::time::nanos;
 
 use crate::frame::{AccessCategory, AckPolicy, Data, Frame, Mpdu, NodeId, Ppdu, len};
-use crate::phy::{Band, Preamble, Standard};
+use crate::phy::{Band, Standard};
 use crate::world::Captured;
 
 /// Turns PPDUs into the packets of a capture.
@@ -233,11 +233,6 @@ fn window(bytes: &mut Vec<u8>, category: AccessCategory, start: u16) {
     let control = 0x0004 | u16::from(category.tid()) << 12;
     bytes.extend(control.to_le_bytes());
     bytes.extend((start << 4).to_le_bytes());
-}
-
-/// True for frames that a radio of 802.11b sends with the short preamble.
-fn has_short_preamble(mode: crate::phy::Mode) -> bool {
-    matches!(mode, crate::phy::Mode::Dsss(_, Preamble::Short))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use tack_base::Instant;
 
-use super::has_short_preamble;
 use crate::phy::{Band, GuardInterval, Mode, Width};
 
 /// Channel number at 2.4 GHz, as beacons name it.
@@ -47,7 +46,7 @@ pub(super) fn write(
     bytes.extend(present.to_le_bytes());
     bytes.extend(at.as_micros().to_le_bytes());
     // The FCS is there; maybe the preamble is short.
-    bytes.push(0x10 | if has_short_preamble(mode) { 0x02 } else { 0 });
+    bytes.push(0x10 | if mode.has_short_preamble() { 0x02 } else { 0 });
     if how == RATE {
         bytes.push((mode.rate().bits_per_sec() / 500_000) as u8);
     }

@@ -18,7 +18,7 @@ mod shared;
 
 use alloc::vec::Vec;
 
-pub use carrier::Carrier;
+pub use carrier::{BusyEnd, Carrier};
 pub use shared::SharedAccess;
 
 /// Which rules a function follows.
@@ -91,17 +91,6 @@ pub enum Attempt {
     Failed,
     /// Not answered; what was sent has been given up.
     GivenUp,
-}
-
-/// What the last busy period ended in (§10.3.2.3.7).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BusyEnd {
-    /// A correct frame: AIFS follows, and an EIFS that still ran is over.
-    Frame,
-    /// A frame with a wrong FCS: EIFS follows.
-    Error,
-    /// Energy without a frame, or an own transmission: AIFS follows, or what is left of EIFS if that is longer.
-    Energy,
 }
 
 /// One contending function: its window and its backoff.

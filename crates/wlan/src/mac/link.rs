@@ -7,15 +7,8 @@ use alloc::vec::Vec;
 use tack_base::time::nanos;
 
 use super::config::{MacConfig, MissedBlockAck, WINDOW};
-use super::discipline::Waiting;
+use super::discipline::{Waiting, WaitingFrame};
 use crate::frame::{Class, Mpdu, Msdu, len, seq_add, seq_before, seq_distance};
-
-/// Not numbered yet, so never sent.
-#[derive(Clone, Debug)]
-pub(super) struct WaitingFrame<M> {
-    pub(super) msdu: Msdu<M>,
-    arrival: u64,
-}
 
 /// Numbered, sent at least once or about to be, not acknowledged.
 #[derive(Clone, Debug)]

@@ -112,6 +112,11 @@ impl Mode {
         matches!(self, Self::Vht(_) | Self::He(_))
     }
 
+    /// True for the modes of 802.11b with the short preamble.
+    pub fn has_short_preamble(self) -> bool {
+        matches!(self, Self::Dsss(_, Preamble::Short))
+    }
+
     /// Spatial streams.
     pub fn streams(self) -> u8 {
         match self {

@@ -5,9 +5,17 @@ use alloc::vec::Vec;
 
 use tack_base::time::nanos;
 
-use super::Delivery;
 use super::config::HostDelays;
 use crate::frame::{AccessCategory, Msdu, NodeId};
+
+/// An MSDU that has come to its destination.
+#[derive(Clone, Debug)]
+pub struct Delivery<M> {
+    /// The radio that hands it on: a station's host, or the network behind the access point.
+    pub at: NodeId,
+    /// What came.
+    pub msdu: Msdu<M>,
+}
 
 /// A packet that comes to a queue.
 #[derive(Debug)]

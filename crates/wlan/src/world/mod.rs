@@ -13,6 +13,7 @@ mod air;
 mod config;
 mod crowd;
 mod host;
+mod joining;
 mod medium;
 mod receive;
 mod source;
@@ -39,15 +40,7 @@ use source::Source;
 pub use crate::mac::station::Beacons;
 pub use accounts::{Airtime, QueueStats};
 pub use config::{Contenders, HostDelays, HostInterrupt, Offer, WorldConfig};
-
-/// An MSDU that has come to its destination.
-#[derive(Clone, Debug)]
-pub struct Delivery<M> {
-    /// The radio that hands it on: a station's host, or the network behind the access point.
-    pub at: NodeId,
-    /// What came.
-    pub msdu: Msdu<M>,
-}
+pub use host::Delivery;
 
 /// A PPDU that went on the air, for captures.
 #[derive(Clone, Debug)]

@@ -1,6 +1,15 @@
 //! What carrier sense says: physically, after errors, and by reservations (§10.3.2.1).
 
-use super::BusyEnd;
+/// What the last busy period ended in (§10.3.2.3.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BusyEnd {
+    /// A correct frame: AIFS follows, and an EIFS that still ran is over.
+    Frame,
+    /// A frame with a wrong FCS: EIFS follows.
+    Error,
+    /// Energy without a frame, or an own transmission: AIFS follows, or what is left of EIFS if that is longer.
+    Energy,
+}
 
 /// Carrier sense of a radio, or of several that sense the same. Nanoseconds.
 #[derive(Clone, Copy, Debug)]

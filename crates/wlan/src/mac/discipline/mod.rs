@@ -11,11 +11,10 @@ mod safe;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 
-use super::link::WaitingFrame;
 use crate::frame::Msdu;
 
 pub use ack_filter::AckFilter;
@@ -24,6 +23,8 @@ pub use fifo::Fifo;
 pub use paper::PaperFilter;
 pub use safe::SafeFilter;
 pub use segment::{Block, Flags, OtherOptions, SackBlocks, Segment, SegmentReader, Timestamps};
+pub use waiting::Waiting;
+pub(super) use waiting::WaitingFrame;
 
 /// What becomes of a packet that arrives. Positions are those of [`Waiting`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,40 +46,3 @@ pub trait Discipline<M>: core::fmt::Debug + Send {
 
 /// The discipline of each queue of a radio.
 pub type BoxedDiscipline<M> = Box<dyn Discipline<M>>;
-
-/// Packets that wait for one receiver and were never sent, oldest first.
-#[derive(Debug)]
-pub struct Waiting<'a, M> {
-    frames: &'a VecDeque<WaitingFrame<M>>,
-}
-
-impl<M> Clone for Waiting<'_, M> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<M> Copy for Waiting<'_, M> {}
-
-impl<'a, M> Waiting<'a, M> {
-    pub(super) fn new(frames: &'a VecDeque<WaitingFrame<M>>) -> Self {
-        Self { frames }
-    }
-
-    /// How many they are.
-    pub fn len(&self) -> usize {
-        self.frames.len()
-    }
-
-    /// True when none waits.
-    pub fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
-    /// The packets.
-    pub fn iter(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = &'a Msdu<M>> + ExactSizeIterator + use<'a, M> {
-        self.frames.iter().map(|frame| &frame.msdu)
-    }
-}

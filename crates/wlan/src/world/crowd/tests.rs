@@ -1,6 +1,6 @@
 use std::vec::Vec;
 
-use super::super::{Beacons, Contenders, HostDelays, Offer, WorldConfig};
+use super::super::{Beacons, Contenders, HostDelays, Offer, World, WorldConfig};
 use super::*;
 use crate::frame::{Class, Msdu};
 use crate::mac::{CwAdaptation, MacConfig, Protection};
@@ -8,7 +8,7 @@ use crate::phy::{
     DsssRate, ErrorModel, GuardInterval, HtMode, Mode, OfdmRate, Preamble, Standard, Timing, Width,
 };
 use proptest::prelude::*;
-use tack_base::Duration;
+use tack_base::{Duration, Instant};
 
 fn config(standard: Standard, stations: u16) -> WorldConfig {
     let mode = match standard {
