@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 
 use tack_base::Instant;
 
-use super::ConnectionId;
+use super::id::ConnectionId;
 use crate::config::Config;
 
 /// Somebody wants to connect to a listener: what is known when the SYN arrives.

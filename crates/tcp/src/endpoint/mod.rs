@@ -2,9 +2,11 @@
 
 mod cookies;
 mod half_open;
+mod id;
 mod isn;
 mod listener;
 mod memory;
+mod outcome;
 mod passive;
 mod records;
 mod strays;
@@ -18,11 +20,12 @@ use tack_base::Instant;
 use tack_wire::{Ecn, Segment};
 
 use self::half_open::HalfOpens;
+pub use self::id::ConnectionId;
 use self::isn::Secrets;
 use self::listener::Listener;
 pub use self::listener::{Incoming, SynFilter, Verdict};
 use self::memory::{LOOKED_AT, Memory};
-use self::passive::Outcome;
+use self::outcome::Outcome;
 use self::records::Records;
 use self::strays::Strays;
 use self::table::{MAX_CONNECTIONS, Owner, Table, Tuple};
@@ -31,10 +34,6 @@ use crate::connection::pressure::Pressure;
 use crate::connection::time_wait::TimeWait;
 use crate::connection::{Connection, State};
 use crate::transmit::{Batch, Transmit};
-
-/// Names a connection of an [`Endpoint`]. Never reused while the endpoint lives; later connections have greater ones.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub struct ConnectionId(pub(crate) u64);
 
 /// Settings of an endpoint.
 #[derive(Clone, Debug)]

@@ -11,16 +11,6 @@ use tack_wire::SeqNum;
 /// How long a driver lingers for the peer's sake: a repeated FIN comes after two or three round trips.
 const LINGER: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
-/// Whose a segment is that no connection takes.
-pub(super) enum Outcome {
-    /// It was dealt with, and made this connection.
-    Taken(Option<ConnectionId>),
-    /// It may open a new incarnation of a connection in TIME-WAIT, whose initial sequence number comes after this one.
-    Reopen(SeqNum),
-    /// Nobody's.
-    Stray,
-}
-
 impl Endpoint {
     /// A segment for a name that no connection has.
     pub(super) fn without_connection(

@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 use slab::Slab;
 use tack_base::Instant;
 
-use super::ConnectionId;
+use super::id::ConnectionId;
 use crate::connection::{Connection, State};
 
 /// What names a connection on an endpoint: carrier address of the peer and both TCP ports.
