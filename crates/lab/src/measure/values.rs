@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Numbers by name: those of the report as `flows.0.goodput_bps`, `wlan.airtime.tcp_ack`, and those of a [`Measure`].
+/// Numbers by name: those of the report as `flows.0.goodput_bps`, `wlan.airtime.tcp_ack`, and those of a [`Measure`](super::Measure).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(BTreeMap<String, f64>);
 
