@@ -74,13 +74,15 @@ impl<T: TimerName, const N: usize> Timers<T, N> {
     }
 
     /// Disarms and returns one timer whose deadline is not after `now`, in the order of `T::ALL`.
+    #[inline]
     pub fn pop_expired(&mut self, now: Instant) -> Option<T> {
-        let expired = |timer: &T| self.get(*timer).is_some_and(|deadline| deadline <= now);
-        T::ALL
-            .iter()
-            .copied()
-            .find(expired)
-            .inspect(|timer| self.stop(*timer))
+        for timer in T::ALL {
+            if self.get(*timer).is_some_and(|deadline| deadline <= now) {
+                self.stop(*timer);
+                return Some(*timer);
+            }
+        }
+        None
     }
 }
 

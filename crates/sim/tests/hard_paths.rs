@@ -242,21 +242,30 @@ fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
             );
             flow(&text, seed)
         };
-        let shares: Vec<f64> = seeds
-            .map(|seed| {
-                let (tack, plain) = (at("tack", seed), at("delayed:2", seed));
-                let share = tack.acks as f64 / plain.acks as f64;
-                println!(
-                    "{controller}, {mib} MiB: {:.0} Mbit/s, {:.0} with delayed:2, {share:.4} of its ACKs",
-                    mbps(&tack),
-                    mbps(&plain)
-                );
-                // A per cent for where the run begins and ends within a round trip.
-                assert!(mbps(&tack) > 0.99 * mbps(&plain), "{controller}, {mib} MiB");
-                share
-            })
+        let runs: Vec<[FlowReport; 2]> = seeds
+            .map(|seed| [at("tack", seed), at("delayed:2", seed)])
             .collect();
-        let share = shares.iter().sum::<f64>() / shares.len() as f64;
+        for [tack, plain] in &runs {
+            println!(
+                "{controller}, {mib} MiB: {:.0} Mbit/s with {} ACKs, {:.0} with {}",
+                mbps(tack),
+                tack.acks,
+                mbps(plain),
+                plain.acks
+            );
+        }
+        let goodput = |ack: usize| runs.iter().map(|run| mbps(&run[ack])).sum::<f64>();
+        // A per cent for where the run begins and ends within a round trip. At the product a seed alone decides nothing: with
+        // either mechanism goodput differs by three per cent from seed to seed.
+        assert!(
+            goodput(0) > 0.99 * goodput(1),
+            "{controller}, {mib} MiB: {} and {} Mbit/s in {} runs",
+            goodput(0),
+            goodput(1),
+            runs.len()
+        );
+        let shares = runs.iter().map(|[tack, plain]| tack.acks as f64 / plain.acks as f64);
+        let share = shares.sum::<f64>() / runs.len() as f64;
         // Below the product the window is what limits, and each second segment says so; above it the clock decides. At it, most
         // of the saving stays.
         let most = match mib {
