@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// Put an emulated Wi-Fi link between UDP programs, in real time
     #[command(after_long_help = EXIT_CODES)]
     Emulate(EmulateArgs),
-    /// Reproduce the figures of the TACK paper
+    /// Reproduce the figures of three papers on TACK, TCP/HACK and ACK filtering
     #[command(subcommand, after_long_help = EXIT_CODES)]
     Lab(LabCommand),
     /// Print a completion script for a shell

@@ -1,4 +1,4 @@
-//! `tack lab`: the figures of the TACK paper.
+//! `tack lab`: the figures of the papers on TACK, TCP/HACK and ACK filtering.
 
 mod args;
 
