@@ -483,7 +483,7 @@ fn heading(family: char) -> &'static str {
         }
         'e' => "\n## e: stations download by TCP, 802.11n\n\nWithin 10 %.\n",
         'f' => {
-            "\n## f: contention under EDCA, and frames lost to noise\n\nUDP within 1.5 %, TCP within 3 %, Jain's index within 0.1, p without\naggregation within 0.02. With twenty stations and aggregation within 3 %: some of ns-3's\nstations have no Block ACK agreement for a part of the time (39.6 frames in a PPDU where 42 fit), ours have theirs from the\nstart. If 5.9 % of the PPDUs carry one frame (42 · 0.941 + 0.059 = 39.6), with 5.9 ms for each PPDU of ours and 2.6 ms\nfor one with a single frame, goodput is 0.943 / 0.967 of ours, 2.5 % less; it is 2.0 % less. The three runs of ns-3 have a\nstandard deviation of 1.4 Mbit/s: their mean is known to 4 % (95 %), and cannot tell 2.0 from 1.5 %. With DCF's way of counting, slots at their end, these rows were 1 to 4 % low.\n"
+            "\n## f: contention under EDCA, and frames lost to noise\n\nUDP within 1.5 %, TCP within 3 %, Jain's index within 0.1, p without\naggregation within 0.02. With twenty stations and aggregation within 3 %. ns-3 has 39.6 frames in a PPDU where 42 fit. A likely cause, not\nmeasured: some of its stations have no Block ACK agreement for a part of the time, ours have theirs from the start. An\nestimate: 5.9 % of PPDUs with one frame, at 5.9 ms a PPDU of ours and some 2.6 ms with a single frame, would cost 2.5 %;\nit is 2.0 %. The three runs of ns-3 have a standard deviation of 1.4 Mbit/s: their mean is known to 4 % (95 %). With DCF's way of counting, slots at their end, these rows were 1 to 4 % low.\n"
         }
         _ => "\n## x: others\n\nWithout bounds.\n",
     }
