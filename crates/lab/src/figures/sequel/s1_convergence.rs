@@ -14,9 +14,11 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "S1",
     title: "Convergence after a step of the bandwidth (sequel)",
-    about: "The bottleneck goes from 10 to 20 Mbit/s after 10 s and back after 20 s, at 40 ms. Shown is the sender's bandwidth \
-            estimate under TACK: with BBR as it is, and with the profile realtime, which follows the path twice as fast and \
-            stands for the sequel's co-designed controller. Round trips are counted until the estimate is within 5 % of the new rate.",
+    about: "The bandwidth of the bottleneck changes from 10 to 20 Mbit/s after 10 s and back \
+        after 20 s, at 40 ms. The figure shows the sender's bandwidth estimate with TACK: with \
+        default BBR, and with the profile realtime, which adapts twice as fast and stands for \
+        the sequel's co-designed controller. Round trips are counted until the estimate is \
+        within 5 % of the new rate.",
     plan,
     reduce,
 };
@@ -60,7 +62,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             .numbers
             .row([name.into(), up.to_string(), down.to_string()]);
         outcome.claims.push(Claim::new(
-            format!("{name}: follows a step within so many round trips on average (up, down)"),
+            format!("{name}: adapts to a step within this many round trips on average (up, down)"),
             format!("{paper}"),
             format!("{up}, {down}"),
             up.mean <= paper && down.mean <= paper,

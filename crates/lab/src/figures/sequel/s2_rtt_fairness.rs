@@ -16,11 +16,13 @@ use crate::stats::Estimate;
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "S2",
-    title: "RTT fairness is that of the controller, whatever acknowledges (sequel)",
-    about: "Two flows of the same kind share 50 Mbit/s: the first has a smallest RTT of 20 to 160 ms, the second of 40 ms; the buffer is \
-            one bandwidth-delay product of the longer. Both begin within the first second, at random; goodput is measured from 40 s \
-            to 120 s (quick form: 20 s to 60 s). The sequel's numbers are not at hand: what is compared is the shape (CUBIC leans to \
-            the shorter RTT, BBR to the longer) and TACK with delayed ACK under the same controller.",
+    title: "RTT fairness depends on the controller, not on the acknowledgements (sequel)",
+    about: "Two flows of the same kind share 50 Mbit/s. The first has a minimum RTT of 20 to 160 \
+        ms, the second of 40 ms. The buffer is one bandwidth-delay product of the longer RTT. \
+        Both start within the first second, at random. Goodput is measured from 40 s to 120 s \
+        (quick form: 20 s to 60 s). The sequel's numbers are not available, so two things are \
+        compared: the shape (CUBIC favours the shorter RTT, BBR the longer), and TACK with \
+        delayed ACK under the same controller.",
     plan,
     reduce,
 };
@@ -187,8 +189,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome.claims = claims(depth, &all);
     outcome.plots.push(plot(
         chart(&all),
-        "How many times the goodput of the 40 ms flow the other one has, by its own RTT, with 95 % confidence intervals where there are \
-         seeds enough; 1 is an even division.",
+        "Goodput of the other flow over that of the 40 ms flow, by the other's RTT, with 95 % \
+            confidence intervals if there are enough seeds; 1 is an equal share.",
     ));
     outcome
 }
@@ -220,7 +222,10 @@ fn claims(depth: &Depth, [bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]
     let mut claims = Vec::new();
     for (name, divisions) in [("BBR with delayed ACK", bbr), ("BBR with TACK", bbr_tack)] {
         claims.push(Claim::new(
-            format!("{name} leans to the longer RTT: ratio at each RTT, at most 2/3 at 20 ms, at least 1.5 at 160 ms"),
+            format!(
+                "{name} favours the longer RTT: ratio at each RTT, at most 2/3 at 20 ms, at \
+                least 1.5 at 160 ms"
+            ),
             "shape: longer RTT ahead",
             ratios(divisions),
             ratio_at(divisions, 20) <= 2.0 / 3.0 && ratio_at(divisions, 160) >= 1.5,
@@ -233,7 +238,10 @@ fn claims(depth: &Depth, [bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]
         let leans = ratio_at(divisions, 160) < ratio_at(divisions, 20);
         claims.push(
             Claim::new(
-                format!("{name} leans to the shorter RTT, if at all: less for 160 ms than for 20 ms, and Jain's index 0.85 at least"),
+                format!(
+                    "{name} favours the shorter RTT, if any: less for 160 ms than for 20 ms, \
+                    and Jain's index at least 0.85"
+                ),
                 "shape: shorter RTT ahead",
                 ratios(divisions),
                 leans && divisions.iter().all(|one| one.jain.mean >= 0.85),
@@ -271,7 +279,8 @@ fn claims(depth: &Depth, [bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]
         .map(|(tack, delayed)| 100.0 * (1.0 - tack.acks.mean / delayed.acks.mean))
         .collect();
     claims.push(Claim::new(
-        "TACK does it with fewer acknowledgements for as many segments, whatever the RTTs and the controller: by half at least",
+        "TACK sends at most half as many acknowledgements per segment, for all RTTs and \
+            controllers",
         "shape: fewer",
         format!("{} % fewer at least", format_number(least(&saved))),
         saved.iter().all(|percent| *percent >= 50.0),

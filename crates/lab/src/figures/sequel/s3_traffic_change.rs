@@ -19,11 +19,13 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "S3",
     title: "Cross traffic comes and goes at 1 Gbit/s and 120 ms (sequel)",
-    about: "A flow has 1 Gbit/s with an RTT of 120 ms and a buffer of one bandwidth-delay product. After some seconds (at random, in \
-            6 to 16 s) datagrams at 500 Mbit/s come for 10 s and leave again (quick form: after 5 to 7 s, for 5 s). BBR is version 1: \
-            it hardly minds losses, and remembers a rate for ten round trips, which are twice as long when the buffer is full; where it \
-            loses a fifth or more at a steady rate it takes that for a policer and keeps to the rate for 48 round trips. The sequel's \
-            numbers are not at hand: what is compared is TACK with delayed ACK under the same controller.",
+    about: "A flow has 1 Gbit/s, an RTT of 120 ms and a buffer of one bandwidth-delay product. \
+        After 6 to 16 s, at random, datagrams at 500 Mbit/s arrive for 10 s (quick form: after 5 \
+        to 7 s, for 5 s). BBR is version 1. It hardly reacts to losses. It remembers a rate for \
+        ten round trips, which are twice as long while the buffer is full. If it loses a fifth \
+        or more at a steady rate, it assumes a policer and keeps that rate for 48 round trips. \
+        The sequel's numbers are not available, so TACK is compared with delayed ACK under the \
+        same controller.",
     plan,
     reduce,
 };
@@ -231,20 +233,22 @@ fn claims([tack, realtime, delayed, _]: &[Summary; 4]) -> Vec<Claim> {
     };
     vec![
         Claim::new(
-            "BBR gives way no later with TACK than with delayed ACK: round trips until it last sends 1.5 times what is left",
+            "BBR yields no later with TACK than with delayed ACK: round trips until it last \
+                sends 1.5 times the remaining rate",
             "shape: no worse",
             against(|one| one.gives_way, ""),
             tack.gives_way.mean <= 1.1 * delayed.gives_way.mean,
         ),
         Claim::new(
-            "With the profile realtime it gives way sooner",
+            "With the profile realtime it yields sooner",
             "shape: sooner",
             format!("{} against {}", realtime.gives_way, tack.gives_way),
             realtime.gives_way.mean < tack.gives_way.mean,
         )
         .undecided(realtime.gives_way.low() < tack.gives_way.high()),
         Claim::new(
-            "Meanwhile it uses what is left, and more of the datagrams get through than beside BBR with delayed ACK",
+            "During the cross traffic it uses the remaining rate, and more of the datagrams \
+                arrive than beside BBR with delayed ACK",
             "–",
             format!(
                 "{} % used; {} %",
@@ -254,31 +258,34 @@ fn claims([tack, realtime, delayed, _]: &[Summary; 4]) -> Vec<Claim> {
             tack.used_during.mean >= 90.0 && tack.datagrams.mean >= delayed.datagrams.mean,
         ),
         Claim::new(
-            "BBR sends less again with TACK than with delayed ACK",
+            "BBR retransmits less with TACK than with delayed ACK",
             "shape: fewer",
             against(|one| one.repeated, " % of the segments"),
             tack.repeated.mean < delayed.repeated.mean,
         ),
         Claim::new(
-            "Thousands of holes at a time do not silence it until a timer expires: retransmission timeouts of a run",
+            "Thousands of simultaneous holes do not stop it until a timer expires: \
+                retransmission timeouts of a run",
             "–",
             against(|one| one.timeouts, ""),
             tack.timeouts.mean <= 0.2 && tack.timeouts.mean <= delayed.timeouts.mean,
         ),
         Claim::new(
-            "With TACK it takes the link back, to 90 % over a cycle of BBR, no later than with delayed ACK (counted up to 40 round trips)",
+            "With TACK it regains the link, to 90 % over a cycle of BBR, no later than with \
+                delayed ACK (counted up to 40 round trips)",
             "shape: no worse",
             against(|one| one.takes_back, ""),
             tack.takes_back.mean <= 1.1 * delayed.takes_back.mean && tack.takes_back.mean < 20.0,
         ),
         Claim::new(
-            "In the 40 round trips after the datagrams it uses as much of the link as with delayed ACK, or more",
+            "In the 40 round trips after the cross traffic it uses at least as much of the link \
+                as with delayed ACK",
             "shape: no worse",
             against(|one| one.used_after, " %"),
             tack.used_after.mean >= delayed.used_after.mean - 2.0,
         ),
         Claim::new(
-            "At the full rate TACK acknowledges a handful of times a round trip",
+            "At the full rate TACK acknowledges a few times in a round trip",
             "4 per RTTmin",
             against(|one| one.acks_before, ""),
             tack.acks_before.mean <= 5.0 && delayed.acks_before.mean >= 1_000.0,
@@ -345,7 +352,7 @@ fn chart(depth: &Depth, results: &Results, all: &[Summary; 4]) -> tack_plot::Svg
     }
     let texts = TRANSPORTS.iter().zip(all).map(|((name, ..), summary)| {
         format!(
-            "{name} gives way after {} round trips and takes the link back after {}.",
+            "{name} yields after {} round trips and regains the link after {}.",
             format_number(summary.gives_way.mean),
             format_number(summary.takes_back.mean)
         )

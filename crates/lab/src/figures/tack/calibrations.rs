@@ -254,8 +254,8 @@ pub(in crate::figures) fn rule_claim(depth: &Depth, results: &Results, link: Lin
     let explaining = of(link).iter().filter(|one| far(one) <= TOLERANCE).count();
     Claim::new(
         format!(
-            "{}: the preset is the calibration that the rule picks of those within 2 %: the radio's before the air's, fewest keys, \
-             nearest",
+            "{}: the preset is the calibration that the rule picks from those within 2 %: radio \
+                before medium, fewest keys, nearest",
             link.name
         ),
         "–",

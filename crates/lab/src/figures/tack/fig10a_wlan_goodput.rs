@@ -18,17 +18,20 @@ use crate::stats::Estimate;
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "10a",
-    title: "Goodput over the wireless links, alone and among neighbours",
-    about: "One download with BBR at 80 ms over each link, with TACK and with delayed ACK. The paper's runs had more than ten other \
-            access points and a hundred users around; how busy those were is not known. Shown are the ideal medium, without \
-            neighbours, and two kinds of busy ones. Neighbours with a load: of ten thousand access points most see their channel at \
-            2.4 GHz in use for 20 % of the time or more, and the busiest tenth for more than 50 % (Biswas et al., SIGCOMM 2015), so \
-            10 stations of another network together offer, as Poisson processes of packets of 1,500 bytes, what takes such a share \
-            of the air when each packet is sent alone. Saturated neighbours always have something to send. UDP without \
-            acknowledgements beside the same neighbours is the ceiling of any mechanism. On the ideal medium two things stand \
-            beside: the gain with every calibration that explains the paper's UDP baseline (figure 7), and the gain over a \
-            receiver that coalesces. Such a receiver (GRO) hands what arrives together to TCP as one large segment, which is \
-            acknowledged once: L = 14 stands for the A-MPDUs of this 802.11n, L = 42 for those of 65,535 bytes.",
+    title: "Goodput over the wireless links, with and without neighbours",
+    about: "One BBR download at 80 ms over each link, with TACK and with delayed ACK. The \
+        paper's runs had more than ten other access points and a hundred users around; their \
+        load is not known. The figure shows an ideal medium without neighbours, and two kinds of \
+        busy media. Neighbours with a load: of ten thousand access points most see their 2.4 GHz \
+        channel in use for 20 % of the time or more, and the busiest tenth for more than 50 % \
+        (Biswas et al., SIGCOMM 2015). So 10 stations of another network offer Poisson traffic \
+        of 1,500-byte packets that takes such a share of the airtime if each packet is sent \
+        alone. Saturated neighbours always have something to send. UDP without acknowledgements \
+        beside the same neighbours is the upper bound of any mechanism. For the ideal medium the \
+        figure also shows the gain with every calibration that explains the paper's UDP baseline \
+        (figure 7), and the gain over a receiver that coalesces. Such a receiver (GRO) delivers \
+        the packets of an aggregate to TCP as one large segment, which it acknowledges once: L = \
+        14 models the A-MPDUs of this 802.11n, L = 42 those of 65,535 bytes.",
     plan: figure_plan,
     reduce,
 };
@@ -111,8 +114,16 @@ pub(in crate::figures) fn over_coalescing(
         ),
         "–",
         format!(
-            "{} and {} % on n, {} and {} % on ac (and {} and {} % on g, {} and {} % on b, where coalescing gives most of that, or all)",
-            gains[2][1], gains[2][2], gains[3][1], gains[3][2], gains[1][1], gains[1][2], gains[0][1], gains[0][2]
+            "{} and {} % on n, {} and {} % on ac (and {} and {} % on g, {} and {} % on b, where \
+                coalescing has most or all of the gain)",
+            gains[2][1],
+            gains[2][2],
+            gains[3][1],
+            gains[3][2],
+            gains[1][1],
+            gains[1][2],
+            gains[0][1],
+            gains[0][2]
         ),
         gains[2..]
             .iter()
@@ -233,7 +244,7 @@ pub(in crate::figures) fn gain_claim(
     let [delayed, tack] = goodputs(depth, results, &ways);
     let claim = Claim::new(
         format!(
-            "{}, {}: goodput is better by at least the paper's gain",
+            "{}, {}: goodput rises by at least the paper's gain",
             link.name,
             medium.name()
         ),
@@ -253,8 +264,9 @@ pub(in crate::figures) fn gain_claim(
     // The paper's gain would take (nearly) all that there is, or more; and TACK is near to that.
     let at_the_ceiling = books.needed(paper) >= 95.0 && books.share() >= least;
     let ceiling = format!(
-        "Over this medium UDP without any acknowledgement carries {:.1} Mbit/s of such payload, {:.1} % more than delayed ACK: no mechanism \
-         gains more. The paper's gain would take {:.0} % of UDP's goodput; TACK has {:.1} %.",
+        "On this medium UDP without acknowledgements carries {:.1} Mbit/s of the same payload, \
+            {:.1} % more than delayed ACK: no mechanism can gain more. The paper's gain would \
+            need {:.0} % of UDP's goodput; TACK has {:.1} %.",
         books.goodput[2],
         books.ceiling(),
         books.needed(paper),
@@ -267,17 +279,19 @@ pub(in crate::figures) fn gain_claim(
             // What TACK lacks to UDP is the air of its acknowledgements and what BBR leaves idle.
             let explained = (books.share() - (100.0 - tack - idle)).abs() <= 3.0;
             let reason = format!(
-                "{ceiling} Acknowledgements take {delayed:.1} % of the air with delayed ACK and {tack:.1} % with TACK, with their collisions \
-                 and their part of waiting and link control; {idle:.1} % are idle, most of it in BBR's probes for the \
-                 round trip (200 ms in ten seconds)."
+                "{ceiling} Acknowledgements take {delayed:.1} % of the airtime with delayed ACK \
+                    and {tack:.1} % with TACK, with their collisions and their share of backoff \
+                    and link control. The medium is idle for {idle:.1} %, mostly in BBR's probes \
+                    for the minimum RTT (200 ms in ten seconds)."
             );
             claim.or(reason, at_the_ceiling && explained)
         }
         Medium::Load(_) => {
             let [delayed, tack] = books.receiver_share.map(|share| 100.0 * share);
             let reason = format!(
-                "{ceiling} The receiver makes {delayed:.1} % of all accesses with delayed ACK and {tack:.1} % with TACK; the waiting and the \
-                 collisions of the others stay, whatever it does."
+                "{ceiling} The receiver makes {delayed:.1} % of all channel accesses with \
+                    delayed ACK and {tack:.1} % with TACK. The backoff and the collisions of the \
+                    other stations remain."
             );
             claim.or(reason, at_the_ceiling && delayed < 30.0 && tack < delayed)
         }
@@ -288,8 +302,9 @@ pub(in crate::figures) fn gain_claim(
             ];
             let [before, after] = books.neighbours.map(|share| 100.0 * share);
             let reason = format!(
-                "{ceiling} The {spared:.0} accesses a second that TACK spares the receiver do not all come to the access point, which has {:.0} \
-                 instead of {:.0}: the neighbours' share of the air goes from {before:.1} to {after:.1} %.",
+                "{ceiling} TACK saves the receiver {spared:.0} channel accesses a second. The \
+                    access point does not win them all: it has {:.0} instead of {:.0}, and the \
+                    neighbours' share of the airtime changes from {before:.1} to {after:.1} %.",
                 books.sender[1], books.sender[0],
             );
             claim.or(
@@ -399,9 +414,10 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         .collect();
     let svg = ValueBars {
         id: "plot-10a".into(),
-        title: "Goodput gained by TACK, alone and among neighbours".into(),
-        description: "The gain over delayed ACK on each link, on an ideal medium, beside neighbours with a load of their own and beside \
-                      saturated ones, with the paper's as a mark."
+        title: "Goodput gained by TACK, with and without neighbours".into(),
+        description: "The gain over delayed ACK on each link: on an ideal medium, with \
+            neighbours that have a load, and with saturated neighbours. The mark is the paper's \
+            gain."
             .into(),
         label: "goodput better by, %".into(),
         series,
@@ -431,7 +447,7 @@ fn load_claim(depth: &Depth, results: &Results, medium: Medium) -> Claim {
     let most = carried.iter().copied().fold(0.0, f64::max);
     Claim::new(
         format!(
-            "{}: they get what they offer, with delayed ACK and with TACK",
+            "{}: they send all they offer, with delayed ACK and with TACK",
             medium.name()
         ),
         "–",

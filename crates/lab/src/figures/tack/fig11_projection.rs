@@ -16,11 +16,13 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "11",
     title: "Projecting video over Wi-Fi",
-    about: "A telephone shows its screen on a television: 60 frames a second at 100 Mbit/s mean and 200 peak over 802.11ac. \
-            The paper's numbers come from homes and say nothing of their air. Two media stand in for them, both with the PHY rate down at \
-            351 Mbit/s and a saturated station of a neighbouring network: with nothing more, and with rare bursts of losses that the \
-            link does not repair (0.2 % on average). Over TCP a late frame makes the player stand still until it has 100 ms \
-            of video again; RTP-like UDP shows damaged frames instead.",
+    about: "A telephone projects its screen to a television: 60 frames a second at a mean of 100 \
+        Mbit/s and a peak of 200 Mbit/s over 802.11ac. The paper's numbers come from homes, and \
+        it does not describe their medium. Two media stand for them, both with a PHY rate of 351 \
+        Mbit/s and a saturated station of a neighbouring network: one with nothing more, and one \
+        with rare bursts of losses that the link does not repair (0.2 % on average). Over TCP \
+        the player stops at a late frame until it has 100 ms of video again; UDP as in RTP shows \
+        damaged frames instead.",
     plan,
     reduce,
 };
@@ -161,7 +163,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome.claims = vec![
         Claim::new(
             format!(
-                "With bursts of losses: video stands still most with CUBIC, less with BBR, least with TACK{}",
+                "With bursts of losses: video stops for the longest time with CUBIC, less with \
+                    BBR, least with TACK{}",
                 by_means(depth)
             ),
             "CUBIC > BBR > TACK",
@@ -170,7 +173,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         )
         .undecided(order(1).iter().all(|longer| longer.high() > 0.0)),
         Claim::new(
-            "With bursts of losses: the share of time that it stands still lies in the paper's ranges (CUBIC, BBR, TACK)",
+            "With bursts of losses: the share of time for which it stops lies in the paper's \
+                ranges (CUBIC, BBR, TACK)",
             "50 to 90 / 30 to 58 / 5 to 15 %",
             still(1),
             ranges
@@ -179,14 +183,15 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 .all(|(range, still)| lies_in(range, still.mean)),
         )
         .or(
-            "The paper says nothing of its air, and this medium was not fitted to its numbers: its losses stop CUBIC as in the paper, \
-             but BBR does not slow down for them, with either acknowledgement. The order is what can be compared.",
+            "The paper does not describe its medium, and this medium was not fitted to the \
+                paper's numbers. Its losses slow CUBIC down as in the paper. They do not slow \
+                BBR down, with either acknowledgement. Only the order can be compared.",
             bursts[1].high() >= 20.0 && bursts[2].low() <= 30.0 && bursts[3].low() <= 15.0,
         ),
         Claim::new(
             format!(
-                "With bursts of losses: RTP, which waits for nothing, shows damaged frames, at least 5 % of all (over TCP there are none, \
-                 because its player waits){}",
+                "With bursts of losses: RTP, which does not wait, shows at least 5 % damaged \
+                    frames (over TCP there are none, because the player waits){}",
                 by_means(depth)
             ),
             "5 to 6 times as many artifacts, none over TCP",
@@ -194,14 +199,18 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             is_above(depth, bursts[0], 5.0),
         ),
         Claim::new(
-            format!("With the neighbour alone: the same order{}", by_means(depth)),
+            format!(
+                "With the neighbour alone: the same order{}",
+                by_means(depth)
+            ),
             "CUBIC > BBR > TACK",
             text(0),
             is_order(0),
         )
         .or(
-            "Without losses the link decides: the video takes most of what a saturated neighbour leaves, and stands still for less than \
-             10 % of the time with every transport.",
+            "Without losses the link decides: the video needs most of the airtime that a \
+                saturated neighbour leaves, and stops for less than 10 % of the time with every \
+                transport.",
             all[0][1..].iter().all(|still| still.mean < 10.0),
         ),
     ];
@@ -209,11 +218,11 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         id: "plot-11".into(),
         title: "What the viewer of a projected video gets".into(),
         description: format!(
-            "With bursts of losses {} % of RTP's frames are damaged; video stands still {} % of the time with CUBIC, {} % with BBR, {} % \
-             with TACK.",
+            "With bursts of losses {} % of RTP's frames are damaged; video stops for {} % of the \
+                time with CUBIC, {} % with BBR, {} % with TACK.",
             bursts[0], bursts[1], bursts[2], bursts[3]
         ),
-        label: "RTP: damaged frames, %; others: time standing still, %".into(),
+        label: "RTP: damaged frames, %; others: time stopped, %".into(),
         series: TRANSPORTS
             .iter()
             .zip([3, 4, 0, 1])
@@ -226,7 +235,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome.plots.push(plot(
         svg,
         format!(
-            "Video over 802.11ac. The paper has the time standing still as {} % (CUBIC), {} % (BBR), {} % (TACK).",
+            "Video over 802.11ac. In the paper it stops for {} % (CUBIC), {} % (BBR), {} % \
+                (TACK) of the time.",
             TRANSPORTS[1].2, TRANSPORTS[2].2, TRANSPORTS[3].2
         ),
     ));

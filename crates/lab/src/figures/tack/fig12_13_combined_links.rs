@@ -139,7 +139,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             - crate::figures::readings::ack_frequency(clean)
     });
     outcome.claims.push(Claim::new(
-        "With losses TACK adds acknowledgements (case 4 over case 3), and at least 90 % of what is added are loss events",
+        "With losses TACK sends more acknowledgements (case 4 over case 3), and at least 90 % of \
+            the additional ones report losses",
         "more, almost all on loss",
         format!(
             "{} against {} /s; {on_loss} /s on loss",
@@ -153,7 +154,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     });
     let each = more.mean / losses.mean;
     outcome.claims.push(Claim::new(
-        "The acknowledgements added in case 4 are as many as packets get lost, within a tenth",
+        "Case 4 has one additional acknowledgement for each lost packet, within a tenth",
         "nearly 20,000 more",
         format!(
             "{more} /s more for {losses} losses a second: {} for each; 20,000 in {} s of such a run",
@@ -163,8 +164,9 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         (0.9..=1.1).contains(&each),
     ));
     outcome.notes.push(
-        "The paper's 20,000 acknowledgements more in case 4 cannot be compared as a number: it says neither how long its runs were nor how many \
-         packets were lost. What can is that each loss adds one."
+        "The paper's number of 20,000 additional acknowledgements in case 4 cannot be compared, \
+            because the paper gives neither the length of its runs nor the number of lost \
+            packets. That each loss adds one acknowledgement can be compared."
             .into(),
     );
     for (part, title, label, groups) in [

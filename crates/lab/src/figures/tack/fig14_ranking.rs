@@ -21,11 +21,12 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "14",
     title: "Ranking on wide-area paths by power",
-    about: "One flow at a time over paths that the Pantheon calibrated on real ones, and its test links: slow Poisson links, fast long \
-            ones, policers, sparse delivery of acknowledgements, short buffers; and over recorded links, where the user brings \
-            recordings. Each path ranks the transports by \
-            log(mean throughput / 95th percentile of one-way delay); the highest power has rank 1. All are this program's: the \
-            other schemes of the paper's figure (PCC, Copa, Sprout, …) are not here, and neither is its cross traffic.",
+    about: "One flow at a time over paths that the Pantheon calibrated on real ones, and over \
+        its test links: slow Poisson links, fast long ones, policers, sparse delivery of \
+        acknowledgements, short buffers; and over recorded links, if the user has recordings. On \
+        each path the transports are ranked by log(mean throughput / 95th percentile of one-way \
+        delay); the highest power has rank 1. All transports are this program's. The other \
+        schemes of the paper's figure (PCC, Copa, Sprout, …) and its cross traffic are missing.",
     plan,
     reduce,
 };
@@ -262,8 +263,10 @@ impl Ranking {
         let percent = |ratio: f64| format_number(100.0 * ratio);
         claim.or(
             format!(
-                "The paper does not have Vegas with TACK. Vegas aims at a few packets in the queue; told four times a round trip, it \
-                 learns later that they are there. It has {} % of the throughput and {} % of the delay of Vegas with delayed ACK.",
+                "The paper does not measure Vegas with TACK. Vegas aims at a few packets in the \
+                    queue. With four acknowledgements in a round trip it learns of them later. \
+                    It has {} % of the throughput and {} % of the delay of Vegas with delayed \
+                    ACK.",
                 percent(throughput),
                 percent(delay)
             ),
@@ -399,10 +402,11 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let routes = recorded(depth);
     if routes.is_empty() {
         outcome.notes.push(
-            "Recorded links: not measured, because no recordings were given. Their licences keep them out of this program. Give a \
-             folder of them with --traces DIR (to run, check and report alike): cellular links as NAME.down and NAME.up of \
-             Mahimahi (github.com/ravinet/mahimahi, traces), Wi-Fi as NAME.pitree-trace of Zhuge \
-             (github.com/transys-project/zhuge); docs/lab.md says more."
+            "Recorded links: not measured, because no recordings were given. Their licences do \
+                not allow this program to include them. Pass a folder of them as --traces DIR to \
+                run, check and report: cellular links as NAME.down and NAME.up of Mahimahi \
+                (github.com/ravinet/mahimahi, traces), Wi-Fi as NAME.pitree-trace of Zhuge \
+                (github.com/transys-project/zhuge). docs/lab.md has details."
                 .into(),
         );
         return outcome;

@@ -16,9 +16,10 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "15",
     title: "TACK is as friendly as the controller it runs with",
-    about: "Two flows share a bottleneck: bandwidth 1 to 100 Mbit/s, RTT 1 to 200 ms, buffer 0.5 to 5 bandwidth-delay products, all drawn \
-            at random. Shown is the share of its fair half that the first gets, on average: BBR with TACK, and BBR with delayed ACK, \
-            against BBR and against CUBIC.",
+    about: "Two flows share a bottleneck with a bandwidth of 1 to 100 Mbit/s, an RTT of 1 to 200 \
+        ms and a buffer of 0.5 to 5 bandwidth-delay products, all drawn at random. The figure \
+        shows the mean goodput of the first flow over half of the total: BBR with TACK, and BBR \
+        with delayed ACK, against BBR and against CUBIC.",
     plan,
     reduce,
 };

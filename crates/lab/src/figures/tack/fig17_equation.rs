@@ -15,8 +15,9 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "17",
     title: "ACK frequency by bandwidth and by round-trip time",
-    about: "One flow (BBR) in steady state over a clean wired path, acknowledged by TACK with L = 1 as in the paper's example. \
-            Dots are counted acknowledgements per second, lines equation (3): min(bw / (L·MSS), 4 / RTTmin).",
+    about: "One BBR flow in steady state over a wired path without losses, with TACK at L = 1 as \
+        in the paper's example. Dots are counted acknowledgements per second; lines are equation \
+        (3): min(bw / (L·MSS), 4 / RTTmin).",
     plan,
     reduce,
 };
@@ -218,8 +219,9 @@ fn chart(part: &str, over: &str, unit: &str, lines: Vec<Line>) -> crate::Plot {
     let svg = LineChart {
         id: format!("plot-17{part}"),
         title: format!("ACK frequency by {over}"),
-        description: "Frequency grows with the bandwidth as one acknowledgement a segment, until it reaches four a round trip, and \
-                      stays there. Measured dots lie on the lines of equation (3)."
+        description: "The frequency grows with the bandwidth, one acknowledgement for each \
+            segment, until it reaches four in a round trip. The measured dots lie on the lines \
+            of equation (3)."
             .into(),
         x_label: format!("{over}, {unit}"),
         y_label: "ACKs per second".into(),

@@ -16,11 +16,14 @@ use crate::stats::Estimate;
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "3",
-    title: "Acknowledgements contend with data for the air",
-    about: "The paper's UDP tool between two laptops behind one access point, so that data and acknowledgements cross the air twice: \
-            100 Mbit/s of data over 802.11n at a PHY rate of 300 Mbit/s, and one 64-byte acknowledgement for every L datagrams. The \
-            medium is ideal: the paper had negligible interference. For 802.11b, g and ac the paper gives no rate; they are offered the \
-            same part of their UDP baseline (100 of 210). ACK throughput counts what reaches the sender of the data.",
+    title: "Acknowledgements contend with data for the medium",
+    about: "The paper's UDP tool between two laptops behind one access point: data and \
+        acknowledgements cross the air twice. The sender offers 100 Mbit/s of data over 802.11n \
+        at a PHY rate of 300 Mbit/s, and the receiver sends one 64-byte acknowledgement for \
+        every L datagrams. The medium is ideal, because the paper reports negligible \
+        interference. The paper gives no rate for 802.11b, g and ac; they are offered the same \
+        share of their UDP baseline (100 of 210). ACK throughput counts the acknowledgements \
+        that reach the sender of the data.",
     plan,
     reduce,
 };
@@ -147,7 +150,8 @@ impl Row {
         let from = (0..5).find(|index| is_all(*index));
         Claim::new(
             format!(
-                "{}: data throughput falls as acknowledgements get more frequent, at each step (L = 1, 2, 4, 8, 16){}",
+                "{}: data throughput falls at each step towards more frequent acknowledgements \
+                    (L = 16, 8, 4, 2, 1; listed from L = 1){}",
                 self.link.name,
                 by_means(depth)
             ),
@@ -157,13 +161,12 @@ impl Row {
         )
         .or(
             format!(
-                "From L = {} on all that is offered gets through, {} Mbit/s. Before, data throughput falls at each step.",
+                "From L = {} on the link carries all the offered data, {} Mbit/s. Below that, \
+                    data throughput falls at each step.",
                 from.map_or(0, |index| COUNTS[index]),
                 format_number(offered_kbps(self.link) / 1e3)
             ),
-            from.is_some_and(|from| {
-                from >= 1 && (1..=from).all(falls) && (from..5).all(is_all)
-            }),
+            from.is_some_and(|from| from >= 1 && (1..=from).all(falls) && (from..5).all(is_all)),
         )
     }
 }
@@ -199,15 +202,18 @@ fn ack_claims(depth: &Depth, results: &Results, row: &Row) -> Vec<Claim> {
     });
     vec![
         Claim::new(
-            "802.11n: ACK throughput is below 1.5 Mbit/s from L = 2 on, so that it is not their bytes that cost",
+            "802.11n: ACK throughput is below 1.5 Mbit/s from L = 2 on, so the bytes of the \
+                acknowledgements are not their cost",
             "< 1.5 Mbit/s",
             format!("{acks} Mbit/s (L = 1, 2, 4, 8, 16)"),
-            row.acks[1..].iter().all(|acks| acks.mean + acks.half_width < 1.5),
+            row.acks[1..]
+                .iter()
+                .all(|acks| acks.mean + acks.half_width < 1.5),
         )
         .or(
             format!(
-                "An acknowledgement for every second datagram is {} % of their payload: below 1.5 Mbit/s only where less than {} Mbit/s of \
-                 data get through. Here {} Mbit/s do.",
+                "One acknowledgement for two datagrams is {} % of their payload. It is below 1.5 \
+                    Mbit/s only if less than {} Mbit/s of data arrive. Here {} Mbit/s arrive.",
                 format_number(50.0 * ACK / PAYLOAD),
                 format_number(2.0 * below),
                 row.data[1],
@@ -223,13 +229,15 @@ fn ack_claims(depth: &Depth, results: &Results, row: &Row) -> Vec<Claim> {
         )
         .or(
             format!(
-                "64 bytes for each 1,472 that arrive are below 1.5 Mbit/s only where less than {} Mbit/s of data get through, unless most \
-                 acknowledgements are lost. The receiver sends one for {for_each} % of the datagrams, {sent} Mbit/s; the access point's full \
-                 queue drops {} % of them.",
+                "64 bytes for each 1,472 that arrive are below 1.5 Mbit/s only if less than {} \
+                    Mbit/s of data arrive, or if most acknowledgements are lost. The receiver \
+                    acknowledges {for_each} % of the datagrams, with {sent} Mbit/s. The full \
+                    queue of the access point drops {} % of the acknowledgements.",
                 format_number(below),
                 row.losses[0][1],
             ),
-            row.data[0].mean - row.data[0].half_width > below && (for_each.mean - 100.0).abs() <= 1.0,
+            row.data[0].mean - row.data[0].half_width > below
+                && (for_each.mean - 100.0).abs() <= 1.0,
         ),
         Claim::new(
             format!(
@@ -337,7 +345,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         .extend(others.map(|(_, row)| row.falls(depth, results)));
     let data = LineChart {
         description: format!(
-            "Over 802.11n {} Mbit/s of data get through with an acknowledgement for each datagram, {} with one for sixteen.",
+            "Over 802.11n {} Mbit/s of data arrive with an acknowledgement for each datagram, {} \
+                with one for sixteen.",
             paper.data[0], paper.data[4]
         ),
         ..chart(
@@ -364,7 +373,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         )
     };
     let caption = format!(
-        "Data throughput between two stations, by how often it is acknowledged; at L = 16 802.11n has {}.",
+        "Data throughput between two stations, by the frequency of acknowledgements; at L = 16 \
+            802.11n has {}.",
         percent(paper.data[4].times(1e5 / offered_kbps(paper.link)))
     );
     outcome.plots.push(plot(data.to_svg(), caption));

@@ -17,10 +17,11 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "5a",
     title: "Instant acknowledgement of losses keeps the receive buffer empty",
-    about: "Flows (BBR, 20 Mbit/s) over paths with loss of 0 to 3 % and RTT of 1 to 200 ms, both drawn at random. At each \
-            periodic acknowledgement the receiver says how many bytes it holds back behind a hole. Three ways to tell the sender of \
-            a loss: at once (IACK), with the next periodic acknowledgement, or not at all, so that the sender has to find \
-            it out. Every path weighs the same.",
+    about: "BBR flows of 20 Mbit/s over paths with a loss rate of 0 to 3 % and an RTT of 1 to \
+        200 ms, both drawn at random. At each periodic acknowledgement the receiver records how \
+        many bytes it holds above a hole. A receiver reports a loss in one of three ways: at \
+        once (IACK), with the next periodic acknowledgement, or not at all, so that the sender \
+        has to detect it. Every path has the same weight.",
     plan,
     reduce,
 };
@@ -151,8 +152,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     });
     outcome.claims = vec![
         Claim::new(
-            "With IACK the curve is far to the left: more acknowledgements find nothing blocked than without, path by path, interval \
-             above zero",
+            "With IACK the curve lies far to the left: at more acknowledgements no byte is \
+                blocked than without, path by path, interval above zero",
             "far left",
             format!(
                 "{} % against {} %: {without} points more",
@@ -161,8 +162,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             without.low() > 0.0,
         ),
         Claim::new(
-            "An IACK is better than waiting for the next periodic acknowledgement: more find nothing blocked, path by path, interval \
-             above zero",
+            "An IACK is better than waiting for the next periodic acknowledgement: at more of \
+                them no byte is blocked, path by path, interval above zero",
             "yes",
             format!(
                 "{} % against {} %: {periodic} points more",
@@ -203,7 +204,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         id: "plot-5a".into(),
         title: "Bytes blocked behind a hole, cumulative".into(),
         description: format!(
-            "Nothing is blocked at {} % of acknowledgements with IACK, {} % when losses wait for the periodic one, {} % without.",
+            "No byte is blocked at {} % of the acknowledgements with IACK, at {} % if losses \
+                wait for the periodic one, at {} % without reports.",
             nothing[0], nothing[1], nothing[2]
         ),
         x_label: "bytes blocked, at most, KiB".into(),
@@ -215,7 +217,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     .to_svg();
     outcome.plots.push(plot(
         svg,
-        "Share of periodic acknowledgements with at most so many bytes blocked behind a hole.",
+        "Share of periodic acknowledgements with at most this many bytes blocked above a hole.",
     ));
     outcome
 }

@@ -17,11 +17,13 @@ use crate::stats::Estimate;
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "5b",
-    title: "Rich acknowledgements carry over losses both ways",
-    about: "One BBR flow over 100 Mbit/s and 200 ms with a queue of one bandwidth-delay product; 1 % of the data is lost, and of the \
-            acknowledgements 0.2 to 10 %. TACK-rich lists as many gaps and blocks as losses on both paths make worthwhile, TACK-poor \
-            one of each; TCP is delayed ACK (L = 2) with SACK and RACK. Utilisation counts payload, of a full link's. Buffers are 64 MiB; \
-            with 10 % ACK loss also the default ones, 6 MiB. TACK-poor gets more seeds, because it has two modes.",
+    title: "Rich acknowledgements tolerate losses in both directions",
+    about: "One BBR flow over 100 Mbit/s and 200 ms with a queue of one bandwidth-delay product. \
+        The path loses 1 % of the data, and 0.2 to 10 % of the acknowledgements. TACK-rich lists \
+        as many gaps and blocks as the losses on both paths justify, TACK-poor one of each. TCP \
+        is delayed ACK (L = 2) with SACK and RACK. Utilisation is the payload over that of a \
+        full link. Buffers are 64 MiB; with 10 % ACK loss the default of 6 MiB is measured too. \
+        TACK-poor has more seeds, because it has two modes.",
     plan,
     reduce,
 };
@@ -164,15 +166,20 @@ fn mode_claim(depth: &Depth, results: &Results) -> Claim {
         "TACK-poor has one mode: no run has less than half of the median run's utilisation",
         "–",
         texts,
-        all.iter().all(|modes| modes.is_measured() && modes.slow().is_empty()),
+        all.iter()
+            .all(|modes| modes.is_measured() && modes.slow().is_empty()),
     )
     .or(
         format!(
-            "Startup overshoots, and a report names one of the thousands of holes. Where many reports get lost the stream behind the holes grows until              the receive window is full ({} MB at least in these runs, against a bandwidth-delay product of 2.5). Then nothing but repairs is              under way, one for each report, for more than ten round trips, BBR's bandwidth filter forgets the path, and wins it back by a              quarter in eight round trips.",
+            "Startup overshoots, and a report names one of the thousands of holes. If many \
+                reports are lost, the data above the holes grows until the receive window is \
+                full ({} MB at least in these runs, against a bandwidth-delay product of 2.5 \
+                MB). Then the sender sends only repairs, one for each report, for more than ten \
+                round trips. BBR's bandwidth filter forgets the bandwidth of the path, and \
+                regains it by a quarter in eight round trips.",
             format_number(held / 1e6)
         ),
-        all.iter().all(Modes::is_measured)
-            && slow().all(|run| run.1 >= BEHIND_HOLES),
+        all.iter().all(Modes::is_measured) && slow().all(|run| run.1 >= BEHIND_HOLES),
     )
 }
 
@@ -232,7 +239,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let lost = more((least, "tack"), (worst, "tack"));
     outcome.claims.push(
         Claim::new(
-            "TACK-rich hardly minds: between 0.2 and 10 % ACK loss it loses no more utilisation than in the paper, interval included",
+            "ACK loss hardly affects TACK-rich: from 0.2 to 10 % ACK loss it loses no more \
+                utilisation than in the paper, interval included",
             "1.9 points",
             format!("{lost} points"),
             lost.high() <= 1.9,
@@ -342,8 +350,10 @@ fn default_claims(depth: &Depth, results: &Results, numbers: &mut Table) -> Vec<
         .undecided(ahead.high() >= points)
         .or(
             format!(
-                "{} does better here than in the paper, {} % against {} %, which leaves less to gain. Buffers decide how much: with 64 MiB \
-                 TACK-rich is ahead by {large} points, with 6 MiB by {ahead}. The paper does not give its buffers.",
+                "{} performs better here than in the paper, {} % against {} %, which leaves less \
+                    to gain. The gain depends on the buffers: TACK-rich is ahead by {large} \
+                    points with 64 MiB, and by {ahead} with 6 MiB. The paper does not give its \
+                    buffers.",
                 ACKS[other].0,
                 ours[other],
                 format_number(paper[other]),
@@ -373,8 +383,9 @@ fn excuse_of_tcp(depth: &Depth, results: &Results) -> (String, bool) {
     let paper = PAPER[0].1[2] - PAPER[3].1[2];
     (
         format!(
-            "TCP's next acknowledgement says all that a lost one said: losing 10 % of them costs TCP {cost} points of utilisation against \
-             losing none (in the paper {} against 0.2 %), and {needless} % of its segments are sent again without need.",
+            "The next acknowledgement of TCP repeats what a lost one reported. A loss of 10 % of \
+                them costs TCP {cost} points of utilisation against no loss (in the paper {} \
+                against 0.2 %), and {needless} % of its segments are retransmitted without need.",
             format_number(paper)
         ),
         cost.high() <= paper / 2.0 && needless.high() <= 0.1,
@@ -394,8 +405,9 @@ fn excuse_of_poor(depth: &Depth, results: &Results) -> (String, bool) {
     let (poor, alone) = (ours(ACKS[1].1), ours(ALONE));
     (
         format!(
-            "Instant acknowledgements tell TACK-poor of most losses here, and periodic ones, with a gap each, of the rest: it uses {}. \
-             Told by periodic ones alone it uses {}.",
+            "Here instant acknowledgements report most losses to TACK-poor, and periodic ones, \
+                with one gap each, report the rest: it uses {}. With periodic acknowledgements \
+                alone it uses {}.",
             percent(poor),
             percent(alone)
         ),

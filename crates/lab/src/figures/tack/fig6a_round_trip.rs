@@ -13,13 +13,17 @@ use crate::stats::Estimate;
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "6a",
-    title: "One-way timing finds the smallest round trip that sampling misses",
-    about: "One flow loads a path of 100 ms (20 Mbit/s, a queue of 0.4 bandwidth-delay products). TACK's timing names the segment \
-            with the least one-way delay since the last acknowledgement and subtracts how long it was held; sampling takes the \
-            oldest segment, uncorrected. CUBIC keeps the queue filled but for its back-offs; BBR empties it every ten seconds \
-            to look for the minimum, which hides most of sampling's error, and BBR without pauses (probe_rtt=mild) does not. What \
-            sampling adds is the time that the segment is held, up to RTTmin / β less the time of a segment: it is tested with a sampled \
-            segment, the one of median delay, whose holding time is taken off. The paper's set-up follows: two Wi-Fi endpoints (802.11n), with a network emulator of 100 ms between both hops.",
+    title: "One-way timing finds the minimum RTT that sampling misses",
+    about: "One flow loads a path of 100 ms (20 Mbit/s, a queue of 0.4 bandwidth-delay \
+        products). TACK's timing takes the segment with the smallest one-way delay since the \
+        last acknowledgement and subtracts the time it was held. Sampling takes the oldest \
+        segment, uncorrected. CUBIC keeps the queue filled except after its back-offs. BBR \
+        empties the queue every ten seconds to probe for the minimum, which hides most of the \
+        error of sampling; BBR without pauses (probe_rtt=mild) does not empty it. Sampling adds \
+        the time that the segment is held, up to RTTmin / β less the time of a segment. A test \
+        samples the segment of median delay and subtracts its holding time. The second part is \
+        the paper's set-up: two Wi-Fi endpoints (802.11n), with a network emulator of 100 ms \
+        between both hops.",
     plan,
     reduce,
 };
@@ -163,17 +167,20 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             errors.iter().all(|both| both[0].mean.abs() <= 1.0),
         ),
         Claim::new(
-            "Sampling makes the minimum too large under load that does not pause, by what the paper has (CUBIC)",
+            "Sampling overestimates the minimum under continuous load, by as much as in the \
+                paper (CUBIC)",
             "8 to 18 %",
             format!("{} %", errors[0][1]),
             (8.0..=18.0).contains(&errors[0][1].mean),
         )
         .or(
             format!(
-                "Sampling here takes the oldest segment, which is held for RTTmin / β less the time of a segment: {:.1} % for the paper's β = 4. \
-                 With a queue of a tenth of a bandwidth-delay product, which CUBIC empties, it is {short} %; what never leaves the longer queue \
-                 (at most 40 %, its length) comes on top. A sample whose holding time is taken off is off by {corrected} %. The paper corrects \
-                 its samples, and does not say which segment it sampled.",
+                "Sampling takes the oldest segment here, which the receiver holds for RTTmin / β \
+                    less the time of a segment: {:.1} % for the paper's β = 4. With a queue of a \
+                    tenth of a bandwidth-delay product, which CUBIC empties, the error is \
+                    {short} %. The standing queue of the longer one (at most 40 %, its length) \
+                    comes on top. A sample without its holding time is off by {corrected} %. The \
+                    paper corrects its samples, and does not say which segment it samples.",
                 held(4.0)
             ),
             as_held(short, 4.0)
@@ -182,15 +189,17 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 && errors[0][1].high() <= held(4.0) + 40.0,
         ),
         Claim::new(
-            "Sampling makes the minimum too large by what the paper has (BBR)",
+            "Sampling overestimates the minimum by as much as in the paper (BBR)",
             "8 to 18 %",
             format!("{} %; without pauses {} %", errors[BBR][1], errors[MILD][1]),
             (8.0..=18.0).contains(&errors[BBR][1].mean),
         )
         .or(
             format!(
-                "BBR's pauses, 200 ms with four packets under way every ten seconds, leave little to miss: the oldest of so few segments is \
-                 hardly held. Without pauses sampling is off by {} %. The paper does not say which it had.",
+                "BBR pauses for 200 ms every ten seconds, with four packets in flight. The \
+                    receiver hardly holds the oldest of so few segments, so sampling misses \
+                    little. Without pauses sampling is off by {} %. The paper does not say \
+                    whether its BBR paused.",
                 errors[MILD][1]
             ),
             errors[BBR][1].mean <= 1.0 && errors[MILD][1].mean >= 8.0,
@@ -214,7 +223,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     .to_svg();
     outcome.plots.push(plot(
         svg,
-        "How much too large the sender's RTTmin is after 30 s; the path's is 100.6 ms.",
+        "Error of the sender's RTTmin after 30 s; that of the path is 100.6 ms.",
     ));
     outcome
 }
@@ -253,15 +262,17 @@ fn hop_claims(depth: &Depth, results: &Results, numbers: &mut Table) -> Vec<Clai
             exact.mean.abs() <= 1.0,
         ),
         Claim::new(
-            "Over two Wi-Fi hops sampling makes the minimum too large by what the paper has (BBR)",
+            "Over two Wi-Fi hops sampling overestimates the minimum by as much as in the paper \
+                (BBR)",
             "8 to 18 %",
             format!("{sampled} %; without pauses {mild_sampled} %"),
             (8.0..=18.0).contains(&sampled.mean),
         )
         .or(
             format!(
-                "BBR's pauses empty both hops every ten seconds, and sampling sees that as well. Without pauses it is off by {mild_sampled} %, \
-                 one-way timing by {mild} %."
+                "BBR's pauses empty the queues of both hops every ten seconds, and sampling sees \
+                    that as well. Without pauses sampling is off by {mild_sampled} %, one-way \
+                    timing by {mild} %."
             ),
             sampled.mean <= 1.0 && mild_sampled.mean > mild.mean,
         ),

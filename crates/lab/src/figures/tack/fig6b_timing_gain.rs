@@ -19,10 +19,12 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "6b",
     title: "Exact round-trip timing keeps delay and losses low",
-    about: "One flow acknowledged by TACK over each of the six paths that the Pantheon calibrated on real ones (figure 14 has them too), with \
-            one-way timing and with sampling. The paper compares its transport before and after on real paths of the Pantheon, and leaves open \
-            how its BBR looks for the smallest round trip. Both ways are shown: BBR as it is, which pauses every ten \
-            seconds and so empties the queue, and BBR without pauses (probe_rtt=mild). Each path weighs the same.",
+    about: "One flow with TACK over each of the six paths that the Pantheon calibrated on real \
+        ones (also in figure 14), with one-way timing and with sampling. The paper compares its \
+        transport before and after on real paths of the Pantheon. It does not say how its BBR \
+        probes for the minimum RTT. Both ways are shown: BBR as specified, which pauses every \
+        ten seconds and so empties the queue, and BBR without pauses (probe_rtt=mild). Each path \
+        has the same weight.",
     plan,
     reduce,
 };
@@ -199,21 +201,29 @@ fn claims(depth: &Depth, results: &Results, (name, congestion): (&str, &str)) ->
     let reason = |changes: &str, what: &str| {
         if right {
             format!(
-                "With its pauses sampling finds the smallest round trip too where the rate is constant: on the six paths it is larger by {errors} %, \
-                 on the last three, those of a constant rate, by no more than the burst of a pause takes ({pauses} %), and there the timing makes no difference (delay {delays} %); \
-                 on the others it does no harm. The paper does not say how its BBR looks for the minimum."
+                "With BBR's pauses sampling also finds the minimum RTT where the rate is \
+                    constant. On the six paths its minimum is larger by {errors} %. On the last \
+                    three, those of a constant rate, it is larger by no more than the burst of a \
+                    pause ({pauses} %), and there the timing makes no difference (delay {delays} \
+                    %). On the others one-way timing does no harm. The paper does not say how \
+                    its BBR probes for the minimum."
             )
         } else {
             format!(
-                "The direction is the paper's: sampling's smallest round trip is larger by {errors} %, and {what} changes by {changes} % with \
-                 one-way timing, on no path for the worse, and on more for the better than chance would have it (sign test, 5 %). How much differs \
-                 from path to path, and the paper's were other ones, with cross traffic."
+                "The direction is the paper's. The minimum RTT of sampling is larger by {errors} \
+                    %. With one-way timing {what} changes by {changes} %, on no path for the \
+                    worse, and on more paths for the better than by chance (sign test, 5 %). The \
+                    size of the change differs between paths; the paper measured other paths, \
+                    with cross traffic."
             )
         }
     };
     vec![
         Claim::new(
-            format!("{name}: one-way timing lowers the 95th percentile of one-way delay by at least the paper's part, on average over paths"),
+            format!(
+                "{name}: one-way timing lowers the 95th percentile of one-way delay by at \
+                least the paper's share, on average over paths"
+            ),
             "20 %",
             format!("{} % change", change.delay),
             change.delay.mean <= -20.0,
@@ -223,7 +233,10 @@ fn claims(depth: &Depth, results: &Results, (name, congestion): (&str, &str)) ->
             right || (change.is_wrong() && is_for_the_better(&change.delays())),
         ),
         Claim::new(
-            format!("{name}: one-way timing lowers packet loss by at least the paper's part, on average over paths"),
+            format!(
+                "{name}: one-way timing lowers packet loss by at least the paper's share, on \
+                average over paths"
+            ),
             "54 %",
             format!("{} % change", change.loss),
             change.loss.mean <= -54.0,
@@ -235,7 +248,7 @@ fn claims(depth: &Depth, results: &Results, (name, congestion): (&str, &str)) ->
         // The paths differ more than seeds do.
         .undecided(change.loss.low() <= -54.0 && change.loss.high() >= -54.0),
         Claim::new(
-            format!("{name}: without sacrificing throughput (5 % at most, on average)"),
+            format!("{name}: one-way timing costs no throughput (5 % at most, on average)"),
             "no less",
             format!("{} % change", change.throughput),
             change.throughput.mean >= -5.0,
@@ -291,7 +304,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         id: "plot-6b".into(),
         title: "Delay and losses that one-way timing saves".into(),
         description: format!(
-            "BBR without pauses has its 95th percentile of one-way delay changed by {}, and its losses by {}.",
+            "Without pauses of BBR the 95th percentile of one-way delay changes by {}, and loss \
+                by {}.",
             percent(change.delay),
             percent(change.loss)
         ),

@@ -15,12 +15,13 @@ pub(in crate::figures) const BASELINES: Figure = Figure {
     paper: Paper::Tack,
     id: "7",
     title: "What UDP gets over the wireless links",
-    about: "Saturating UDP without acknowledgements over radios modelled on the paper's four devices. The paper gives these \
-            baselines but not the parameters behind them; the presets choose parameters that explain them, and everything else \
-            follows from the standard. So this figure calibrates, and confirms nothing. Other parameters explain the same \
-            baselines: figures 1, 9(a) and 10(a) show what follows from each. The preset is picked of those within 2 % by a \
-            rule: changes of the radio before changes of the air, then the fewest keys that are not the standard's defaults, \
-            then the nearest goodput.",
+    about: "Saturating UDP without acknowledgements over radios modelled on the paper's four \
+        devices. The paper gives these baselines but not the parameters behind them. The presets \
+        choose parameters that explain the baselines; everything else follows from the standard. \
+        So this figure calibrates and confirms nothing. Other parameters explain the same \
+        baselines: figures 1, 9(a) and 10(a) show the results of each. A rule picks the preset \
+        from those within 2 %: changes of the radio before changes of the medium, then the \
+        fewest keys that differ from the standard's defaults, then the nearest goodput.",
     plan: baseline_plan,
     reduce: baseline_reduce,
 };
@@ -29,9 +30,10 @@ pub(in crate::figures) const IDEAL_GAIN: Figure = Figure {
     paper: Paper::Tack,
     id: "9a",
     title: "Fewer acknowledgements gain more on faster links",
-    about: "The paper's UDP tool: saturating data, one 64-byte acknowledgement for every second datagram (TCP, L = 2), or as \
-            rarely as TACK acknowledges at 80 ms. No transport is involved, so this is the ideal goodput: what the air \
-            gives back. The medium is ideal, without neighbours.",
+    about: "The paper's UDP tool: saturating data, and one 64-byte acknowledgement for every \
+        second datagram (TCP, L = 2), or as few as TACK sends at 80 ms. No transport takes part, \
+        so this is the ideal goodput: the airtime that fewer acknowledgements release. The \
+        medium is ideal, without neighbours.",
     plan: gain_plan,
     reduce: gain_reduce,
 };
@@ -84,7 +86,7 @@ fn baseline_reduce(depth: &Depth, results: &Results) -> Outcome {
     let svg = ValueBars {
         id: "plot-7".into(),
         title: "UDP baselines".into(),
-        description: "Goodput of saturating UDP over each link, beside the paper's.".into(),
+        description: "Goodput of saturating UDP over each link, and the paper's.".into(),
         label: "Mbit/s".into(),
         series: vec![("UDP".into(), 1)],
         reference: "paper".into(),
@@ -209,7 +211,7 @@ fn gain_reduce(depth: &Depth, results: &Results) -> Outcome {
     .to_svg();
     outcome.plots.push(plot(
         svg,
-        "Ideal goodput gained by acknowledging as rarely as TACK, ideal medium.",
+        "Ideal goodput gained with as few acknowledgements as TACK's, ideal medium.",
     ));
     outcome.plots.push(calibrations::plot(
         "plot-9a-calibrations",

@@ -15,9 +15,10 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "8",
     title: "ACK frequency over 802.11b, g, n and ac",
-    about: "One download (BBR) over each wireless link, acknowledged by TCP's delayed ACK (L = 2) and by TACK at RTTmin of 10, 80 and \
-            200 ms; delayed ACK does not depend on the round trip, and is counted at 80 ms. The paper computes these frequencies; here \
-            they are counted. The marks are equation (3) with the paper's UDP baseline as bandwidth.",
+    about: "One BBR download over each wireless link, with TCP's delayed ACK (L = 2), and with \
+        TACK at an RTTmin of 10, 80 and 200 ms. The frequency of delayed ACK does not depend on \
+        the round trip, and is measured at 80 ms. The paper computes these frequencies; here \
+        they are counted. The marks are equation (3) with the paper's UDP baseline as bandwidth.",
     plan,
     reduce,
 };
@@ -145,7 +146,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         fewer_orders(1, "two orders of magnitude", orders(3, 1)),
         fewer_orders(2, "three orders of magnitude", orders(3, 2)),
         Claim::new(
-            "The faster the link, the more acknowledgements are saved (80 ms, orders of magnitude on b, g, n, ac)",
+            "TACK saves more acknowledgements on faster links (80 ms, orders of magnitude on b, \
+                g, n, ac)",
             "grows",
             (0..4)
                 .map(|link| format_number(orders(link, 2)))

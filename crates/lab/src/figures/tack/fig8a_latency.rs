@@ -19,11 +19,13 @@ use crate::stats::Estimate;
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "8a",
-    title: "What TACK gains hardly depends on the latency",
-    about: "The paper reads from its figures 8(a) and 9(a) that the goodput gained is insensitive to the latency between the endpoints. \
-            First the ideal gain: the UDP tool acknowledges every second datagram, or as rarely as equation (3) says for RTTmin of 10, 80 and \
-            200 ms. Then the actual one: downloads with BBR, TACK against delayed ACK, with the buffers that a user has (6 MiB). \
-            Ideal medium. The acknowledgements per data packet belong to figure 10(a).",
+    title: "The gain of TACK hardly depends on the latency",
+    about: "The paper concludes from its figures 8(a) and 9(a) that the goodput gain is \
+        insensitive to the latency between the endpoints. The ideal gain: the UDP tool \
+        acknowledges every second datagram, or as rarely as equation (3) has it for RTTmin of \
+        10, 80 and 200 ms. The actual gain: BBR downloads, TACK against delayed ACK, with a \
+        user's default buffers (6 MiB). The medium is ideal. The acknowledgements per data \
+        packet belong to figure 10(a).",
     plan,
     reduce,
 };
@@ -200,10 +202,12 @@ fn ideal_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
     )
     .or(
         format!(
-            "Equation (3) has up to 400 acknowledgements a second at 10 ms. For them the receiver wins the air {:.0} times a second, and {:.0} times at \
-             200 ms. With delayed ACK each time takes {:.0} µs from the data, however few there are (here {:.0} µs). At that price they are \
-             {:.1} % of the air at 10 ms and {:.1} % at 200 ms, and the gains are {} points apart. Between 80 and 200 ms the gain differs by {} \
-             points.",
+            "Equation (3) allows up to 400 acknowledgements a second at 10 ms. The receiver wins \
+                contention {:.0} times a second for them, and {:.0} times at 200 ms. With \
+                delayed ACK each of these accesses takes {:.0} µs of airtime from the data, \
+                whatever their number (here {:.0} µs). At that cost they take {:.1} % of the \
+                airtime at 10 ms and {:.1} % at 200 ms, and the gains differ by {} points. \
+                Between 80 and 200 ms the gain differs by {} points.",
             near.accesses,
             far.accesses,
             delayed.each_us,
@@ -259,9 +263,11 @@ fn actual_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
         let ideal = spread(&ideal_gains(results, depth, link));
         return claim.or(
             format!(
-                "At {longest} ms the link holds {} MB, and 4/3 of that (equation 11) do not fit into 6 MiB, which carry {} Mbit/s at most. TACK has {}; the \
-                 buffers keep the sender waiting for {} % of the time ({} % at 10 ms). It acknowledges {} % of the data packets. \
-                 Figure B3 is about this. Without buffers in the way the ideal gain, above, differs by {} points.",
+                "At {longest} ms the bandwidth-delay product is {} MB. TACK needs 4/3 of it \
+                    (equation 11), which exceeds the 6 MiB of the buffers; these carry {} Mbit/s \
+                    at most. TACK has {}; the buffers limit the sender for {} % of the time ({} \
+                    % at 10 ms). It acknowledges {} % of the data packets. Figure B3 shows this. \
+                    The ideal gain, above, is not limited by buffers and differs by {} points.",
                 format_number(bdp / 1e6),
                 format_number(most),
                 format_number(rate),
@@ -277,7 +283,8 @@ fn actual_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
     let (ideal, actual) = (ideal[2].1.mean - ideal[0].1.mean, spread(&gains));
     claim.or(
         format!(
-            "The ideal gain, above, depends on it as well: it differs by {} points between 10 and {longest} ms, this one by {}.",
+            "The ideal gain, above, depends on the latency as well: it differs by {} points \
+                between 10 and {longest} ms, the actual gain by {}.",
             format_number(ideal),
             format_number(actual),
         ),
@@ -332,8 +339,9 @@ fn share_claims(results: &Results, depth: &Depth) -> Vec<Claim> {
         )
         .or(
             format!(
-                "Equation (3) leaves no choice: four acknowledgements in 80 ms are the paper's share only where the link carries {} Mbit/s or \
-                 more. TACK has {rate_at_80} here, and keeps to the equation.",
+                "Equation (3) fixes the number: four acknowledgements in 80 ms are the paper's \
+                    share only if the link carries {} Mbit/s or more. TACK has {rate_at_80} \
+                    here, and follows the equation.",
                 format_number(needed),
             ),
             rate_at_80.mean < needed && offs[0] <= EQUATION,
@@ -437,7 +445,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     .to_svg();
     outcome.plots.push(plot(
         svg,
-        "What TACK gains over delayed ACK (L = 2), by link and round trip.",
+        "Gain of TACK over delayed ACK (L = 2), by link and round trip.",
     ));
     outcome
 }

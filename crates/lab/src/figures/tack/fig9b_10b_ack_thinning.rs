@@ -17,8 +17,9 @@ pub(in crate::figures) const IDEAL: Figure = Figure {
     paper: Paper::Tack,
     id: "9b",
     title: "Ideal goodput: TACK approaches the upper bound",
-    about: "The paper's UDP tool over 802.11n: one 64-byte acknowledgement for every L datagrams, or as rarely as TACK at 80 ms, \
-            against UDP without any. No transport can be disturbed here: this is what the air alone gives back. Ideal medium.",
+    about: "The paper's UDP tool over 802.11n: one 64-byte acknowledgement for every L \
+        datagrams, or as few as TACK sends at 80 ms, against UDP without any. No transport takes \
+        part: the figure shows the effect of airtime alone. The medium is ideal.",
     plan: ideal_plan,
     reduce: ideal_reduce,
 };
@@ -27,8 +28,9 @@ pub(in crate::figures) const ACTUAL: Figure = Figure {
     paper: Paper::Tack,
     id: "10b",
     title: "Actual goodput with losses: thinned TCP falls behind, TACK does not",
-    about: "One download with BBR over 802.11n at 80 ms, with 0.1 % of the data lost on the wire, acknowledged for every L-th segment or by \
-            TACK. The marks are the ideal goodput of figure 9(b), scaled to the segments of TCP. Ideal medium.",
+    about: "One BBR download over 802.11n at 80 ms. The wired path loses 0.1 % of the data. The \
+        receiver acknowledges every L-th segment, or uses TACK. The marks are the ideal goodput \
+        of figure 9(b), scaled to TCP segments. The medium is ideal.",
     plan: actual_plan,
     reduce: actual_reduce,
 };
@@ -118,7 +120,7 @@ fn ideal_reduce(depth: &Depth, results: &Results) -> Outcome {
         ),
         Claim::new(
             format!(
-                "The rarer the acknowledgements, the higher the goodput (L = 1, 2, 4, 8, 16){}",
+                "Goodput grows as acknowledgements become rarer (L = 1, 2, 4, 8, 16){}",
                 by_means(depth)
             ),
             "grows",
@@ -135,7 +137,7 @@ fn ideal_reduce(depth: &Depth, results: &Results) -> Outcome {
     ];
     let svg = ValueBars {
         id: "plot-9b".into(),
-        title: "Ideal goodput over 802.11n by how often is acknowledged".into(),
+        title: "Ideal goodput over 802.11n by the frequency of acknowledgements".into(),
         description: format!(
             "From {} Mbit/s with an acknowledgement for every datagram to {} with TACK; without any it is {}.",
             goodput[0], goodput[5], baseline
@@ -260,8 +262,8 @@ fn actual_reduce(depth: &Depth, results: &Results) -> Outcome {
         ),
         Claim::new(
             format!(
-                "Thinned TCP falls short of its ideal trend: L = 16 reaches less of its ideal than TACK of its own, by a percentage \
-                 point at least{}",
+                "Thinned TCP stays below its ideal trend: L = 16 reaches a smaller share of its \
+                    ideal goodput than TACK does, by a percentage point at least{}",
                 by_means(depth)
             ),
             "falls short",

@@ -18,11 +18,12 @@ use crate::stats::Estimate;
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
     id: "B3",
-    title: "The receive buffer: what TACK needs, and what the defaults give",
-    about: "Appendix B.3 of the paper: with β acknowledgements a round trip the window must be β/(β − 1) bandwidth-delay products, 1.33 for \
-            β = 4. One flow (BBR) over 100 Mbit/s and 40 ms, with receive buffers of 0.5 to 4 bandwidth-delay products, acknowledged by TACK \
-            and by delayed ACK. Other figures have buffers of 64 MiB, so that the acknowledgement is all that differs; the second part \
-            measures runs of these figures again with the 6 MiB that a user has.",
+    title: "The receive buffer that TACK needs, and the default",
+    about: "Appendix B.3 of the paper: with β acknowledgements in a round trip the window must \
+        be β/(β − 1) bandwidth-delay products, 1.33 for β = 4. One BBR flow over 100 Mbit/s and \
+        40 ms, with receive buffers of 0.5 to 4 bandwidth-delay products, with TACK and with \
+        delayed ACK. Other figures have buffers of 64 MiB, so that only the acknowledgements \
+        differ. The second part repeats runs of these figures with the default buffers of 6 MiB.",
     plan,
     reduce,
 };
@@ -167,9 +168,10 @@ impl Other {
         )
         .or(
             format!(
-                "6 MiB are {} of its bandwidth-delay products; a packet whose repair is lost too needs {}: the buffers \
-                 keep the sender waiting for {after} % of the time, instead of {before} %. With 64 MiB the figure shows the \
-                 acknowledgements and not the buffer.",
+                "6 MiB are {} bandwidth-delay products of this path. A packet whose \
+                    retransmission is lost too needs {}, so the buffers limit the sender for \
+                    {after} % of the time, instead of {before} %. With 64 MiB the figure shows \
+                    the effect of the acknowledgements and not of the buffer.",
                 format_number(DEFAULT / self.bdp),
                 format_number(REPAIRED),
             ),
@@ -251,7 +253,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let one = [share, acks_per_round_trip].map(|read| of(1.0, "tack", read));
     outcome.claims = vec![
         Claim::new(
-            "A window of β/(β − 1) bandwidth-delay products is enough: utilisation with a receive buffer of 1.33 is that with 4, within a point",
+            "A window of β/(β − 1) bandwidth-delay products is enough: utilisation with a \
+                receive buffer of 1.33 equals that with 4, within a point",
             "1.33",
             format!("{least} against {full} %"),
             (least.mean - full.mean).abs() <= 1.0,
@@ -269,15 +272,16 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                     .all(|acks| (acks.mean / 4.0 - 1.0).abs() <= 0.05),
         ),
         Claim::new(
-            "Below, TACK does not wait for acknowledgements that the window cannot afford: with half a bandwidth-delay product it has the \
-             utilisation of delayed ACK, within a point",
+            "With a smaller window TACK acknowledges more often instead of stopping the sender: \
+                with half a bandwidth-delay product it has the utilisation of delayed ACK, \
+                within a point",
             "–",
             format!("{} against {} %", half[0], half[1]),
             (half[0].mean - half[1].mean).abs() <= 1.0,
         ),
         Claim::new(
-            "The price is acknowledgements: with half a bandwidth-delay product as many as delayed ACK, within 5 %, so that there is nothing to \
-             gain from TACK",
+            "The cost is acknowledgements: with half a bandwidth-delay product TACK sends as \
+                many as delayed ACK, within 5 %, and gains nothing",
             "–",
             format!(
                 "{} against {} in a round trip; with one bandwidth-delay product {} ({} % utilisation)",
@@ -311,8 +315,9 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     }
     outcome.further.push(defaults);
     outcome.notes.push(
-        "Figures S3 and 17 cannot have default buffers: 1 Gbit/s and 120 or 200 ms hold 15 and 25 MB. Figure 8a measures 802.11ac at 200 ms, \
-         which holds 14.7 MB, with the default. Figures 3, 7, 9 and 11 have none of TCP's or the default."
+        "Figures S3 and 17 cannot use default buffers: the bandwidth-delay products of 1 Gbit/s \
+            and 120 or 200 ms are 15 and 25 MB. Figure 8a measures 802.11ac at 200 ms, with 14.7 \
+            MB, with the default. Figures 3, 7, 9 and 11 use no TCP buffers or the default."
             .into(),
     );
     let line = |index: usize, read: fn(&Values) -> f64| {
