@@ -1,4 +1,4 @@
-//! The small pure pieces every other crate stands on: time, rates, random streams, filters, timers.
+//! The small pure pieces every other crate stands on: time, rates, random streams, stream positions, filters, timers.
 //!
 //! Nothing here reads a clock, opens a socket or starts a thread; `no_std` makes that a compile error.
 #![no_std]
@@ -12,10 +12,12 @@ pub mod filter;
 pub mod random;
 pub mod range_set;
 pub mod rate;
+pub mod stream_offset;
 pub mod time;
 pub mod timers;
 pub mod units;
 
 pub use core::time::Duration;
 pub use rate::Rate;
+pub use stream_offset::StreamOffset;
 pub use time::Instant;

@@ -1,21 +1,21 @@
-//! A set of disjoint, non-adjacent half-open ranges of stream positions.
+//! A set of disjoint, non-adjacent half-open ranges of positions.
 //!
 //! Few ranges live at a time (holes of a window), but a peer may make as many as its window holds, and touch any of them: a
 //! tree keeps each step logarithmic, whichever range it is about. The number of positions is a counter.
 
 use alloc::collections::BTreeMap;
-use core::ops::{Bound, Range};
+use core::ops::{Bound, Range, Sub};
 
-/// Disjoint, non-adjacent half-open ranges in ascending order.
+/// Disjoint, non-adjacent half-open ranges in ascending order, of positions whose difference is a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RangeSet {
+pub struct RangeSet<P> {
     /// Where each range ends, by where it starts.
-    ranges: BTreeMap<u64, u64>,
+    ranges: BTreeMap<P, P>,
     /// Positions in all of them.
     positions: u64,
 }
 
-impl RangeSet {
+impl<P: Copy + Ord + Sub<Output = u64>> RangeSet<P> {
     /// The empty set.
     pub const fn new() -> Self {
         Self {
@@ -43,38 +43,38 @@ impl RangeSet {
     }
 
     /// The ranges, lowest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + ExactSizeIterator + '_ {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<P>> + ExactSizeIterator + '_ {
         self.ranges.iter().map(|(start, end)| *start..*end)
     }
 
     /// The lowest range.
-    pub fn first(&self) -> Option<Range<u64>> {
+    pub fn first(&self) -> Option<Range<P>> {
         self.ranges
             .first_key_value()
             .map(|(start, end)| *start..*end)
     }
 
     /// The highest range.
-    pub fn last(&self) -> Option<Range<u64>> {
+    pub fn last(&self) -> Option<Range<P>> {
         self.ranges
             .last_key_value()
             .map(|(start, end)| *start..*end)
     }
 
     /// The highest range that starts at or below `position`.
-    fn starting_by(&self, position: u64) -> Option<Range<u64>> {
+    fn starting_by(&self, position: P) -> Option<Range<P>> {
         let (start, end) = self.ranges.range(..=position).next_back()?;
         Some(*start..*end)
     }
 
     /// The range that holds `position`.
-    pub fn range_at(&self, position: u64) -> Option<Range<u64>> {
+    pub fn range_at(&self, position: P) -> Option<Range<P>> {
         self.starting_by(position)
             .filter(|range| range.end > position)
     }
 
     /// True when all of `range` is in the set (true for an empty range).
-    pub fn contains(&self, range: &Range<u64>) -> bool {
+    pub fn contains(&self, range: &Range<P>) -> bool {
         range.is_empty()
             || self
                 .range_at(range.start)
@@ -82,7 +82,7 @@ impl RangeSet {
     }
 
     /// True when some range overlaps `range` or adjoins it: to add it makes no range more. For ranges that are not empty.
-    pub fn touches(&self, range: &Range<u64>) -> bool {
+    pub fn touches(&self, range: &Range<P>) -> bool {
         self.starting_by(range.end)
             .is_some_and(|known| known.end >= range.start)
     }
@@ -90,13 +90,13 @@ impl RangeSet {
     /// Adds `range`; calls `added` with each part that was not in the set, lowest first.
     ///
     /// The work grows with the ranges that become one, each of which had to be added before.
-    pub fn insert_with(&mut self, range: Range<u64>, mut added: impl FnMut(Range<u64>)) {
+    pub fn insert_with(&mut self, range: Range<P>, mut added: impl FnMut(Range<P>)) {
         if range.is_empty() {
             return;
         }
         let Range { start, end } = range;
         let mut new = 0;
-        let mut added = |part: Range<u64>| {
+        let mut added = |part: Range<P>| {
             new += part.end - part.start;
             added(part);
         };
@@ -118,7 +118,7 @@ impl RangeSet {
     }
 
     /// Makes one range of `range` and of those that overlap or touch it.
-    fn merge(&mut self, range: Range<u64>, added: &mut impl FnMut(Range<u64>)) {
+    fn merge(&mut self, range: Range<P>, added: &mut impl FnMut(Range<P>)) {
         let Range { start, end } = range;
         let below = self.starting_by(start).filter(|below| below.end >= start);
         let (merged_start, mut uncovered) =
@@ -138,14 +138,14 @@ impl RangeSet {
     }
 
     /// Adds `range`; returns how many of its positions were new.
-    pub fn insert(&mut self, range: Range<u64>) -> u64 {
+    pub fn insert(&mut self, range: Range<P>) -> u64 {
         let before = self.positions;
         self.insert_with(range, |_| {});
         self.positions - before
     }
 
     /// Removes every position in `range`.
-    pub fn remove(&mut self, range: Range<u64>) {
+    pub fn remove(&mut self, range: Range<P>) {
         if range.is_empty() {
             return;
         }
@@ -171,7 +171,7 @@ impl RangeSet {
 
     /// Removes every position below `bound`.
     #[inline]
-    pub fn remove_below(&mut self, bound: u64) {
+    pub fn remove_below(&mut self, bound: P) {
         while let Some(first) = self.ranges.first_entry()
             && *first.key() < bound
         {

@@ -98,7 +98,7 @@ pub use listener::Listener;
 pub use settings::Coalesce;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use stream::Stream;
-pub use tack_base::{Instant, Rate};
+pub use tack_base::{Instant, Rate, StreamOffset};
 pub use tack_io::Segmentation;
 pub use tack_tcp::config::{Audits, KeepAlive};
 pub use tack_tcp::{

@@ -1,5 +1,6 @@
 //! Explicit congestion notification (RFC 3168 §6.1): marks in, echoes out, and one answer a window.
 
+use tack_base::StreamOffset;
 use tack_wire::{Ecn, Flags};
 
 /// ECN of one connection, both directions.
@@ -11,7 +12,7 @@ pub(crate) struct EcnState {
     /// Sender: confirm with CWR on the next new data segment.
     confirm: bool,
     /// Sender: SND.NXT at the last reduction; one reduction a window.
-    reduced_until: u64,
+    reduced_until: StreamOffset,
 }
 
 impl EcnState {
@@ -49,7 +50,12 @@ impl EcnState {
     /// An acknowledgement arrived. True when it asks for a reduction that this window has not seen:
     /// until something sent after the reduction is acknowledged, the peer cannot know of it.
     #[inline]
-    pub(crate) fn on_ack(&mut self, flags: Flags, snd_una: u64, snd_nxt: u64) -> bool {
+    pub(crate) fn on_ack(
+        &mut self,
+        flags: Flags,
+        snd_una: StreamOffset,
+        snd_nxt: StreamOffset,
+    ) -> bool {
         if !self.agreed || !flags.contains(Flags::ECE) || snd_una <= self.reduced_until {
             return false;
         }
@@ -58,7 +64,7 @@ impl EcnState {
     }
 
     /// The window was reduced, for whatever reason: marks of the same window ask for nothing more.
-    pub(crate) fn on_reduction(&mut self, snd_nxt: u64) {
+    pub(crate) fn on_reduction(&mut self, snd_nxt: StreamOffset) {
         self.reduced_until = snd_nxt;
         self.confirm = self.agreed;
     }

@@ -45,4 +45,5 @@ pub use endpoint::{
     SynFilter, Verdict,
 };
 pub use stats::Stats;
+pub use tack_base::StreamOffset;
 pub use transmit::{Batch, Transmit};

@@ -5,8 +5,10 @@
 //! all of itself in turn, however few bytes are alive, and each copy would miss the caches.
 
 use alloc::collections::VecDeque;
+
 use alloc::vec::Vec;
 use core::ops::Range;
+use tack_base::StreamOffset;
 
 /// Bytes of a page. No segment is longer, so none lies in more than two pages.
 pub(crate) const PAGE: usize = 64 << 10;
@@ -38,7 +40,7 @@ pub(crate) struct Ring {
     /// Number of the first page.
     first: u64,
     /// Everything below this position is released.
-    released: u64,
+    released: StreamOffset,
     spares: Vec<Vec<u8>>,
     /// Bytes of heap in `pages` and `spares`.
     held: usize,
@@ -46,13 +48,16 @@ pub(crate) struct Ring {
 
 /// Number of the page that `position` lies in, and where in it.
 #[inline]
-const fn place(position: u64) -> (u64, usize) {
-    (position / PAGE as u64, (position % PAGE as u64) as usize)
+const fn place(position: StreamOffset) -> (u64, usize) {
+    (
+        position.0 / PAGE as u64,
+        (position.0 % PAGE as u64) as usize,
+    )
 }
 
 impl Ring {
     /// Stores `data` at position `at`, which is not below what was released.
-    pub(crate) fn write(&mut self, mut at: u64, mut data: &[u8]) {
+    pub(crate) fn write(&mut self, mut at: StreamOffset, mut data: &[u8]) {
         debug_assert!(at >= self.released, "written where bytes were released");
         while !data.is_empty() {
             let (number, offset) = place(at);
@@ -110,7 +115,7 @@ impl Ring {
     /// The bytes of `range` in at most two pieces: all of them if it is no longer than a page, else
     /// as many from its beginning as two pages hold.
     #[inline]
-    pub(crate) fn slices(&self, range: Range<u64>) -> (&[u8], &[u8]) {
+    pub(crate) fn slices(&self, range: Range<StreamOffset>) -> (&[u8], &[u8]) {
         if range.is_empty() {
             return (&[], &[]);
         }
@@ -128,7 +133,7 @@ impl Ring {
     }
 
     /// Forgets everything below `position`.
-    pub(crate) fn release_to(&mut self, position: u64) {
+    pub(crate) fn release_to(&mut self, position: StreamOffset) {
         self.released = self.released.max(position);
         let (number, _) = place(position);
         while self.first < number {
@@ -149,7 +154,7 @@ impl Ring {
     }
 
     /// Forgets everything from `position` on, which is not below what was released.
-    pub(crate) fn cut(&mut self, position: u64) {
+    pub(crate) fn cut(&mut self, position: StreamOffset) {
         let (number, offset) = place(position);
         let keep = number.saturating_sub(self.first) as usize;
         while self.pages.len() > keep + 1 {
@@ -171,7 +176,7 @@ impl Ring {
 
     /// Gives back the heap that holds nothing alive. Everything below `end` that is not released
     /// stays.
-    pub(crate) fn trim(&mut self, end: u64) {
+    pub(crate) fn trim(&mut self, end: StreamOffset) {
         self.held -= self.spares.iter().map(Vec::capacity).sum::<usize>();
         self.spares = Vec::new();
         if self.released >= end {
@@ -198,10 +203,10 @@ mod tests {
     fn bytes_survive_the_seam_of_pages() {
         let mut ring = Ring::default();
         let start = PAGE as u64 * 3 - 5;
-        ring.release_to(start);
+        ring.release_to(StreamOffset(start));
         let data: Vec<u8> = (0..100).collect();
-        ring.write(start, &data);
-        let (a, b) = ring.slices(start..start + 100);
+        ring.write(StreamOffset(start), &data);
+        let (a, b) = ring.slices(StreamOffset::range(start..start + 100));
         assert_eq!((a.len(), b.len()), (5, 95));
         assert_eq!([a, b].concat(), data);
     }
@@ -209,8 +214,8 @@ mod tests {
     #[test]
     fn a_long_range_shows_its_first_two_pages() {
         let mut ring = Ring::default();
-        ring.write(10, &alloc::vec![7; 3 * PAGE]);
-        let (a, b) = ring.slices(10..10 + 3 * PAGE as u64);
+        ring.write(StreamOffset(10), &alloc::vec![7; 3 * PAGE]);
+        let (a, b) = ring.slices(StreamOffset::range(10..10 + 3 * PAGE as u64));
         assert_eq!((a.len(), b.len()), (PAGE - 10, PAGE));
     }
 
@@ -220,9 +225,9 @@ mod tests {
         let mut written = 0_u64;
         let block = [1; 1000];
         for _ in 0..10_000 {
-            ring.write(written, &block);
+            ring.write(StreamOffset(written), &block);
             written += 1000;
-            ring.release_to(written.saturating_sub(100_000));
+            ring.release_to(StreamOffset(written.saturating_sub(100_000)));
         }
         // 100 kB alive lie in three pages; one more may be spare.
         assert!(ring.capacity() <= 4 * PAGE, "{}", ring.capacity());
@@ -231,42 +236,45 @@ mod tests {
     #[test]
     fn little_data_takes_little_memory() {
         let mut ring = Ring::default();
-        ring.write(1, b"hello");
+        ring.write(StreamOffset(1), b"hello");
         assert_eq!(ring.capacity(), SMALLEST);
         // Far ahead, as after a lost window: what lies between takes none.
-        ring.write(20 * PAGE as u64, b"x");
+        ring.write(StreamOffset(20 * PAGE as u64), b"x");
         assert_eq!(ring.capacity(), SMALLEST + PAGE);
     }
 
     #[test]
     fn an_idle_stream_takes_no_memory_and_goes_on_with_little() {
         let mut ring = Ring::default();
-        ring.write(1, &alloc::vec![3; 5 * PAGE]);
+        ring.write(StreamOffset(1), &alloc::vec![3; 5 * PAGE]);
         let end = 1 + 5 * PAGE as u64;
-        ring.release_to(end - 10);
-        ring.trim(end);
+        ring.release_to(StreamOffset(end - 10));
+        ring.trim(StreamOffset(end));
         assert_eq!(ring.capacity(), 2 * PAGE, "what is alive stays");
-        ring.release_to(end);
-        ring.trim(end);
+        ring.release_to(StreamOffset(end));
+        ring.trim(StreamOffset(end));
         assert_eq!(ring.capacity(), 0);
         // Out of order, in the middle of a page: only what lies above the stream's position takes
         // memory.
-        ring.write(end + 5, b"world");
-        ring.write(end, b"hello");
-        assert_eq!(ring.slices(end..end + 10).0, b"helloworld");
+        ring.write(StreamOffset(end + 5), b"world");
+        ring.write(StreamOffset(end), b"hello");
+        assert_eq!(
+            ring.slices(StreamOffset::range(end..end + 10)).0,
+            b"helloworld"
+        );
         assert_eq!(ring.capacity(), SMALLEST);
     }
 
     #[test]
     fn what_is_cut_off_is_written_anew() {
         let mut ring = Ring::default();
-        ring.write(1, b"abc");
-        ring.write(2 * PAGE as u64, b"far");
-        ring.cut(4);
+        ring.write(StreamOffset(1), b"abc");
+        ring.write(StreamOffset(2 * PAGE as u64), b"far");
+        ring.cut(StreamOffset(4));
         assert_eq!(ring.capacity(), SMALLEST);
-        assert_eq!(ring.slices(1..4).0, b"abc");
-        ring.write(4, b"def");
-        assert_eq!(ring.slices(1..7).0, b"abcdef");
+        assert_eq!(ring.slices(StreamOffset::range(1..4)).0, b"abc");
+        ring.write(StreamOffset(4), b"def");
+        assert_eq!(ring.slices(StreamOffset::range(1..7)).0, b"abcdef");
     }
 
     proptest! {
@@ -280,14 +288,14 @@ mod tests {
             for (ahead, len, release, trim) in steps {
                 let at = released + ahead;
                 let data: Vec<u8> = (at..at + len as u64).map(byte).collect();
-                ring.write(at, &data);
-                let (a, b) = ring.slices(at..at + len.min(PAGE) as u64);
+                ring.write(StreamOffset(at), &data);
+                let (a, b) = ring.slices(StreamOffset::range(at..at + len.min(PAGE) as u64));
                 prop_assert_eq!(a.len() + b.len(), len.min(PAGE));
                 prop_assert!(a.iter().chain(b).zip(&data).all(|(got, put)| got == put));
                 released += release;
-                ring.release_to(released);
+                ring.release_to(StreamOffset(released));
                 if trim {
-                    ring.trim(at + len as u64);
+                    ring.trim(StreamOffset(at + len as u64));
                 }
                 let held: usize = ring.pages.iter().map(|page| page.bytes.capacity()).sum();
                 let spare: usize = ring.spares.iter().map(Vec::capacity).sum();

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use tack_base::{Instant, Rate};
+use tack_base::{Instant, Rate, StreamOffset};
 
 /// Most events kept between two polls.
 const CAPACITY: usize = 4096;
@@ -54,7 +54,7 @@ pub struct AckSent {
     /// Its number, where it has one.
     pub number: Option<u32>,
     /// Everything below this stream position is acknowledged.
-    pub ack: u64,
+    pub ack: StreamOffset,
     /// Bytes received above it.
     pub above: u64,
     /// Blocks of them that it lists.
@@ -73,7 +73,7 @@ pub struct AckSent {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AckReceived {
     /// Everything below this stream position is acknowledged.
-    pub ack: u64,
+    pub ack: StreamOffset,
     /// Bytes newly known to be delivered.
     pub delivered: u64,
     /// Bytes newly known to be lost.

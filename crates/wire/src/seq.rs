@@ -3,6 +3,8 @@
 use core::fmt;
 use core::ops::{Add, Sub};
 
+use tack_base::StreamOffset;
+
 /// A TCP sequence number. There is no total order: compare through the methods.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SeqNum(pub u32);
@@ -31,16 +33,18 @@ impl SeqNum {
     /// `origin` is the number of position zero (an ISN). `None` when the nearest one would be
     /// negative.
     #[inline]
-    pub fn position(self, origin: Self, near: u64) -> Option<u64> {
+    pub fn position(self, origin: Self, near: StreamOffset) -> Option<StreamOffset> {
         let low = self.0.wrapping_sub(origin.0);
-        let delta = low.wrapping_sub(near as u32) as i32;
-        near.checked_add_signed(i64::from(delta))
+        let delta = low.wrapping_sub(near.0 as u32) as i32;
+        near.0
+            .checked_add_signed(i64::from(delta))
+            .map(StreamOffset)
     }
 
     /// The number of stream position `position` when `origin` is the number of position zero.
     #[inline]
-    pub const fn at(origin: Self, position: u64) -> Self {
-        Self(origin.0.wrapping_add(position as u32))
+    pub const fn at(origin: Self, position: StreamOffset) -> Self {
+        Self(origin.0.wrapping_add(position.0 as u32))
     }
 }
 
@@ -81,7 +85,7 @@ mod tests {
     #[test]
     fn positions_unwrap_near_a_reference() {
         let origin = SeqNum(u32::MAX - 100);
-        for position in [0_u64, 101, 5_000_000_000, 0x1_0000_0000] {
+        for position in [0_u64, 101, 5_000_000_000, 0x1_0000_0000].map(StreamOffset) {
             let seq = SeqNum::at(origin, position);
             for near in [
                 position.saturating_sub(1_000_000),
@@ -91,6 +95,6 @@ mod tests {
                 assert_eq!(seq.position(origin, near), Some(position));
             }
         }
-        assert_eq!((origin - 1).position(origin, 0), None);
+        assert_eq!((origin - 1).position(origin, StreamOffset::SYN), None);
     }
 }

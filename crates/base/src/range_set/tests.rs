@@ -30,7 +30,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 #[test]
 fn touching_ranges_become_one() {
-    let mut set = RangeSet::new();
+    let mut set = RangeSet::<u64>::new();
     assert_eq!(set.insert(10..20), 10);
     assert_eq!(set.insert(20..30), 10);
     assert_eq!(set.insert(5..10), 5);
@@ -40,7 +40,7 @@ fn touching_ranges_become_one() {
 
 #[test]
 fn the_parts_that_were_new_are_named() {
-    let mut set = RangeSet::new();
+    let mut set = RangeSet::<u64>::new();
     set.insert(10..20);
     set.insert(30..40);
     let mut parts = Vec::new();

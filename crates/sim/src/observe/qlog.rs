@@ -86,7 +86,7 @@ fn ack_sent(sent: &AckSent) -> Value {
     let mut data = Map::new();
     data.insert("reason".into(), sent.reason.into());
     data.insert("form".into(), sent.form.into());
-    data.insert("ack".into(), sent.ack.into());
+    data.insert("ack".into(), sent.ack.0.into());
     data.insert("above".into(), sent.above.into());
     data.insert("blocks".into(), sent.blocks.into());
     data.insert("gaps".into(), sent.gaps.into());
@@ -99,7 +99,7 @@ fn ack_sent(sent: &AckSent) -> Value {
 
 fn ack_received(received: &AckReceived) -> Value {
     let mut data = Map::new();
-    data.insert("ack".into(), received.ack.into());
+    data.insert("ack".into(), received.ack.0.into());
     data.insert("delivered".into(), received.delivered.into());
     data.insert("lost".into(), received.lost.into());
     data.insert("bytes_in_flight".into(), received.bytes_in_flight.into());

@@ -9,7 +9,7 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::tack::Sync;
 use tack_wire::{Segment, SeqNum};
 
@@ -31,9 +31,9 @@ pub(crate) struct RoundTrip {
 #[derive(Debug, Default)]
 pub(crate) struct AckInfo {
     /// Stream positions received above the cumulative acknowledgement.
-    pub(crate) acked: Vec<Range<u64>>,
+    pub(crate) acked: Vec<Range<StreamOffset>>,
     /// Something that starts here was received twice.
-    pub(crate) duplicate: Option<u64>,
+    pub(crate) duplicate: Option<StreamOffset>,
     /// How much is received above the cumulative acknowledgement, listed or not, where the receiver
     /// says.
     pub(crate) above: Option<u64>,
@@ -79,11 +79,11 @@ pub(crate) struct ReadContext<'a> {
     /// When the acknowledgement arrived.
     pub(crate) arrived: Instant,
     /// Position of the cumulative acknowledgement.
-    pub(crate) ack: u64,
+    pub(crate) ack: StreamOffset,
     /// SND.UNA before it.
-    pub(crate) snd_una: u64,
+    pub(crate) snd_una: StreamOffset,
     /// SND.NXT.
-    pub(crate) snd_nxt: u64,
+    pub(crate) snd_nxt: StreamOffset,
     /// Sequence number of position zero.
     pub(crate) iss: SeqNum,
     /// Largest window that the peer ever announced.

@@ -3,8 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use tack_base::Instant;
 use tack_base::range_set::RangeSet;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::TackOption;
 use tack_wire::tack::{DataStamp, Sync};
 
@@ -31,7 +31,7 @@ pub struct DataArrival {
     /// When it arrived; not after `now`.
     pub arrived: Instant,
     /// Stream position of its first byte.
-    pub start: u64,
+    pub start: StreamOffset,
     /// Payload bytes: 0 (a FIN alone) to 65,535.
     pub len: u64,
     /// Where it fell.
@@ -41,7 +41,7 @@ pub struct DataArrival {
     /// It completed the stream: the FIN and everything before it are here.
     pub fin: bool,
     /// Everything below this stream position is here.
-    pub received_to: u64,
+    pub received_to: StreamOffset,
     /// Bytes received in order and not acknowledged yet, this segment included.
     pub unacknowledged: u64,
     /// Payload of the peer's full-sized segments as observed, bytes: at least 1.
@@ -63,12 +63,12 @@ impl DataArrival {
         Self {
             now,
             arrived: now,
-            start: 1,
+            start: StreamOffset::FIRST_BYTE,
             len,
             order: SegmentOrder::InOrder,
             push: false,
             fin: false,
-            received_to: 1 + len,
+            received_to: StreamOffset(1 + len),
             unacknowledged: len,
             peer_mss: if len == 0 { 1 } else { len },
             window_left: 1 << 20,
@@ -197,9 +197,9 @@ pub(crate) struct ReportContext<'a> {
     /// Why.
     pub(crate) reason: AckReason,
     /// Everything below this stream position is here.
-    pub(crate) received_to: u64,
+    pub(crate) received_to: StreamOffset,
     /// What is here above it.
-    pub(crate) ahead: &'a RangeSet,
+    pub(crate) ahead: &'a RangeSet<StreamOffset>,
 }
 
 /// Decides when to acknowledge.

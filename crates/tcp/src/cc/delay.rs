@@ -7,6 +7,7 @@
 use core::time::Duration;
 
 use super::Ack;
+use tack_base::StreamOffset;
 
 /// Legacy acknowledgements: with fewer samples a round's smallest may be a delayed one (Linux' Vegas).
 const LEGACY_SAMPLES: u32 = 3;
@@ -46,7 +47,7 @@ pub(super) struct Round {
 pub(super) struct DelayMeter {
     base: Option<Duration>,
     /// Stream position that ends the round; `None` before the first acknowledgement of one.
-    end: Option<u64>,
+    end: Option<StreamOffset>,
     smallest: Option<Duration>,
     samples: u32,
     in_use: bool,

@@ -10,6 +10,7 @@
 use core::time::Duration;
 
 use super::Ack;
+use tack_base::StreamOffset;
 
 /// Bounds of the RTT rise that ends a phase (RFC 9406 §4.3: `MIN_RTT_THRESH`, `MAX_RTT_THRESH`).
 const RTT_RISE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
@@ -46,7 +47,7 @@ struct Conservative {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HyStart {
     /// The round ends when this stream position is passed.
-    window_end: u64,
+    window_end: StreamOffset,
     last_round_min: Option<Duration>,
     current_round_min: Option<Duration>,
     samples: u32,
@@ -145,7 +146,7 @@ mod tests {
             let una = number * 10 * MSS + i * MSS;
             let mut ack = plain_ack(Instant::ZERO, MSS, una, (number + 1) * 10 * MSS + i * MSS);
             // Only the round's first acknowledgement sets its end: at the round's last byte.
-            ack.snd_nxt = (number + 1) * 10 * MSS;
+            ack.snd_nxt = StreamOffset((number + 1) * 10 * MSS);
             ack.rtt = Some(Duration::from_millis(rtt_ms));
             step = hystart.on_ack(&ack, MSS);
             if step == Step::Exit {

@@ -33,7 +33,7 @@ pub use vegas::Vegas;
 use core::fmt;
 use core::time::Duration;
 
-use tack_base::{Instant, Rate};
+use tack_base::{Instant, Rate, StreamOffset};
 
 /// No window grows beyond this, bytes: four times what TCP can express (RFC 7323 §2.2), small enough
 /// that no arithmetic on windows overflows.
@@ -152,9 +152,9 @@ pub struct Ack {
     /// Total of bytes marked lost on the connection.
     pub total_lost: u64,
     /// Cumulatively acknowledged stream position, bytes.
-    pub snd_una: u64,
+    pub snd_una: StreamOffset,
     /// Highest stream position sent, bytes.
-    pub snd_nxt: u64,
+    pub snd_nxt: StreamOffset,
     /// A loss episode is open (fast recovery or after a timeout).
     pub in_recovery: bool,
     /// The congestion window limited sending at some time within the flight that is being acknowledged
@@ -182,8 +182,8 @@ impl Ack {
             rate: None,
             total_delivered: acked,
             total_lost: 0,
-            snd_una: 1 + acked,
-            snd_nxt: 1 + acked,
+            snd_una: StreamOffset(1 + acked),
+            snd_nxt: StreamOffset(1 + acked),
             in_recovery: false,
             cwnd_limited: true,
             token: SendToken(0),
@@ -219,7 +219,7 @@ pub struct Congestion {
     /// Timeouts in a row without progress, this one included; zero for other causes.
     pub consecutive_timeouts: u32,
     /// Highest stream position sent: the episode ends when it is acknowledged.
-    pub snd_nxt: u64,
+    pub snd_nxt: StreamOffset,
 }
 
 impl Congestion {
@@ -235,7 +235,7 @@ impl Congestion {
                 Cause::Timeout => 1,
                 Cause::Loss | Cause::Ecn => 0,
             },
-            snd_nxt: 1 + prior_in_flight,
+            snd_nxt: StreamOffset(1 + prior_in_flight),
         }
     }
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use tack_base::StreamOffset;
 
 const MSS: u64 = 1448;
 
@@ -155,8 +156,8 @@ impl Driver {
                     }),
                     total_delivered: self.delivered,
                     total_lost: self.lost,
-                    snd_una: self.snd_una,
-                    snd_nxt: self.snd_una.saturating_add(in_flight),
+                    snd_una: StreamOffset(self.snd_una),
+                    snd_nxt: StreamOffset(self.snd_una.saturating_add(in_flight)),
                     in_recovery: flags & 2 != 0,
                     cwnd_limited: flags & 4 != 0,
                     token: if flags & 8 == 0 {
@@ -174,7 +175,7 @@ impl Driver {
                     prior_in_flight,
                     cwnd_limited: prior_in_flight % 2 == 0,
                     consecutive_timeouts,
-                    snd_nxt: self.snd_una.saturating_add(prior_in_flight),
+                    snd_nxt: StreamOffset(self.snd_una.saturating_add(prior_in_flight)),
                 });
             }
             Event::Recovered => self.controller.on_recovered(now),

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::simulation::{MSS, Path, Point, Simulation};
 use super::*;
+use tack_base::StreamOffset;
 
 /// Segments of the bandwidth-delay product.
 const BDP: u64 = 333;
@@ -24,8 +25,8 @@ pub(super) fn plain_ack(now: Instant, bytes: u64, snd_una: u64, snd_nxt: u64) ->
         rate: None,
         total_delivered: snd_una,
         total_lost: 0,
-        snd_una,
-        snd_nxt,
+        snd_una: StreamOffset(snd_una),
+        snd_nxt: StreamOffset(snd_nxt),
         in_recovery: false,
         cwnd_limited: true,
         token: SendToken::default(),
@@ -40,7 +41,7 @@ pub(super) fn congestion(cause: Cause, flight: u64, consecutive_timeouts: u32) -
         prior_in_flight: flight,
         cwnd_limited: false,
         consecutive_timeouts,
-        snd_nxt: flight,
+        snd_nxt: StreamOffset(flight),
     }
 }
 

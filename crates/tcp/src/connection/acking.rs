@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::Instant;
 use tack_base::range_set::RangeSet;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::tack::{DataStamp, Sync};
 use tack_wire::{Header, SeqNum};
 
@@ -27,9 +27,9 @@ const UNANSWERED: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Received<'a> {
     /// Everything below this stream position is here.
-    pub(super) next: u64,
+    pub(super) next: StreamOffset,
     /// What is here above it.
-    pub(super) ahead: &'a RangeSet,
+    pub(super) ahead: &'a RangeSet<StreamOffset>,
     /// The peer's initial sequence number.
     pub(super) irs: SeqNum,
     /// SACK was agreed on.
@@ -46,7 +46,7 @@ pub(super) struct Acking {
     /// Payload that arrived and that no lists of ours match yet in length, bytes.
     unanswered: usize,
     /// The position that the last segment acknowledged.
-    last_sent: u64,
+    last_sent: StreamOffset,
     repetitions: RepetitionLimit,
 }
 
@@ -58,7 +58,7 @@ impl Acking {
             reports: Reports::default(),
             pending: None,
             unanswered: 0,
-            last_sent: 0,
+            last_sent: StreamOffset::SYN,
             repetitions: RepetitionLimit::new(),
         }
     }
@@ -80,13 +80,13 @@ impl Acking {
 
     /// The position that the last segment acknowledged (Last.ACK.sent of RFC 7323).
     #[inline]
-    pub(super) fn last_sent(&self) -> u64 {
+    pub(super) fn last_sent(&self) -> StreamOffset {
         self.last_sent
     }
 
     /// The SYN-ACK left: it acknowledges the peer's SYN.
     pub(super) fn on_syn_ack_sent(&mut self) {
-        self.last_sent = 1;
+        self.last_sent = StreamOffset::FIRST_BYTE;
     }
 
     /// An acknowledgement has to leave.
@@ -97,7 +97,7 @@ impl Acking {
 
     /// One has to leave that says more than fits beside a full payload.
     #[inline]
-    pub(super) fn is_pending_alone(&self, ahead: &RangeSet) -> bool {
+    pub(super) fn is_pending_alone(&self, ahead: &RangeSet<StreamOffset>) -> bool {
         self.pending.is_some() && (self.policy.leaves_alone() || !self.reports.is_empty(ahead))
     }
 
@@ -184,12 +184,12 @@ impl Acking {
     }
 
     /// Data at `position` arrived above a hole.
-    pub(super) fn on_out_of_order(&mut self, position: u64) {
+    pub(super) fn on_out_of_order(&mut self, position: StreamOffset) {
         self.reports.on_out_of_order(position);
     }
 
     /// Data arrived that was here already.
-    pub(super) fn on_duplicate(&mut self, range: Range<u64>) {
+    pub(super) fn on_duplicate(&mut self, range: Range<StreamOffset>) {
         self.reports.on_duplicate(range);
     }
 
@@ -266,7 +266,7 @@ impl Acking {
         &mut self,
         now: Instant,
         carried: Carried,
-        rcv_nxt: u64,
+        rcv_nxt: StreamOffset,
         timers: &mut ConnectionTimers,
     ) {
         self.pending = None;

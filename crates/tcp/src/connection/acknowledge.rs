@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::{Header, Segment, SeqNum};
 
 use super::delivery::Delivery;
@@ -23,12 +23,12 @@ struct AckEvent<'a> {
     arrived: Instant,
     header: &'a Header,
     /// Position of the cumulative acknowledgement.
-    ack: u64,
+    ack: StreamOffset,
     /// The segment takes no sequence space.
     pure: bool,
 
     // Before it.
-    prior_una: u64,
+    prior_una: StreamOffset,
     prior_in_flight: u64,
     prior_flight: u64,
     was_in_recovery: bool,
@@ -42,7 +42,7 @@ struct AckEvent<'a> {
     echoed: Option<u32>,
     delivery: Delivery,
     /// Where something starts that arrived twice.
-    duplicate: Option<u64>,
+    duplicate: Option<StreamOffset>,
 
     // What was measured and found.
     rtt: Option<Duration>,
@@ -54,7 +54,7 @@ struct AckEvent<'a> {
 impl AckEvent<'_> {
     /// Positions by which SND.UNA advanced.
     fn acked(&self) -> u64 {
-        self.ack.saturating_sub(self.prior_una)
+        self.ack.saturating_since(self.prior_una)
     }
 }
 
@@ -67,7 +67,7 @@ impl Connection {
         arrived: Instant,
         segment: &Segment<'_>,
         lists: &[u8],
-        ack: u64,
+        ack: StreamOffset,
     ) {
         if !self.read_feedback(arrived, segment, lists, ack) {
             return;
@@ -105,7 +105,7 @@ impl Connection {
         now: Instant,
         arrived: Instant,
         segment: &'a Segment<'_>,
-        ack: u64,
+        ack: StreamOffset,
     ) -> AckEvent<'a> {
         let pure = segment.sequence_len() == 0;
         if pure {
@@ -405,7 +405,7 @@ impl Connection {
         arrived: Instant,
         segment: &Segment<'_>,
         lists: &[u8],
-        ack: u64,
+        ack: StreamOffset,
     ) -> bool {
         let context = ReadContext {
             arrived,

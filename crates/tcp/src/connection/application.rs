@@ -85,7 +85,7 @@ impl Connection {
     /// How much may be queued: what was sent and is kept for retransmission, and what may wait to
     /// be sent.
     fn send_limit(&self) -> usize {
-        let unsent = self.queue.end().saturating_sub(self.snd_nxt) as usize;
+        let unsent = self.queue.end().saturating_since(self.snd_nxt) as usize;
         let sent = self.queue.len().saturating_sub(unsent);
         (sent + self.send_ahead()).min(self.send_buffer())
     }

@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::Segment;
 
 use super::Connection;
@@ -32,7 +32,7 @@ pub(super) struct Delivery {
     /// Retransmissions that turn out to have been needless.
     spurious: u64,
     /// Where the last of these starts.
-    pub(super) needless: Option<u64>,
+    pub(super) needless: Option<StreamOffset>,
     /// Bytes of the longest segment.
     pub(super) longest: u64,
     /// A segment presumed lost by a timeout, and not retransmitted, arrived.
@@ -41,7 +41,7 @@ pub(super) struct Delivery {
 
 impl Delivery {
     #[inline]
-    fn note(&mut self, delivered: &Delivered, snd_una: u64) {
+    fn note(&mut self, delivered: &Delivered, snd_una: StreamOffset) {
         self.longest = self.longest.max(delivered.transmission.len());
         if !delivered.retransmitted {
             let at = delivered.transmission.sent_at;
@@ -65,7 +65,7 @@ impl Delivery {
 
 impl Connection {
     /// The peer received something twice that had left twice: one transmission was for nothing.
-    pub(super) fn take_duplicate_report(&mut self) -> Option<u64> {
+    pub(super) fn take_duplicate_report(&mut self) -> Option<StreamOffset> {
         let start = self.feedback.info.duplicate?;
         let needless = self
             .recovery
@@ -88,7 +88,7 @@ impl Connection {
     pub(super) fn mark_delivered(
         &mut self,
         arrived: Instant,
-        ack: u64,
+        ack: StreamOffset,
         echoed: Option<u32>,
     ) -> Delivery {
         let mut delivery = Delivery::default();

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::{Ecn, Flags, Segment, SeqNum, TackOption};
 
 use super::due::Due;
@@ -229,7 +229,7 @@ impl Connection {
     /// Deviation: an empty segment right at the window's edge is acceptable (a peer that filled the
     /// window sends its acknowledgements from there), and so is one that starts below but not
     /// before the last acknowledgement.
-    fn acceptable_position(&self, segment: &Segment<'_>) -> Option<u64> {
+    fn acceptable_position(&self, segment: &Segment<'_>) -> Option<StreamOffset> {
         let rcv_nxt = self.rcv_nxt();
         let start = segment.header.seq.position(self.irs, rcv_nxt)?;
         let end = start + u64::from(segment.sequence_len());
@@ -317,7 +317,7 @@ impl Connection {
 
     /// Where a segment starts that repeats what was received lately, where segments have packet
     /// numbers.
-    fn recent_copy(&self, segment: &Segment<'_>) -> Option<u64> {
+    fn recent_copy(&self, segment: &Segment<'_>) -> Option<StreamOffset> {
         let header = &segment.header;
         if !self.feedback.separates_lists() {
             return None;
@@ -352,16 +352,20 @@ impl Connection {
         let acknowledged = segment
             .header
             .ack
-            .position(self.identity.iss, 1)
-            .is_some_and(|ack| ack == 1);
+            .position(self.identity.iss, StreamOffset::FIRST_BYTE)
+            .is_some_and(|ack| ack == StreamOffset::FIRST_BYTE);
         if !acknowledged {
             self.counters.dropped_segments += 1;
             self.reply_with_reset(segment.header.ack);
             return false;
         }
         let syn = segment.header.flags.syn();
-        self.window
-            .update(segment.header.seq, 1, segment.header.window, syn);
+        self.window.update(
+            segment.header.seq,
+            StreamOffset::FIRST_BYTE,
+            segment.header.window,
+            syn,
+        );
         self.keep_alive.on_segment(now);
         self.on_handshake_complete(now, arrived, segment);
         if syn {
@@ -375,7 +379,7 @@ impl Connection {
         now: Instant,
         arrived: Instant,
         segment: &Segment<'_>,
-        start: u64,
+        start: StreamOffset,
         ce_begins: bool,
     ) {
         self.counters.segments_received += 1;
@@ -405,9 +409,9 @@ impl Connection {
         // Cut to the window: what is beyond was sent although we did not offer it (or is a window
         // probe).
         let edge = self.receive_window.edge();
-        let fits = edge.saturating_sub(start).min(len);
+        let fits = edge.saturating_since(start).min(len);
         let limit = self.peer_fin.limit();
-        let fits = limit.saturating_sub(start).min(fits) as usize;
+        let fits = limit.saturating_since(start).min(fits) as usize;
         let data = &segment.payload[..fits];
         if data.is_empty() {
             self.counters.dropped_segments += 1;
@@ -468,7 +472,7 @@ impl Connection {
         now: Instant,
         arrived: Instant,
         segment: &Segment<'_>,
-        start: u64,
+        start: StreamOffset,
         order: SegmentOrder,
     ) -> DataArrival {
         DataArrival {
@@ -483,12 +487,12 @@ impl Connection {
             unacknowledged: self
                 .reassembly
                 .next()
-                .saturating_sub(self.acking.last_sent()),
+                .saturating_since(self.acking.last_sent()),
             peer_mss: self.peer_segments.size(),
             window_left: self
                 .receive_window
                 .edge()
-                .saturating_sub(self.highest_received()),
+                .saturating_since(self.highest_received()),
             window: self.receive_window.buffer() as u64,
             ce_changed: false,
             stamp: match segment.header.options.tack {
@@ -499,7 +503,7 @@ impl Connection {
     }
 
     /// Position after the newest byte received.
-    pub(super) fn highest_received(&self) -> u64 {
+    pub(super) fn highest_received(&self) -> StreamOffset {
         self.reassembly
             .ahead()
             .last()
@@ -512,7 +516,7 @@ impl Connection {
         now: Instant,
         arrived: Instant,
         segment: &Segment<'_>,
-        start: u64,
+        start: StreamOffset,
     ) {
         if self.state == State::TimeWait {
             self.restart_time_wait(now);
@@ -551,7 +555,7 @@ impl Connection {
     }
 
     /// A segment says that the stream ends at `position`.
-    pub(super) fn note_peer_fin(&mut self, position: u64) {
+    pub(super) fn note_peer_fin(&mut self, position: StreamOffset) {
         let (next, highest) = (self.reassembly.next(), self.highest_received());
         self.peer_fin.note(position, next, highest);
     }

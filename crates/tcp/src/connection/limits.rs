@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 use crate::stats::Stats;
 
@@ -26,7 +26,7 @@ pub(super) struct Limits {
     since: Instant,
     spent: [Duration; 4],
     /// The congestion window limits until this position is acknowledged.
-    cwnd_limited_until: u64,
+    cwnd_limited_until: StreamOffset,
 }
 
 impl Limits {
@@ -35,7 +35,7 @@ impl Limits {
             current: Limit::App,
             since: now,
             spent: [Duration::ZERO; 4],
-            cwnd_limited_until: 0,
+            cwnd_limited_until: StreamOffset::SYN,
         }
     }
 
@@ -51,13 +51,13 @@ impl Limits {
 
     /// The congestion window holds back what follows `snd_nxt`.
     #[inline]
-    pub(super) fn on_cwnd_full(&mut self, snd_nxt: u64) {
+    pub(super) fn on_cwnd_full(&mut self, snd_nxt: StreamOffset) {
         self.cwnd_limited_until = snd_nxt;
     }
 
     /// The congestion window limited sending at some time within the flight that begins at `una`.
     #[inline]
-    pub(super) fn is_cwnd_limited(&self, una: u64) -> bool {
+    pub(super) fn is_cwnd_limited(&self, una: StreamOffset) -> bool {
         una <= self.cwnd_limited_until
     }
 

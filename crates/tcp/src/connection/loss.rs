@@ -1,6 +1,6 @@
 //! What follows from losses for the rest of the connection: timers, counters, audits and the trace.
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 use super::Connection;
 use super::due::Due;
@@ -24,7 +24,7 @@ impl Connection {
     }
 
     /// The congestion window limited sending at some time within the flight that begins at `una`.
-    pub(super) fn is_cwnd_limited(&self, una: u64) -> bool {
+    pub(super) fn is_cwnd_limited(&self, una: StreamOffset) -> bool {
         self.limits.is_cwnd_limited(una)
     }
 
@@ -32,7 +32,7 @@ impl Connection {
     fn recover<R>(
         &mut self,
         now: Instant,
-        flight_start: u64,
+        flight_start: StreamOffset,
         step: impl FnOnce(&mut LossRecovery, &mut Sending<'_>) -> R,
     ) -> R {
         let mut sending = Sending {

@@ -35,7 +35,7 @@ use core::time::Duration;
 
 use alloc::boxed::Box;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::{Ecn, Segment, SeqNum};
 
 use crate::ack::feedback::SackReader;
@@ -99,8 +99,8 @@ pub struct Connection {
     // What we send.
     queue: SendQueue,
     log: SentLog,
-    snd_una: u64,
-    snd_nxt: u64,
+    snd_una: StreamOffset,
+    snd_nxt: StreamOffset,
     window: SendWindow,
     mtu: PathMtu,
     cc: Box<dyn CongestionController>,
@@ -187,7 +187,7 @@ impl Connection {
         connection.learn_from_syn(now, syn);
         connection
             .window
-            .update(syn.header.seq, 0, syn.header.window, true);
+            .update(syn.header.seq, StreamOffset::SYN, syn.header.window, true);
         connection
     }
 
@@ -210,8 +210,8 @@ impl Connection {
             identity,
             queue: SendQueue::new(),
             log: SentLog::new(),
-            snd_una: 0,
-            snd_nxt: 1,
+            snd_una: StreamOffset::SYN,
+            snd_nxt: StreamOffset::FIRST_BYTE,
             window: SendWindow::new(),
             mtu,
             cc: config.build_controller(&init),
@@ -318,7 +318,7 @@ impl Connection {
 
     /// RCV.NXT as a position, the FIN included once it was reached.
     #[inline]
-    fn rcv_nxt(&self) -> u64 {
+    fn rcv_nxt(&self) -> StreamOffset {
         self.reassembly.next() + u64::from(self.peer_fin.is_received())
     }
 
@@ -380,8 +380,11 @@ impl Connection {
         stats.snd_wnd = self.window.size();
         stats.receive_buffer = self.receive_window.buffer();
         stats.mss = self.max_payload() as u16;
-        stats.bytes_acked = self.snd_una.min(self.queue.end()).saturating_sub(1);
-        stats.bytes_read = self.reassembly.read_position() - 1;
+        stats.bytes_acked = self
+            .snd_una
+            .min(self.queue.end())
+            .saturating_since(StreamOffset::FIRST_BYTE);
+        stats.bytes_read = self.reassembly.read_position() - StreamOffset::FIRST_BYTE;
         self.limits.report(now, &mut stats);
         stats
     }

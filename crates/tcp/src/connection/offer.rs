@@ -1,7 +1,7 @@
 //! What a SYN says, in little room: enough to answer it, and to make the connection of it once the
 //! peer has proven that it hears us (RFC 4987 §3.6).
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::options::TcpOptions;
 use tack_wire::tack::TackSyn;
 use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption, Timestamps};
@@ -107,7 +107,7 @@ impl Offer {
             ack: self.irs + 1,
             flags,
             window: ReceiveWindow::new(config.initial_receive_buffer, config.receive_buffer, now)
-                .announce(1, 1, true),
+                .announce(StreamOffset::FIRST_BYTE, StreamOffset::FIRST_BYTE, true),
             urgent: 0,
             options: TcpOptions {
                 mss: Some(config.mss),
@@ -167,7 +167,11 @@ impl Connection {
         let (iss, seed) = (identity.iss, identity.seed);
         let mut connection = Self::accept(config, &syn, Ecn::NotEct, iss, seed, now);
         // What the SYN-ACK promised.
-        let _ = connection.receive_window.announce(1, 1, true);
+        let _ = connection.receive_window.announce(
+            StreamOffset::FIRST_BYTE,
+            StreamOffset::FIRST_BYTE,
+            true,
+        );
         connection.acking.on_syn_ack_sent();
         connection.due.set(Due::Syn, false);
         let handshake = &mut connection.handshake;

@@ -1,6 +1,6 @@
 //! Opening: what is offered, what is agreed, and the answer to the peer's SYN.
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::options::TcpOptions;
 use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption};
 
@@ -110,7 +110,7 @@ impl Connection {
             dst_port: self.identity.remote_port,
             seq: self.identity.iss,
             ack: if answer {
-                SeqNum::at(self.irs, 1)
+                SeqNum::at(self.irs, StreamOffset::FIRST_BYTE)
             } else {
                 SeqNum(0)
             },
@@ -159,7 +159,7 @@ impl Connection {
         let flags = segment.header.flags;
         let acceptable = flags
             .ack()
-            .then(|| segment.header.ack == SeqNum::at(self.identity.iss, 1));
+            .then(|| segment.header.ack == SeqNum::at(self.identity.iss, StreamOffset::FIRST_BYTE));
         if acceptable == Some(false) {
             self.counters.dropped_segments += 1;
             if !flags.rst() {
@@ -182,14 +182,22 @@ impl Connection {
         }
         self.learn_from_syn(now, segment);
         if acceptable == Some(true) {
-            self.window
-                .update(segment.header.seq, 1, segment.header.window, true);
+            self.window.update(
+                segment.header.seq,
+                StreamOffset::FIRST_BYTE,
+                segment.header.window,
+                true,
+            );
             self.on_handshake_complete(now, arrived, segment);
             self.acking.request(AckReason::Event);
         } else {
             // Simultaneous open: answer with SYN-ACK.
-            self.window
-                .update(segment.header.seq, 0, segment.header.window, true);
+            self.window.update(
+                segment.header.seq,
+                StreamOffset::SYN,
+                segment.header.window,
+                true,
+            );
             self.state = self.state.after(Transition::SynArrived);
             self.due.add(Due::Syn);
         }
@@ -209,7 +217,7 @@ impl Connection {
             .filter(|_| self.timestamps.is_known())
             .map(|timestamps| timestamps.echo);
         self.state = self.state.after(Transition::HandshakeComplete);
-        self.snd_una = 1;
+        self.snd_una = StreamOffset::FIRST_BYTE;
         self.timers.stop(Timer::Retransmit);
         self.due.set(Due::Syn, false);
         self.rtt.end_back_off();
@@ -227,7 +235,8 @@ impl Connection {
             _ => echo.and_then(|echo| self.timestamps.age(arrived, echo)),
         };
         if let Some(rtt) = round_trip {
-            self.rtt.sample(now, rtt, rtt, 1, 1);
+            let first = StreamOffset::FIRST_BYTE;
+            self.rtt.sample(now, rtt, rtt, first, first);
             self.peer_segments.round_trip.on_handshake(rtt);
             self.acking.on_handshake(rtt);
         }

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::options::TcpOptions;
 use tack_wire::segment::MAX_HEADER_LEN;
 use tack_wire::{Ecn, Flags, Header, SeqNum};
@@ -32,7 +32,7 @@ enum Kind {
 struct Plan {
     kind: Kind,
     /// Positions, the FIN's included.
-    range: Range<u64>,
+    range: Range<StreamOffset>,
     /// It is a tail loss probe or follows a timeout: windows of ours do not hold it back.
     forced: bool,
 }
@@ -213,15 +213,15 @@ impl Connection {
 
     /// The range of the next new segment; `None` when there is nothing to send, or the peer's
     /// window or Nagle holds it back.
-    fn next_new_range(&mut self, now: Instant) -> Option<Range<u64>> {
+    fn next_new_range(&mut self, now: Instant) -> Option<Range<StreamOffset>> {
         let end = self.queue.end();
         let fin = self.queue.end_with_fin();
         if self.snd_nxt >= fin {
             self.on_nothing_to_send(now);
             return None;
         }
-        let queued = end.saturating_sub(self.snd_nxt);
-        let usable = self.window.edge().saturating_sub(self.snd_nxt);
+        let queued = end.saturating_since(self.snd_nxt);
+        let usable = self.window.edge().saturating_since(self.snd_nxt);
         if queued == 0 {
             // The FIN alone. It takes a sequence number, but no buffer: a closed window does not
             // hold it.
@@ -284,7 +284,7 @@ impl Connection {
     }
 
     /// Cuts a lost segment that the path no longer takes.
-    fn fit(&mut self, range: Range<u64>) -> Range<u64> {
+    fn fit(&mut self, range: Range<StreamOffset>) -> Range<StreamOffset> {
         let max = self.max_payload();
         let payload = range.end.min(self.queue.end()) - range.start.min(self.queue.end());
         if payload <= max {
@@ -322,7 +322,7 @@ impl Connection {
             .range
             .end
             .min(self.queue.end())
-            .saturating_sub(plan.range.start);
+            .saturating_since(plan.range.start);
         if payload > 0 {
             self.counters.data_segments += 1;
             self.counters.data_bytes += payload;
@@ -442,7 +442,7 @@ impl Connection {
             .range
             .end
             .min(self.queue.end())
-            .saturating_sub(plan.range.start);
+            .saturating_since(plan.range.start);
         let options = self.data_options_len() - self.numbering.room() + self.numbering.len();
         tack_wire::segment::HEADER_LEN + options as usize + payload as usize
     }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 /// Longest wait for a window worth a segment (RFC 9293 §3.8.6.2.1).
 const MAX_OVERRIDE: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ pub(super) struct Persist {
     /// When the window began to hold everything back.
     since: Instant,
     /// A window probe left with the octet below this position.
-    probed: u64,
+    probed: StreamOffset,
 }
 
 impl Persist {
@@ -25,7 +25,7 @@ impl Persist {
         Self {
             backoff: 0,
             since: now,
-            probed: 1,
+            probed: StreamOffset::FIRST_BYTE,
         }
     }
 
@@ -52,13 +52,13 @@ impl Persist {
 
     /// What is below this position left, in a segment or in a window probe.
     #[inline]
-    pub(super) fn on_sent(&mut self, position: u64) {
+    pub(super) fn on_sent(&mut self, position: StreamOffset) {
         self.probed = self.probed.max(position);
     }
 
     /// The highest position that a peer can acknowledge.
     #[inline]
-    pub(super) fn highest_sent(&self, snd_nxt: u64) -> u64 {
+    pub(super) fn highest_sent(&self, snd_nxt: StreamOffset) -> StreamOffset {
         snd_nxt.max(self.probed)
     }
 

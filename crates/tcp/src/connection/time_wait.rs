@@ -45,7 +45,7 @@ impl Connection {
             return None;
         }
         let rcv_nxt = self.rcv_nxt();
-        let window = self.receive_window.edge().saturating_sub(rcv_nxt);
+        let window = self.receive_window.edge().saturating_since(rcv_nxt);
         Some(TimeWait {
             snd_nxt: SeqNum::at(self.identity.iss, self.snd_nxt),
             rcv_nxt: SeqNum::at(self.irs, rcv_nxt),

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 use super::dup_acks::DupAcks;
 use super::frto::{Frto, Verdict};
@@ -33,9 +33,9 @@ pub(crate) struct Sending<'a> {
     /// Now.
     pub(crate) now: Instant,
     /// SND.UNA.
-    pub(crate) snd_una: u64,
+    pub(crate) snd_una: StreamOffset,
     /// SND.NXT.
-    pub(crate) snd_nxt: u64,
+    pub(crate) snd_nxt: StreamOffset,
     /// The congestion window limited the flight that is judged.
     pub(crate) cwnd_limited: bool,
     /// The scoreboard.
@@ -50,7 +50,7 @@ pub(crate) struct Sending<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainAck {
     /// SND.UNA after it.
-    pub(crate) snd_una: u64,
+    pub(crate) snd_una: StreamOffset,
     /// By how much it advanced SND.UNA.
     pub(crate) acked: u64,
     /// It is a duplicate acknowledgement.
@@ -197,14 +197,19 @@ impl LossRecovery {
     }
 
     /// The segment at `start` was delivered by an earlier transmission than its newest.
-    pub(crate) fn on_needless_retransmission(&mut self, start: u64) {
+    pub(crate) fn on_needless_retransmission(&mut self, start: StreamOffset) {
         self.undo.on_duplicate(start);
     }
 
     /// The peer reports that the segment at `start` arrived twice (DSACK). True when it had been
     /// retransmitted: the network duplicates too, which says nothing about retransmissions
     /// (RFC 3708 §2).
-    pub(crate) fn on_duplicate_report(&mut self, start: u64, snd_una: u64, snd_nxt: u64) -> bool {
+    pub(crate) fn on_duplicate_report(
+        &mut self,
+        start: StreamOffset,
+        snd_una: StreamOffset,
+        snd_nxt: StreamOffset,
+    ) -> bool {
         let retransmitted = self.retransmitted.take(start);
         if retransmitted {
             self.detector.on_duplicate_report(snd_una, snd_nxt);
@@ -402,7 +407,7 @@ impl LossRecovery {
     }
 
     /// The episode ends when everything sent before it is acknowledged. True when it ends.
-    pub(crate) fn try_end(&mut self, snd_una: u64) -> bool {
+    pub(crate) fn try_end(&mut self, snd_una: StreamOffset) -> bool {
         if self.phase.until().is_none_or(|until| snd_una < until) {
             return false;
         }
@@ -465,7 +470,7 @@ impl LossRecovery {
     }
 
     /// A probe leaves, up to SND.NXT; `repeated_at` when it is not new data.
-    pub(crate) fn on_probe(&mut self, range: Range<u64>, repeated_at: Option<Instant>) {
+    pub(crate) fn on_probe(&mut self, range: Range<StreamOffset>, repeated_at: Option<Instant>) {
         self.tlp.on_probe(range, repeated_at);
     }
 
@@ -479,8 +484,8 @@ impl LossRecovery {
     /// acknowledgement without blocks. True when the probe repaired a loss outside of any episode.
     pub(crate) fn is_repaired_by_probe(
         &mut self,
-        ack: u64,
-        duplicate: Option<u64>,
+        ack: StreamOffset,
+        duplicate: Option<StreamOffset>,
         bare: bool,
     ) -> bool {
         self.tlp.on_ack(ack, duplicate, bare) == ProbeOutcome::RepairedLoss
@@ -503,7 +508,7 @@ impl LossRecovery {
     }
 
     /// The segment at `start` left again.
-    pub(crate) fn on_retransmission(&mut self, now: Instant, start: u64) {
+    pub(crate) fn on_retransmission(&mut self, now: Instant, start: StreamOffset) {
         self.undo.on_retransmit(now);
         self.retransmitted.note(start);
     }

@@ -15,7 +15,7 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
@@ -28,18 +28,18 @@ pub(crate) enum Phase {
     /// Fast recovery until `until` is acknowledged (RFC 6675, RFC 8985).
     Recovery {
         /// SND.NXT when the episode began.
-        until: u64,
+        until: StreamOffset,
     },
     /// After a retransmission timeout, until `until` is acknowledged.
     Timeout {
         /// SND.NXT when the timer first fired.
-        until: u64,
+        until: StreamOffset,
     },
 }
 
 impl Phase {
     /// Position that ends the episode, within one.
-    pub(crate) fn until(self) -> Option<u64> {
+    pub(crate) fn until(self) -> Option<StreamOffset> {
         match self {
             Self::Open => None,
             Self::Recovery { until } | Self::Timeout { until } => Some(until),
@@ -86,7 +86,7 @@ pub(crate) trait LossDetector: fmt::Debug + Send {
     fn on_delivered(&mut self, context: &DetectionContext, delivered: &Delivered);
 
     /// A DSACK told that something arrived twice; `round_end` is SND.NXT.
-    fn on_duplicate_report(&mut self, snd_una: u64, snd_nxt: u64);
+    fn on_duplicate_report(&mut self, snd_una: StreamOffset, snd_nxt: StreamOffset);
 
     /// An acknowledgement says what the receiver misses.
     fn on_report(&mut self, view: &LossView<'_>, log: &SentLog) {

@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 use super::{Detection, DetectionContext, LossDetector};
 use crate::send::packet_number::PacketNumber;
@@ -26,12 +26,12 @@ pub(crate) struct Rack {
     /// Its round-trip time.
     rtt: Duration,
     /// Highest position delivered.
-    highest_delivered: u64,
+    highest_delivered: StreamOffset,
     reordering_seen: bool,
     window_multiplier: u32,
     window_persist: u8,
     /// SND.NXT at the DSACK that last widened the window: at most once a round trip.
-    duplicate_round: Option<u64>,
+    duplicate_round: Option<StreamOffset>,
 }
 
 impl Rack {
@@ -40,7 +40,7 @@ impl Rack {
         Self {
             newest: None,
             rtt: Duration::ZERO,
-            highest_delivered: 0,
+            highest_delivered: StreamOffset::SYN,
             reordering_seen: false,
             window_multiplier: 1,
             window_persist: 0,
@@ -83,7 +83,7 @@ impl LossDetector for Rack {
         }
     }
 
-    fn on_duplicate_report(&mut self, snd_una: u64, snd_nxt: u64) {
+    fn on_duplicate_report(&mut self, snd_una: StreamOffset, snd_nxt: StreamOffset) {
         if self.duplicate_round.is_none_or(|round| snd_una >= round) {
             self.duplicate_round = Some(snd_nxt);
             self.window_multiplier = (self.window_multiplier + 1).min(64);
@@ -171,7 +171,11 @@ mod tests {
     fn acknowledgements_of_an_earlier_transmission_are_not_measured_by() {
         let delivered = Delivered {
             number: PacketNumber(7),
-            transmission: Transmission::new(1..1001, Instant::from_millis(100), true),
+            transmission: Transmission::new(
+                StreamOffset::range(1..1001),
+                Instant::from_millis(100),
+                true,
+            ),
             retransmitted: true,
             was_lost: false,
         };

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 use super::{Detection, DetectionContext, LossDetector, LossView};
 use crate::send::packet_number::PacketNumber;
@@ -31,7 +31,7 @@ pub(crate) struct Reported {
     /// The newest report accounts for all that was received: what it does not name has not arrived.
     complete: bool,
     /// Highest position delivered.
-    highest_delivered: u64,
+    highest_delivered: StreamOffset,
     /// Something was delivered below what was delivered earlier: the receiver waits for stragglers.
     reordering_seen: bool,
 }
@@ -74,7 +74,7 @@ impl LossDetector for Reported {
         }
     }
 
-    fn on_duplicate_report(&mut self, _snd_una: u64, _snd_nxt: u64) {
+    fn on_duplicate_report(&mut self, _snd_una: StreamOffset, _snd_nxt: StreamOffset) {
         self.reordering_seen = true;
     }
 
@@ -161,7 +161,7 @@ mod tests {
         for number in 0..segments {
             let start = 1 + number * 1000;
             log.push(
-                start..start + 1000,
+                StreamOffset::range(start..start + 1000),
                 at(number),
                 FlightStart::default(),
                 SendToken::default(),
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn what_the_receiver_forgot_is_lost_after_its_time_to_name_it() {
         let (mut log, mut detector) = (log(6), Reported::default());
-        log.acknowledge_selectively(3001..5001, |_| {});
+        log.acknowledge_selectively(StreamOffset::range(3001..5001), |_| {});
         report(&mut detector, &log, true);
         let due = at(0) + Duration::from_millis(101) + RTT / 4 + PERIOD * 2;
         let early = detector.detect(&context(at(105)), &mut log);

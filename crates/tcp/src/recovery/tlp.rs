@@ -3,7 +3,7 @@
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 /// PTO before there is an RTT sample.
 const INITIAL: Duration = Duration::from_secs(1);
@@ -12,9 +12,9 @@ const INITIAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
     /// Where its segment starts.
-    start: u64,
+    start: StreamOffset,
     /// SND.NXT when the probe left: an acknowledgement of it ends the probe.
-    pub(crate) end: u64,
+    pub(crate) end: StreamOffset,
     /// When it left, if it repeated the last segment instead of sending new data.
     pub(crate) repeated_at: Option<Instant>,
 }
@@ -55,7 +55,7 @@ impl TailLossProbe {
     }
 
     /// A probe left, up to SND.NXT; `repeated_at` when it is not new data.
-    pub(crate) fn on_probe(&mut self, range: Range<u64>, repeated_at: Option<Instant>) {
+    pub(crate) fn on_probe(&mut self, range: Range<StreamOffset>, repeated_at: Option<Instant>) {
         self.probe = Some(Probe {
             start: range.start,
             end: range.end,
@@ -71,7 +71,12 @@ impl TailLossProbe {
     /// An acknowledgement up to `ack` arrived (RFC 8985 §7.4.2); `duplicate` where something starts
     /// that it reports to have arrived twice (DSACK), `plain` that it is a duplicate
     /// acknowledgement without any block.
-    pub(crate) fn on_ack(&mut self, ack: u64, duplicate: Option<u64>, plain: bool) -> ProbeOutcome {
+    pub(crate) fn on_ack(
+        &mut self,
+        ack: StreamOffset,
+        duplicate: Option<StreamOffset>,
+        plain: bool,
+    ) -> ProbeOutcome {
         let Some(probe) = self.probe else {
             return ProbeOutcome::None;
         };

@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 /// Evidence about the running episode.
 #[derive(Debug, Default)]
@@ -17,9 +17,9 @@ pub(crate) struct Undo {
 #[derive(Clone, Copy, Debug)]
 struct Episode {
     /// SND.UNA when it began: duplicates below it belong to older ones.
-    marker: u64,
+    marker: StreamOffset,
     /// SND.NXT when it began.
-    until: u64,
+    until: StreamOffset,
     /// Retransmissions not yet reported as duplicates.
     unreported: u64,
     retransmitted: bool,
@@ -38,7 +38,7 @@ impl Undo {
     /// are still out, `originals_count` is set for timeouts outside any other episode.
     pub(crate) fn begin(
         &mut self,
-        sent: Range<u64>,
+        sent: Range<StreamOffset>,
         probe: Option<Instant>,
         confused: bool,
         originals_count: bool,
@@ -72,7 +72,7 @@ impl Undo {
 
     /// A DSACK reported that positions from `start` on arrived twice. True when it concerns this
     /// episode.
-    pub(crate) fn on_duplicate(&mut self, start: u64) -> bool {
+    pub(crate) fn on_duplicate(&mut self, start: StreamOffset) -> bool {
         let Some(episode) = &mut self.episode else {
             return false;
         };

@@ -4,6 +4,7 @@
 use core::ops::Range;
 
 use arrayvec::ArrayVec;
+use tack_base::StreamOffset;
 use tack_base::range_set::RangeSet;
 use tack_wire::{SackBlock, SackBlocks, SeqNum};
 
@@ -14,14 +15,14 @@ const RECENT: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     /// A position inside each of the blocks that changed last, newest first.
-    recent: ArrayVec<u64, RECENT>,
+    recent: ArrayVec<StreamOffset, RECENT>,
     /// A duplicate to report once.
-    duplicate: Option<Range<u64>>,
+    duplicate: Option<Range<StreamOffset>>,
 }
 
 impl Reports {
     /// Data at `position` arrived above a hole.
-    pub(crate) fn on_out_of_order(&mut self, position: u64) {
+    pub(crate) fn on_out_of_order(&mut self, position: StreamOffset) {
         if let Some(index) = self.recent.iter().position(|known| *known == position) {
             self.recent.remove(index);
         }
@@ -32,7 +33,7 @@ impl Reports {
     }
 
     /// Data arrived that was here already.
-    pub(crate) fn on_duplicate(&mut self, range: Range<u64>) {
+    pub(crate) fn on_duplicate(&mut self, range: Range<StreamOffset>) {
         if !range.is_empty() {
             self.duplicate = Some(range);
         }
@@ -40,15 +41,20 @@ impl Reports {
 
     /// True when an acknowledgement would carry blocks.
     #[inline]
-    pub(crate) fn is_empty(&self, ahead: &RangeSet) -> bool {
+    pub(crate) fn is_empty(&self, ahead: &RangeSet<StreamOffset>) -> bool {
         self.duplicate.is_none() && ahead.is_empty()
     }
 
     /// Takes at most `capacity` blocks for the next acknowledgement. `irs` is position zero.
-    pub(crate) fn take(&mut self, ahead: &RangeSet, irs: SeqNum, capacity: usize) -> SackBlocks {
+    pub(crate) fn take(
+        &mut self,
+        ahead: &RangeSet<StreamOffset>,
+        irs: SeqNum,
+        capacity: usize,
+    ) -> SackBlocks {
         let mut blocks = SackBlocks::new();
         let capacity = capacity.min(RECENT);
-        let block = |range: &Range<u64>| SackBlock {
+        let block = |range: &Range<StreamOffset>| SackBlock {
             start: SeqNum::at(irs, range.start),
             end: SeqNum::at(irs, range.end),
         };
@@ -65,7 +71,7 @@ impl Reports {
             }
         }
         // Names merged into one block are named once.
-        let mut named: ArrayVec<u64, RECENT> = ArrayVec::new();
+        let mut named: ArrayVec<StreamOffset, RECENT> = ArrayVec::new();
         self.recent
             .retain(|position| match ahead.range_at(*position) {
                 Some(range) if !named.contains(&range.start) => {
@@ -103,15 +109,15 @@ mod tests {
     fn newest_block_first_then_the_others() {
         let (mut reports, mut ahead) = (Reports::default(), RangeSet::new());
         for start in [10, 30, 50] {
-            ahead.insert(start..start + 10);
-            reports.on_out_of_order(start);
+            ahead.insert(StreamOffset::range(start..start + 10));
+            reports.on_out_of_order(StreamOffset(start));
         }
         assert_eq!(
             ranges(&reports.take(&ahead, SeqNum(0), 3)),
             [(50, 60), (30, 40), (10, 20)]
         );
-        ahead.insert(20..25);
-        reports.on_out_of_order(20);
+        ahead.insert(StreamOffset::range(20..25));
+        reports.on_out_of_order(StreamOffset(20));
         assert_eq!(
             ranges(&reports.take(&ahead, SeqNum(0), 3)),
             [(10, 25), (50, 60), (30, 40)]
@@ -121,15 +127,15 @@ mod tests {
     #[test]
     fn duplicates_are_reported_once_and_first() {
         let (mut reports, mut ahead) = (Reports::default(), RangeSet::new());
-        ahead.insert(100..200);
-        reports.on_out_of_order(100);
-        reports.on_duplicate(120..130);
+        ahead.insert(StreamOffset::range(100..200));
+        reports.on_out_of_order(StreamOffset(100));
+        reports.on_duplicate(StreamOffset::range(120..130));
         assert_eq!(
             ranges(&reports.take(&ahead, SeqNum(0), 3)),
             [(120, 130), (100, 200)]
         );
         assert_eq!(ranges(&reports.take(&ahead, SeqNum(0), 3)), [(100, 200)]);
-        reports.on_duplicate(5..9);
+        reports.on_duplicate(StreamOffset::range(5..9));
         assert_eq!(
             ranges(&reports.take(&RangeSet::new(), SeqNum(0), 3)),
             [(5, 9)]

@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use tack_base::StreamOffset;
 use tack_base::range_set::RangeSet;
 
 use crate::ring::Ring;
@@ -24,7 +25,7 @@ pub(crate) enum Arrival {
     /// It lies above a hole.
     OutOfOrder,
     /// All of it was here already.
-    Duplicate(Range<u64>),
+    Duplicate(Range<StreamOffset>),
     /// It would have opened one hole too many, and was not kept.
     Dropped,
 }
@@ -34,11 +35,11 @@ pub(crate) enum Arrival {
 pub(crate) struct Reassembly {
     ring: Ring,
     /// First byte that the application has not taken.
-    read: u64,
+    read: StreamOffset,
     /// RCV.NXT without the FIN.
-    next: u64,
+    next: StreamOffset,
     /// What lies above the first hole.
-    ahead: RangeSet,
+    ahead: RangeSet<StreamOffset>,
     /// Nothing more will come: what is read need not leave room for anything.
     ended: bool,
 }
@@ -48,8 +49,8 @@ impl Reassembly {
     pub(crate) fn new() -> Self {
         Self {
             ring: Ring::default(),
-            read: 1,
-            next: 1,
+            read: StreamOffset::FIRST_BYTE,
+            next: StreamOffset::FIRST_BYTE,
             ahead: RangeSet::new(),
             ended: false,
         }
@@ -57,18 +58,18 @@ impl Reassembly {
 
     /// Position of the next byte expected.
     #[inline]
-    pub(crate) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> StreamOffset {
         self.next
     }
 
     /// Position of the first byte not yet taken by the application.
     #[inline]
-    pub(crate) fn read_position(&self) -> u64 {
+    pub(crate) fn read_position(&self) -> StreamOffset {
         self.read
     }
 
     /// Stores `data` that starts at `start`; the caller has cut it to the window.
-    pub(crate) fn insert(&mut self, start: u64, data: &[u8]) -> Arrival {
+    pub(crate) fn insert(&mut self, start: StreamOffset, data: &[u8]) -> Arrival {
         let end = start + data.len() as u64;
         if end <= self.next {
             return Arrival::Duplicate(start..end);
@@ -104,7 +105,7 @@ impl Reassembly {
     }
 
     /// How many holes may be open when data arrives that ends at `end`.
-    fn most_holes(&self, end: u64) -> u64 {
+    fn most_holes(&self, end: StreamOffset) -> u64 {
         let newest = self.ahead.last().map_or(end, |range| range.end.max(end));
         ((newest - self.next) / BYTES_PER_HOLE).max(FEW_HOLES)
     }
@@ -161,7 +162,7 @@ impl Reassembly {
     }
 
     /// What lies above the first hole.
-    pub(crate) fn ahead(&self) -> &RangeSet {
+    pub(crate) fn ahead(&self) -> &RangeSet<StreamOffset> {
         &self.ahead
     }
 
@@ -174,7 +175,7 @@ impl Reassembly {
     /// Bytes of heap held by what is known of holes.
     #[inline]
     pub(crate) fn records_memory(&self) -> usize {
-        self.ahead.len() * 2 * size_of::<Range<u64>>()
+        self.ahead.len() * 2 * size_of::<Range<StreamOffset>>()
     }
 
     /// Throws away everything not delivered: nobody reads any more.
@@ -202,12 +203,18 @@ mod tests {
     #[test]
     fn holes_block_and_fill() {
         let mut buffer = Reassembly::new();
-        assert_eq!(buffer.insert(1, b"ab"), Arrival::InOrder);
-        assert_eq!(buffer.insert(5, b"ef"), Arrival::OutOfOrder);
+        assert_eq!(buffer.insert(StreamOffset(1), b"ab"), Arrival::InOrder);
+        assert_eq!(buffer.insert(StreamOffset(5), b"ef"), Arrival::OutOfOrder);
         assert_eq!(buffer.blocked(), 2);
-        assert_eq!(buffer.insert(5, b"ef"), Arrival::Duplicate(5..7));
-        assert_eq!(buffer.insert(1, b"a"), Arrival::Duplicate(1..2));
-        assert_eq!(buffer.insert(2, b"bcdef"), Arrival::FilledGap);
+        assert_eq!(
+            buffer.insert(StreamOffset(5), b"ef"),
+            Arrival::Duplicate(StreamOffset::range(5..7))
+        );
+        assert_eq!(
+            buffer.insert(StreamOffset(1), b"a"),
+            Arrival::Duplicate(StreamOffset::range(1..2))
+        );
+        assert_eq!(buffer.insert(StreamOffset(2), b"bcdef"), Arrival::FilledGap);
         assert_eq!(drain(&mut buffer), b"abcdef");
     }
 
@@ -216,18 +223,18 @@ mod tests {
         const WINDOW: u64 = 64 << 10;
         let mut buffer = Reassembly::new();
         let dropped = (1..WINDOW / 2)
-            .filter(|n| buffer.insert(1 + 2 * n, b"x") == Arrival::Dropped)
+            .filter(|n| buffer.insert(StreamOffset(1 + 2 * n), b"x") == Arrival::Dropped)
             .count();
         assert_eq!(buffer.ahead().len() as u64, FEW_HOLES);
         assert_eq!(dropped as u64, WINDOW / 2 - 1 - FEW_HOLES);
         // What makes a known block longer opens no hole, nor does what fills one.
-        assert_eq!(buffer.insert(4, b"y"), Arrival::OutOfOrder);
-        assert_eq!(buffer.insert(1, b"ab"), Arrival::FilledGap);
+        assert_eq!(buffer.insert(StreamOffset(4), b"y"), Arrival::OutOfOrder);
+        assert_eq!(buffer.insert(StreamOffset(1), b"ab"), Arrival::FilledGap);
         // And the stream goes on: everything else comes again.
         for at in 3..WINDOW {
-            buffer.insert(at, b"z");
+            buffer.insert(StreamOffset(at), b"z");
         }
-        assert_eq!((buffer.next(), buffer.blocked()), (WINDOW, 0));
+        assert_eq!((buffer.next(), buffer.blocked()), (StreamOffset(WINDOW), 0));
     }
 
     #[test]
@@ -235,7 +242,10 @@ mod tests {
         let mut buffer = Reassembly::new();
         let data = [0; 1448];
         for n in 1..20_000 {
-            assert_eq!(buffer.insert(1 + 2 * n * 1448, &data), Arrival::OutOfOrder);
+            assert_eq!(
+                buffer.insert(StreamOffset(1 + 2 * n * 1448), &data),
+                Arrival::OutOfOrder
+            );
         }
         assert_eq!(buffer.ahead().len(), 19_999);
     }
@@ -244,20 +254,20 @@ mod tests {
     #[test]
     fn what_was_pruned_is_taken_again() {
         let mut buffer = Reassembly::new();
-        buffer.insert(1, b"ab");
-        buffer.insert(5, b"ef");
+        buffer.insert(StreamOffset(1), b"ab");
+        buffer.insert(StreamOffset(5), b"ef");
         assert!(buffer.prune());
-        assert_eq!((buffer.blocked(), buffer.next()), (0, 3));
+        assert_eq!((buffer.blocked(), buffer.next()), (0, StreamOffset(3)));
         assert!(!buffer.prune());
-        assert_eq!(buffer.insert(3, b"cd"), Arrival::InOrder);
-        assert_eq!(buffer.insert(5, b"ef"), Arrival::InOrder);
+        assert_eq!(buffer.insert(StreamOffset(3), b"cd"), Arrival::InOrder);
+        assert_eq!(buffer.insert(StreamOffset(5), b"ef"), Arrival::InOrder);
         assert_eq!(drain(&mut buffer), b"abcdef");
     }
 
     #[test]
     fn a_stream_that_ended_holds_what_can_be_read_and_no_more() {
         let mut buffer = Reassembly::new();
-        buffer.insert(1, b"ab");
+        buffer.insert(StreamOffset(1), b"ab");
         buffer.end();
         assert_eq!(drain(&mut buffer), b"ab");
         assert_eq!(buffer.memory(), 0);
@@ -276,7 +286,7 @@ mod tests {
             for (at, size) in pieces.into_iter().chain(tail) {
                 let from = at.min(len);
                 let to = (at + size).min(len);
-                buffer.insert(1 + from as u64, &stream[from..to]);
+                buffer.insert(StreamOffset(1 + from as u64), &stream[from..to]);
                 if at % 3 == 0 {
                     got.extend(drain(&mut buffer));
                 }

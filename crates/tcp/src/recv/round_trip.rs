@@ -10,9 +10,9 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
 use tack_base::filter::WindowedMin;
 use tack_base::time::nanos;
+use tack_base::{Instant, StreamOffset};
 
 use super::window::RoundTrip;
 
@@ -77,7 +77,7 @@ pub(crate) struct ReceiverRoundTrip {
     /// Shortest and newest time in which a window's worth arrived.
     by_window: Option<(Duration, Duration)>,
     /// The measurement at work: when it began, and the position that ends it.
-    window: Option<(Instant, u64)>,
+    window: Option<(Instant, StreamOffset)>,
 }
 
 impl ReceiverRoundTrip {
@@ -144,7 +144,7 @@ impl ReceiverRoundTrip {
 
     /// Everything below `next` is here; the sender may send up to `edge`.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, arrived: Instant, next: u64, edge: u64) {
+    pub(crate) fn on_arrival(&mut self, arrived: Instant, next: StreamOffset, edge: StreamOffset) {
         match self.window {
             Some((_, end)) if next < end => return,
             Some((since, _)) => {
@@ -238,15 +238,31 @@ mod tests {
     #[test]
     fn without_any_sample_a_windows_worth_measures_the_round_trip() {
         let mut round_trip = ReceiverRoundTrip::default();
-        round_trip.on_arrival(Instant::from_millis(0), 1, 65_537);
-        round_trip.on_arrival(Instant::from_millis(150), 40_000, 105_536);
+        round_trip.on_arrival(
+            Instant::from_millis(0),
+            StreamOffset(1),
+            StreamOffset(65_537),
+        );
+        round_trip.on_arrival(
+            Instant::from_millis(150),
+            StreamOffset(40_000),
+            StreamOffset(105_536),
+        );
         assert_eq!(
             round_trip.estimate(None),
             RoundTrip::Initial(Duration::ZERO)
         );
-        round_trip.on_arrival(Instant::from_millis(200), 65_537, 131_073);
+        round_trip.on_arrival(
+            Instant::from_millis(200),
+            StreamOffset(65_537),
+            StreamOffset(131_073),
+        );
         assert_eq!(round_trip.estimate(None), RoundTrip::Measured(ms(200)));
-        round_trip.on_arrival(Instant::from_millis(600), 131_073, 400_000);
+        round_trip.on_arrival(
+            Instant::from_millis(600),
+            StreamOffset(131_073),
+            StreamOffset(400_000),
+        );
         assert_eq!(round_trip.estimate(None), RoundTrip::Measured(ms(200)));
     }
 }

@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 /// Shortest interval over which consumption is measured.
 const SHORTEST_ROUND: Duration = Duration::from_millis(1);
@@ -33,11 +33,11 @@ pub(crate) struct ReceiveWindow {
     buffer: usize,
     cap: usize,
     /// Right edge promised to the peer.
-    edge: u64,
+    edge: StreamOffset,
     /// Shift of our window field once scaling is agreed.
     scale: u8,
     round_start: Instant,
-    round_read: u64,
+    round_read: StreamOffset,
     /// What the application's pace asks for, bytes.
     target: usize,
     /// The round trip that the target is for; zero before the first round.
@@ -51,10 +51,10 @@ impl ReceiveWindow {
         Self {
             buffer: initial.clamp(1, cap),
             cap,
-            edge: 1,
+            edge: StreamOffset::FIRST_BYTE,
             scale: 0,
             round_start: now,
-            round_read: 1,
+            round_read: StreamOffset::FIRST_BYTE,
             target: 0,
             target_round: Duration::ZERO,
         }
@@ -84,7 +84,7 @@ impl ReceiveWindow {
     /// First position that will not be accepted. Includes what rounding the window field up
     /// promised.
     #[inline]
-    pub(crate) fn edge(&self) -> u64 {
+    pub(crate) fn edge(&self) -> StreamOffset {
         self.edge + (1 << self.scale) - 1
     }
 
@@ -96,16 +96,16 @@ impl ReceiveWindow {
     /// The window field for a segment that leaves now, and the promise it makes. `syn` fields are
     /// not scaled.
     #[inline]
-    pub(crate) fn announce(&mut self, read: u64, next: u64, syn: bool) -> u16 {
+    pub(crate) fn announce(&mut self, read: StreamOffset, next: StreamOffset, syn: bool) -> u16 {
         let (edge, field) = self.field(read, next, syn);
         self.edge = edge;
         field
     }
 
-    fn field(&self, read: u64, next: u64, syn: bool) -> (u64, u16) {
+    fn field(&self, read: StreamOffset, next: StreamOffset, syn: bool) -> (StreamOffset, u16) {
         let scale = if syn { 0 } else { self.scale };
         let edge = self.wanted_edge(read);
-        let size = edge.saturating_sub(next);
+        let size = edge.saturating_since(next);
         // Round up: rounding down could take back up to 2^scale - 1 promised bytes (RFC 7323 §2.4).
         let field = (size + (1 << scale) - 1) >> scale;
         let field = u16::try_from(field).unwrap_or(u16::MAX);
@@ -115,7 +115,7 @@ impl ReceiveWindow {
         )
     }
 
-    fn wanted_edge(&self, read: u64) -> u64 {
+    fn wanted_edge(&self, read: StreamOffset) -> StreamOffset {
         let free = read + self.buffer as u64;
         // Small advances of the edge would make the peer send small segments: hold them back.
         let step = (self.buffer as u64 / 2).min(SILLY_STEP);
@@ -140,8 +140,8 @@ impl ReceiveWindow {
     pub(crate) fn on_read(
         &mut self,
         now: Instant,
-        read: u64,
-        next: u64,
+        read: StreamOffset,
+        next: StreamOffset,
         round_trip: RoundTrip,
     ) -> bool {
         let elapsed = now.saturating_since(self.round_start);
@@ -168,8 +168,8 @@ impl ReceiveWindow {
                 / self.target_round.as_nanos().max(1);
             self.aim_at(grown, judged);
         }
-        let current = self.edge.saturating_sub(next);
-        let offered = self.wanted_edge(read).saturating_sub(next);
+        let current = self.edge.saturating_since(next);
+        let offered = self.wanted_edge(read).saturating_since(next);
         offered >= current.saturating_mul(2).max(1)
             && offered - current >= (self.buffer as u64 / 2).min(2 * SILLY_STEP)
     }
@@ -199,26 +199,34 @@ mod tests {
     fn the_edge_never_goes_back() {
         let mut window = ReceiveWindow::new(64 << 10, 1 << 20, Instant::ZERO);
         window.set_scale(7);
-        let first = window.announce(1, 1, false);
+        let first = window.announce(StreamOffset(1), StreamOffset(1), false);
         assert_eq!(u64::from(first) << 7, 65_536);
         let edge = window.edge();
         // Three odd bytes arrive and stay unread: the promise holds.
-        let second = window.announce(1, 4, false);
-        assert!(4 + (u64::from(second) << 7) >= edge - 127);
+        let second = window.announce(StreamOffset(1), StreamOffset(4), false);
+        assert!(StreamOffset(4) + (u64::from(second) << 7) >= edge - 127);
         assert!(window.edge() >= edge);
     }
 
     #[test]
     fn a_drained_buffer_is_announced_at_once() {
         let mut window = ReceiveWindow::new(64 << 10, 64 << 10, Instant::ZERO);
-        window.announce(1, 1, false);
+        window.announce(StreamOffset(1), StreamOffset(1), false);
         let full = 1 + (64 << 10);
-        assert_eq!(window.announce(1, full, false), 0);
+        assert_eq!(
+            window.announce(StreamOffset(1), StreamOffset(full), false),
+            0
+        );
         assert!(
-            !window.on_read(Instant::ZERO, 100, full, TEN_MS),
+            !window.on_read(Instant::ZERO, StreamOffset(100), StreamOffset(full), TEN_MS),
             "a silly window stays closed"
         );
-        assert!(window.on_read(Instant::ZERO, 4000, full, TEN_MS));
+        assert!(window.on_read(
+            Instant::ZERO,
+            StreamOffset(4000),
+            StreamOffset(full),
+            TEN_MS
+        ));
     }
 
     #[test]
@@ -227,7 +235,12 @@ mod tests {
         let mut read = 1;
         for round in 1..20 {
             read += window.buffer() as u64;
-            window.on_read(Instant::from_millis(10 * round), read, read, TEN_MS);
+            window.on_read(
+                Instant::from_millis(10 * round),
+                StreamOffset(read),
+                StreamOffset(read),
+                TEN_MS,
+            );
         }
         assert_eq!(window.buffer(), 1 << 20);
     }
@@ -240,7 +253,12 @@ mod tests {
             let mut window = ReceiveWindow::new(64 << 10, 1 << 20, Instant::ZERO);
             for round in 1..20 {
                 let read = 1 + round * 25_000;
-                window.on_read(Instant::from_millis(2 * round), read, read, round_trip);
+                window.on_read(
+                    Instant::from_millis(2 * round),
+                    StreamOffset(read),
+                    StreamOffset(read),
+                    round_trip,
+                );
             }
             window.buffer()
         };
@@ -257,7 +275,12 @@ mod tests {
         let mut at = |ms: u64, round_trip| {
             let read = 1 + ms * 10_000;
             let measured = RoundTrip::Measured(Duration::from_millis(round_trip));
-            window.on_read(Instant::from_millis(ms), read, read, measured);
+            window.on_read(
+                Instant::from_millis(ms),
+                StreamOffset(read),
+                StreamOffset(read),
+                measured,
+            );
             window.buffer()
         };
         at(10, 10);

@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use tack_base::Instant;
 use tack_base::filter::WindowedMin;
 use tack_base::time::nanos;
+use tack_base::{Instant, StreamOffset};
 
 /// Window of the minimum filter: long enough to see an empty queue now and then, short enough to
 /// follow a changed path (Linux uses 300 s, BBR 10 s for its own).
@@ -33,12 +33,12 @@ pub(crate) struct RttEstimator {
     /// Timeouts in a row without a sample of new data: each doubles the timeout.
     backoff: u32,
     /// SND.UNA when the timeout was last doubled.
-    backed_off_at: u64,
+    backed_off_at: StreamOffset,
     /// What answers to retransmissions looked like since the last sample.
     repairs: Repairs,
     /// Variation measured over the running round trip, as its maximum (see `sample`).
     round_max_deviation: Duration,
-    round_end: u64,
+    round_end: StreamOffset,
 }
 
 impl RttEstimator {
@@ -53,10 +53,10 @@ impl RttEstimator {
             min_rto,
             max_rto,
             backoff: 0,
-            backed_off_at: 0,
+            backed_off_at: StreamOffset::SYN,
             repairs: Repairs::Believed,
             round_max_deviation: Duration::ZERO,
-            round_end: 0,
+            round_end: StreamOffset::SYN,
         }
     }
 
@@ -72,15 +72,20 @@ impl RttEstimator {
         now: Instant,
         smooth: Duration,
         fastest: Duration,
-        snd_una: u64,
-        snd_nxt: u64,
+        snd_una: StreamOffset,
+        snd_nxt: StreamOffset,
     ) {
         self.min.update(now.as_nanos(), nanos(fastest).max(1));
         self.sample_smooth(smooth, snd_una, snd_nxt);
     }
 
     /// Takes a sample that is good enough for SRTT and RTTVAR, and too coarse for the minimum.
-    pub(crate) fn sample_smooth(&mut self, smooth: Duration, snd_una: u64, snd_nxt: u64) {
+    pub(crate) fn sample_smooth(
+        &mut self,
+        smooth: Duration,
+        snd_una: StreamOffset,
+        snd_nxt: StreamOffset,
+    ) {
         // Karn's algorithm: backing off ends with a sample, not with an acknowledgement that could be anyone's. A peer that only
         // repeats itself yields samples too, so that the sample must come with progress (RFC 6298 §5.7).
         if snd_una > self.backed_off_at {
@@ -126,7 +131,7 @@ impl RttEstimator {
 
     /// The retransmission timer fired: the timeout doubles (RFC 6298 §5.5) until a sample comes with data beyond
     /// `snd_una` acknowledged.
-    pub(crate) fn back_off(&mut self, snd_una: u64) {
+    pub(crate) fn back_off(&mut self, snd_una: StreamOffset) {
         self.backoff = (self.backoff + 1).min(30);
         self.backed_off_at = snd_una;
     }
@@ -139,8 +144,8 @@ impl RttEstimator {
         now: Instant,
         smooth: Duration,
         fastest: Duration,
-        snd_una: u64,
-        snd_nxt: u64,
+        snd_una: StreamOffset,
+        snd_nxt: StreamOffset,
     ) {
         let most = self.base_rto() * 2;
         let (backoff, repairs) = (self.backoff, self.repairs);
@@ -186,7 +191,7 @@ impl RttEstimator {
 
     /// What had left once, `age` ago, was acknowledged, maybe after it had waited for a hole to be filled: no sample, but the
     /// round trip is no longer. Within the timeout it ends backing off, as an unambiguous transmission may (RFC 8961 §4).
-    pub(crate) fn on_bound(&mut self, age: Duration, snd_una: u64) {
+    pub(crate) fn on_bound(&mut self, age: Duration, snd_una: StreamOffset) {
         if snd_una > self.backed_off_at && age <= self.base_rto() {
             self.backoff = 0;
             self.repairs = Repairs::Believed;
@@ -262,7 +267,13 @@ mod tests {
         assert_eq!(rtt.rto(), ms(200), "not below the least");
         rtt.on_stated(Duration::from_micros(u32::MAX.into()));
         assert_eq!(rtt.rto(), ms(3000), "and no longer than without it");
-        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        rtt.sample(
+            Instant::from_millis(1),
+            ms(40),
+            ms(40),
+            StreamOffset(1),
+            StreamOffset(1),
+        );
         rtt.on_stated(ms(1));
         assert_eq!(rtt.smoothed(), Some(ms(40)));
     }
@@ -270,12 +281,30 @@ mod tests {
     #[test]
     fn only_samples_of_new_data_end_backing_off() {
         let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
-        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        rtt.sample(
+            Instant::from_millis(1),
+            ms(40),
+            ms(40),
+            StreamOffset(1),
+            StreamOffset(1),
+        );
         let base = rtt.rto();
-        rtt.back_off(1001);
-        rtt.sample(Instant::from_millis(2), ms(40), ms(40), 1001, 5001);
+        rtt.back_off(StreamOffset(1001));
+        rtt.sample(
+            Instant::from_millis(2),
+            ms(40),
+            ms(40),
+            StreamOffset(1001),
+            StreamOffset(5001),
+        );
         assert!(rtt.rto() > base * 3 / 2, "a peer that repeats itself");
-        rtt.sample(Instant::from_millis(3), ms(40), ms(40), 2001, 5001);
+        rtt.sample(
+            Instant::from_millis(3),
+            ms(40),
+            ms(40),
+            StreamOffset(2001),
+            StreamOffset(5001),
+        );
         assert!(rtt.rto() <= base);
     }
 
@@ -283,25 +312,31 @@ mod tests {
     fn a_repair_within_a_round_trip_leaves_one_doubling() {
         let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
         rtt.on_repair(ms(40));
-        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        rtt.sample(
+            Instant::from_millis(1),
+            ms(40),
+            ms(40),
+            StreamOffset(1),
+            StreamOffset(1),
+        );
         let base = rtt.rto();
         rtt.on_repair(ms(41));
         assert_eq!(rtt.rto(), base, "no backing off comes back");
         for _ in 0..3 {
-            rtt.back_off(1001);
-            rtt.back_off(1001);
+            rtt.back_off(StreamOffset(1001));
+            rtt.back_off(StreamOffset(1001));
             rtt.on_repair(ms(41));
             assert_eq!(rtt.rto(), base * 2);
         }
         // After another age it takes two, and a timeout in between.
         for unlike in [ms(0), ms(20), base + ms(1)] {
-            rtt.back_off(2001);
+            rtt.back_off(StreamOffset(2001));
             rtt.on_repair(unlike);
             rtt.on_repair(ms(41));
             rtt.on_repair(ms(41));
         }
         assert_eq!(rtt.rto(), base * 16);
-        rtt.back_off(2001);
+        rtt.back_off(StreamOffset(2001));
         rtt.on_repair(ms(41));
         assert_eq!(rtt.rto(), base * 2);
     }
@@ -309,13 +344,19 @@ mod tests {
     #[test]
     fn a_bound_within_the_timeout_ends_backing_off_and_is_no_sample() {
         let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
-        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        rtt.sample(
+            Instant::from_millis(1),
+            ms(40),
+            ms(40),
+            StreamOffset(1),
+            StreamOffset(1),
+        );
         let base = rtt.rto();
-        rtt.back_off(1001);
-        rtt.on_bound(base + ms(1), 2001);
-        rtt.on_bound(base, 1001);
+        rtt.back_off(StreamOffset(1001));
+        rtt.on_bound(base + ms(1), StreamOffset(2001));
+        rtt.on_bound(base, StreamOffset(1001));
         assert_eq!(rtt.rto(), base * 2, "too long, and no progress");
-        rtt.on_bound(base, 2001);
+        rtt.on_bound(base, StreamOffset(2001));
         assert_eq!((rtt.rto(), rtt.smoothed()), (base, Some(ms(40))));
     }
 
@@ -324,12 +365,18 @@ mod tests {
     fn a_long_round_trip_is_not_taken_for_a_short_one() {
         for round_trip in (250..60_000).step_by(7).map(ms) {
             let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(120_000));
-            rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+            rtt.sample(
+                Instant::from_millis(1),
+                ms(40),
+                ms(40),
+                StreamOffset(1),
+                StreamOffset(1),
+            );
             let in_vain = (0..5).find(|flight| {
                 let mut left = round_trip;
                 while rtt.rto() < left {
                     left -= rtt.rto();
-                    rtt.back_off(1000 * flight);
+                    rtt.back_off(StreamOffset(1000 * flight));
                 }
                 let timed_out = left < round_trip;
                 rtt.on_repair(left);
@@ -345,19 +392,37 @@ mod tests {
     #[test]
     fn a_lost_acknowledgement_makes_no_round_trip_while_backed_off() {
         let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
-        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
+        rtt.sample(
+            Instant::from_millis(1),
+            ms(40),
+            ms(40),
+            StreamOffset(1),
+            StreamOffset(1),
+        );
         let base = rtt.rto();
         for _ in 0..4 {
-            rtt.back_off(1001);
+            rtt.back_off(StreamOffset(1001));
         }
         let (mut una, late) = (2001, base * 15);
-        rtt.sample_departures(Instant::from_millis(2), late, late, una, 9001);
+        rtt.sample_departures(
+            Instant::from_millis(2),
+            late,
+            late,
+            StreamOffset(una),
+            StreamOffset(9001),
+        );
         assert!(rtt.base_rto() < base * 3, "{:?}", rtt.base_rto());
         assert_eq!(rtt.rto(), rtt.base_rto() * 16);
         // Round trips that have grown are followed in a few samples.
         let taken = (0..9).find(|_| {
             una += 1000;
-            rtt.sample_departures(Instant::from_millis(3), late, late, una, una + 7000);
+            rtt.sample_departures(
+                Instant::from_millis(3),
+                late,
+                late,
+                StreamOffset(una),
+                StreamOffset(una + 7000),
+            );
             rtt.rto() == rtt.base_rto()
         });
         assert!(taken.is_some_and(|samples| samples <= 3), "{taken:?}");
@@ -368,8 +433,14 @@ mod tests {
     fn coarse_samples_leave_the_minimum_alone() {
         let mut rtt = RttEstimator::new(ms(1000), ms(200), ms(60_000));
         rtt.follow_closely();
-        rtt.sample(Instant::from_millis(1), ms(40), ms(40), 1, 1);
-        rtt.sample_smooth(ms(120), 1, 1);
+        rtt.sample(
+            Instant::from_millis(1),
+            ms(40),
+            ms(40),
+            StreamOffset(1),
+            StreamOffset(1),
+        );
+        rtt.sample_smooth(ms(120), StreamOffset(1), StreamOffset(1));
         assert_eq!(rtt.min(), Some(ms(40)));
         assert!(rtt.smoothed() > Some(ms(40)));
     }

@@ -8,6 +8,7 @@
 
 use core::ops::Range;
 
+use tack_base::StreamOffset;
 use tack_base::random::RandomStream;
 
 use crate::send::packet_number::PacketNumber;
@@ -15,7 +16,7 @@ use crate::send::packet_number::PacketNumber;
 /// The segment kept back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Kept {
-    range: Range<u64>,
+    range: Range<StreamOffset>,
     number: PacketNumber,
 }
 
@@ -62,14 +63,14 @@ impl Audit {
     }
 
     /// These positions are kept back; they would have left as transmission `number`.
-    pub(crate) fn keep(&mut self, range: Range<u64>, number: PacketNumber) {
+    pub(crate) fn keep(&mut self, range: Range<StreamOffset>, number: PacketNumber) {
         self.kept = Some(Kept { range, number });
         self.draw();
     }
 
     /// The segment that starts at `start` is kept back.
     #[inline]
-    pub(crate) fn keeps(&self, start: u64) -> bool {
+    pub(crate) fn keeps(&self, start: StreamOffset) -> bool {
         self.kept
             .as_ref()
             .is_some_and(|kept| kept.range.start == start)
@@ -87,7 +88,7 @@ impl Audit {
     }
 
     /// What never left is said to have arrived: all below `ack`, or in one of the `blocks`.
-    pub(crate) fn is_failed(&self, ack: u64, blocks: &[Range<u64>]) -> bool {
+    pub(crate) fn is_failed(&self, ack: StreamOffset, blocks: &[Range<StreamOffset>]) -> bool {
         self.kept.as_ref().is_some_and(|kept| {
             ack > kept.range.start
                 || blocks
@@ -105,7 +106,7 @@ mod tests {
     fn without_a_setting_nothing_is_kept_back() {
         let mut audit = Audit::new(None, 1);
         assert!((0..100_000).all(|_| !audit.is_due(true)));
-        assert!(!audit.is_failed(u64::MAX, &[]));
+        assert!(!audit.is_failed(StreamOffset(u64::MAX), &[]));
     }
 
     #[test]
@@ -115,11 +116,14 @@ mod tests {
         for number in 0..100_000 {
             if audit.is_due(true) {
                 audits += 1;
-                audit.keep(number..number + 1, PacketNumber(number));
+                audit.keep(
+                    StreamOffset::range(number..number + 1),
+                    PacketNumber(number),
+                );
                 audit.on_report(Some(PacketNumber(number)));
-                assert!(audit.keeps(number));
+                assert!(audit.keeps(StreamOffset(number)));
                 audit.on_report(Some(PacketNumber(number + 1)));
-                assert!(!audit.keeps(number));
+                assert!(!audit.keeps(StreamOffset(number)));
             }
         }
         assert!((900..1100).contains(&audits), "{audits}");
@@ -130,11 +134,23 @@ mod tests {
     #[test]
     fn what_never_left_cannot_arrive() {
         let mut audit = Audit::new(Some(1), 1);
-        audit.keep(1000..2000, PacketNumber(7));
-        assert!(!audit.is_failed(1000, &[2000..3000, 1..1000]));
-        assert!(audit.is_failed(1001, &[]));
-        assert!(audit.is_failed(1, &[2000..3000, 1500..1600]));
+        audit.keep(StreamOffset::range(1000..2000), PacketNumber(7));
+        assert!(!audit.is_failed(
+            StreamOffset(1000),
+            &[
+                StreamOffset::range(2000..3000),
+                StreamOffset::range(1..1000)
+            ]
+        ));
+        assert!(audit.is_failed(StreamOffset(1001), &[]));
+        assert!(audit.is_failed(
+            StreamOffset(1),
+            &[
+                StreamOffset::range(2000..3000),
+                StreamOffset::range(1500..1600)
+            ]
+        ));
         audit.end();
-        assert!(!audit.is_failed(5000, &[]));
+        assert!(!audit.is_failed(StreamOffset(5000), &[]));
     }
 }

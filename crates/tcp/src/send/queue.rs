@@ -3,13 +3,14 @@
 use core::ops::Range;
 
 use crate::ring::Ring;
+use tack_base::StreamOffset;
 
 /// The send buffer. Positions are sequence positions: SYN is 0, the first byte is 1.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     ring: Ring,
-    start: u64,
-    end: u64,
+    start: StreamOffset,
+    end: StreamOffset,
     finished: bool,
 }
 
@@ -18,8 +19,8 @@ impl SendQueue {
     pub(crate) fn new() -> Self {
         Self {
             ring: Ring::default(),
-            start: 1,
-            end: 1,
+            start: StreamOffset::FIRST_BYTE,
+            end: StreamOffset::FIRST_BYTE,
             finished: false,
         }
     }
@@ -46,18 +47,18 @@ impl SendQueue {
 
     /// Position after the last byte written: where the FIN goes.
     #[inline]
-    pub(crate) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> StreamOffset {
         self.end
     }
 
     /// Position after everything there is to send, the FIN included.
     #[inline]
-    pub(crate) fn end_with_fin(&self) -> u64 {
+    pub(crate) fn end_with_fin(&self) -> StreamOffset {
         self.end + u64::from(self.finished)
     }
 
     /// Forgets everything below `position`.
-    pub(crate) fn release_to(&mut self, position: u64) {
+    pub(crate) fn release_to(&mut self, position: StreamOffset) {
         self.start = self.start.max(position.min(self.end));
         self.ring.release_to(self.start);
     }
@@ -70,7 +71,7 @@ impl SendQueue {
 
     /// The bytes of `range`, in at most two pieces.
     #[inline]
-    pub(crate) fn slices(&self, range: Range<u64>) -> (&[u8], &[u8]) {
+    pub(crate) fn slices(&self, range: Range<StreamOffset>) -> (&[u8], &[u8]) {
         debug_assert!(
             self.start <= range.start && range.end <= self.end,
             "range is not in the queue"

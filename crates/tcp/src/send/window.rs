@@ -3,17 +3,18 @@
 //! RFC 9293 §3.8.6.2.1 (sender's silly-window avoidance), §3.7.4 (Nagle), §3.10.7.4 (SND.WL1,
 //! SND.WL2).
 
+use tack_base::StreamOffset;
 use tack_wire::SeqNum;
 
 /// The send window as the peer announced it. Positions are sequence positions.
 #[derive(Debug)]
 pub(crate) struct SendWindow {
     /// Right edge: the first position not allowed.
-    edge: u64,
+    edge: StreamOffset,
     /// SND.WND of the newest update, bytes.
     size: u64,
     /// SND.WL1 and SND.WL2.
-    updated_by: Option<(SeqNum, u64)>,
+    updated_by: Option<(SeqNum, StreamOffset)>,
     /// Largest window ever announced (Max(SND.WND)).
     largest: u64,
     /// Shift of the peer's window field.
@@ -24,7 +25,7 @@ impl SendWindow {
     /// Before anything was announced.
     pub(crate) fn new() -> Self {
         Self {
-            edge: 1,
+            edge: StreamOffset::FIRST_BYTE,
             size: 0,
             updated_by: None,
             largest: 0,
@@ -44,7 +45,7 @@ impl SendWindow {
     /// Deviation: what acknowledges more is newer, wherever it starts (RFC 9293 §3.10.7.4 asks for
     /// its sequence number first). A retransmission carries a window of today too, and one damaged
     /// sequence number does not keep all later windows out.
-    pub(crate) fn update(&mut self, seq: SeqNum, ack: u64, field: u16, syn: bool) -> bool {
+    pub(crate) fn update(&mut self, seq: SeqNum, ack: StreamOffset, field: u16, syn: bool) -> bool {
         if let Some((wl1, wl2)) = self.updated_by
             && !(seq.after(wl1) || ack > wl2 || (seq == wl1 && ack == wl2))
         {
@@ -61,8 +62,8 @@ impl SendWindow {
 
     /// The window field of a segment of unknown age that acknowledges up to `ack`: `field`, or what
     /// leaves the edge where it is.
-    pub(crate) fn opening(&self, ack: u64, field: u16) -> u16 {
-        let known = self.edge.saturating_sub(ack) >> self.scale;
+    pub(crate) fn opening(&self, ack: StreamOffset, field: u16) -> u16 {
+        let known = self.edge.saturating_since(ack) >> self.scale;
         field.max(u16::try_from(known).unwrap_or(u16::MAX))
     }
 
@@ -73,7 +74,7 @@ impl SendWindow {
 
     /// First position that may not be sent.
     #[inline]
-    pub(crate) fn edge(&self) -> u64 {
+    pub(crate) fn edge(&self) -> StreamOffset {
         self.edge
     }
 
@@ -223,21 +224,24 @@ mod tests {
     #[test]
     fn old_segments_do_not_move_the_window() {
         let mut window = SendWindow::new();
-        assert!(window.update(SeqNum(100), 1, 5000, false));
-        assert!(!window.update(SeqNum(99), 1, 9000, false));
-        assert_eq!(window.edge(), 5001);
-        assert!(window.update(SeqNum(100), 2001, 5000, false));
-        assert_eq!(window.edge(), 7001);
+        assert!(window.update(SeqNum(100), StreamOffset(1), 5000, false));
+        assert!(!window.update(SeqNum(99), StreamOffset(1), 9000, false));
+        assert_eq!(window.edge(), StreamOffset(5001));
+        assert!(window.update(SeqNum(100), StreamOffset(2001), 5000, false));
+        assert_eq!(window.edge(), StreamOffset(7001));
     }
 
     #[test]
     fn what_acknowledges_more_is_newer_wherever_it_starts() {
         let mut window = SendWindow::new();
-        assert!(window.update(SeqNum(100), 1, 5000, false));
-        assert!(window.update(SeqNum(40_000), 1, 0, false), "damaged");
-        assert!(!window.update(SeqNum(100), 1, 5000, false));
-        assert!(window.update(SeqNum(100), 2, 5000, false));
-        assert!(window.update(SeqNum(100), 2, 6000, false));
-        assert_eq!(window.edge(), 6002);
+        assert!(window.update(SeqNum(100), StreamOffset(1), 5000, false));
+        assert!(
+            window.update(SeqNum(40_000), StreamOffset(1), 0, false),
+            "damaged"
+        );
+        assert!(!window.update(SeqNum(100), StreamOffset(1), 5000, false));
+        assert!(window.update(SeqNum(100), StreamOffset(2), 5000, false));
+        assert!(window.update(SeqNum(100), StreamOffset(2), 6000, false));
+        assert_eq!(window.edge(), StreamOffset(6002));
     }
 }

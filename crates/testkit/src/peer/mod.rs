@@ -5,7 +5,7 @@ mod segment;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_tcp::{Batch, Config, Connection, Event, ReadError};
 use tack_wire::{Ecn, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps};
 
@@ -35,7 +35,7 @@ pub struct Peer {
     trace: Trace,
     written: u64,
     read: u64,
-    /// Stream positions near which 32-bit numbers are taken to be: sent by the connection, and by the peer.
+    /// Where 32-bit numbers are taken to be, in bytes behind the SYN: sent by the connection, and by the peer.
     near: (u64, u64),
     offered_timestamps: (bool, bool),
     newest_timestamp: u32,
@@ -335,7 +335,9 @@ impl Peer {
         let header = self.header_of(spec);
         // Where the bytes of the stream are: behind the SYN, near what was sent before.
         let first = header.seq + u32::from(spec.flags.syn());
-        let position = first.position(self.peer_iss + 1, self.near.1);
+        let position = first
+            .position(self.peer_iss + 1, StreamOffset(self.near.1))
+            .map(|position| position.0);
         let payload = pattern::bytes(position.unwrap_or_default(), spec.len as usize);
         if let Some(position) = position.filter(|at| at.abs_diff(self.near.1) < 1 << 30) {
             self.near.1 = self.near.1.max(position + payload.len() as u64);
@@ -544,8 +546,9 @@ impl Peer {
         if !segment.payload.is_empty() && !lists {
             let position = header
                 .seq
-                .position(self.iss + 1, self.near.0)
-                .expect("data begins behind the SYN");
+                .position(self.iss + 1, StreamOffset(self.near.0))
+                .expect("data begins behind the SYN")
+                .0;
             if let Some(at) = pattern::mismatch(position, segment.payload) {
                 panic!("byte {at} of the stream left wrong\n{}", self.trace);
             }

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
 
+use tack_base::StreamOffset;
 use tack_base::range_set::RangeSet;
 
 /// Blocks that a report lists at most.
@@ -19,18 +20,18 @@ pub(super) const MAX_BLOCKS: usize = 64;
 pub(super) struct Blocks {
     /// First positions of the runs of data that came last above a hole, the oldest first,
     /// [`MAX_BLOCKS`] at most.
-    recent: VecDeque<u64>,
+    recent: VecDeque<StreamOffset>,
     /// Where the last of them ends.
-    end: u64,
+    end: StreamOffset,
     /// Kept so that reporting allocates nothing.
-    chosen: Vec<Range<u64>>,
-    highest: Vec<Range<u64>>,
+    chosen: Vec<Range<StreamOffset>>,
+    highest: Vec<Range<StreamOffset>>,
 }
 
 impl Blocks {
     /// Data came above a hole. What follows the data that came before it belongs to the same run.
     #[inline]
-    pub(super) fn on_data(&mut self, data: Range<u64>) {
+    pub(super) fn on_data(&mut self, data: Range<StreamOffset>) {
         if data.start != self.end || self.recent.is_empty() {
             if self.recent.len() == MAX_BLOCKS {
                 self.recent.pop_front();
@@ -42,12 +43,19 @@ impl Blocks {
 
     /// At most `most` blocks of `ahead`, the highest first: those that changed last, then the
     /// highest. A single one is always the highest.
-    pub(super) fn choose(&mut self, ahead: &RangeSet, most: usize) -> &[Range<u64>] {
+    pub(super) fn choose(
+        &mut self,
+        ahead: &RangeSet<StreamOffset>,
+        most: usize,
+    ) -> &[Range<StreamOffset>] {
         self.chosen.clear();
         self.highest.clear();
         self.highest.extend(ahead.iter().rev().take(most));
         if ahead.len() > most && most > 1 {
-            let lowest = self.highest.last().map_or(0, |block| block.start);
+            let lowest = self
+                .highest
+                .last()
+                .map_or(StreamOffset::SYN, |block| block.start);
             for &position in self.recent.iter().rev() {
                 // What changed lately is among the highest, unless it is a repair.
                 let block = if position < lowest {
@@ -91,10 +99,10 @@ mod tests {
     use super::*;
 
     /// Blocks of ten in every twenty.
-    fn holes(count: u64) -> RangeSet {
+    fn holes(count: u64) -> RangeSet<StreamOffset> {
         let mut ahead = RangeSet::new();
         for number in 0..count {
-            ahead.insert(20 * number..20 * number + 10);
+            ahead.insert(StreamOffset::range(20 * number..20 * number + 10));
         }
         ahead
     }
@@ -103,19 +111,19 @@ mod tests {
     fn a_repair_far_below_the_highest_blocks_is_told() {
         let (mut blocks, mut ahead) = (Blocks::default(), RangeSet::new());
         for number in 0..1_000 {
-            blocks.on_data(20 * number..20 * number + 10);
-            ahead.insert(20 * number..20 * number + 10);
+            blocks.on_data(StreamOffset::range(20 * number..20 * number + 10));
+            ahead.insert(StreamOffset::range(20 * number..20 * number + 10));
         }
         let first = blocks.choose(&ahead, MAX_BLOCKS).to_vec();
         let highest: Vec<_> = ahead.iter().rev().take(MAX_BLOCKS).collect();
         assert_eq!(first, highest, "the newest are the highest so far");
         for start in [4_010, 110, 8_010] {
-            blocks.on_data(start..start + 10);
-            ahead.insert(start..start + 10);
+            blocks.on_data(StreamOffset::range(start..start + 10));
+            ahead.insert(StreamOffset::range(start..start + 10));
         }
         let told = blocks.choose(&ahead, MAX_BLOCKS);
         assert_eq!(told.len(), MAX_BLOCKS);
-        for repaired in [8_000..8_030, 4_000..4_030, 100..130] {
+        for repaired in [8_000..8_030, 4_000..4_030, 100..130].map(StreamOffset::range) {
             assert!(told.contains(&repaired), "{repaired:?}");
         }
         assert!(told.is_sorted_by(|above, below| above.start > below.end));
@@ -125,16 +133,20 @@ mod tests {
     #[test]
     fn few_blocks_are_all_told_and_a_single_one_is_the_highest() {
         let (mut blocks, ahead) = (Blocks::default(), holes(5));
-        blocks.on_data(20..30);
+        blocks.on_data(StreamOffset::range(20..30));
         let all: Vec<_> = ahead.iter().rev().collect();
         assert_eq!(blocks.choose(&ahead, MAX_BLOCKS), all);
         assert_eq!(blocks.choose(&ahead, 1), &all[..1]);
         // What came by runs of many segments counts once.
         let ahead = holes(100);
         for number in 0..100 {
-            blocks.on_data(500 + number..501 + number);
+            blocks.on_data(StreamOffset::range(500 + number..501 + number));
         }
         assert_eq!(blocks.recent.len(), 2);
-        assert!(blocks.choose(&ahead, 2).contains(&(20..30)));
+        assert!(
+            blocks
+                .choose(&ahead, 2)
+                .contains(&StreamOffset::range(20..30))
+        );
     }
 }

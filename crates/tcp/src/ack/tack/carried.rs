@@ -8,13 +8,14 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use tack_base::StreamOffset;
 use tack_base::range_set::RangeSet;
 
 /// Part of the stream that holds everything some numbers carried.
 #[derive(Debug)]
 struct Span {
     /// Where it ends.
-    end: u64,
+    end: StreamOffset,
     /// The numbers.
     numbers: Range<u64>,
     /// It waits to be looked at.
@@ -25,9 +26,9 @@ struct Span {
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     /// By where they start.
-    spans: BTreeMap<u64, Span>,
+    spans: BTreeMap<StreamOffset, Span>,
     /// Those that something came for, by where they start. Some may be gone.
-    touched: Vec<u64>,
+    touched: Vec<StreamOffset>,
 }
 
 impl Carried {
@@ -37,7 +38,7 @@ impl Carried {
     }
 
     /// What the missing among `numbers` carried is all in `span`, which lies above the spans known.
-    pub(super) fn add(&mut self, span: Range<u64>, numbers: Range<u64>) {
+    pub(super) fn add(&mut self, span: Range<StreamOffset>, numbers: Range<u64>) {
         self.touched.push(span.start);
         let known = Span {
             end: span.end,
@@ -48,7 +49,7 @@ impl Carried {
     }
 
     /// Data came above a hole.
-    pub(super) fn on_data(&mut self, data: &Range<u64>) {
+    pub(super) fn on_data(&mut self, data: &Range<StreamOffset>) {
         let below = self.spans.range_mut(..data.end).rev();
         for (&start, span) in below.take_while(|(_, span)| span.end > data.start) {
             if !core::mem::replace(&mut span.touched, true) {
@@ -58,7 +59,7 @@ impl Carried {
     }
 
     /// Everything below `position` is here.
-    pub(super) fn forget_below(&mut self, position: u64) {
+    pub(super) fn forget_below(&mut self, position: StreamOffset) {
         while let Some(first) = self.spans.first_entry()
             && first.get().end <= position
         {
@@ -70,8 +71,8 @@ impl Carried {
     /// complete by that, and gives their numbers to `each`.
     pub(super) fn complete(
         &mut self,
-        position: u64,
-        ahead: &RangeSet,
+        position: StreamOffset,
+        ahead: &RangeSet<StreamOffset>,
         mut each: impl FnMut(Range<u64>),
     ) {
         while let Some(start) = self.touched.pop() {
@@ -88,8 +89,8 @@ impl Carried {
 
     /// What `number` carried is in here, if that is known.
     #[cfg(test)]
-    pub(super) fn of(&self, number: u64) -> Option<Range<u64>> {
-        let holds = |(_, span): &(&u64, &Span)| span.numbers.contains(&number);
+    pub(super) fn of(&self, number: u64) -> Option<Range<StreamOffset>> {
+        let holds = |(_, span): &(&StreamOffset, &Span)| span.numbers.contains(&number);
         let (start, span) = self.spans.iter().find(holds)?;
         Some(*start..span.end)
     }
@@ -103,28 +104,35 @@ mod tests {
     fn spans_are_looked_at_when_something_came_for_them() {
         let (mut carried, mut ahead) = (Carried::default(), RangeSet::new());
         for n in 0..1_000 {
-            carried.add(20 * n + 10..20 * n + 20, 2 * n + 1..2 * n + 2);
-            ahead.insert(20 * n + 20..20 * n + 30);
+            carried.add(
+                StreamOffset::range(20 * n + 10..20 * n + 20),
+                2 * n + 1..2 * n + 2,
+            );
+            ahead.insert(StreamOffset::range(20 * n + 20..20 * n + 30));
         }
-        carried.complete(10, &ahead, |numbers| panic!("{numbers:?} is not here"));
-        for data in [210..215, 615..620, 215..220, 5_005..5_035] {
+        carried.complete(StreamOffset(10), &ahead, |numbers| {
+            panic!("{numbers:?} is not here")
+        });
+        for data in [210..215, 615..620, 215..220, 5_005..5_035].map(StreamOffset::range) {
             ahead.insert(data.clone());
             carried.on_data(&data);
             carried.on_data(&data);
         }
         assert_eq!(carried.touched.len(), 4);
         let mut came = Vec::new();
-        carried.complete(10, &ahead, |numbers| came.push(numbers.start));
+        carried.complete(StreamOffset(10), &ahead, |numbers| came.push(numbers.start));
         came.sort_unstable();
         assert_eq!(came, [21, 501]);
         assert!(carried.touched.is_empty());
-        carried.forget_below(10_000);
+        carried.forget_below(StreamOffset(10_000));
         assert_eq!(carried.len(), 500);
-        assert_eq!(carried.of(1_001), Some(10_010..10_020));
+        assert_eq!(carried.of(1_001), Some(StreamOffset::range(10_010..10_020)));
         // Half of it is below what is here by now.
-        carried.on_data(&(10_015..10_020));
-        ahead.insert(10_015..10_020);
-        carried.complete(10_015, &ahead, |numbers| assert_eq!(numbers, 1_001..1_002));
+        carried.on_data(&StreamOffset::range(10_015..10_020));
+        ahead.insert(StreamOffset::range(10_015..10_020));
+        carried.complete(StreamOffset(10_015), &ahead, |numbers| {
+            assert_eq!(numbers, 1_001..1_002)
+        });
         assert_eq!(carried.len(), 499);
     }
 }

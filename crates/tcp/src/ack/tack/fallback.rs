@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use tack_base::StreamOffset;
 use tack_wire::tack::DataStamp;
 
 use super::TackPolicy;
@@ -55,7 +56,7 @@ impl TackPolicy {
     pub(super) fn on_data_in_fallback(
         &mut self,
         arrival: &DataArrival,
-        highest: u64,
+        highest: StreamOffset,
     ) -> AckDecision {
         if let Some(stamp) = arrival.stamp {
             if self.run.is_empty() {
@@ -81,7 +82,7 @@ impl TackPolicy {
     pub(super) fn resume(&mut self, arrival: &DataArrival) {
         self.fallback = None;
         self.run.end();
-        self.unnumbered_to = 0;
+        self.unnumbered_to = StreamOffset::SYN;
         self.schedule.restart(arrival);
         self.window_closing = false;
         self.blocks = Blocks::default();

@@ -10,19 +10,21 @@
 
 use core::ops::Range;
 
+use tack_base::StreamOffset;
+
 /// Where new data had got to.
 #[derive(Debug)]
 pub(super) struct Frontier {
     /// The number after the anchor's.
     next: u64,
     /// Nothing beyond this stream position left before that number.
-    end: u64,
+    end: StreamOffset,
     /// End of the newest data received.
-    newest_end: u64,
+    newest_end: StreamOffset,
     /// Segments at least that the holes opened since the anchor take.
     needed: u64,
     /// No number skipped since the anchor carried anything at or beyond this position.
-    reach: u64,
+    reach: StreamOffset,
     /// Largest segment seen, bytes.
     segment: u64,
 }
@@ -32,16 +34,16 @@ impl Frontier {
     pub(super) const fn new() -> Self {
         Self {
             next: 0,
-            end: 1,
-            newest_end: 1,
+            end: StreamOffset::FIRST_BYTE,
+            newest_end: StreamOffset::FIRST_BYTE,
             needed: 0,
-            reach: 0,
+            reach: StreamOffset::SYN,
             segment: 1,
         }
     }
 
     /// Data up to `end` left before `number`.
-    pub(super) const fn resuming(number: u64, end: u64) -> Self {
+    pub(super) const fn resuming(number: u64, end: StreamOffset) -> Self {
         Self {
             next: number,
             end,
@@ -62,7 +64,7 @@ impl Frontier {
 
     /// Numbers were skipped; with them, `missing` since the anchor are not accounted for. Returns a
     /// bound: none of them carried anything at or beyond that position.
-    pub(super) fn on_skip(&mut self, missing: u64) -> u64 {
+    pub(super) fn on_skip(&mut self, missing: u64) -> StreamOffset {
         let beyond = missing
             .saturating_sub(self.needed)
             .saturating_mul(self.segment);
@@ -73,14 +75,19 @@ impl Frontier {
 
     /// `data` arrived under a skipped number, or again. If it is newer than what came so far,
     /// numbers skipped from here on can have got as much further.
-    pub(super) fn on_late(&mut self, data: &Range<u64>) {
+    pub(super) fn on_late(&mut self, data: &Range<StreamOffset>) {
         self.newest_end = self.newest_end.max(data.end);
     }
 
     /// `data` arrived under `number`, the largest so far; `missing` of the numbers since the anchor
     /// are not accounted for. `None`: it may have left before.
-    pub(super) fn on_data(&mut self, number: u64, data: &Range<u64>, missing: u64) -> Option<New> {
-        let hole = data.start.checked_sub(self.newest_end)?;
+    pub(super) fn on_data(
+        &mut self,
+        number: u64,
+        data: &Range<StreamOffset>,
+        missing: u64,
+    ) -> Option<New> {
+        let hole = data.start.0.checked_sub(self.newest_end.0)?;
         self.needed += hole.div_ceil(self.segment);
         self.newest_end = data.end;
         let new = if missing <= self.needed {
@@ -93,7 +100,7 @@ impl Frontier {
         self.next = number + 1;
         self.end = data.end;
         self.needed = 0;
-        self.reach = 0;
+        self.reach = StreamOffset::SYN;
         Some(new)
     }
 
@@ -107,7 +114,7 @@ impl Frontier {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum New {
     /// And what was skipped since the anchor is all in here, new data too.
-    AllElse(Range<u64>),
+    AllElse(Range<StreamOffset>),
     /// What was skipped may have been retransmissions.
     Only,
 }

@@ -13,10 +13,10 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::Instant;
 use tack_base::filter::WindowedMax;
 use tack_base::range_set::RangeSet;
 use tack_base::time::nanos;
+use tack_base::{Instant, StreamOffset};
 
 use super::carried::Carried;
 use super::frontier::{Frontier, New};
@@ -44,7 +44,7 @@ struct Gap {
     /// When it was noticed.
     since: Instant,
     /// Once everything below this stream position is here, the gap no longer matters.
-    limit: u64,
+    limit: StreamOffset,
     /// When it was reported.
     reported: GapReports,
 }
@@ -112,7 +112,7 @@ impl Gaps {
 
     /// Numbers begin again with `number`; `highest` ends the data received so far. What is known of
     /// numbers before is void.
-    pub(super) fn restart(&mut self, number: u32, highest: u64) {
+    pub(super) fn restart(&mut self, number: u32, highest: StreamOffset) {
         *self = Self {
             next: number.into(),
             frontier: Frontier::resuming(number.into(), highest),
@@ -153,7 +153,7 @@ impl Gaps {
         &mut self,
         arrived: Instant,
         number: u32,
-        data: Range<u64>,
+        data: Range<StreamOffset>,
         mss: u64,
         window: u64,
     ) -> Arrival {
@@ -198,14 +198,17 @@ impl Gaps {
     }
 
     /// Data for a hole, or above one, is here.
-    pub(super) fn on_data(&mut self, data: &Range<u64>) {
+    pub(super) fn on_data(&mut self, data: &Range<StreamOffset>) {
         self.carried.on_data(data);
     }
 
-    fn open(&mut self, numbers: Range<u64>, since: Instant, limit: u64) {
+    fn open(&mut self, numbers: Range<u64>, since: Instant, limit: StreamOffset) {
         // An older gap may matter longer than its numbers alone would have it. That keeps limits in
         // the order of numbers.
-        let before = self.gaps.last_key_value().map_or(0, |(_, gap)| gap.limit);
+        let before = self
+            .gaps
+            .last_key_value()
+            .map_or(StreamOffset::SYN, |(_, gap)| gap.limit);
         let gap = Gap {
             end: numbers.end,
             since,
@@ -216,7 +219,7 @@ impl Gaps {
     }
 
     /// Data arrived under `number`, the largest so far.
-    fn note_data(&mut self, number: u64, data: &Range<u64>, most: usize) {
+    fn note_data(&mut self, number: u64, data: &Range<StreamOffset>, most: usize) {
         let after = self.frontier.next();
         let Some(new) = self.frontier.on_data(number, data, self.missing) else {
             return;
@@ -325,7 +328,7 @@ impl Gaps {
     }
 
     /// Everything below stream position `position` is here.
-    pub(super) fn resolve(&mut self, position: u64) {
+    pub(super) fn resolve(&mut self, position: StreamOffset) {
         let mut accounted = 0;
         while let Some(first) = self.gaps.first_entry()
             && first.get().limit <= position
@@ -345,7 +348,7 @@ impl Gaps {
 
     /// Everything below `position` is here, and what is `ahead` of it: that resolves the gaps that
     /// can have carried nothing else.
-    pub(super) fn resolve_ahead(&mut self, position: u64, ahead: &RangeSet) {
+    pub(super) fn resolve_ahead(&mut self, position: StreamOffset, ahead: &RangeSet<StreamOffset>) {
         let Self {
             carried,
             gaps,

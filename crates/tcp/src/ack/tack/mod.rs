@@ -28,7 +28,7 @@ mod tests;
 use core::ops::Range;
 use core::time::Duration;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 use tack_wire::TackOption;
 use tack_wire::tack::{DataStamp, Sync, TackSyn};
 
@@ -74,9 +74,9 @@ pub(crate) struct TackPolicy {
     /// Segments in a row whose numbers seem to be from another time.
     outdated: Run,
     /// What ends here arrived without a number, and none arrived since that shows that it had left.
-    unnumbered_to: u64,
+    unnumbered_to: StreamOffset,
     /// End of the data received.
-    highest: u64,
+    highest: StreamOffset,
     blocks: Blocks,
 }
 
@@ -96,8 +96,8 @@ impl TackPolicy {
             fallback: None,
             run: Run::default(),
             outdated: Run::default(),
-            unnumbered_to: 0,
-            highest: 1,
+            unnumbered_to: StreamOffset::SYN,
+            highest: StreamOffset::FIRST_BYTE,
             blocks: Blocks::default(),
         }
     }
@@ -180,7 +180,7 @@ impl AckPolicy for TackPolicy {
             Some(stamp) => {
                 self.run.end();
                 if arrival.start >= self.unnumbered_to {
-                    self.unnumbered_to = 0;
+                    self.unnumbered_to = StreamOffset::SYN;
                 }
                 self.take_stamp(arrival, stamp)
             }

@@ -173,7 +173,7 @@ impl TackReader {
         }
         match &mut self.mode {
             Mode::Reports => {
-                self.unreported += context.ack.saturating_sub(context.snd_una);
+                self.unreported += context.ack.saturating_since(context.snd_una);
                 let due = u64::from(self.peer.segments) * u64::from(self.peer.beta) * context.mss;
                 let missing = alone || self.unreported > MISSING_REPORTS * due;
                 if missing && self.run.add(context.arrived, context.smoothed_rtt) {

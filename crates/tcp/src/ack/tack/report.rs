@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use tack_base::{Instant, Rate};
+use tack_base::{Instant, Rate, StreamOffset};
 use tack_wire::TackOption;
 use tack_wire::tack::{LossReport, Report, ReportKind};
 
@@ -20,7 +20,7 @@ impl TackPolicy {
             return None;
         }
         let now = context.now;
-        if self.unnumbered_to > 0 {
+        if self.unnumbered_to > StreamOffset::SYN {
             // A report says under which numbers arrived what it acknowledges. Of this it is not
             // known.
             self.note_report(now);

@@ -3,6 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use tack_base::StreamOffset;
 use tack_base::range_set::RangeSet;
 use tack_wire::options::TcpOptions;
 use tack_wire::tack::{DataStamp, Lists, Report, ReportKind};
@@ -25,8 +26,8 @@ fn at(millis: u64) -> Instant {
 /// A receiver of full segments, and its decisions.
 struct Receiver {
     policy: TackPolicy,
-    received: RangeSet,
-    received_to: u64,
+    received: RangeSet<StreamOffset>,
+    received_to: StreamOffset,
 }
 
 impl Receiver {
@@ -50,13 +51,13 @@ impl Receiver {
         Self {
             policy,
             received: RangeSet::new(),
-            received_to: 1,
+            received_to: StreamOffset::FIRST_BYTE,
         }
     }
 
     /// Transmission `number` brings segment `segment`.
     fn receive(&mut self, now: Instant, number: u32, segment: u64) -> AckDecision {
-        let start = 1 + segment * MSS;
+        let start = StreamOffset(1 + segment * MSS);
         self.received.insert(start..start + MSS);
         let in_order = start == self.received_to;
         if let Some(run) = self.received.range_at(self.received_to) {
@@ -315,7 +316,7 @@ impl Sender {
         let mut log = SentLog::new();
         for segment in 0..10 {
             log.push(
-                1 + segment * MSS..1 + (segment + 1) * MSS,
+                StreamOffset::range(1 + segment * MSS..1 + (segment + 1) * MSS),
                 at(segment),
                 FlightStart::default(),
                 SendToken::default(),
@@ -376,9 +377,9 @@ impl Sender {
         };
         let context = ReadContext {
             arrived: at(50),
-            ack: 1,
-            snd_una: 1,
-            snd_nxt: 1 + 10 * MSS,
+            ack: StreamOffset(1),
+            snd_una: StreamOffset(1),
+            snd_nxt: StreamOffset(1 + 10 * MSS),
             iss: SeqNum(0),
             largest_window: 1 << 20,
             mss: MSS,
@@ -476,9 +477,13 @@ fn l_is_not_more_than_reports_can_tell_of() {
     let now = Instant::from_millis(1);
     for number in 0..200_u32 {
         let start = 1 + 2000 * u64::from(number);
-        policy
-            .gaps
-            .on_number(now, 2 * number, start..start + 1000, 1000, 1 << 30);
+        policy.gaps.on_number(
+            now,
+            2 * number,
+            StreamOffset::range(start..start + 1000),
+            1000,
+            1 << 30,
+        );
     }
     policy.gaps.settle(now, Duration::from_millis(40));
     assert_eq!(

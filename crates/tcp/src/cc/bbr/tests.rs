@@ -1,6 +1,7 @@
 //! BBR driven by hand: a path of 1,000 segments a second and 50 ms, acknowledged segment by segment.
 
 use super::*;
+use tack_base::StreamOffset;
 
 const MSS: u64 = 1000;
 const RTT: Duration = Duration::from_millis(50);
@@ -74,8 +75,8 @@ impl Driver {
             }),
             total_delivered: self.delivered,
             total_lost: self.lost,
-            snd_una: self.delivered,
-            snd_nxt: self.delivered + in_flight * MSS,
+            snd_una: StreamOffset(self.delivered),
+            snd_nxt: StreamOffset(self.delivered + in_flight * MSS),
             in_recovery: self.in_recovery,
             cwnd_limited: true,
             token,
@@ -99,7 +100,7 @@ impl Driver {
             prior_in_flight: in_flight * MSS,
             cwnd_limited: true,
             consecutive_timeouts: u32::from(cause == Cause::Timeout),
-            snd_nxt: self.delivered + in_flight * MSS,
+            snd_nxt: StreamOffset(self.delivered + in_flight * MSS),
         });
     }
 
@@ -371,8 +372,8 @@ fn reports(driver: &mut Driver, intervals: u64, segments: u64) {
             }),
             total_delivered: driver.delivered,
             total_lost: 0,
-            snd_una: driver.delivered,
-            snd_nxt: driver.delivered + 4 * segments * MSS,
+            snd_una: StreamOffset(driver.delivered),
+            snd_nxt: StreamOffset(driver.delivered + 4 * segments * MSS),
             in_recovery: false,
             cwnd_limited: true,
             token: SendToken::default(),

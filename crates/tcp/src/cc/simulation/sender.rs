@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use tack_base::{Instant, Rate};
+use tack_base::{Instant, Rate, StreamOffset};
 
 use super::super::{
     Ack, Cause, Congestion, CongestionController, RateSample, RecoveryShaping, SendToken, Sent,
@@ -279,8 +279,8 @@ impl Flow {
             rate,
             total_delivered: self.delivered,
             total_lost: self.lost,
-            snd_una: self.una * MSS,
-            snd_nxt: self.next_segment * MSS,
+            snd_una: StreamOffset(self.una * MSS),
+            snd_nxt: StreamOffset(self.next_segment * MSS),
             in_recovery: self.recovery_end.is_some(),
             cwnd_limited: prior_una <= self.cwnd_limited_until || growing,
             token: newest.map_or(SendToken::default(), |(_, transmission)| transmission.token),
@@ -362,7 +362,7 @@ impl Flow {
             prior_in_flight,
             cwnd_limited: self.una <= self.cwnd_limited_until,
             consecutive_timeouts: self.consecutive_timeouts,
-            snd_nxt: self.next_segment * MSS,
+            snd_nxt: StreamOffset(self.next_segment * MSS),
         });
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::tests::{congestion, plain_ack};
 use super::*;
+use tack_base::StreamOffset;
 
 const MSS: u64 = 1000;
 const BASE: Duration = Duration::from_millis(40);
@@ -59,7 +60,7 @@ impl Driver {
                 rtt: Some(rtt),
                 srtt: rtt,
                 // What is sent in answer is the next round's.
-                snd_nxt: end,
+                snd_nxt: StreamOffset(end),
                 ..ack
             });
         }

@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 use super::SentLog;
 use super::records::{Fate, FlightStart, SentSegment, Transmission};
@@ -154,14 +154,14 @@ impl SentLog {
 
     /// The lowest segment marked lost whose retransmission has not left.
     #[inline]
-    pub(crate) fn first_lost(&self) -> Option<Range<u64>> {
+    pub(crate) fn first_lost(&self) -> Option<Range<StreamOffset>> {
         let lost = self.lost.first()?;
         let segment = &self.segments[self.index_at(lost.start)?];
         Some(segment.start..segment.end)
     }
 
     /// Cuts the lost segment at `start` after `len` positions: the path takes no longer ones.
-    pub(crate) fn split_lost(&mut self, start: u64, len: u64) {
+    pub(crate) fn split_lost(&mut self, start: StreamOffset, len: u64) {
         let Some(index) = self.index_at(start) else {
             return;
         };

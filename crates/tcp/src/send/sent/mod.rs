@@ -17,8 +17,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use tack_base::Instant;
 use tack_base::range_set::RangeSet;
+use tack_base::{Instant, StreamOffset};
 
 use crate::cc::SendToken;
 use crate::send::packet_number::PacketNumber;
@@ -36,8 +36,8 @@ pub(crate) struct SentLog {
     /// No transmission below this number is outstanding.
     first_outstanding: PacketNumber,
     segments: VecDeque<SentSegment>,
-    sacked: RangeSet,
-    lost: RangeSet,
+    sacked: RangeSet<StreamOffset>,
+    lost: RangeSet<StreamOffset>,
     in_flight: u64,
     sacked_bytes: u64,
     sacked_segments: usize,
@@ -45,7 +45,7 @@ pub(crate) struct SentLog {
     /// Segments in the log that were retransmitted.
     retransmitted_segments: usize,
     /// Kept so that reading blocks allocates nothing.
-    added: Vec<Range<u64>>,
+    added: Vec<Range<StreamOffset>>,
     /// Segments looked at one after the other, for tests of what a report costs.
     #[cfg(test)]
     visits: u64,
@@ -116,7 +116,7 @@ impl SentLog {
     pub(crate) fn memory(&self) -> usize {
         self.transmissions.capacity() * size_of::<Transmission>()
             + self.segments.capacity() * size_of::<SentSegment>()
-            + (self.sacked.len() + self.lost.len()) * 2 * size_of::<Range<u64>>()
+            + (self.sacked.len() + self.lost.len()) * 2 * size_of::<Range<StreamOffset>>()
     }
 
     /// Gives back the heap of records that are gone. Numbers go on where they were.
@@ -142,7 +142,7 @@ impl SentLog {
     /// Records a segment that left for the first time; `range` continues what was sent before.
     pub(crate) fn push(
         &mut self,
-        range: Range<u64>,
+        range: Range<StreamOffset>,
         now: Instant,
         flight: FlightStart,
         token: SendToken,
@@ -168,7 +168,7 @@ impl SentLog {
     /// Records that the segment starting at `start` left again. It counts as in flight from now on.
     pub(crate) fn push_retransmission(
         &mut self,
-        start: u64,
+        start: StreamOffset,
         now: Instant,
         flight: FlightStart,
         token: SendToken,
@@ -203,7 +203,7 @@ impl SentLog {
 
     fn record(
         &mut self,
-        range: Range<u64>,
+        range: Range<StreamOffset>,
         now: Instant,
         retransmission: bool,
         flight: FlightStart,
@@ -222,7 +222,11 @@ impl SentLog {
 
     /// Takes a cumulative acknowledgement up to `position`; `each` sees every segment that it newly
     /// delivers. Returns how many positions it newly delivers.
-    pub(crate) fn acknowledge(&mut self, position: u64, mut each: impl FnMut(&Delivered)) -> u64 {
+    pub(crate) fn acknowledge(
+        &mut self,
+        position: StreamOffset,
+        mut each: impl FnMut(&Delivered),
+    ) -> u64 {
         let mut newly = 0;
         while let Some(&segment) = self.segments.front() {
             if segment.start >= position {
@@ -265,7 +269,7 @@ impl SentLog {
     /// segment that it newly delivers. Returns how many positions it newly delivers.
     pub(crate) fn acknowledge_selectively(
         &mut self,
-        range: Range<u64>,
+        range: Range<StreamOffset>,
         mut each: impl FnMut(&Delivered),
     ) -> u64 {
         // Most blocks repeat what earlier acknowledgements told.
@@ -292,12 +296,12 @@ impl SentLog {
 
     /// True when all of `range` is known to have arrived above the cumulative acknowledgement.
     #[inline]
-    pub(crate) fn is_delivered(&self, range: &Range<u64>) -> bool {
+    pub(crate) fn is_delivered(&self, range: &Range<StreamOffset>) -> bool {
         self.sacked.contains(range)
     }
 
     /// The segments that lie in `range` from beginning to end.
-    fn whole_segments(&self, range: &Range<u64>) -> Option<Range<u64>> {
+    fn whole_segments(&self, range: &Range<StreamOffset>) -> Option<Range<StreamOffset>> {
         let first = self
             .segments
             .partition_point(|segment| segment.start < range.start);
@@ -309,7 +313,11 @@ impl SentLog {
     }
 
     /// The segments of `part` are delivered: none of them was known to be.
-    fn mark_sacked(&mut self, part: &Range<u64>, each: &mut impl FnMut(&Delivered)) -> u64 {
+    fn mark_sacked(
+        &mut self,
+        part: &Range<StreamOffset>,
+        each: &mut impl FnMut(&Delivered),
+    ) -> u64 {
         let mut newly = 0;
         let mut index = self
             .segments
@@ -354,7 +362,7 @@ impl SentLog {
 
     /// The number under which the last segment that ends at or below `position` left, if it is
     /// certain that nothing of it left under another one.
-    pub(crate) fn original_below(&self, position: u64) -> Option<PacketNumber> {
+    pub(crate) fn original_below(&self, position: StreamOffset) -> Option<PacketNumber> {
         let past = self
             .segments
             .partition_point(|segment| segment.end <= position);
@@ -396,7 +404,7 @@ impl SentLog {
     }
 
     /// The oldest unacknowledged segment.
-    pub(crate) fn front(&self) -> Option<Range<u64>> {
+    pub(crate) fn front(&self) -> Option<Range<StreamOffset>> {
         self.segments
             .front()
             .map(|segment| segment.start..segment.end)
@@ -409,7 +417,7 @@ impl SentLog {
     }
 
     /// The highest segment that is neither delivered nor lost.
-    pub(crate) fn last_in_flight(&self) -> Option<Range<u64>> {
+    pub(crate) fn last_in_flight(&self) -> Option<Range<StreamOffset>> {
         self.segments
             .iter()
             .rev()
@@ -517,7 +525,7 @@ impl SentLog {
         self.outstanding.drop_below(self.first_number);
     }
 
-    fn index_at(&self, position: u64) -> Option<usize> {
+    fn index_at(&self, position: StreamOffset) -> Option<usize> {
         let index = self
             .segments
             .partition_point(|segment| segment.end <= position);

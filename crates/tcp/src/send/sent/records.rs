@@ -1,6 +1,6 @@
 //! The two kinds of record that the log keeps, and what it tells of them.
 
-use tack_base::Instant;
+use tack_base::{Instant, StreamOffset};
 
 use crate::cc::SendToken;
 use crate::send::packet_number::PacketNumber;
@@ -9,9 +9,9 @@ use crate::send::packet_number::PacketNumber;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transmission {
     /// Sequence positions it carried (FIN counts one).
-    pub(crate) start: u64,
+    pub(crate) start: StreamOffset,
     /// Position after the last one.
-    pub(crate) end: u64,
+    pub(crate) end: StreamOffset,
     /// When it left.
     pub(crate) sent_at: Instant,
     /// It repeated positions sent before.
@@ -26,7 +26,7 @@ impl Transmission {
     /// One that left at `sent_at`, for tests of who is told about it.
     #[cfg(test)]
     pub(crate) fn new(
-        range: core::ops::Range<u64>,
+        range: core::ops::Range<StreamOffset>,
         sent_at: Instant,
         retransmission: bool,
     ) -> Self {
@@ -75,8 +75,8 @@ pub(super) enum Fate {
 /// A segment that was sent and is not cumulatively acknowledged, by sequence position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentSegment {
-    pub(super) start: u64,
-    pub(super) end: u64,
+    pub(super) start: StreamOffset,
+    pub(super) end: StreamOffset,
     /// Number of its newest transmission.
     pub(super) latest: PacketNumber,
     pub(super) fate: Fate,

@@ -3,6 +3,7 @@
 use super::*;
 use alloc::vec;
 use proptest::prelude::*;
+use tack_base::StreamOffset;
 use tack_base::random::RandomStream;
 
 const MSS: u64 = 1000;
@@ -15,7 +16,7 @@ fn at(millis: u64) -> Instant {
 fn sent(segments: u64) -> SentLog {
     let mut log = SentLog::new();
     for n in 0..segments {
-        let range = 1 + n * MSS..1 + (n + 1) * MSS;
+        let range = StreamOffset::range(1 + n * MSS..1 + (n + 1) * MSS);
         log.push(range, at(n), FlightStart::default(), SendToken::default());
     }
     log
@@ -25,20 +26,23 @@ fn sent(segments: u64) -> SentLog {
 fn blocks_smaller_than_segments_leave_nothing_behind() {
     let mut log = sent(1000);
     for n in 0..500_000 {
-        let delivered = log.acknowledge_selectively(2 * n + 1..2 * n + 2, |_| {});
+        let delivered =
+            log.acknowledge_selectively(StreamOffset::range(2 * n + 1..2 * n + 2), |_| {});
         assert_eq!(delivered, 0);
     }
     assert_eq!((log.sacked.len(), log.visits), (0, 0));
     // A block that holds whole segments and parts of others counts for the whole ones.
     let mut delivered = vec![];
-    let bytes = log.acknowledge_selectively(1500..4500, |segment| delivered.push(segment.number));
+    let bytes = log.acknowledge_selectively(StreamOffset::range(1500..4500), |segment| {
+        delivered.push(segment.number)
+    });
     assert_eq!(
         (bytes, delivered),
         (2 * MSS, vec![PacketNumber(2), PacketNumber(3)])
     );
     assert_eq!(
         (log.sacked.len(), log.sacked.first()),
-        (1, Some(2001..4001))
+        (1, Some(StreamOffset::range(2001..4001)))
     );
     log.check().expect("the sums agree");
 }
@@ -51,7 +55,10 @@ fn what_is_known_is_not_looked_at_again() {
     for _ in 0..100 {
         // Every second segment arrived, the others are lost.
         for n in (1..SEGMENTS).step_by(2) {
-            log.acknowledge_selectively(1 + n * MSS..1 + (n + 1) * MSS, |_| {});
+            log.acknowledge_selectively(
+                StreamOffset::range(1 + n * MSS..1 + (n + 1) * MSS),
+                |_| {},
+            );
         }
         log.mark_numbers_lost(PacketNumber(0).run(SEGMENTS), at(SEGMENTS));
     }
@@ -86,7 +93,7 @@ fn a_block_that_grows_costs_what_it_adds() {
     const SEGMENTS: u64 = 10_000;
     let mut log = sent(SEGMENTS);
     for n in 2..SEGMENTS {
-        log.acknowledge_selectively(1 + MSS..1 + n * MSS, |_| {});
+        log.acknowledge_selectively(StreamOffset::range(1 + MSS..1 + n * MSS), |_| {});
     }
     assert_eq!(log.visits, SEGMENTS - 2);
 }
@@ -113,7 +120,7 @@ proptest! {
             match random.below(8) {
                 0..3 => {
                     let len = 1 + random.below(3);
-                    log.push(end..end + len, at(now), flight, token);
+                    log.push(StreamOffset::range(end..end + len), at(now), flight, token);
                     let latest = left_at.len() as u64;
                     model.push(Plain { range: end..end + len, latest, fate: Fate::InFlight });
                     left_at.push(now);
@@ -130,7 +137,7 @@ proptest! {
                             expected += segment.range.end - segment.range.start;
                         }
                     }
-                    prop_assert_eq!(log.acknowledge_selectively(block, |_| {}), expected);
+                    prop_assert_eq!(log.acknowledge_selectively(StreamOffset::range(block), |_| {}), expected);
                 }
                 4 => {
                     let first = random.below(left_at.len() as u64 + 1);
@@ -148,9 +155,9 @@ proptest! {
                 }
                 5 => {
                     let first = model.iter_mut().find(|segment| segment.fate == Fate::Lost);
-                    prop_assert_eq!(log.first_lost(), first.as_ref().map(|segment| segment.range.clone()));
+                    prop_assert_eq!(log.first_lost(), first.as_ref().map(|segment| StreamOffset::range(segment.range.clone())));
                     if let Some(segment) = first {
-                        log.push_retransmission(segment.range.start, at(now), flight, token);
+                        log.push_retransmission(StreamOffset(segment.range.start), at(now), flight, token);
                         segment.fate = Fate::InFlight;
                         segment.latest = left_at.len() as u64;
                         left_at.push(now);
@@ -162,7 +169,7 @@ proptest! {
                     if let Some(first) = model.first_mut() {
                         first.range.start = first.range.start.max(una);
                     }
-                    log.acknowledge(una, |_| {});
+                    log.acknowledge(StreamOffset(una), |_| {});
                 }
                 _ if random.below(10) == 0 => {
                     for segment in &mut model {

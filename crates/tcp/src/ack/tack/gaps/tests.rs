@@ -3,6 +3,7 @@
 use super::*;
 use alloc::vec;
 use alloc::vec::Vec;
+use tack_base::StreamOffset;
 use tack_base::random::RandomStream;
 
 const RTT: Duration = Duration::from_millis(40);
@@ -23,8 +24,14 @@ fn at(millis: u64) -> Instant {
 #[test]
 fn without_reordering_a_gap_is_lost_at_once() {
     let mut gaps = Gaps::new(Settle::Adaptive);
-    gaps.on_number(at(0), 0, 1..1 + 1000, 1000, WINDOW);
-    gaps.on_number(at(1), 3, 4001..4001 + 1000, 1000, WINDOW);
+    gaps.on_number(at(0), 0, StreamOffset::range(1..1 + 1000), 1000, WINDOW);
+    gaps.on_number(
+        at(1),
+        3,
+        StreamOffset::range(4001..4001 + 1000),
+        1000,
+        WINDOW,
+    );
     assert!(gaps.settle(at(1), RTT));
     assert_eq!(lost(&gaps), [(1, 3)]);
     assert_eq!(gaps.newest_lost(), Some((0, 3)));
@@ -33,16 +40,34 @@ fn without_reordering_a_gap_is_lost_at_once() {
 #[test]
 fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
     let mut gaps = Gaps::new(Settle::Adaptive);
-    gaps.on_number(at(0), 0, 1..1 + 1000, 1000, WINDOW);
-    gaps.on_number(at(1), 2, 2001..2001 + 1000, 1000, WINDOW);
+    gaps.on_number(at(0), 0, StreamOffset::range(1..1 + 1000), 1000, WINDOW);
+    gaps.on_number(
+        at(1),
+        2,
+        StreamOffset::range(2001..2001 + 1000),
+        1000,
+        WINDOW,
+    );
     gaps.settle(at(1), RTT);
     assert_eq!(
-        gaps.on_number(at(21), 1, 1001..1001 + 1000, 1000, WINDOW),
+        gaps.on_number(
+            at(21),
+            1,
+            StreamOffset::range(1001..1001 + 1000),
+            1000,
+            WINDOW
+        ),
         Arrival::Late
     );
     assert!(lost(&gaps).is_empty());
     assert_eq!(gaps.settling_time(at(21), RTT), Duration::from_millis(25));
-    gaps.on_number(at(22), 4, 4001..4001 + 1000, 1000, WINDOW);
+    gaps.on_number(
+        at(22),
+        4,
+        StreamOffset::range(4001..4001 + 1000),
+        1000,
+        WINDOW,
+    );
     assert!(!gaps.settle(at(46), RTT));
     assert_eq!(gaps.deadline(at(46), RTT), Some(at(47)));
     assert!(gaps.settle(at(47), RTT));
@@ -52,54 +77,60 @@ fn late_numbers_raise_the_settling_time_and_quiet_lowers_it() {
 #[test]
 fn a_gap_matters_until_its_bytes_are_here() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
-    gaps.on_number(at(0), 0, 1..1 + 1000, 1000, WINDOW);
+    gaps.on_number(at(0), 0, StreamOffset::range(1..1 + 1000), 1000, WINDOW);
     // Number 1 was new data; number 2 is a retransmission, and says nothing about where 1 ended.
-    gaps.on_number(at(1), 2, 1..1 + 1000, 1000, WINDOW);
+    gaps.on_number(at(1), 2, StreamOffset::range(1..1 + 1000), 1000, WINDOW);
     gaps.settle(at(1), RTT);
-    gaps.resolve(1001);
+    gaps.resolve(StreamOffset(1001));
     assert_eq!(lost(&gaps).len(), 1);
-    gaps.on_number(at(2), 3, 2001..2001 + 1000, 1000, WINDOW);
-    gaps.resolve(1001);
+    gaps.on_number(
+        at(2),
+        3,
+        StreamOffset::range(2001..2001 + 1000),
+        1000,
+        WINDOW,
+    );
+    gaps.resolve(StreamOffset(1001));
     assert_eq!(lost(&gaps).len(), 1);
-    gaps.resolve(2001);
+    gaps.resolve(StreamOffset(2001));
     assert!(lost(&gaps).is_empty());
 }
 
 #[test]
 fn new_data_is_known_to_have_come_above_a_hole() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
-    gaps.on_number(at(0), 0, 1..1001, 1000, WINDOW);
+    gaps.on_number(at(0), 0, StreamOffset::range(1..1001), 1000, WINDOW);
     // 1 carried 1001..2001; 3 the next thousand; 5 was a retransmission, as no new data is missing
     // around it.
-    gaps.on_number(at(1), 2, 2001..3001, 1000, WINDOW);
-    gaps.on_number(at(2), 4, 4001..5001, 1000, WINDOW);
-    gaps.on_number(at(3), 6, 5001..6001, 1000, WINDOW);
+    gaps.on_number(at(1), 2, StreamOffset::range(2001..3001), 1000, WINDOW);
+    gaps.on_number(at(2), 4, StreamOffset::range(4001..5001), 1000, WINDOW);
+    gaps.on_number(at(3), 6, StreamOffset::range(5001..6001), 1000, WINDOW);
     gaps.settle(at(3), RTT);
     let mut ahead = RangeSet::new();
-    ahead.insert(2001..6001);
-    gaps.resolve_ahead(1001, &ahead);
+    ahead.insert(StreamOffset::range(2001..6001));
+    gaps.resolve_ahead(StreamOffset(1001), &ahead);
     assert_eq!(lost(&gaps), [(1, 2), (5, 6)]);
 }
 
 #[test]
 fn the_newest_data_received_may_have_left_before() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
-    gaps.on_number(at(0), 0, 1..1001, 1000, WINDOW);
+    gaps.on_number(at(0), 0, StreamOffset::range(1..1001), 1000, WINDOW);
     // 1 carried 1001..2001, 2 the next thousand. Both got lost; 3 repairs 1.
-    gaps.on_number(at(1), 3, 1001..2001, 1000, WINDOW);
+    gaps.on_number(at(1), 3, StreamOffset::range(1001..2001), 1000, WINDOW);
     assert!(gaps.settle(at(1), RTT));
-    gaps.resolve(2001);
+    gaps.resolve(StreamOffset(2001));
     assert_eq!(lost(&gaps).len(), 1, "2 is not repaired");
-    gaps.on_number(at(2), 4, 3001..4001, 1000, WINDOW);
-    gaps.resolve(2001);
+    gaps.on_number(at(2), 4, StreamOffset::range(3001..4001), 1000, WINDOW);
+    gaps.resolve(StreamOffset(2001));
     assert_eq!(lost(&gaps).len(), 1);
-    gaps.on_number(at(3), 5, 2001..3001, 1000, WINDOW);
-    gaps.resolve(4001);
+    gaps.on_number(at(3), 5, StreamOffset::range(2001..3001), 1000, WINDOW);
+    gaps.resolve(StreamOffset(4001));
     assert!(lost(&gaps).is_empty());
     // Nothing is left that could make new data doubtful.
-    gaps.on_number(at(4), 6, 4001..5001, 1000, WINDOW);
-    gaps.on_number(at(4), 8, 6001..7001, 1000, WINDOW);
-    assert_eq!(gaps.carried.of(7), Some(5001..6001));
+    gaps.on_number(at(4), 6, StreamOffset::range(4001..5001), 1000, WINDOW);
+    gaps.on_number(at(4), 8, StreamOffset::range(6001..7001), 1000, WINDOW);
+    assert_eq!(gaps.carried.of(7), Some(StreamOffset::range(5001..6001)));
 }
 
 /// A sender of segments of random sizes that repairs, in random order, what a path drops in bursts,
@@ -110,11 +141,12 @@ fn a_gap_is_not_taken_for_less_than_it_carried() {
     for seed in 0..200 {
         let mut random = RandomStream::new(seed, "gaps", 0);
         let mut gaps = Gaps::new(Settle::Fixed(0));
-        let mut carried: Vec<Range<u64>> = Vec::new();
-        let mut dropped: Vec<Range<u64>> = Vec::new();
-        let mut late: Vec<(u32, Range<u64>)> = Vec::new();
+        let mut carried: Vec<Range<StreamOffset>> = Vec::new();
+        let mut dropped: Vec<Range<StreamOffset>> = Vec::new();
+        let mut late: Vec<(u32, Range<StreamOffset>)> = Vec::new();
         let mut received = RangeSet::new();
-        let (mut sent_to, mut received_to, mut burst) = (1, 1, 0);
+        let (mut sent_to, mut received_to) = (StreamOffset(1), StreamOffset(1));
+        let mut burst = 0;
         for number in 0..1_000_u32 {
             let data = if !dropped.is_empty() && random.below(4) == 0 {
                 dropped.swap_remove(random.below(dropped.len() as u64) as usize)
@@ -177,24 +209,36 @@ fn numbers_wrap_and_floods_are_bounded() {
     let mut gaps = Gaps::new(Settle::Fixed(1000));
     let window = 64 << 10;
     for number in (0..10_000_u32).map(|n| n * 2) {
-        let data = u64::from(number)..u64::from(number) + 1000;
+        let data = StreamOffset::range(u64::from(number)..u64::from(number) + 1000);
         gaps.on_number(at(1), number, data, 1000, window);
     }
     assert_eq!(gaps.gaps.len() as u64, FEW_GAPS);
     // A larger window has room for more, of segments of the usual size.
     for number in (20_000..60_000_u32).step_by(2) {
-        let data = u64::from(number)..u64::from(number) + 1000;
+        let data = StreamOffset::range(u64::from(number)..u64::from(number) + 1000);
         gaps.on_number(at(1), number, data, 1, 1 << 20);
     }
     assert_eq!(gaps.gaps.len() as u64, (1 << 20) / BYTES_PER_GAP);
     // Nor do numbers that come late cut one long gap into as many as they like.
-    gaps.on_number(at(1), 1_000_000, 1 << 30..(1 << 30) + 1000, 1000, WINDOW);
+    gaps.on_number(
+        at(1),
+        1_000_000,
+        StreamOffset::range(1 << 30..(1 << 30) + 1000),
+        1000,
+        WINDOW,
+    );
     for number in (100_000..900_000_u32).step_by(2) {
-        gaps.on_number(at(2), number, 5..5 + 1000, 1000, 1 << 20);
+        gaps.on_number(
+            at(2),
+            number,
+            StreamOffset::range(5..5 + 1000),
+            1000,
+            1 << 20,
+        );
     }
     assert_eq!(gaps.gaps.len() as u64, (1 << 20) / BYTES_PER_GAP + 1);
     gaps.next = u64::from(u32::MAX) + 1;
-    let next = gaps.on_number(at(2), 0, 5..5 + 1000, 1000, window);
+    let next = gaps.on_number(at(2), 0, StreamOffset::range(5..5 + 1000), 1000, window);
     assert_eq!((next, gaps.largest()), (Arrival::Ahead, Some(1 << 32)));
 }
 
@@ -202,17 +246,17 @@ fn numbers_wrap_and_floods_are_bounded() {
 #[test]
 fn late_data_moves_what_later_gaps_can_have_carried() {
     let mut gaps = Gaps::new(Settle::Fixed(0));
-    gaps.on_number(at(0), 0, 1..1001, 1000, WINDOW);
+    gaps.on_number(at(0), 0, StreamOffset::range(1..1001), 1000, WINDOW);
     // 2 is a retransmission; 1 carried the next thousand, and comes late.
-    gaps.on_number(at(1), 2, 1..1001, 1000, WINDOW);
-    gaps.on_number(at(2), 1, 1001..2001, 1000, WINDOW);
+    gaps.on_number(at(1), 2, StreamOffset::range(1..1001), 1000, WINDOW);
+    gaps.on_number(at(2), 1, StreamOffset::range(1001..2001), 1000, WINDOW);
     // 3 carried the thousand after that, and is lost. So are the next ones but for one
     // retransmission.
-    gaps.on_number(at(3), 4, 1..1001, 1000, WINDOW);
+    gaps.on_number(at(3), 4, StreamOffset::range(1..1001), 1000, WINDOW);
     gaps.settle(at(3), RTT);
-    gaps.resolve(2001);
+    gaps.resolve(StreamOffset(2001));
     assert_eq!(lost(&gaps), [(3, 4)], "its data is not here");
-    gaps.resolve(3001);
+    gaps.resolve(StreamOffset(3001));
     assert!(lost(&gaps).is_empty());
 }
 
@@ -225,14 +269,14 @@ fn no_step_walks_all_gaps() {
     let mut received = RangeSet::new();
     let (mut reported, mut reports) = (0, 0_u64);
     // Every second segment is lost, and reported with the next one.
-    let data = |segment: u64| 1 + 1000 * segment..1001 + 1000 * segment;
+    let data = |segment: u64| StreamOffset::range(1 + 1000 * segment..1001 + 1000 * segment);
     for number in (0..2 * GAPS).step_by(2) {
         received.insert(data(number));
         gaps.on_number(at(number), number as u32, data(number), 1000, WINDOW);
         gaps.on_data(&data(number));
         gaps.settle(at(number), RTT);
-        gaps.resolve(1001);
-        gaps.resolve_ahead(1001, &received);
+        gaps.resolve(StreamOffset(1001));
+        gaps.resolve_ahead(StreamOffset(1001), &received);
         gaps.report(4, at(number), RTT, |_| {
             reported += 1;
             true
@@ -245,8 +289,8 @@ fn no_step_walks_all_gaps() {
         received.insert(data(segment));
         gaps.on_number(at(number), number as u32, data(segment), 1000, WINDOW);
         gaps.on_data(&data(segment));
-        gaps.resolve(1001);
-        gaps.resolve_ahead(1001, &received);
+        gaps.resolve(StreamOffset(1001));
+        gaps.resolve_ahead(StreamOffset(1001), &received);
     }
     assert!(lost(&gaps).is_empty() && gaps.gaps.is_empty());
     assert!(
@@ -277,14 +321,14 @@ fn behaves_like_a_list_of_missing_numbers() {
                     missing.extend(next..next + skip);
                     next += skip + 1;
                     let number = next - 1;
-                    let data = 1 + 1000 * number..1001 + 1000 * number;
+                    let data = StreamOffset::range(1 + 1000 * number..1001 + 1000 * number);
                     let arrival = gaps.on_number(at(now), number as u32, data, 1000, WINDOW);
                     assert_eq!(arrival, Arrival::Ahead);
                 }
                 5..8 if !missing.is_empty() => {
                     let index = random.below(missing.len() as u64) as usize;
                     let number = missing.swap_remove(index);
-                    let data = 1 + 1000 * number..1001 + 1000 * number;
+                    let data = StreamOffset::range(1 + 1000 * number..1001 + 1000 * number);
                     gaps.on_number(at(now), number as u32, data.clone(), 1000, WINDOW);
                     let again = gaps.on_number(at(now), number as u32, data, 1000, WINDOW);
                     assert_eq!(again, Arrival::Seen);
@@ -292,7 +336,7 @@ fn behaves_like_a_list_of_missing_numbers() {
                 8 => {
                     // All that was sent up to some number is here.
                     position = position.max(1 + 1000 * random.below(next + 1));
-                    gaps.resolve(position);
+                    gaps.resolve(StreamOffset(position));
                 }
                 _ => {
                     let mut last = 0;
