@@ -1,5 +1,7 @@
 //! The command line: its commands. The arguments of each are in its folder.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 use crate::demo::DemoArgs;
@@ -45,6 +47,12 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, tack.1 and one for each command, to a folder
+    Man {
+        /// The folder; it is made if it does not exist
+        #[arg(long, value_name = "DIR", default_value = "man")]
+        out: PathBuf,
     },
 }
 

@@ -12,6 +12,7 @@ mod emulate;
 mod exit;
 mod lab;
 mod links;
+mod manual;
 mod net;
 mod perf;
 mod printer;
@@ -68,6 +69,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
             printer::write_stdout(&script)?;
             Ok(Exit::Done)
         }
+        Command::Man { out } => manual::write(&out),
     }
 }
 

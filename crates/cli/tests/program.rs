@@ -37,6 +37,24 @@ fn help_texts() {
     insta::assert_snapshot!(all);
 }
 
+/// One page for the program and one for each command, which name their options.
+#[test]
+fn manual_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("man");
+    let ended = finish(tack().arg("man").arg("--out").arg(&out));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    for (page, option) in [
+        ("tack.1", "tack\\-send(1)"),
+        ("tack-recv.1", "\\-\\-overwrite"),
+        ("tack-lab-run.1", "\\-\\-quick"),
+    ] {
+        let text = std::fs::read_to_string(out.join(page)).unwrap();
+        assert!(text.contains(".TH "), "{page}");
+        assert!(text.contains(option), "{page} does not name {option}");
+    }
+}
+
 #[test]
 fn version_and_completions() {
     let ended = finish(tack().arg("--version"));

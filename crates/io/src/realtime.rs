@@ -33,12 +33,18 @@ mod system {
 
     #[expect(unsafe_code, reason = "no safe wrapper of this call exists")]
     fn raise(thread: libc::pid_t) -> io::Result<()> {
-        let parameters = libc::sched_param {
-            sched_priority: PRIORITY,
+        // The kernel's struct sched_param. That of musl has more fields, and its function only
+        // fails: POSIX has it set a process, which Linux cannot.
+        let parameters: libc::c_int = PRIORITY;
+        // SAFETY: the call reads one integer, which outlives it, and touches no memory of ours.
+        let outcome = unsafe {
+            libc::syscall(
+                libc::SYS_sched_setscheduler,
+                thread,
+                libc::SCHED_RR,
+                &raw const parameters,
+            )
         };
-        // SAFETY: the call reads one struct, which outlives it, and touches no memory of ours.
-        let outcome =
-            unsafe { libc::sched_setscheduler(thread, libc::SCHED_RR, &raw const parameters) };
         match outcome {
             0 => Ok(()),
             _ => match io::Error::last_os_error() {

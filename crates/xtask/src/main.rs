@@ -3,6 +3,7 @@
 
 mod circles;
 mod deps;
+mod dist;
 mod sources;
 mod spec;
 
@@ -12,12 +13,15 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   deps    check which crate may use which, that no files of a crate need each other in a circle,
           that the pure crates are no_std, and that only io is unsafe
+  dist    build the program as one static binary (Linux, musl) of at most 15 MiB, and write it with its manual pages
+          and completion scripts to target/dist
   spec    list the standards cited in the sources, and every deviation from them";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["deps"] => deps::check(),
+        ["dist"] => dist::make(),
         ["spec"] => spec::list(),
         _ => {
             eprintln!("{USAGE}");
