@@ -5,6 +5,7 @@
 
 mod args;
 mod buffers;
+mod channel;
 mod holes;
 mod names;
 mod protocol;

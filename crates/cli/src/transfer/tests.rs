@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 
+use super::channel::Channel;
 use super::protocol::{Kind, NameRules, Reply, Request};
 use super::receiver::committer::Committer;
 use super::receiver::existing::Existing;
@@ -73,20 +74,18 @@ fn folder(at: &Path) -> PathBuf {
 async fn transfer(
     root: &Path,
     dir: &Path,
-    mut near: DuplexStream,
-    mut far: DuplexStream,
+    near: DuplexStream,
+    far: DuplexStream,
 ) -> (Result<(), SendError>, Report, Served) {
     let (_stop, stopped) = watch::channel(false);
     let (service, confirmations) = (service(dir, SILENCE), confirmations());
     let receiving = async {
-        let served = serve(&mut far, &service, stopped).await;
-        drop(far);
-        served
+        let (reader, mut writer) = far.into_split();
+        serve(reader, &mut writer, &service, stopped).await
     };
     let sending = async {
-        let sent = send(&mut near, outbound(root, SILENCE), &confirmations).await;
-        drop(near);
-        sent
+        let (reader, mut writer) = near.into_split();
+        send(reader, &mut writer, outbound(root, SILENCE), &confirmations).await
     };
     let (sent, served) = tokio::join!(sending, receiving);
     (sent, confirmations.take_report(), served)
@@ -188,7 +187,7 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
     let path = scratch.path().join("long");
     // No hole: that would be sent at once.
     fs::write(&path, vec![1; 64 << 20]).unwrap();
-    let (mut near, mut far) = tokio::io::duplex(1 << 16);
+    let (near, far) = tokio::io::duplex(1 << 16);
     let (stop, stopped) = watch::channel(false);
     let (service, confirmations) = (service(&dir, SILENCE), confirmations());
     let outbound = outbound(&path, SILENCE);
@@ -200,12 +199,12 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
         stop.send(true).unwrap();
     };
     let receiving = async {
-        let served = serve(&mut far, &service, stopped).await;
-        drop(far);
-        served
+        let (reader, mut writer) = far.into_split();
+        serve(reader, &mut writer, &service, stopped).await
     };
+    let (reader, mut writer) = near.into_split();
     let (sent, served, ()) = tokio::join!(
-        send(&mut near, outbound, &confirmations),
+        send(reader, &mut writer, outbound, &confirmations),
         receiving,
         stopping
     );
@@ -224,25 +223,30 @@ async fn a_silent_peer_is_given_up() {
     let little = Duration::from_millis(50);
     let service = service(scratch.path(), little);
     // A stranger that says nothing.
-    let (_near, mut far) = tokio::io::duplex(64);
-    let served = serve(&mut far, &service, stopped).await;
+    let (_near, far) = tokio::io::duplex(64);
+    let (reader, mut writer) = far.into_split();
+    let served = serve(reader, &mut writer, &service, stopped).await;
     assert!(served.result.is_err() && !served.greeted);
     // One that goes away in the middle.
-    let (mut near, mut far) = tokio::io::duplex(64);
+    let (mut near, far) = tokio::io::duplex(64);
     let mut hello = Vec::new();
     Request::Hello(super::names::RULES).encode(&mut hello);
     near.write_all(&hello).await.unwrap();
     near.shutdown().await.unwrap();
     let (_stop, stopped) = watch::channel(false);
-    let served = serve(&mut far, &self::service(scratch.path(), little), stopped).await;
+    let (reader, mut writer) = far.into_split();
+    let service = self::service(scratch.path(), little);
+    let served = serve(reader, &mut writer, &service, stopped).await;
     assert_eq!(
         served.result.unwrap_err().to_string(),
         "the connection to the sender was lost: it was closed before the end of the transfer"
     );
     // A receiver that says nothing.
-    let (mut near, _far) = tokio::io::duplex(1 << 10);
+    let (near, _far) = tokio::io::duplex(1 << 10);
+    let (reader, mut writer) = near.into_split();
     let sent = send(
-        &mut near,
+        reader,
+        &mut writer,
         outbound(&folder(scratch.path()), little),
         &confirmations(),
     )
@@ -269,7 +273,7 @@ async fn names_that_the_other_system_does_not_have_are_not_sent() {
     for name in ["a:b", "back\\slash", "fine"] {
         fs::write(root.join(name), "x").unwrap();
     }
-    let (mut near, mut far) = tokio::io::duplex(1 << 16);
+    let (near, mut far) = tokio::io::duplex(1 << 16);
     let confirmations = confirmations();
     let receiving = async {
         let mut replies = Vec::new();
@@ -291,8 +295,10 @@ async fn names_that_the_other_system_does_not_have_are_not_sent() {
         far.write_all(&replies).await.unwrap();
         kinds
     };
+    let (reader, mut writer) = near.into_split();
+    let outbound = outbound(&root, SILENCE);
     let (sent, kinds) = tokio::join!(
-        send(&mut near, outbound(&root, SILENCE), &confirmations),
+        send(reader, &mut writer, outbound, &confirmations),
         receiving
     );
     sent.unwrap();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tack::{ListenOptions, Stream};
-use tokio::io::AsyncWriteExt;
+use tack::ListenOptions;
+use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -20,6 +20,7 @@ use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 use crate::transfer::args::RecvArgs;
+use crate::transfer::channel::{Channel, Writer};
 use crate::transfer::names::printable;
 use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::Listing;
@@ -86,25 +87,26 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let ended = loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let (mut stream, _) = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
+                let (stream, _) = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
                 let place = queue.try_enter();
                 let ticket = if place.is_none() { queue.line_up() } else { None };
                 if place.is_none() && ticket.is_none() {
-                    tokio::spawn(turn_away(stream, Refusal::Busy, BUSY));
+                    tokio::spawn(turn_away(stream.into_split(), Refusal::Busy, BUSY));
                     continue;
                 }
                 let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
                 let closing = closing.clone();
                 transfers.spawn(async move {
+                    let (reader, mut writer) = Channel::into_split(stream);
                     let place = match (place, ticket) {
-                        (None, Some(ticket)) => ticket.wait(&mut stream, closing).await,
+                        (None, Some(ticket)) => ticket.wait(&mut writer, closing).await,
                         (place, _) => place,
                     };
                     let Some(place) = place else {
-                        turn_away(stream, Refusal::Stopping, STOPPING).await;
+                        turn_away((reader, writer), Refusal::Stopping, STOPPING).await;
                         return Ok(Ok(None));
                     };
-                    let ended = one(stream, &service, stopped).await;
+                    let ended = one(reader, writer, &service, stopped).await;
                     // On a separate thread: a slow reader of our output must not stop other transfers.
                     // The place goes only then, so that summaries do not pile up.
                     let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
@@ -125,7 +127,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         let finishing = async { while transfers.join_next().await.is_some() {} };
                         let turning_away = async {
                             while let Ok((stream, _)) = listener.accept().await {
-                                tokio::spawn(turn_away(stream, Refusal::Stopping, STOPPING));
+                                tokio::spawn(turn_away(stream.into_split(), Refusal::Stopping, STOPPING));
                             }
                         };
                         tokio::select! {
@@ -188,18 +190,24 @@ fn announce(args: &RecvArgs, address: String) -> Result<(), Failure> {
 struct Ended {
     served: Served,
     peer: String,
-    figures: TransportFigures,
+    figures: Option<TransportFigures>,
 }
 
-async fn one(mut stream: Stream, service: &Arc<Service>, stopped: watch::Receiver<bool>) -> Ended {
-    let served = serve(&mut stream, service, stopped).await;
-    let (peer, figures) = (
-        stream.peer_addr().to_string(),
-        TransportFigures::from(&stream.stats()),
-    );
+async fn one<R, W>(
+    reader: R,
+    mut writer: W,
+    service: &Arc<Service>,
+    stopped: watch::Receiver<bool>,
+) -> Ended
+where
+    R: AsyncRead + Unpin,
+    W: Writer,
+{
+    let served = serve(reader, &mut writer, service, stopped).await;
+    let (peer, figures) = (writer.peer_addr().to_string(), writer.figures());
     if served.result.is_ok() {
         // The answers are acknowledged, or the sender is gone; both end this.
-        let _ = tokio::time::timeout(WIND_UP, stream.finished()).await;
+        let _ = tokio::time::timeout(WIND_UP, writer.finished()).await;
     }
     Ended {
         served,
@@ -261,7 +269,7 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
                 Some(peer),
                 error.as_deref(),
                 served.seconds,
-                Some(figures),
+                figures,
                 report,
                 out,
             )
@@ -275,7 +283,7 @@ const BUSY: &str =
 const STOPPING: &str = "the receiver is shutting down";
 
 /// Tells a sender why it is not served.
-async fn turn_away(mut stream: Stream, reason: Refusal, message: &str) {
+async fn turn_away<R, W: Writer>((_reader, mut writer): (R, W), reason: Refusal, message: &str) {
     let mut answer = Vec::new();
     Reply::Fatal {
         reason,
@@ -283,9 +291,9 @@ async fn turn_away(mut stream: Stream, reason: Refusal, message: &str) {
     }
     .encode(&mut answer);
     let telling = async {
-        stream.write_all(&answer).await?;
-        stream.shutdown().await?;
-        stream.finished().await
+        writer.write_all(&answer).await?;
+        writer.shutdown().await?;
+        writer.finished().await
     };
     let _ = tokio::time::timeout(WIND_UP, telling).await;
 }

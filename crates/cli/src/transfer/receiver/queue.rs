@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tack::Stream;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::transfer::buffers::HEARTBEAT;
@@ -77,7 +76,7 @@ impl Ticket {
     /// `closing` turns true.
     pub(crate) async fn wait(
         self,
-        stream: &mut Stream,
+        stream: &mut (impl AsyncWrite + Unpin),
         mut closing: watch::Receiver<bool>,
     ) -> Option<OwnedSemaphorePermit> {
         let mut place = std::pin::pin!(Arc::clone(&self.queue.places).acquire_owned());

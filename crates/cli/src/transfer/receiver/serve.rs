@@ -12,6 +12,7 @@ use super::receive::{ReceiveError, receive};
 use super::session::Session;
 use super::store::Store;
 use crate::transfer::buffers::{HEARTBEAT, Incoming, Ring, feed};
+use crate::transfer::channel::Writer;
 use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
 
@@ -41,16 +42,17 @@ pub(crate) struct Served {
 }
 
 /// Serves one connection until its transfer ends or `stop` turns true.
-pub(crate) async fn serve<S>(
-    stream: &mut S,
+pub(crate) async fn serve<R, W>(
+    reader: R,
+    mut writer: &mut W,
     service: &Arc<Service>,
     mut stop: watch::Receiver<bool>,
 ) -> Served
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+    W: Writer,
 {
     let began = Instant::now();
-    let (read_half, mut write_half) = tokio::io::split(stream);
     let ring = Ring::new();
     let (reply_in, mut replies) = mpsc::unbounded_channel();
     let session = Arc::new(Session::new(reply_in, Report::new(service.listing)));
@@ -64,7 +66,7 @@ where
     };
     let mut thread = std::pin::pin!(thread);
     let mut feeding = Some(Box::pin(feed(
-        read_half,
+        reader,
         ring.full_in,
         ring.spent_out,
         service.silence,
@@ -96,7 +98,7 @@ where
             }
         }
         if !batch.is_empty() {
-            let writing = write(&mut write_half, &mut batch, &mut encoded);
+            let writing = write(&mut writer, &mut batch, &mut encoded);
             let written = tokio::time::timeout(service.silence, writing).await;
             session.answered(answers);
             if !matches!(written, Ok(Ok(()))) {
@@ -111,8 +113,8 @@ where
         batch.push(reply);
     }
     let farewell = async {
-        write(&mut write_half, &mut batch, &mut encoded).await?;
-        write_half.shutdown().await
+        write(&mut writer, &mut batch, &mut encoded).await?;
+        writer.shutdown().await
     };
     if !stream_lost {
         // A sender that went away has its error already.

@@ -14,11 +14,12 @@ use super::send::{Outbound, send as transfer};
 use super::source::{Links, Source, total_size};
 use crate::address::Family;
 use crate::exit::{Exit, Failure};
-use crate::net::{self, Dial, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
+use crate::net::{self, Dial, TRANSFER_PORT, TRANSFER_UDP_PORT};
 use crate::printer::{files, transferred, with_stdout};
 use crate::progress;
 use crate::signals::Signals;
 use crate::transfer::args::SendArgs;
+use crate::transfer::channel::Writer;
 use crate::transfer::names;
 use crate::transfer::report::{Listing, Report};
 use crate::transfer::summary;
@@ -58,13 +59,13 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
         from: None,
         patience: args.connect_timeout,
     };
-    let (stream, bar, ticking, confirmations, outcome) = loop {
+    let (writer, bar, ticking, confirmations, outcome) = loop {
         let connected = tokio::select! {
             connected = net::connect(&address, &dial, &config) => connected,
             exit = signals.next() => return Ok(exit),
         };
-        let mut stream = match connected {
-            Ok(stream) => stream,
+        let (reader, mut writer) = match connected {
+            Ok(stream) => stream.into_split(),
             Err(failure) => {
                 if args.json {
                     let mut report = Report::new(listing);
@@ -92,17 +93,17 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
             written,
         };
         let outcome = tokio::select! {
-            outcome = transfer(&mut stream, outbound, &confirmations) => Ok(outcome),
+            outcome = transfer(reader, &mut writer, outbound, &confirmations) => Ok(outcome),
             exit = signals.next() => Err(exit),
         };
         // Nothing was read yet, so that nothing is lost by beginning again.
         let is_busy = matches!(&outcome, Ok(Err(error)) if error.is_busy());
         if !is_busy || began.elapsed() >= args.retry {
-            break (stream, bar, ticking, confirmations, outcome);
+            break (writer, bar, ticking, confirmations, outcome);
         }
         ticking.abort();
         bar.finish_and_clear();
-        drop(stream);
+        drop(writer);
         if pause == RETRY_FIRST {
             eprintln!(
                 "tack: the receiver is busy; retrying for {} s",
@@ -122,20 +123,18 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
 
     let seconds = began.elapsed().as_secs_f64();
     let mut report = confirmations.take_report();
-    let figures = TransportFigures::from(&stream.stats());
-    let peer = stream.peer_addr();
+    let figures = writer.figures();
+    let peer = Writer::peer_addr(&writer);
     let error = match &outcome {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(error.to_string()),
         Err(_) => Some("interrupted by a signal".to_owned()),
     };
     if error.is_none() {
-        let endpoint = stream.endpoint();
-        drop(stream);
         // Everything is confirmed; this only spares the receiver a wait for our end of the connection.
-        let _ = endpoint.shutdown(FAREWELL).await;
+        let _ = tokio::time::timeout(FAREWELL, Writer::closed(&writer)).await;
     } else {
-        stream.reset();
+        writer.abort();
         // Lets the reset leave.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -146,7 +145,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
                 Some(peer.to_string()),
                 error.as_deref(),
                 seconds,
-                Some(figures),
+                figures,
                 &mut report,
                 out,
             )

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 
 use super::confirmations::{BadAnswer, Confirmations};
 use super::source::{Links, Source, send_all};
 use crate::transfer::buffers::{Disconnected, Outgoing, Ring, drain, silent};
+use crate::transfer::channel::Writer;
 use crate::transfer::names::{RULES, printable};
 use crate::transfer::protocol::{HEAD, Head, MAX_CONTROL, Refusal, Reply, Request, Violation};
 
@@ -66,29 +67,32 @@ pub(crate) struct Outbound {
 }
 
 /// Sends everything and waits until all of it is answered.
-pub(crate) async fn send<S>(
-    stream: &mut S,
+pub(crate) async fn send<R, W>(
+    reader: R,
+    writer: &mut W,
     outbound: Outbound,
     confirmations: &Arc<Confirmations>,
 ) -> Result<(), SendError>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+    W: Writer,
 {
-    let result = run(stream, outbound, confirmations).await;
+    let result = run(reader, writer, outbound, confirmations).await;
     confirmations.hang();
     result
 }
 
-async fn run<S>(
-    stream: &mut S,
+async fn run<R, W>(
+    read_half: R,
+    mut write_half: &mut W,
     outbound: Outbound,
     confirmations: &Arc<Confirmations>,
 ) -> Result<(), SendError>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+    W: Writer,
 {
     let silence = outbound.silence;
-    let (read_half, mut write_half) = tokio::io::split(stream);
     let mut answers = Answers {
         stream: BufReader::with_capacity(64 << 10, read_half),
         payload: vec![0; MAX_CONTROL],
