@@ -11,6 +11,7 @@ use crate::address::{DEFAULT_PORT, is_loopback};
 use crate::endpoint::Endpoint;
 use crate::error::InsecureAddress;
 use crate::listener::Listener;
+use crate::secure::Identity;
 use crate::settings::{Coalesce, Settings};
 
 /// Settings of an [`Endpoint`]; made by [`Endpoint::builder`].
@@ -41,8 +42,16 @@ impl Builder {
         self.bind(SocketAddr::new(ip, 0))
     }
 
-    /// Allows addresses beyond loopback. Default false: there is no encryption yet, so anyone on the path can read and
-    /// change what passes.
+    /// What this side proves to be in encrypted connections ([`crate::secure`]). With an identity the endpoint may leave
+    /// loopback; connections in clear text still may not. Default: none.
+    #[must_use]
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.settings.identity = Some(identity);
+        self
+    }
+
+    /// Allows clear text beyond loopback: anyone on the path can read and change what passes. Default false. Encrypted
+    /// connections need an [identity](Builder::identity) instead.
     #[must_use]
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.settings.insecure = insecure;
@@ -124,10 +133,11 @@ impl Builder {
     /// Opens the socket and starts the endpoint's task on the current tokio runtime.
     ///
     /// # Errors
-    /// `PermissionDenied` with an [`InsecureAddress`] inside for an address beyond loopback without
-    /// [`Builder::insecure`]; `Unsupported` outside a tokio runtime; otherwise what the system says about the address.
+    /// `PermissionDenied` with an [`InsecureAddress`] inside for an address beyond loopback with neither
+    /// [`Builder::identity`] nor [`Builder::insecure`]; `Unsupported` outside a tokio runtime; otherwise what the system says about the address.
     pub fn build(self) -> io::Result<Endpoint> {
-        if !self.settings.insecure && !is_loopback(self.settings.bind) {
+        let guarded = self.settings.insecure || self.settings.identity.is_some();
+        if !guarded && !is_loopback(self.settings.bind) {
             return Err(InsecureAddress(self.settings.bind).into());
         }
         if tokio::runtime::Handle::try_current().is_err() {

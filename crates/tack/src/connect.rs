@@ -11,6 +11,7 @@ use tokio::net::{ToSocketAddrs, lookup_host};
 use crate::address::{DEFAULT_PORT, is_loopback};
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectError, InsecureAddress};
+use crate::secure::Identity;
 use crate::slot::Slot;
 use crate::stream::Stream;
 
@@ -62,40 +63,64 @@ impl<'a, A> Connect<'a, A> {
     }
 }
 
+impl<'a, A> Connect<'a, A> {
+    /// The endpoint's identity.
+    pub(crate) fn identity(&self) -> Option<&Identity> {
+        self.endpoint?.handle.identity.as_ref()
+    }
+}
+
+impl<'a, A: ToSocketAddrs + Send + 'a> Connect<'a, A> {
+    /// Connects for bytes that `identity` will encrypt: beyond loopback, too.
+    pub(crate) async fn encrypted(self, identity: Identity) -> Result<Stream, ConnectError> {
+        self.open(Content::Encrypted(identity)).await
+    }
+
+    async fn open(self, content: Content) -> Result<Stream, ConnectError> {
+        let peers: Vec<SocketAddr> = lookup_host(self.peer)
+            .await
+            .map_err(ConnectError::Resolve)?
+            .collect();
+        let config = self.config.as_ref();
+        let mut last = None;
+        for peer in peers {
+            let attempt = match self.endpoint {
+                Some(endpoint) => open(endpoint, peer, self.port, config, &content).await,
+                None => {
+                    let builder = Endpoint::builder().bind_towards(peer);
+                    let builder = match &content {
+                        Content::Clear => builder,
+                        Content::Encrypted(identity) => builder.identity(identity.clone()),
+                    };
+                    match builder.build() {
+                        Ok(own) => open(&own, peer, self.port, config, &content).await,
+                        Err(error) => Err(error.into()),
+                    }
+                }
+            };
+            match attempt {
+                Ok(stream) => return Ok(stream),
+                // That the socket is of the other family says less than what another address answered.
+                Err(ConnectError::AddressFamily(_)) if last.is_some() => {}
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(ConnectError::no_address))
+    }
+}
+
+/// What a connection is to carry.
+enum Content {
+    Clear,
+    Encrypted(Identity),
+}
+
 impl<'a, A: ToSocketAddrs + Send + 'a> IntoFuture for Connect<'a, A> {
     type Output = Result<Stream, ConnectError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self {
-            peer,
-            endpoint,
-            port,
-            config,
-        } = self;
-        Box::pin(async move {
-            let peers: Vec<SocketAddr> = lookup_host(peer)
-                .await
-                .map_err(ConnectError::Resolve)?
-                .collect();
-            let mut last = None;
-            for peer in peers {
-                let attempt = match endpoint {
-                    Some(endpoint) => open(endpoint, peer, port, config.as_ref()).await,
-                    None => match Endpoint::builder().bind_towards(peer).build() {
-                        Ok(own) => open(&own, peer, port, config.as_ref()).await,
-                        Err(error) => Err(error.into()),
-                    },
-                };
-                match attempt {
-                    Ok(stream) => return Ok(stream),
-                    // That the socket is of the other family says less than what another address answered.
-                    Err(ConnectError::AddressFamily(_)) if last.is_some() => {}
-                    Err(error) => last = Some(error),
-                }
-            }
-            Err(last.unwrap_or_else(ConnectError::no_address))
-        })
+        Box::pin(self.open(Content::Clear))
     }
 }
 
@@ -133,9 +158,10 @@ async fn open(
     peer: SocketAddr,
     port: u16,
     config: Option<&Config>,
+    content: &Content,
 ) -> Result<Stream, ConnectError> {
     let handle = &endpoint.handle;
-    if !handle.insecure && !is_loopback(peer) {
+    if matches!(content, Content::Clear) && !handle.insecure && !is_loopback(peer) {
         return Err(InsecureAddress(peer).into());
     }
     if handle.local.is_ipv4() && peer.ip().to_canonical().is_ipv6() {

@@ -259,6 +259,91 @@ impl Inner {
         Poll::Ready(Ok(taken))
     }
 
+    /// Waits for room in the send buffer; how much there is, bytes. A connection that has ended has room: what follows tells.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<usize> {
+        let room = |state: &mut State| {
+            let dead = self.slot(state).is_none();
+            match state.core.get_mut(self.id).filter(|_| !dead) {
+                None => Poll::Ready(usize::MAX),
+                Some(connection) => {
+                    if connection.is_write_ready() {
+                        Poll::Ready(connection.writable().max(1))
+                    } else {
+                        Poll::Pending
+                    }
+                }
+            }
+        };
+        if let Poll::Ready(room) = self.handle.change(room) {
+            return Poll::Ready(room);
+        }
+        self.handle.run(|state, _| {
+            let room = room(state);
+            if room.is_pending()
+                && let Some(slot) = state.slots.get_mut(&self.id)
+            {
+                keep(&mut slot.writer, cx, &mut state.wakers);
+            }
+            room
+        })
+    }
+
+    /// Takes all of `parts` into the send buffer, even if they exceed it. To be called after [`Inner::poll_room`].
+    ///
+    /// # Errors
+    /// As writing; then nothing was taken.
+    pub(crate) fn write_whole(&self, parts: &[&[u8]]) -> io::Result<()> {
+        self.handle.run(|state, now| {
+            if self.slot(state).is_none() {
+                return Err(EndpointClosed.into());
+            }
+            let Some(connection) = state.core.get_mut(self.id) else {
+                return Err(ConnectionEnded(CloseReason::Aborted).into());
+            };
+            connection
+                .write_whole(now, parts)
+                .map_err(|error| match error {
+                    WriteError::Blocked => io::ErrorKind::WouldBlock.into(),
+                    WriteError::Finished => {
+                        io::Error::new(io::ErrorKind::BrokenPipe, WriteError::Finished)
+                    }
+                    WriteError::Closed(reason) => ConnectionEnded(reason).into(),
+                })
+        })
+    }
+
+    /// Appends up to `most` received bytes to `to`, and returns how many; 0 is the end of the peer's stream.
+    pub(crate) fn poll_fetch(
+        &self,
+        cx: &Context<'_>,
+        to: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.handle.run(|state, now| {
+            let outcome = self.look_for_bytes(state).map_ok(|connection| {
+                let mut taken = 0;
+                while taken < most {
+                    let (front, _) = connection.peek();
+                    let piece = &front[..front.len().min(most - taken)];
+                    if piece.is_empty() {
+                        break;
+                    }
+                    to.extend_from_slice(piece);
+                    let len = piece.len();
+                    connection.consume(now, len);
+                    taken += len;
+                }
+                taken
+            });
+            if outcome.is_pending()
+                && let Some(slot) = state.slots.get_mut(&self.id)
+            {
+                keep(&mut slot.reader, cx, &mut state.wakers);
+            }
+            outcome
+        })
+    }
+
     pub(crate) fn finish(&self) -> io::Result<()> {
         self.handle.run(|state, now| {
             if state.life == Life::Dead {

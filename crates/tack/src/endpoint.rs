@@ -10,8 +10,9 @@ use std::time::Duration;
 use tack_io::{PacingTimer, UdpOptions};
 use tack_tcp::{ConnectionId, Endpoint as Core, EndpointConfig};
 
+use crate::address::is_loopback;
 use crate::driver::Driver;
-use crate::error::{ListenError, ShutdownTimedOut};
+use crate::error::{InsecureAddress, ListenError, ShutdownTimedOut};
 use crate::listen::ListenOptions;
 use crate::listener::Listener;
 use crate::outgoing::Outgoing;
@@ -104,7 +105,8 @@ impl Endpoint {
     /// Accepts connections to TCP port `port` with the endpoint's settings.
     ///
     /// # Errors
-    /// [`ListenError`] when the port is taken or the endpoint closed.
+    /// [`ListenError`] when the port is taken, the endpoint closed, or bound beyond loopback without
+    /// [`Builder::insecure`](crate::Builder::insecure).
     pub fn listen(&self, port: u16) -> Result<Listener, ListenError> {
         self.listen_with(port, ListenOptions::default())
     }
@@ -114,6 +116,18 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::listen`].
     pub fn listen_with(&self, port: u16, options: ListenOptions) -> Result<Listener, ListenError> {
+        if !self.handle.insecure && !is_loopback(self.handle.local) {
+            return Err(InsecureAddress(self.handle.local).into());
+        }
+        self.listen_encrypted(port, options)
+    }
+
+    /// As [`Endpoint::listen_with`], for connections that will be encrypted: beyond loopback, too.
+    pub(crate) fn listen_encrypted(
+        &self,
+        port: u16,
+        options: ListenOptions,
+    ) -> Result<Listener, ListenError> {
         let ListenOptions {
             config,
             backlog,

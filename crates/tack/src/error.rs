@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use tack_tcp::CloseReason;
 
-/// An address beyond loopback, where [`Builder::insecure`](crate::Builder::insecure) is not set.
-///
-/// There is no encryption yet: anyone on the path can read and change what passes.
+/// An address beyond loopback for clear text, where [`Builder::insecure`](crate::Builder::insecure) is not set: anyone on the
+/// path could read and change what passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{0} is not a loopback address, and there is no encryption yet: anyone on the path could read and change the data; \
-     set `insecure` to use it all the same"
+    "{0} is not a loopback address, and the connection would not be encrypted: anyone on the path could read and \
+     change the data; encrypted connections need an identity"
 )]
 pub struct InsecureAddress(
     /// The address.
@@ -32,7 +31,7 @@ pub enum ConnectError {
     /// The peer's name has no address that could be found.
     #[error("the peer's address cannot be found: {0}")]
     Resolve(#[source] io::Error),
-    /// The peer is beyond loopback and `insecure` is not set.
+    /// The peer is beyond loopback, the connection in clear text, and `insecure` not set.
     #[error(transparent)]
     Insecure(#[from] InsecureAddress),
     /// The socket is bound to an IPv4 address and the peer has an IPv6 one.
@@ -120,6 +119,12 @@ pub enum ListenError {
     /// Somebody listens on it.
     #[error("port {0} is in use")]
     InUse(u16),
+    /// The endpoint is bound beyond loopback, the connections would be in clear text, and `insecure` is not set.
+    #[error(transparent)]
+    Insecure(#[from] InsecureAddress),
+    /// Encrypted connections need an identity, of the endpoint or of the listener.
+    #[error("to accept encrypted connections takes an identity, and none was given")]
+    NoIdentity,
     /// The endpoint is shutting down, or the runtime it lived in has ended.
     #[error(transparent)]
     Endpoint(#[from] EndpointClosed),
@@ -129,6 +134,8 @@ impl From<ListenError> for io::Error {
     fn from(error: ListenError) -> Self {
         let kind = match error {
             ListenError::InUse(_) => io::ErrorKind::AddrInUse,
+            ListenError::Insecure(_) => io::ErrorKind::PermissionDenied,
+            ListenError::NoIdentity => io::ErrorKind::InvalidInput,
             ListenError::Endpoint(_) => io::ErrorKind::NotConnected,
         };
         Self::new(kind, error)

@@ -31,7 +31,42 @@
 //! # }
 //! ```
 //!
-//! There is no encryption yet. Addresses beyond loopback are refused until [`Builder::insecure`] is set.
+//! # Encryption
+//! A [`Stream`] carries clear text, and is refused beyond loopback unless [`Builder::insecure`] is set. An endpoint with an
+//! [`Identity`](secure::Identity) encrypts: [`Connect::expecting`] and [`Endpoint::listen_secure`] give a
+//! [`SecureStream`](secure::SecureStream), whose both sides have proven their keys. See [`secure`].
+//!
+//! ```
+//! use tack::Endpoint;
+//! use tack::secure::{Admission, Identity, SecureListenOptions};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (alice, bob) = (Identity::generate()?, Identity::generate()?);
+//! let (known, expected) = (alice.public_key(), bob.public_key());
+//!
+//! let server = Endpoint::builder().identity(bob).build()?;
+//! let options = SecureListenOptions::new(b"greeting/1", move |key, _address| {
+//!     if *key == known { Admission::Admit } else { Admission::Refuse }
+//! });
+//! let listener = server.listen_secure(tack::DEFAULT_PORT, options)?;
+//!
+//! let client = Endpoint::builder().identity(alice).build()?;
+//! let connecting = client
+//!     .connect(server.local_addr())
+//!     .expecting(expected, b"greeting/1")
+//!     .into_future();
+//! let (connected, accepted) = tokio::join!(connecting, listener.accept());
+//! let (mut out, mut incoming) = (connected?, accepted?.0);
+//! out.write_all(b"hello").await?;
+//! out.shutdown().await?;
+//! let mut heard = String::new();
+//! incoming.read_to_string(&mut heard).await?;
+//! assert_eq!(heard, "hello");
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Plugging in
 //! When to acknowledge and how much to send are traits, [`AckPolicy`] and [`CongestionController`], which a program can
@@ -75,6 +110,7 @@ mod error;
 mod listen;
 mod listener;
 mod outgoing;
+pub mod secure;
 mod settings;
 mod shared;
 mod slot;

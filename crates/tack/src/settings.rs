@@ -5,6 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tack_io::{Segmentation, UdpOptions};
 use tack_tcp::Config;
 
+use crate::secure::Identity;
+
 /// Whether datagrams that arrive together are answered together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -22,6 +24,7 @@ pub enum Coalesce {
 pub(crate) struct Settings {
     pub(crate) bind: SocketAddr,
     pub(crate) insecure: bool,
+    pub(crate) identity: Option<Identity>,
     pub(crate) config: Config,
     pub(crate) mtu: u16,
     pub(crate) coalesce: Coalesce,
@@ -38,6 +41,7 @@ impl Default for Settings {
         Self {
             bind,
             insecure: false,
+            identity: None,
             config: Config::default(),
             mtu: 1500,
             coalesce: Coalesce::default(),

@@ -13,6 +13,7 @@ use tack_tcp::config::Carrier;
 use tack_tcp::{Config, Endpoint as Core};
 
 use crate::outgoing::Outgoing;
+use crate::secure::Identity;
 use crate::settings::{Coalesce, Settings};
 use crate::state::{Life, State};
 use crate::wakers::Parting;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) timer: PacingTimer,
     pub(crate) local: SocketAddr,
     pub(crate) insecure: bool,
+    pub(crate) identity: Option<Identity>,
     /// How many guards ask for each segment to be answered by itself; at zero, batches are answered together.
     pub(crate) singly: AtomicUsize,
     pub(crate) config: Config,
@@ -68,6 +70,7 @@ impl Shared {
             timer,
             local,
             insecure: settings.insecure,
+            identity: settings.identity.clone(),
             singly: AtomicUsize::new(usize::from(settings.coalesce == Coalesce::Off)),
             config: settings.config.clone(),
             mtu: settings.mtu,

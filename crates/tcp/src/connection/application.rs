@@ -65,6 +65,20 @@ impl Connection {
         Ok(taken)
     }
 
+    /// Queues all of `parts`, one after the other, whether or not the send buffer has room: for records, which are useless in
+    /// pieces. The caller waits for [`Connection::writable`] before, and keeps what may be too much small.
+    ///
+    /// # Errors
+    /// As [`Connection::write`]; then nothing was taken.
+    pub fn write_whole(&mut self, now: Instant, parts: &[&[u8]]) -> Result<(), WriteError> {
+        // Says why nothing can be written.
+        self.write(now, &[])?;
+        for part in parts {
+            self.queue.push(part, usize::MAX);
+        }
+        Ok(())
+    }
+
     /// Free space of the send buffer, bytes.
     pub fn writable(&self) -> usize {
         if self.queue.is_finished() || !matches!(self.state, State::Established | State::CloseWait)

@@ -1,0 +1,81 @@
+//! What a handshake is set up with: for each connection anew, as each has its own judge of keys and exporter.
+
+use std::sync::Arc;
+
+use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
+use rustls::pki_types::CertificateDer;
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, Error, ServerConfig, version};
+
+use super::exporter::ExporterSecret;
+use super::identity::Identity;
+use super::provider::{PROVIDER, has_aes};
+use super::verify::RawKeys;
+
+/// What both sides of a connection need.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) identity: Identity,
+    /// The one protocol that is spoken (RFC 7301).
+    pub(super) alpn: Vec<u8>,
+    pub(super) keys: Arc<RawKeys>,
+    pub(super) exporter: Arc<ExporterSecret>,
+}
+
+impl Setup {
+    pub(super) fn new(identity: Identity, alpn: Vec<u8>, keys: Arc<RawKeys>) -> Self {
+        Self {
+            identity,
+            alpn,
+            keys,
+            exporter: Arc::default(),
+        }
+    }
+
+    fn own_key(&self) -> Arc<CertifiedKey> {
+        let spki = self.identity.public_key().to_spki();
+        let shown = vec![CertificateDer::from(spki)];
+        Arc::new(CertifiedKey::new(shown, self.identity.signing()))
+    }
+
+    /// For the side that connects.
+    pub(super) fn client(&self) -> Result<Arc<ClientConfig>, Error> {
+        let mut config = ClientConfig::builder_with_provider(Arc::clone(&PROVIDER))
+            .with_protocol_versions(&[&version::TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&self.keys) as _)
+            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
+                self.own_key(),
+            )));
+        config.alpn_protocols = vec![self.alpn.clone()];
+        // Keys are the names here.
+        config.enable_sni = false;
+        config.resumption = Resumption::disabled();
+        config.enable_early_data = false;
+        config.key_log = Arc::clone(&self.exporter) as _;
+        config.enable_secret_extraction = true;
+        Ok(Arc::new(config))
+    }
+
+    /// For the side that listens.
+    pub(super) fn server(&self) -> Result<Arc<ServerConfig>, Error> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
+            .with_protocol_versions(&[&version::TLS13])?
+            .with_client_cert_verifier(Arc::clone(&self.keys) as _)
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(
+                self.own_key(),
+            )));
+        config.alpn_protocols = vec![self.alpn.clone()];
+        // A resumed session would bring its key along without being asked about it: a peer that is
+        // not wanted any more would come back.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config.max_early_data_size = 0;
+        // Without instructions for AES this side's order counts; else the client's, which may lack them.
+        config.ignore_client_order = !has_aes();
+        config.key_log = Arc::clone(&self.exporter) as _;
+        config.enable_secret_extraction = true;
+        Ok(Arc::new(config))
+    }
+}

@@ -1,0 +1,350 @@
+//! Accepting encrypted connections.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+
+use super::config::Setup;
+use super::error::SecureError;
+use super::handshake::{self, Unfinished};
+use super::identity::Identity;
+use super::key::PublicKey;
+use super::limits::HandshakeLimits;
+use super::places::{Network, Places};
+use super::stream::SecureStream;
+use super::verify::RawKeys;
+use crate::endpoint::Endpoint;
+use crate::error::{AcceptError, EndpointClosed, ListenError};
+use crate::listen::ListenOptions;
+use crate::listener::Listener;
+use crate::stream::Stream;
+
+/// Whether a peer's key is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// The connection is handed to `accept`.
+    Admit,
+    /// The peer is told by an alert, and the connection ends.
+    Refuse,
+}
+
+type Authorise = dyn Fn(&PublicKey, SocketAddr) -> Admission + Send + Sync;
+type Observe = dyn Fn(SocketAddr, &SecureError) + Send + Sync;
+
+/// How a port is listened on for encrypted connections; see [`Endpoint::listen_secure`].
+pub struct SecureListenOptions {
+    alpn: Vec<u8>,
+    authorise: Box<Authorise>,
+    observe: Option<Box<Observe>>,
+    identity: Option<Identity>,
+    limits: HandshakeLimits,
+    transport: ListenOptions,
+}
+
+impl fmt::Debug for SecureListenOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecureListenOptions")
+            .field("limits", &self.limits)
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SecureListenOptions {
+    /// For the one protocol `alpn` (RFC 7301, 1 to 255 bytes), and peers that `authorise` admits by their key, which they have
+    /// proven, and their address. It is asked after the handshake, on the runtime: it must not block.
+    pub fn new(
+        alpn: &[u8],
+        authorise: impl Fn(&PublicKey, SocketAddr) -> Admission + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            alpn: alpn.to_vec(),
+            authorise: Box::new(authorise),
+            observe: None,
+            identity: None,
+            limits: HandshakeLimits::default(),
+            transport: ListenOptions::new(),
+        }
+    }
+
+    /// What this side proves to be. Default: the identity of the endpoint.
+    #[must_use]
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Bounds on handshakes. Default: [`HandshakeLimits::default`].
+    #[must_use]
+    pub fn limits(mut self, limits: HandshakeLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Settings of the transport below. Default: [`ListenOptions::new`].
+    #[must_use]
+    pub fn transport(mut self, transport: ListenOptions) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Tells `observe` of each peer that did not come to be accepted, and why. It must not block.
+    #[must_use]
+    pub fn on_failure(
+        mut self,
+        observe: impl Fn(SocketAddr, &SecureError) + Send + Sync + 'static,
+    ) -> Self {
+        self.observe = Some(Box::new(observe));
+        self
+    }
+}
+
+/// What became of the handshakes of a listener, since it listens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct HandshakeStats {
+    /// Complete and admitted.
+    pub completed: u64,
+    /// Failed, for any reason but the next.
+    pub failed: u64,
+    /// Given up for newer ones.
+    pub crowded_out: u64,
+    /// Under way now.
+    pub under_way: usize,
+}
+
+/// Accepts the encrypted connections to one TCP port of an endpoint. Dropping it resets those not yet accepted.
+///
+/// Handshakes run beside each other in the background, within [`HandshakeLimits`]: a slow or silent peer delays no other.
+#[derive(Debug)]
+pub struct SecureListener {
+    endpoint: Endpoint,
+    port: u16,
+    ready: AsyncMutex<mpsc::Receiver<(SecureStream, SocketAddr)>>,
+    plan: Arc<Plan>,
+    task: JoinHandle<()>,
+}
+
+impl Endpoint {
+    /// Accepts encrypted connections to TCP port `port`.
+    ///
+    /// # Errors
+    /// As [`Endpoint::listen`]; [`ListenError::NoIdentity`] when neither the endpoint nor `options` have one.
+    pub fn listen_secure(
+        &self,
+        port: u16,
+        options: SecureListenOptions,
+    ) -> Result<SecureListener, ListenError> {
+        let SecureListenOptions {
+            alpn,
+            authorise,
+            observe,
+            identity,
+            limits,
+            transport,
+        } = options;
+        let identity = identity
+            .or_else(|| self.handle.identity.clone())
+            .ok_or(ListenError::NoIdentity)?;
+        let listener = self.listen_encrypted(port, transport)?;
+        let plan = Arc::new(Plan {
+            identity,
+            alpn,
+            authorise,
+            observe,
+            limits,
+            places: Mutex::new(Places::new(limits.total, limits.per_network)),
+            completed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            crowded_out: AtomicU64::new(0),
+        });
+        let (done, ready) = mpsc::channel(limits.waiting.max(1));
+        let task = tokio::spawn(serve(listener, Arc::clone(&plan), done));
+        Ok(SecureListener {
+            endpoint: self.clone(),
+            port,
+            ready: AsyncMutex::new(ready),
+            plan,
+            task,
+        })
+    }
+}
+
+impl SecureListener {
+    /// Waits for the next connection whose handshake is complete and whose peer is admitted. Cancel safe.
+    ///
+    /// # Errors
+    /// [`AcceptError::Endpoint`] once the endpoint shuts down.
+    pub async fn accept(&self) -> Result<(SecureStream, SocketAddr), AcceptError> {
+        let mut ready = self.ready.lock().await;
+        ready.recv().await.ok_or(EndpointClosed.into())
+    }
+
+    /// The endpoint this listener belongs to.
+    pub fn endpoint(&self) -> Endpoint {
+        self.endpoint.clone()
+    }
+
+    /// The UDP address that peers connect to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.endpoint.local_addr()
+    }
+
+    /// The TCP port that peers connect to.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The key that peers know this listener by.
+    pub fn public_key(&self) -> PublicKey {
+        self.plan.identity.public_key()
+    }
+
+    /// What became of the handshakes.
+    pub fn handshakes(&self) -> HandshakeStats {
+        HandshakeStats {
+            completed: self.plan.completed.load(Ordering::Relaxed),
+            failed: self.plan.failed.load(Ordering::Relaxed),
+            crowded_out: self.plan.crowded_out.load(Ordering::Relaxed),
+            under_way: self.plan.with_places(|places| places.len()),
+        }
+    }
+}
+
+impl Drop for SecureListener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the task and the handshakes of a listener share.
+struct Plan {
+    identity: Identity,
+    alpn: Vec<u8>,
+    authorise: Box<Authorise>,
+    observe: Option<Box<Observe>>,
+    limits: HandshakeLimits,
+    places: Mutex<Places<AbortHandle>>,
+    completed: AtomicU64,
+    failed: AtomicU64,
+    crowded_out: AtomicU64,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").finish_non_exhaustive()
+    }
+}
+
+impl Plan {
+    fn with_places<R>(&self, work: impl FnOnce(&mut Places<AbortHandle>) -> R) -> R {
+        work(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn tell(&self, peer: SocketAddr, error: &SecureError) {
+        let counter = match error {
+            SecureError::Crowded => &self.crowded_out,
+            _ => &self.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if let Some(observe) = &self.observe {
+            observe(peer, error);
+        }
+    }
+
+    /// The handshake with `peer`, and what the authoriser says to it.
+    async fn admit(&self, stream: Stream, peer: SocketAddr) -> Result<SecureStream, SecureError> {
+        let mut stream = Unfinished::new(stream);
+        let keys = RawKeys::new(None);
+        let setup = Setup::new(self.identity.clone(), self.alpn.clone(), keys);
+        let deadline = self.limits.deadline;
+        let negotiating = handshake::accept(stream.stream(), &setup);
+        let agreed = tokio::time::timeout(deadline, negotiating)
+            .await
+            .map_err(|_| SecureError::TimedOut(deadline))??;
+        let stream = SecureStream::new(stream, &setup, agreed)?;
+        let key = stream.peer_key();
+        match (self.authorise)(&key, peer) {
+            Admission::Admit => Ok(stream),
+            Admission::Refuse => {
+                stream.refuse().await;
+                Err(SecureError::NotAdmitted(key))
+            }
+        }
+    }
+}
+
+/// A place in the table, given back when its handshake is over, however it ends.
+struct Place<'a> {
+    plan: &'a Plan,
+    number: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.plan.with_places(|places| places.leave(self.number));
+    }
+}
+
+/// Accepts connections and has a task for the handshake of each.
+async fn serve(
+    listener: Listener,
+    plan: Arc<Plan>,
+    done: mpsc::Sender<(SecureStream, SocketAddr)>,
+) {
+    let mut tasks = JoinSet::new();
+    // With too many that nobody accepts, newcomers wait in the backlog of the transport.
+    while done.reserve().await.is_ok() {
+        let Ok((stream, peer)) = listener.accept().await else {
+            break;
+        };
+        while tasks.try_join_next().is_some() {}
+        begin(&mut tasks, stream, peer, &plan, &done);
+    }
+    // What is under way may end well.
+    drop(done);
+    while tasks.join_next().await.is_some() {}
+}
+
+fn begin(
+    tasks: &mut JoinSet<()>,
+    stream: Stream,
+    peer: SocketAddr,
+    plan: &Arc<Plan>,
+    done: &mpsc::Sender<(SecureStream, SocketAddr)>,
+) {
+    let (take_place, place) = tokio::sync::oneshot::channel();
+    let task = {
+        let (plan, done) = (Arc::clone(plan), done.clone());
+        async move {
+            let Ok(number) = place.await else { return };
+            let place = Place {
+                plan: &plan,
+                number,
+            };
+            let admitted = plan.admit(stream, peer).await;
+            drop(place);
+            match admitted {
+                Ok(stream) => {
+                    plan.completed.fetch_add(1, Ordering::Relaxed);
+                    // A listener that is gone wants no connections.
+                    let _ = done.send((stream, peer)).await;
+                }
+                Err(error) => plan.tell(peer, &error),
+            }
+        }
+    };
+    let handle = tasks.spawn(task);
+    let (number, displaced) =
+        plan.with_places(|places| places.enter(Network::of(peer.ip()), handle));
+    if let Some(displaced) = displaced {
+        displaced.abort();
+        plan.tell(peer, &SecureError::Crowded);
+    }
+    // The task may have been aborted meanwhile.
+    let _ = take_place.send(number);
+}

@@ -1,0 +1,183 @@
+//! The two directions of an encrypted stream, for two tasks.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tack_tcp::{CloseReason, Stats};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::key::PublicKey;
+use super::session::Session;
+use super::stream::SecureStream;
+
+/// The reading direction of a [`SecureStream`].
+pub struct SecureReadHalf {
+    session: Arc<Session>,
+}
+
+/// The writing direction of a [`SecureStream`].
+///
+/// Dropping it ends this side's stream without `close_notify`: unless `shutdown` was called before, the peer's reads fail with
+/// [`SecureError::Truncated`](super::SecureError::Truncated) after what was written.
+pub struct SecureWriteHalf {
+    /// Taken only when the halves are put together again.
+    session: Option<Arc<Session>>,
+}
+
+/// Halves of two different streams, which cannot be put together.
+#[derive(Debug, thiserror::Error)]
+#[error("the halves belong to different streams")]
+pub struct SecureReuniteError(
+    /// The reading half.
+    pub SecureReadHalf,
+    /// The writing half.
+    pub SecureWriteHalf,
+);
+
+impl SecureStream {
+    /// Splits into halves that different tasks may own. They do not wait for each other: one decrypts while the other encrypts.
+    pub fn into_split(self) -> (SecureReadHalf, SecureWriteHalf) {
+        let session = Arc::clone(&self.session);
+        (
+            SecureReadHalf { session },
+            SecureWriteHalf {
+                session: Some(self.session),
+            },
+        )
+    }
+}
+
+impl SecureReadHalf {
+    /// Puts the halves together again.
+    ///
+    /// # Errors
+    /// [`SecureReuniteError`], with the halves inside, when they belong to different streams.
+    pub fn reunite(self, mut other: SecureWriteHalf) -> Result<SecureStream, SecureReuniteError> {
+        match other.session.take() {
+            Some(session) if Arc::ptr_eq(&self.session, &session) => Ok(SecureStream { session }),
+            session => Err(SecureReuniteError(self, SecureWriteHalf { session })),
+        }
+    }
+
+    /// As [`SecureStream::peer_key`].
+    pub fn peer_key(&self) -> PublicKey {
+        self.session.peer
+    }
+
+    /// The peer's UDP address.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.session.stream.peer()
+    }
+
+    /// Counters and estimates of the connection below.
+    pub fn stats(&self) -> Stats {
+        self.session.stream.stats()
+    }
+}
+
+impl SecureWriteHalf {
+    fn session(&self) -> &Session {
+        self.session
+            .as_ref()
+            .expect("only `reunite` takes it, and consumes the half")
+    }
+
+    /// As [`SecureStream::peer_key`].
+    pub fn peer_key(&self) -> PublicKey {
+        self.session().peer
+    }
+
+    /// The peer's UDP address.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.session().stream.peer()
+    }
+
+    /// Counters and estimates of the connection below.
+    pub fn stats(&self) -> Stats {
+        self.session().stream.stats()
+    }
+
+    /// Ends the connection at once with a reset; what is under way in either direction is lost.
+    pub fn reset(self) {
+        self.session().stream.reset();
+    }
+
+    /// As [`SecureStream::closed`].
+    pub async fn closed(&self) -> CloseReason {
+        self.session().stream.closed().await
+    }
+
+    /// As [`SecureStream::finished`].
+    ///
+    /// # Errors
+    /// [`crate::ConnectionEnded`] inside when the connection ends before that.
+    pub async fn finished(&self) -> io::Result<()> {
+        self.session().stream.finished().await
+    }
+}
+
+impl Drop for SecureWriteHalf {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            // A closed endpoint has nothing to finish.
+            let _ = session.stream.finish();
+        }
+    }
+}
+
+impl fmt::Debug for SecureReadHalf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecureReadHalf").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SecureWriteHalf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecureWriteHalf").finish_non_exhaustive()
+    }
+}
+
+impl AsyncRead for SecureReadHalf {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.session.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for SecureWriteHalf {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.session().poll_write(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.session().poll_write(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Does nothing: what was written leaves as soon as congestion control lets it.
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.session().poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,188 @@
+//! One encrypted connection as a byte stream in each direction.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rustls::AlertDescription;
+use tack_tcp::{CloseReason, Stats};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::config::Setup;
+use super::error::SecureError;
+use super::exporter::ExportError;
+use super::handshake::{Agreed, Unfinished};
+use super::key::PublicKey;
+use super::parting::farewell;
+use super::session::Session;
+
+/// An encrypted connection whose both sides have proven their keys (TLS 1.3, RFC 8446): reads and writes like tokio's
+/// `TcpStream`.
+///
+/// * Reading returns 0 bytes at the end of the peer's stream, when the peer said that it is complete (`close_notify`). A
+///   stream that ends otherwise was cut off, perhaps by somebody on the path: reading fails with [`SecureError::Truncated`],
+///   as the inner error of an `UnexpectedEof`. What arrived before is read first.
+/// * Writing takes bytes, encrypts them and puts them into the send buffer; it waits while that is full. Large writes are
+///   cheapest: a record has up to 16 KiB and costs 22 bytes. Flushing does nothing.
+/// * `shutdown` says that this side's stream is complete (`close_notify`, then a FIN); reading goes on.
+/// * Dropping the stream without `shutdown` tells the peer nothing of the kind: its reads fail with
+///   [`SecureError::Truncated`] after what was written. To be sure of the writes, call `shutdown` and wait for
+///   [`SecureStream::finished`].
+/// * Keys are renewed as RFC 8446 §5.5 wants it, without notice.
+pub struct SecureStream {
+    pub(super) session: Arc<Session>,
+}
+
+impl SecureStream {
+    /// What a handshake over `stream` that went well makes of it.
+    pub(super) fn new(
+        stream: Unfinished,
+        setup: &Setup,
+        agreed: Agreed,
+    ) -> Result<Self, SecureError> {
+        let session = Session::new(
+            stream.finish().inner,
+            setup.identity.public_key(),
+            setup.alpn.clone(),
+            setup.exporter.take(),
+            agreed,
+        )?;
+        Ok(Self {
+            session: Arc::new(session),
+        })
+    }
+
+    /// Tells the peer that its key is not wanted, and waits a moment for it to read that.
+    pub(super) async fn refuse(mut self) {
+        self.session.send_alert(AlertDescription::AccessDenied);
+        farewell(&mut self, &[]).await;
+    }
+
+    /// The peer's key, which it has proven to own.
+    pub fn peer_key(&self) -> PublicKey {
+        self.session.peer
+    }
+
+    /// The key that the peer knows this side by.
+    pub fn own_key(&self) -> PublicKey {
+        self.session.own
+    }
+
+    /// The protocol that both sides agreed on (ALPN, RFC 7301).
+    pub fn alpn(&self) -> &[u8] {
+        &self.session.alpn
+    }
+
+    /// The name of the cipher, as `TLS13_AES_128_GCM_SHA256`.
+    pub fn cipher(&self) -> String {
+        format!("{:?}", self.session.suite.common.suite)
+    }
+
+    /// The name of the key exchange, as `X25519MLKEM768`.
+    pub fn key_exchange(&self) -> String {
+        format!("{:?}", self.session.group)
+    }
+
+    /// Fills `out` with bytes that only the two ends of this connection can compute (RFC 8446 §7.5); with the label
+    /// `EXPORTER-Channel-Binding`, no context and 32 bytes they are the channel binding of RFC 9266.
+    ///
+    /// They do not depend on the client's key: a proof made of them has to name [`SecureStream::own_key`] and
+    /// [`SecureStream::peer_key`].
+    ///
+    /// # Errors
+    /// [`ExportError`] for a label of more than 249 bytes, an empty `out`, or one of more than 8160 bytes.
+    pub fn export_keying_material(
+        &self,
+        label: &[u8],
+        context: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), ExportError> {
+        self.session.export(label, context, out)
+    }
+
+    /// The local UDP address.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.session.stream.local()
+    }
+
+    /// The peer's UDP address.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.session.stream.peer()
+    }
+
+    /// Counters and estimates of the connection below.
+    pub fn stats(&self) -> Stats {
+        self.session.stream.stats()
+    }
+
+    /// Ends the connection at once with a reset; what is under way in either direction is lost.
+    pub fn reset(self) {
+        self.session.stream.reset();
+    }
+
+    /// Waits until the peer has acknowledged everything, the end of the stream included. Call `shutdown` first.
+    ///
+    /// # Errors
+    /// [`ConnectionEnded`](crate::ConnectionEnded) inside when the connection ends before that.
+    pub async fn finished(&self) -> io::Result<()> {
+        self.session.stream.finished().await
+    }
+
+    /// As [`Stream::closed`](crate::Stream::closed): waits until the connection below is over, and says how. Cancel safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.session.stream.closed().await
+    }
+}
+
+impl fmt::Debug for SecureStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecureStream")
+            .field("peer", &self.peer_addr())
+            .field("peer_key", &self.peer_key())
+            .finish_non_exhaustive()
+    }
+}
+
+impl AsyncRead for SecureStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.session.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for SecureStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.session.poll_write(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.session.poll_write(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Does nothing: what was written leaves as soon as congestion control lets it.
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.session.poll_shutdown(cx)
+    }
+}
