@@ -51,7 +51,7 @@ use probe_bw::{CWND_GAIN, Cycle, PhaseView};
 use probe_rtt::ProbeRtt;
 use recovery::{Recovery, Window};
 use round::Round;
-use startup::{DRAIN_GAIN, FullPipe, HIGH_GAIN};
+use startup::{DRAIN_GAIN, FullPipe, HIGH_GAIN, OVERFULL};
 
 /// Segments that are in flight at least, so that delayed acknowledgements flow.
 const MIN_WINDOW_SEGMENTS: u64 = 4;
@@ -191,7 +191,9 @@ impl Bbr {
         self.model
             .on_sample(ack.now, sample, &self.round, self.feedback);
         self.feedback.on_path(self.bandwidth(), self.mss);
-        self.recovery.set_sparse(self.feedback.is_sparse());
+        // While startup lasts, pacing does not conserve, and the peer reports often.
+        self.recovery
+            .set_sparse(self.feedback.is_sparse() && self.full_pipe.reached());
     }
 
     fn update_extra_acked(&mut self, ack: &Ack) {
@@ -239,6 +241,20 @@ impl Bbr {
         if over {
             self.cycle.advance(self.delivered_at);
         }
+    }
+
+    fn update_full_pipe(&mut self, ack: &Ack, sample: Option<&RateSample>) {
+        self.full_pipe.on_ack(ack.prior_in_flight);
+        let Some(sample) = sample.filter(|_| self.round.started()) else {
+            return;
+        };
+        let bandwidth = self.model.max_bandwidth();
+        let overfull = self
+            .inflight(bandwidth, OVERFULL)
+            .saturating_add(self.feedback.unreported())
+            .max(self.initial_window);
+        self.full_pipe
+            .on_round(bandwidth, sample.app_limited, overfull);
     }
 
     fn check_drain(&mut self, ack: &Ack) {
@@ -445,9 +461,7 @@ impl CongestionController for Bbr {
             None => self.round.no_sample(),
         }
         self.update_cycle(ack);
-        if self.round.started() && sample.is_some_and(|sample| !sample.app_limited) {
-            self.full_pipe.on_round(self.model.max_bandwidth());
-        }
+        self.update_full_pipe(ack, sample.as_ref());
         self.check_drain(ack);
         self.update_min_rtt(ack);
         self.update_gains();

@@ -12,6 +12,9 @@ pub(super) const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
 const GROWTH: f64 = 1.25;
 /// Rounds without such growth after which the pipe is full: three, so that receive windows can open.
 const FULL_ROUNDS: u32 = 3;
+/// So many times what the path holds at the bandwidth estimate were in flight: a queue stands, and
+/// whatever keeps the sender from sending more, the pipe is full.
+pub(super) const OVERFULL: f64 = 1.5;
 
 /// Watches whether the pipe is full.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +23,8 @@ pub(super) struct FullPipe {
     bandwidth: Rate,
     rounds: u32,
     reached: bool,
+    /// The most in flight since the round began, bytes.
+    in_flight: u64,
 }
 
 impl FullPipe {
@@ -28,9 +33,18 @@ impl FullPipe {
         self.reached
     }
 
-    /// A round began, not limited by the application, with this bandwidth estimate.
-    pub(super) fn on_round(&mut self, bandwidth: Rate) {
-        if self.reached {
+    /// An acknowledgement arrived while so many bytes were in flight.
+    pub(super) fn on_ack(&mut self, in_flight: u64) {
+        self.in_flight = self.in_flight.max(in_flight);
+    }
+
+    /// A round began with this bandwidth estimate. A round that the application limited says nothing
+    /// about the pipe, unless more than `overfull` bytes were in flight: an application that fills a
+    /// path with less than the windows allow would keep the gain of startup forever, and with it a
+    /// queue that overflows.
+    pub(super) fn on_round(&mut self, bandwidth: Rate, app_limited: bool, overfull: u64) {
+        let in_flight = core::mem::take(&mut self.in_flight);
+        if self.reached || app_limited && in_flight <= overfull {
             return;
         }
         if bandwidth >= self.bandwidth.scale(GROWTH) {

@@ -16,6 +16,7 @@ struct Driver {
     in_recovery: bool,
     /// Time between deliveries.
     spacing: Duration,
+    app_limited: bool,
 }
 
 impl Driver {
@@ -42,6 +43,7 @@ impl Driver {
             lost: 0,
             in_recovery: false,
             spacing: Duration::from_millis(1),
+            app_limited: false,
         }
     }
 
@@ -71,7 +73,7 @@ impl Driver {
                 interval,
                 delivery_rate: Rate::from_bytes_over(delivered, interval),
                 prior_delivered: self.delivered.saturating_sub(delivered),
-                app_limited: false,
+                app_limited: self.app_limited,
             }),
             total_delivered: self.delivered,
             total_lost: self.lost,
@@ -156,6 +158,36 @@ fn the_model_finds_bandwidth_and_window() {
         (2 * BDP + 6..=2 * BDP + 10).contains(&segments),
         "{segments}"
     );
+}
+
+#[test]
+fn an_application_that_overfills_the_path_ends_startup_and_one_that_just_fills_it_does_not() {
+    for (in_flight, mode) in [(BDP, Mode::Startup), (2 * BDP, Mode::ProbeBw)] {
+        let mut driver = Driver::new();
+        driver.app_limited = true;
+        for _ in 0..2000 {
+            driver.ack(in_flight, 0);
+        }
+        // It drains what is more than a product, which this driver never does.
+        if driver.bbr.mode == Mode::Drain {
+            driver.ack(BDP / 2, 0);
+        }
+        assert_eq!(driver.bbr.mode, mode, "{in_flight} segments in flight");
+    }
+}
+
+#[test]
+fn startup_conserves_packets_however_seldom_the_peer_reports() {
+    let mut driver = Driver::new();
+    driver.bbr.on_feedback_interval(INTERVAL);
+    for _ in 0..60 {
+        driver.ack(BDP, 0);
+    }
+    assert_eq!(driver.bbr.mode, Mode::Startup);
+    assert!(driver.bbr.feedback.is_sparse());
+    driver.congestion(Cause::Loss, 60);
+    driver.ack(40, 5);
+    assert_eq!(driver.bbr.cwnd(), 41 * MSS);
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! How BBR leaves its startup: on paths where a random search found that it did not, or that it paid too much for it.
+
+use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
+
+fn flow(text: &str, seed: u64) -> FlowReport {
+    let scenario = Scenario::from_toml("startup.toml", text, &[]).expect("the scenario is sound");
+    let mut observers = Observers::default().checking(Checks::EveryEvent);
+    match run(&scenario, seed, &mut observers) {
+        Ok(mut report) => report.flows.remove(0),
+        Err(broken) => panic!("{broken}\n{text}"),
+    }
+}
+
+/// Of the segments sent, the share that repeated bytes, 0 to 1.
+fn repeated(flow: &FlowReport) -> f64 {
+    flow.retransmitted_segments as f64 / flow.data_segments as f64
+}
+
+/// A send buffer of two products: each report frees so much of it that the connection has nothing to send until the application
+/// wrote again. That counts as limited by the application, and startup lasted forever: a tenth of the segments
+/// overflowed the queue.
+#[test]
+fn a_send_buffer_that_reports_free_by_quarters_does_not_keep_bbr_in_startup() {
+    for ack in ["tack", "delayed:2"] {
+        let text = format!(
+            "duration = '8s'\n[wired]\nrate = '40Mbps'\ndelay = '9ms'\nqueue = '1.0bdp'\n\
+             [[flow]]\nack = '{ack}'\ncongestion = 'bbr'\nsend_buffer = '210000B'\n"
+        );
+        let flow = flow(&text, 1);
+        let (again, mbps) = (repeated(&flow), flow.goodput_bps / 1e6);
+        println!("{ack}: {mbps:.1} Mbit/s, {:.1} % again", 100.0 * again);
+        assert!(
+            again < 0.02 && mbps > 36.0,
+            "{ack}: {mbps:.1} Mbit/s, {again:.3} again"
+        );
+    }
+}
+
+/// A transfer that ends while BBR finds the bandwidth: what startup sends too much, and what it loses, is about the same whether
+/// each second segment is acknowledged or TACK reports. The receive window is out of play, for it follows the round trip
+/// differently.
+#[test]
+fn what_overflows_in_startup_is_answered_alike_with_tack() {
+    let lost = ["tack", "delayed:2"].map(|ack| {
+        let text = format!(
+            "duration = '60s'\n[wired]\nrate = '170Mbps'\ndelay = '620us'\nqueue = '2.0bdp'\nloss = 0.003\n\
+             [[flow]]\nack = '{ack}'\ncongestion = 'bbr'\nbytes = '1.2MB'\nreceive_window = 'fixed'\n"
+        );
+        (1..=8).map(|seed| repeated(&flow(&text, seed))).sum::<f64>() / 8.0
+    });
+    let [tack, plain] = lost;
+    println!(
+        "{:.1} % again, {:.1} % with delayed:2",
+        100.0 * tack,
+        100.0 * plain
+    );
+    assert!(
+        tack < plain + 0.02,
+        "{tack:.3} again, {plain:.3} with delayed:2"
+    );
+}
