@@ -1,6 +1,6 @@
 //! How many acknowledgements there are: equation (3), and never more than a delayed-ACK TCP sends.
 
-use tack_sim::Report;
+use tack_sim::{Observers, Report, Scenario, run};
 
 use super::{cells, is_full, report, seeds, set};
 
@@ -238,6 +238,34 @@ fn several_stations_a_short_wire_away_lose_nothing() {
         assert!(
             tack >= 0.95 * counting,
             "{preset}, {stations} stations, {congestion}: {tack} for {counting}"
+        );
+    }
+}
+
+/// A video: each frame is pushed, and the next one follows whether or not it was acknowledged. That nobody waits is seen where the
+/// round trip is short beside the time between frames; there a frame's rest is reported along with the next frame.
+#[test]
+fn messages_that_nobody_waits_for_draw_no_report_each() {
+    for (rtt_ms, kbps) in [2, 6, 12]
+        .iter()
+        .flat_map(|rtt_ms| [200, 447, 900, 1_500].map(|kbps| (rtt_ms, kbps)))
+    {
+        let acks = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '10s'\n[wired]\nrate = '10Mbps'\ndelay = '{}us'\n[[flow]]\ncongestion = 'cubic'\nack = '{ack}'\n\
+                 app = 'video:fps=30,rate={kbps}kbps,peak={}kbps,buffer=300ms'\n",
+                rtt_ms * 500,
+                kbps * 3 / 2
+            );
+            let scenario = Scenario::from_toml("video.toml", &text, &[]).expect("sound");
+            let report = run(&scenario, 1, &mut Observers::default()).expect("invariants hold");
+            report.flows[0].acks
+        });
+        let [tack, plain] = acks;
+        println!("{rtt_ms} ms, {kbps} kbit/s: {tack} acknowledgements, {plain} with delayed:2");
+        assert!(
+            tack as f64 <= 1.2 * plain as f64,
+            "{rtt_ms} ms, {kbps} kbit/s: {tack}, {plain} with delayed:2"
         );
     }
 }

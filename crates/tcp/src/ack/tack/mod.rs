@@ -7,6 +7,7 @@
 //! make it, and while the sender still probes for capacity L segments are enough.
 
 mod arrival_rate;
+mod awaited;
 mod blocks;
 mod burst;
 mod carried;

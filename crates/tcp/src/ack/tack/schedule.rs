@@ -7,6 +7,7 @@ use tack_base::time::nanos;
 use tack_base::{Instant, Rate};
 use tack_wire::tack::Sync;
 
+use super::awaited::Awaited;
 use super::burst::Burst;
 use super::conversation::Conversation;
 use super::gaps::Gaps;
@@ -77,6 +78,7 @@ pub(super) struct Schedule {
     /// … or what filled a gap: neither should wait for L segments.
     filled: bool,
     conversation: Conversation,
+    awaited: Awaited,
     burst: Burst,
     repeats: Repeats,
     announced_period: Duration,
@@ -104,6 +106,7 @@ impl Schedule {
             pushed: false,
             filled: false,
             conversation: Conversation::default(),
+            awaited: Awaited::default(),
             burst: Burst::default(),
             repeats: Repeats::default(),
             announced_period: Duration::ZERO,
@@ -222,6 +225,7 @@ impl Schedule {
 
     /// Data arrived at `now`.
     pub(super) fn on_data(&mut self, now: Instant, len: u64) {
+        self.awaited.on_data(now, self.rtt_min, self.params.timer);
         if self.pending == 0 {
             self.pending_since = now;
         }
@@ -303,8 +307,12 @@ impl Schedule {
             return Some(DueReport::new(at, AckReason::Threshold));
         }
         let latest = self.pending_since + self.params.timer;
-        let is_answered = || self.conversation.is_answered() && self.is_lone(gaps);
-        if self.filled || (self.pushed && !is_answered()) {
+        // An answer carries the acknowledgement, but not all that the sender of a stream lives on.
+        let is_waited_for = || match self.conversation.is_answered() {
+            true => !self.is_lone(gaps),
+            false => self.awaited.is_likely(),
+        };
+        if self.filled || (self.pushed && is_waited_for()) {
             // The sender has nothing more, and may wait for an acknowledgement.
             let at = point().max(self.pending_since + self.time_period());
             return Some(DueReport::new(at.min(latest), AckReason::Timer));
@@ -325,6 +333,9 @@ impl Schedule {
         if self.pending > 0 && self.pending < self.threshold(gaps) {
             self.conversation
                 .on_remainder(now, self.pending_since, self.params.timer);
+            if self.pushed {
+                self.awaited.on_report(now);
+            }
         }
         if self.pending == 0 {
             self.repeats.on_repeated();
