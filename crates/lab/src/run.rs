@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tack_sim::{RunError, ScenarioError};
+use tack_sim::{JobsError, RunError, ScenarioError, run_jobs};
 
-use crate::jobs::{JobsError, run_jobs};
 use crate::measure::Values;
 use crate::point::Point;
 use crate::results::Results;

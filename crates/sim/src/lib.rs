@@ -24,6 +24,7 @@
 
 mod hack;
 pub mod impair;
+mod jobs;
 pub mod kernel;
 pub mod link;
 pub mod observe;
@@ -33,6 +34,7 @@ pub mod report;
 pub mod scenario;
 mod world;
 
+pub use jobs::{JobsError, run_jobs};
 pub use observe::{Blocked, Capture, Observer, PacketEvent, Passing, Qlog, Sample, Series};
 pub use report::{FlowReport, Report, table, write_csv};
 pub use scenario::{Scenario, ScenarioError, parse_seeds};

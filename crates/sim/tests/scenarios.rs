@@ -482,3 +482,13 @@ fn the_scenarios_that_come_along_run() {
     }
     assert!(count >= 6, "{count}");
 }
+
+/// A year of virtual time would take days; the caller's wish ends it within some thousand events.
+#[test]
+fn a_run_ends_when_its_caller_wants() {
+    let text = "duration = '8000h'\n[[flow]]";
+    let scenario = Scenario::from_toml("stopped.toml", text, &[]).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(true);
+    let ended = run(&scenario, 1, &mut Observers::default().until(&stop));
+    assert!(matches!(ended, Err(RunError::Stopped)), "{ended:?}");
+}

@@ -7,8 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tack_lab::run_jobs;
-use tack_sim::{Capture, Observers, Qlog, Report, RunError, Scenario, Series};
+use tack_sim::{Capture, Observers, Qlog, Report, RunError, Scenario, Series, run_jobs};
 
 use crate::exit::Failure;
 use crate::progress;

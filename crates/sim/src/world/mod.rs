@@ -21,6 +21,7 @@ mod watch;
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tack_base::{Duration, Instant};
 use tack_tcp::ConnectionId;
@@ -54,6 +55,7 @@ pub enum Checks {
 pub struct Observers<'a> {
     list: Vec<&'a mut dyn Observer>,
     checks: Checks,
+    stop: Option<&'a AtomicBool>,
 }
 
 impl<'a> Observers<'a> {
@@ -68,6 +70,13 @@ impl<'a> Observers<'a> {
     #[must_use]
     pub fn checking(mut self, checks: Checks) -> Self {
         self.checks = checks;
+        self
+    }
+
+    /// Ends the run with [`RunError::Stopped`] soon after `stop` becomes true: within some thousand events.
+    #[must_use]
+    pub fn until(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = Some(stop);
         self
     }
 }
@@ -103,6 +112,9 @@ pub enum RunError {
     /// An observer could not write what it saw.
     #[error("cannot write: {0}")]
     Observer(#[from] io::Error),
+    /// The caller stopped the run ([`Observers::until`]).
+    #[error("the run was stopped")]
+    Stopped,
 }
 
 /// Runs `scenario` with `seed`. The same arguments give the same report, but for what the observers' output costs.
@@ -118,7 +130,7 @@ pub fn run(
     let outcome = world.run(scenario);
     let at = world.kernel.now();
     let report = outcome
-        .map(|()| world.report(scenario, seed))
+        .map(|ended| (ended == Ended::Complete).then(|| world.report(scenario, seed)))
         .map_err(|broken| RunError::Broken {
             at: at.as_secs_f64(),
             flow: broken.flow,
@@ -133,10 +145,21 @@ pub fn run(
         .iter_mut()
         .map(|observer| observer.finish())
         .fold(Ok(()), io::Result::and);
-    let report = report?;
+    let report = report?.ok_or(RunError::Stopped)?;
     written?;
     Ok(report)
 }
+
+/// How a run that broke nothing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Complete,
+    /// By the caller.
+    Stopped,
+}
+
+/// A run looks this often, in events, whether its caller stopped it.
+const STOP_INTERVAL: u64 = 4096;
 
 struct World<'a, 'o> {
     kernel: Kernel<Event>,
@@ -217,7 +240,7 @@ impl<'a, 'o> World<'a, 'o> {
         }
     }
 
-    fn run(&mut self, scenario: &Scenario) -> Result<(), Broken> {
+    fn run(&mut self, scenario: &Scenario) -> Result<Ended, Broken> {
         for observer in &mut self.observers.list {
             observer.on_start(scenario);
         }
@@ -234,6 +257,9 @@ impl<'a, 'o> World<'a, 'o> {
         }
         while let Some((now, event)) = self.kernel.next(self.end) {
             self.handle(now, event)?;
+            if self.is_stopped() {
+                return Ok(Ended::Stopped);
+            }
             if self.flows.all_complete() && self.is_drained() {
                 self.end = now;
                 break;
@@ -243,7 +269,14 @@ impl<'a, 'o> World<'a, 'o> {
         if self.observers.checks == Checks::EveryEvent {
             stall?;
         }
-        Ok(())
+        Ok(Ended::Complete)
+    }
+
+    /// The caller wants no more of this run.
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.kernel.handled().is_multiple_of(STOP_INTERVAL)
+            && (self.observers.stop).is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// UDP flows are complete once sent; the run still waits for what is under way.
