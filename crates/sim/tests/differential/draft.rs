@@ -13,6 +13,8 @@ pub(crate) struct Draft {
     /// Tables below `[wired]`, as text.
     pub(crate) tables: String,
     pub(crate) flows: Vec<Keys>,
+    /// One-way delay of the wire, microseconds, as `wired` has it.
+    pub(crate) delay_us: u64,
 }
 
 /// Keys and values of one table.

@@ -7,7 +7,7 @@ use crate::paths::{Path, Work};
 /// The policy that every path is also run with.
 pub(crate) const PLAIN: &str = "delayed:2";
 
-/// What came of a path with one policy: one run, or the median of several.
+/// What came of a path with one policy: one run, or several in one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     /// Bits per second of all judged flows.
@@ -20,6 +20,8 @@ pub(crate) struct Figures {
     pub(crate) data: f64,
     pub(crate) repeated: f64,
     pub(crate) acks: f64,
+    /// Bytes of the acknowledgements, IP headers included.
+    pub(crate) ack_bytes: f64,
     pub(crate) timeouts: f64,
     /// Requests answered.
     pub(crate) answers: f64,
@@ -27,6 +29,8 @@ pub(crate) struct Figures {
     pub(crate) still: f64,
     /// Processor seconds, where the system tells; zero elsewhere.
     pub(crate) processor: f64,
+    /// Shortest round trip that a sender saw, seconds; zero if none.
+    pub(crate) min_rtt: f64,
     /// Something that had an end did not reach it.
     pub(crate) unfinished: bool,
     /// Times that a sender did not get on, and the longest time without progress, seconds.
@@ -46,9 +50,18 @@ impl Figures {
         }
     }
 
-    /// Runs `path` with `seed`: with TACK, or with [`PLAIN`].
-    pub(crate) fn measure(path: &Path, is_tack: bool, seed: u64) -> Self {
-        let scenario = scenario(path, is_tack);
+    /// Acknowledgements for each byte; zero if none arrived.
+    pub(crate) fn acks_per_byte(&self) -> f64 {
+        if self.bytes > 0.0 {
+            self.acks / self.bytes
+        } else {
+            0.0
+        }
+    }
+
+    /// Runs `path` with `seed` as `variant` says.
+    pub(crate) fn measure(path: &Path, variant: &Variant, seed: u64) -> Self {
+        let scenario = scenario(path, variant);
         let begin = processor_seconds();
         let mut observers = Observers::default().checking(Checks::EveryEvent);
         let outcome = run(&scenario, seed, &mut observers);
@@ -84,6 +97,7 @@ impl Figures {
             data: sum(|flow| flow.data_segments as f64),
             repeated: sum(|flow| flow.retransmitted_segments as f64),
             acks: sum(|flow| flow.acks as f64),
+            ack_bytes: sum(|flow| (flow.ack_bytes + 20 * flow.acks) as f64),
             timeouts: sum(|flow| flow.rto_count as f64),
             answers: sum(|flow| flow.requests.map_or(0.0, |done| done.completed as f64)),
             still: sum(|flow| {
@@ -93,6 +107,11 @@ impl Figures {
                     .unwrap_or(0.0)
             }),
             processor: 0.0,
+            min_rtt: flows
+                .iter()
+                .filter_map(|flow| flow.min_rtt_us)
+                .min()
+                .map_or(0.0, |micros| micros as f64 / 1e6),
             stalls: flows.iter().map(|flow| flow.stalls).sum(),
             no_progress: flows
                 .iter()
@@ -100,6 +119,22 @@ impl Figures {
                 .fold(0.0, f64::max),
             unfinished: path.work == Work::Transfer && flows.iter().any(is_unfinished),
             broken: None,
+        }
+    }
+
+    /// Several runs in one: of what is counted the mean, which a few runs in which everything goes wrong belong to, and of
+    /// speed and time the median.
+    pub(crate) fn together(runs: &[Self]) -> Self {
+        let mean =
+            |figure: fn(&Self) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
+        Self {
+            bytes: mean(|run| run.bytes),
+            data: mean(|run| run.data),
+            repeated: mean(|run| run.repeated),
+            acks: mean(|run| run.acks),
+            ack_bytes: mean(|run| run.ack_bytes),
+            timeouts: mean(|run| run.timeouts),
+            ..Self::median(runs)
         }
     }
 
@@ -117,24 +152,53 @@ impl Figures {
             data: median(|run| run.data),
             repeated: median(|run| run.repeated),
             acks: median(|run| run.acks),
+            ack_bytes: median(|run| run.ack_bytes),
             timeouts: median(|run| run.timeouts),
             answers: median(|run| run.answers),
             still: median(|run| run.still),
             processor: median(|run| run.processor),
             stalls: runs.iter().map(|run| run.stalls).max().unwrap_or(0),
             no_progress: median(|run| run.no_progress),
+            min_rtt: median(|run| run.min_rtt),
             unfinished: runs.iter().any(|run| run.unfinished),
             broken: runs.iter().find_map(|run| run.broken.clone()),
         }
     }
 }
 
-/// The path with TACK, or with [`PLAIN`].
-fn scenario(path: &Path, is_tack: bool) -> Scenario {
-    let overrides: Vec<_> = (0..path.judged)
-        .filter(|_| !is_tack)
-        .map(|flow| format!("flow.{flow}.ack={PLAIN}"))
-        .collect();
+/// How the judged flows of a path are run.
+#[derive(Clone, Debug)]
+pub(crate) struct Variant {
+    /// Their policy.
+    pub(crate) ack: String,
+    /// What else differs from the path's scenario: keys of the judged flows, and keys of the path.
+    pub(crate) flow_keys: Vec<&'static str>,
+    pub(crate) path_keys: Vec<String>,
+}
+
+impl Variant {
+    /// With this policy.
+    pub(crate) fn new(ack: impl Into<String>) -> Self {
+        Self {
+            ack: ack.into(),
+            flow_keys: Vec::new(),
+            path_keys: Vec::new(),
+        }
+    }
+
+    /// TACK, and [`PLAIN`].
+    pub(crate) fn both() -> [Self; 2] {
+        ["tack", PLAIN].map(Self::new)
+    }
+}
+
+fn scenario(path: &Path, variant: &Variant) -> Scenario {
+    let mut overrides = variant.path_keys.clone();
+    for flow in 0..path.judged {
+        overrides.push(format!("flow.{flow}.ack={}", variant.ack));
+        let keys = variant.flow_keys.iter();
+        overrides.extend(keys.map(|key| format!("flow.{flow}.{key}")));
+    }
     let name = format!("path-{}.toml", path.number);
     match Scenario::from_toml(&name, &path.toml, &overrides) {
         Ok(scenario) => scenario,
@@ -143,8 +207,8 @@ fn scenario(path: &Path, is_tack: bool) -> Scenario {
 }
 
 /// Processor seconds of a run without the checks, whose work grows with what is in flight and is not the stack's.
-pub(crate) fn processor_without_checks(path: &Path, is_tack: bool, seed: u64) -> f64 {
-    let scenario = scenario(path, is_tack);
+pub(crate) fn processor_without_checks(path: &Path, variant: &Variant, seed: u64) -> f64 {
+    let scenario = scenario(path, variant);
     let begin = processor_seconds();
     // What it brings is known.
     let _ = run(&scenario, seed, &mut Observers::default());

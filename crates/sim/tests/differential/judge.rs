@@ -67,22 +67,7 @@ const REPEATED: f64 = 0.06;
 const ACKS: f64 = 1.3;
 const PROCESSOR: f64 = 3.0;
 
-/// Flags of the quick form's paths that do not fail it, and what is known of each. Every other one does.
-const KNOWN: [(u64, Flag, &str); 1] = [(
-    12,
-    Flag::Acks,
-    "a send buffer of less than three segments: a flight draws an acknowledgement and the rest of it another",
-)];
-
-/// What is known of a flag of a path, if it is one that stands for now.
-pub(crate) fn known(path: u64, flag: Flag) -> Option<&'static str> {
-    let found = KNOWN
-        .iter()
-        .find(|known| (known.0, known.1) == (path, flag));
-    found.map(|known| known.2)
-}
-
-/// The flags of a path: `tack` against `plain`, single runs of one seed or medians of the same seeds. Each threshold has an
+/// The flags of a path: `tack` against `plain`, single runs of one seed or the same seeds together. Each threshold has an
 /// allowance in absolute terms besides, so that short transfers are not judged by a segment or two.
 pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     if tack.stalls + plain.stalls > 0 {
@@ -106,10 +91,7 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     };
     let retx = tack.repeated_share() > plain.repeated_share() + REPEATED
         && tack.repeated > plain.repeated + 10.0;
-    // An answer acknowledges its request and a request the last answer: the plain policy then sends next to none by
-    // themselves, and TACK, which has more to say than a number, an occasional one.
-    let allowed = 20.0 + 0.5 * tack.answers;
-    let acks = tack.acks * plain.bytes > ACKS * plain.acks * tack.bytes + allowed * plain.bytes;
+    let acks = exceeds(tack, plain.acks_per_byte());
     let rto = tack.timeouts > 2.0 * plain.timeouts + 3.0;
     let cpu = {
         // For the same bytes: what is faster may work more.
@@ -129,4 +111,12 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
         }
     }
     flags
+}
+
+/// TACK sent more acknowledgements than so many for each byte, with an allowance: an answer acknowledges its request and a
+/// request the last answer. The plain policy then sends next to none by themselves, and TACK, which has more to say than a
+/// number, an occasional one.
+pub(crate) fn exceeds(tack: &Figures, acks_per_byte: f64) -> bool {
+    let allowed = 20.0 + 0.5 * tack.answers;
+    tack.acks > ACKS * acks_per_byte * tack.bytes + allowed
 }

@@ -29,6 +29,12 @@ pub(crate) struct Path {
     pub(crate) work: Work,
     /// So many flows, from the first, are judged and run with either policy.
     pub(crate) judged: usize,
+    /// Data goes both ways at once.
+    pub(crate) both_ways: bool,
+    /// Two flows share it.
+    pub(crate) shared: bool,
+    /// One-way delay of the wire, microseconds.
+    pub(crate) delay_us: u64,
     /// Round trip without queues, seconds.
     pub(crate) rtt: f64,
     /// The faults, by name.
@@ -78,9 +84,13 @@ pub(crate) fn path(number: u64) -> Path {
     draft.head.text("name", format!("path-{number}"));
     draft.head.set("seed", number);
     draft.head.text("duration", micros(duration));
+    let toml = draft.to_toml();
     Path {
         number,
-        toml: draft.to_toml(),
+        both_ways: toml.contains("app = \"duplex\""),
+        shared: draft.flows.len() > 1,
+        delay_us: draft.delay_us,
+        toml,
         congestion,
         work,
         judged,
@@ -100,6 +110,7 @@ fn wired(random: &mut RandomStream, draft: &mut Draft) -> (f64, f64) {
     }
     draft.wired.text("rate", format!("{kbps}kbps"));
     draft.wired.text("delay", micros(delay));
+    draft.delay_us = (delay * 1e6) as u64;
     let share = pick(random, &[0.5, 1.0, 1.0, 2.0]);
     let queue = match (random.chance(0.2), share * packets(delay)) {
         (true, _) => "1000p".into(),
@@ -124,6 +135,7 @@ fn wireless(random: &mut RandomStream, draft: &mut Draft) -> (f64, f64) {
     let delay = scaled(random, 0.0005, 6);
     draft.wired.text("rate", "1Gbps");
     draft.wired.text("delay", micros(delay));
+    draft.delay_us = (delay * 1e6) as u64;
     (mbps, 2.0 * delay + 0.002)
 }
 

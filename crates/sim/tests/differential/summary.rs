@@ -1,9 +1,9 @@
 //! What the search prints.
 
-use crate::Verdict;
 use crate::figures::{Figures, PLAIN};
-use crate::judge::{FLAGS, known};
+use crate::judge::FLAGS;
 use crate::paths::CONTROLLERS;
+use crate::runs::Verdict;
 
 /// Prints a flagged path: a scenario file whose first lines, comments, say what was found.
 pub(crate) fn print(verdict: &Verdict) {
@@ -11,22 +11,28 @@ pub(crate) fn print(verdict: &Verdict) {
         path,
         seed,
         flags,
+        explained,
         tack,
         plain,
     } = verdict;
-    let names: Vec<_> = flags.iter().map(ToString::to_string).collect();
-    for flag in flags {
-        if let Some(why) = known(path.number, *flag) {
-            println!("# known: path {}, {flag}: {why}", path.number);
-        }
-    }
+    let mut names: Vec<_> = flags.iter().map(ToString::to_string).collect();
+    names.extend(
+        explained
+            .iter()
+            .map(|(flag, _)| format!("explained {flag}")),
+    );
+    let reasons: Vec<_> = explained
+        .iter()
+        .map(|(flag, reason)| format!("# {flag}: {reason}\n"))
+        .collect();
     println!(
-        "# ---- path {}, seed {seed}: {} ({:?}, {}; {})\n{}{}{}",
+        "# ---- path {}, seed {seed}: {} ({:?}, {}; {})\n{}{}{}{}",
         path.number,
-        names.join(" "),
+        names.join(", "),
         path.work,
         path.congestion,
         path.faults.join(" "),
+        reasons.concat(),
         line("tack", tack),
         line(PLAIN, plain),
         path.toml.replacen(
@@ -62,27 +68,35 @@ fn line(name: &str, figures: &Figures) -> String {
     )
 }
 
-/// Prints how often each flag was raised, by congestion control.
+/// Prints how often each flag was raised, by congestion control, and on which paths; then those that have a reason.
 pub(crate) fn print_table(verdicts: &[Verdict]) {
     println!("# {} paths; flags by congestion control:", verdicts.len());
-    print!("# {:<8}", "");
+    print!("# {:<19}", "");
     CONTROLLERS.iter().for_each(|name| print!("{name:>10}"));
     println!("       all  paths");
     for flag in FLAGS {
-        let raised: Vec<_> = verdicts
-            .iter()
-            .filter(|verdict| verdict.flags.contains(&flag))
-            .collect();
-        print!("# {flag:<8}");
-        for name in CONTROLLERS {
-            let of = raised
-                .iter()
-                .filter(|verdict| verdict.path.congestion == name);
-            print!("{:>10}", of.count());
-        }
-        let numbers: Vec<_> = raised.iter().map(|verdict| verdict.path.number).collect();
-        println!("{:>10}  {}", raised.len(), list(&numbers));
+        let raised = |verdict: &Verdict| verdict.flags.contains(&flag);
+        print_row(&flag.to_string(), verdicts, raised);
     }
+    for flag in FLAGS {
+        let has_reason = |verdict: &Verdict| verdict.explained.iter().any(|(of, _)| *of == flag);
+        if verdicts.iter().any(has_reason) {
+            print_row(&format!("{flag}, explained"), verdicts, has_reason);
+        }
+    }
+}
+
+fn print_row(name: &str, verdicts: &[Verdict], of: impl Fn(&Verdict) -> bool) {
+    let raised: Vec<_> = verdicts.iter().filter(|verdict| of(verdict)).collect();
+    print!("# {name:<19}");
+    for controller in CONTROLLERS {
+        let of_it = raised
+            .iter()
+            .filter(|verdict| verdict.path.congestion == controller);
+        print!("{:>10}", of_it.count());
+    }
+    let numbers: Vec<_> = raised.iter().map(|verdict| verdict.path.number).collect();
+    println!("{:>10}  {}", raised.len(), list(&numbers));
 }
 
 /// Numbers as `TACK_SEARCH` takes them.

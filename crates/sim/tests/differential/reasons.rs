@@ -1,0 +1,165 @@
+//! Why TACK may differ from the plain policy on a path.
+//!
+//! A reason is a claim about a cause. Each is tested on the path itself and with the same seeds: the cause is taken away and
+//! the difference has to go with it, or what the difference brings is measured. A flag whose reasons fail stands.
+
+use crate::figures::{Figures, PLAIN, Variant};
+use crate::judge::{Flag, exceeds, judge};
+use crate::paths::{Path, Work};
+use crate::runs;
+
+/// What a sender that waits for acknowledgements gains at least when each segment is acknowledged, as a factor.
+const WAITS: f64 = 1.05;
+/// L, and beta, of TACK as the paths run it.
+const SEGMENTS: f64 = 2.0;
+const BETA: f64 = 4.0;
+/// Frames a second of a video, as the paths have it.
+const FRAMES: f64 = 30.0;
+
+/// The reason of a flag, with its figures, if one holds: `tack` and `plain` are what the flag was raised for.
+pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -> Option<String> {
+    match flag {
+        Flag::Retx => window(path),
+        Flag::Acks => faster(path, tack, plain)
+            .or_else(|| both_ways(path, tack))
+            .or_else(|| waits(path, tack, plain))
+            .or_else(|| messages(path, tack)),
+        Flag::Slow => narrow_way_back(path, tack, plain).or_else(|| competition(path)),
+        _ => None,
+    }
+}
+
+/// What a sender puts into a queue before it hears of losses is bounded by the receive window, and that of the plain policy
+/// follows the round trip later, or without timestamps not at all. With windows that are open from the start the difference
+/// must be gone.
+fn window(path: &Path) -> Option<String> {
+    let [tack, plain] = Variant::both().map(|mut variant| {
+        variant.flow_keys.push("receive_window=fixed");
+        runs::fresh(path, &variant)
+    });
+    let is_gone = !judge(path, &tack, &plain).contains(&Flag::Retx);
+    is_gone.then(|| {
+        format!(
+            "the receive window of {PLAIN} held its sender back: {:.1} % again and {:.1} % with windows open from the start",
+            100.0 * tack.repeated_share(),
+            100.0 * plain.repeated_share(),
+        )
+    })
+}
+
+/// How many times as fast as `plain`.
+fn gain(path: &Path, tack: &Figures, plain: &Figures) -> f64 {
+    let (tack, plain) = match path.work {
+        Work::Transfer => (plain.completion, tack.completion),
+        Work::Bulk => (tack.goodput, plain.goodput),
+        Work::Requests => (tack.answers, plain.answers),
+        Work::Video => (1.0, 1.0),
+    };
+    if plain > 0.0 { tack / plain } else { 1.0 }
+}
+
+/// Acknowledgements buy speed, as where reports are repeated because many get lost, or a remainder is answered sooner: as many
+/// more are right as TACK is faster.
+fn faster(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let gain = gain(path, tack, plain);
+    let is_paid = gain > 1.0 && !exceeds(tack, gain * plain.acks_per_byte());
+    is_paid.then(|| format!("TACK is {gain:.2} times as fast"))
+}
+
+/// Where data goes both ways, it carries acknowledgements of the plain policy. Reports travel alone, and TACK owes one for L
+/// segments and beta in a round trip, whichever is less.
+fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
+    if !path.both_ways || tack.bytes == 0.0 || tack.min_rtt == 0.0 {
+        return None;
+    }
+    let owed = (tack.data / SEGMENTS).min(BETA * tack.completion / tack.min_rtt);
+    let is_owed = !exceeds(tack, owed / tack.bytes);
+    is_owed.then(|| format!("data goes both ways; TACK owes {owed:.0} reports"))
+}
+
+/// A sender that has nothing left but waits for acknowledgements (a small send buffer) pushes its last segment, and TACK
+/// answers that after RTTmin/beta, where the plain policy waits for more. That sender must gain from each segment's being
+/// acknowledged, and a plain policy that waits no longer than TACK must send about as many acknowledgements.
+fn waits(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let gain = gain(path, &runs::fresh(path, &Variant::new("every")), plain);
+    if gain < WAITS {
+        return None;
+    }
+    let (prompt, acks_per_byte) = prompt(path, tack);
+    let is_owed = !exceeds(tack, acks_per_byte);
+    is_owed.then(|| {
+        format!(
+            "the sender waits for acknowledgements ({gain:.2} times as fast with one for each segment); {prompt} sends {:.0} per \
+             MB, TACK {:.0}",
+            1e6 * acks_per_byte,
+            1e6 * tack.acks_per_byte(),
+        )
+    })
+}
+
+/// A plain policy that waits no longer than TACK does with what is pushed, and how many acknowledgements it sends for each byte.
+fn prompt(path: &Path, tack: &Figures) -> (String, f64) {
+    let micros = (1e6 * tack.min_rtt / BETA) as u64;
+    let prompt = format!("{PLAIN},timer={}us", micros.clamp(1, 40_000));
+    let acks_per_byte = runs::fresh(path, &Variant::new(prompt.as_str())).acks_per_byte();
+    (prompt, acks_per_byte)
+}
+
+/// The next frame of a video arrives less than two round trips after the report of the one before, as it would if the sender
+/// had waited for that: TACK cannot tell, and reports the rest of each frame.
+fn messages(path: &Path, tack: &Figures) -> Option<String> {
+    let report = tack.min_rtt / BETA;
+    if path.work != Work::Video || report + 2.0 * tack.min_rtt < 1.0 / FRAMES {
+        return None;
+    }
+    let (prompt, acks_per_byte) = prompt(path, tack);
+    let is_owed = !exceeds(tack, acks_per_byte);
+    is_owed.then(|| {
+        format!(
+            "frames follow each other within two round trips of {:.0} ms; {prompt} sends {:.0} per MB, TACK {:.0}",
+            1e3 * tack.min_rtt,
+            1e6 * acks_per_byte,
+            1e6 * tack.acks_per_byte(),
+        )
+    })
+}
+
+/// The way back is full of acknowledgements, and one of TACK takes more bytes. It must carry as many bytes of them with either
+/// policy, and on a fast way back the difference must be gone.
+fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    if path.work != Work::Bulk || tack.ack_bytes < 0.9 * plain.ack_bytes {
+        return None;
+    }
+    let [fast_tack, fast_plain] = Variant::both().map(|mut variant| {
+        variant.path_keys.push("wired.rate_reverse=1Gbps".into());
+        runs::fresh(path, &variant)
+    });
+    let is_gone = !judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow);
+    is_gone.then(|| {
+        format!(
+            "the way back is full: {:.0} and {:.0} bytes of acknowledgements; {:.1} and {:.1} Mbit/s on a fast one",
+            tack.ack_bytes,
+            plain.ack_bytes,
+            fast_tack.goodput / 1e6,
+            fast_plain.goodput / 1e6,
+        )
+    })
+}
+
+/// Who gets how much of a path that two flows share depends on who meets the full queue first: it can tip over with a
+/// millisecond, and stays so with each seed where nothing else is random. Paths beside this one, with delays up to a tenth shorter
+/// and longer, must not show the difference together.
+fn competition(path: &Path) -> Option<String> {
+    if !path.shared {
+        return None;
+    }
+    let [tack, plain] = Variant::both().map(|variant| runs::beside(path, &variant));
+    let is_gone = !judge(path, &tack, &plain).contains(&Flag::Slow);
+    is_gone.then(|| {
+        format!(
+            "of two flows; on paths beside this one TACK has {:.2} Mbit/s and {PLAIN} {:.2}",
+            tack.goodput / 1e6,
+            plain.goodput / 1e6,
+        )
+    })
+}

@@ -1,0 +1,108 @@
+//! Which seeds a path is run with.
+
+use crate::figures::{self, Figures, Variant};
+use crate::judge::{Flag, judge};
+use crate::paths::Path;
+use crate::reasons::reason;
+
+/// Seeds of a path that differs at its first one.
+const FIRST: u64 = 5;
+/// Seeds that decide about one that differs with those together. A path is looked at because its first seeds differed, so those
+/// say little about what it does: among thousands of paths with chance in them some differ five times.
+const FRESH: u64 = 16;
+
+/// A path that was run.
+pub(crate) struct Verdict {
+    pub(crate) path: Path,
+    /// The seed that shows it; the first of several where they do together.
+    pub(crate) seed: u64,
+    pub(crate) flags: Vec<Flag>,
+    /// Flags that have a reason, and the reason.
+    pub(crate) explained: Vec<(Flag, String)>,
+    pub(crate) tack: Figures,
+    pub(crate) plain: Figures,
+}
+
+/// Seed number `nth` of a path: the first is the one that the scenario names.
+fn seed(path: &Path, nth: u64) -> u64 {
+    path.number + 1_000_000 * nth
+}
+
+/// The fresh seeds together.
+pub(crate) fn fresh(path: &Path, variant: &Variant) -> Figures {
+    let runs: Vec<_> = (FIRST..FIRST + FRESH)
+        .map(|nth| Figures::measure(path, variant, seed(path, nth)))
+        .collect();
+    Figures::together(&runs)
+}
+
+/// The fresh seeds together, each with another delay: from nine to eleven tenths of the path's.
+pub(crate) fn beside(path: &Path, variant: &Variant) -> Figures {
+    let runs: Vec<_> = (0..FRESH)
+        .map(|nth| {
+            let delay = path.delay_us * (18 * (FRESH - 1) + 4 * nth) / (20 * (FRESH - 1));
+            let mut variant = variant.clone();
+            variant.path_keys.push(format!("wired.delay={delay}us"));
+            Figures::measure(path, &variant, seed(path, FIRST + nth))
+        })
+        .collect();
+    Figures::together(&runs)
+}
+
+/// Runs a path with both policies: with one seed, with several where the first one raises a flag, and with others where those
+/// do. What then stands is explained, if it can be.
+pub(crate) fn search(path: Path) -> Verdict {
+    let both = Variant::both();
+    let mut runs: [Vec<Figures>; 2] = [Vec::new(), Vec::new()];
+    for nth in 0..FIRST {
+        let seed = seed(&path, nth);
+        let [mut tack, mut plain] = both
+            .each_ref()
+            .map(|variant| Figures::measure(&path, variant, seed));
+        let mut flags = judge(&path, &tack, &plain);
+        if flags.contains(&Flag::Cpu) {
+            [tack.processor, plain.processor] = both
+                .each_ref()
+                .map(|variant| figures::processor_without_checks(&path, variant, seed));
+            flags = judge(&path, &tack, &plain);
+        }
+        if nth == 0 && flags.is_empty() || flags.iter().any(|flag| flag.is_certain()) {
+            return Verdict {
+                path,
+                seed,
+                flags,
+                explained: Vec::new(),
+                tack,
+                plain,
+            };
+        }
+        runs[0].push(tack);
+        runs[1].push(plain);
+    }
+    let mut nth = 0;
+    let [mut tack, mut plain] = runs.map(|runs| Figures::median(&runs));
+    let mut flags = judge(&path, &tack, &plain);
+    // The processor's time is that of the runs without checks.
+    if !flags.is_empty() && flags != [Flag::Cpu] {
+        nth = FIRST;
+        [tack, plain] = both.each_ref().map(|variant| fresh(&path, variant));
+        flags = judge(&path, &tack, &plain);
+        flags.retain(|flag| *flag != Flag::Cpu);
+    }
+    let mut explained = Vec::new();
+    flags.retain(|flag| match reason(&path, *flag, &tack, &plain) {
+        Some(reason) => {
+            explained.push((*flag, reason));
+            false
+        }
+        None => true,
+    });
+    Verdict {
+        seed: seed(&path, nth),
+        path,
+        flags,
+        explained,
+        tack,
+        plain,
+    }
+}
