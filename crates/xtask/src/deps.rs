@@ -55,6 +55,7 @@ const EMULATOR: &str = "tack-emulator";
 const PLOT: &str = "tack-plot";
 const LAB: &str = "tack-lab";
 const TACK: &str = "tack";
+const PAIRING: &str = "tack-pairing";
 
 /// The map of ARCHITECTURE.md, which nothing compares with this: change both. A crate that is not here does not pass.
 const ROOMS: &[Room] = &[
@@ -93,11 +94,14 @@ const ROOMS: &[Room] = &[
         ..room(TACK, &[BASE, WIRE, TCP, IO])
     },
     room(PLOT, &[]),
+    room(PAIRING, &[TACK]),
     room(EMULATOR, &[BASE, WIRE, WLAN, SIM, IO]),
     room(LAB, &[BASE, WIRE, TCP, WLAN, SIM, PLOT]),
     room(
         "tack-cli",
-        &[BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR, PLOT, LAB],
+        &[
+            BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR, PLOT, LAB, PAIRING,
+        ],
     ),
     room("xtask", &[]),
 ];

@@ -1,0 +1,206 @@
+//! The waiting side's code: one exchange at a time, one attempt.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::Code;
+
+/// The pause before a code that replaces a burnt one, when nobody presses a key: the first, and the longest that it
+/// doubles to. With the longest, a neighbour has 144 attempts a day, each with a chance of one in 65,536.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+/// Holds the code of a waiting program, and gives it out for one attempt.
+///
+/// The code is burnt from the moment its [`Attempt`] is taken, unless the attempt ends with [`Attempt::confirmed`]: a peer
+/// that goes away after our message may have made its guess.
+#[derive(Debug)]
+pub struct Desk {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Counts codes, so that an attempt knows whether its code still stands here.
+    generation: u64,
+    slot: Slot,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Open(Code),
+    /// An exchange is under way.
+    Taken(u16),
+    /// A right confirmation came: the code did its work.
+    Used(u16),
+    /// An attempt failed.
+    Burnt(u16),
+    /// No code is offered.
+    Closed,
+}
+
+/// Why a code is not given out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unavailable {
+    /// The other number is waited for.
+    #[error("no code with this number is waited for here")]
+    Number,
+    /// Another peer tries this code at the moment.
+    #[error("another peer is trying this code at the moment")]
+    Busy,
+    /// It was tried with wrong words.
+    #[error(
+        "this code was tried before with wrong words, and each code permits one attempt; ask for a new one"
+    )]
+    Burnt,
+    /// It was used.
+    #[error("this code has been used already; ask for a new one")]
+    Used,
+}
+
+impl Desk {
+    /// A desk with this code, or without one.
+    pub fn new(code: Option<Code>) -> Arc<Self> {
+        let slot = code.map_or(Slot::Closed, Slot::Open);
+        Arc::new(Self {
+            state: Mutex::new(State {
+                generation: 0,
+                slot,
+            }),
+        })
+    }
+
+    /// Takes the code for one attempt.
+    ///
+    /// # Errors
+    ///
+    /// There is none with this number, or it must not be tried (again).
+    pub fn take(self: &Arc<Self>, number: u16) -> Result<Attempt, Unavailable> {
+        let mut state = self.state();
+        let why = match &state.slot {
+            Slot::Open(code) if code.number() == number => {
+                let code = code.clone();
+                state.slot = Slot::Taken(number);
+                return Ok(Attempt {
+                    desk: Arc::clone(self),
+                    generation: state.generation,
+                    code,
+                    confirmed: false,
+                });
+            }
+            Slot::Taken(held) if *held == number => Unavailable::Busy,
+            Slot::Used(held) if *held == number => Unavailable::Used,
+            Slot::Burnt(held) if *held == number => Unavailable::Burnt,
+            _ => Unavailable::Number,
+        };
+        Err(why)
+    }
+
+    /// Puts a new code in place, whatever became of the one before.
+    pub fn renew(&self, code: Code) {
+        let mut state = self.state();
+        state.generation += 1;
+        state.slot = Slot::Open(code);
+    }
+
+    /// True when the code was tried with wrong words, and a new one is due.
+    pub fn is_burnt(&self) -> bool {
+        matches!(self.state().slot, Slot::Burnt(_))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long to wait before a new code when `burnt` were burnt, unless a person asks for it.
+pub fn pause(burnt: u32) -> Duration {
+    FIRST_PAUSE
+        .saturating_mul(2u32.saturating_pow(burnt.saturating_sub(1)))
+        .min(LONGEST_PAUSE)
+}
+
+/// One attempt with a code; burns it when dropped without confirmation.
+#[derive(Debug)]
+pub struct Attempt {
+    desk: Arc<Desk>,
+    generation: u64,
+    code: Code,
+    confirmed: bool,
+}
+
+impl Attempt {
+    /// The code that is tried.
+    pub(crate) fn code(&self) -> &Code {
+        &self.code
+    }
+
+    /// The peer proved the code.
+    pub(crate) fn confirmed(mut self) {
+        self.confirmed = true;
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let mut state = self.desk.state();
+        // A new code may stand there by now.
+        if state.generation == self.generation {
+            let number = self.code.number();
+            state.slot = if self.confirmed {
+                Slot::Used(number)
+            } else {
+                Slot::Burnt(number)
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn desk() -> Arc<Desk> {
+        Desk::new(Some("7-guitarist-orca".parse().unwrap()))
+    }
+
+    #[test]
+    fn a_code_permits_one_attempt_at_a_time_and_one_at_all() {
+        let desk = desk();
+        assert_eq!(desk.take(8).unwrap_err(), Unavailable::Number);
+        let attempt = desk.take(7).unwrap();
+        assert_eq!(desk.take(7).unwrap_err(), Unavailable::Busy);
+        assert!(!desk.is_burnt());
+        drop(attempt);
+        assert!(desk.is_burnt());
+        assert_eq!(desk.take(7).unwrap_err(), Unavailable::Burnt);
+        desk.renew("7-hurricane-tiger".parse().unwrap());
+        desk.take(7).unwrap().confirmed();
+        assert!(!desk.is_burnt());
+        assert_eq!(desk.take(7).unwrap_err(), Unavailable::Used);
+    }
+
+    #[test]
+    fn an_old_attempt_does_not_burn_the_new_code() {
+        let desk = desk();
+        let old = desk.take(7).unwrap();
+        desk.renew("7-hurricane-tiger".parse().unwrap());
+        let new = desk.take(7).unwrap();
+        drop(old);
+        assert_eq!(desk.take(7).unwrap_err(), Unavailable::Busy);
+        drop(new);
+        assert!(desk.is_burnt());
+    }
+
+    #[test]
+    fn without_a_code_nothing_is_given_out() {
+        assert_eq!(Desk::new(None).take(7).unwrap_err(), Unavailable::Number);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        assert_eq!(pause(1), Duration::from_secs(10));
+        assert_eq!(pause(2), Duration::from_secs(20));
+        assert_eq!(pause(40), Duration::from_secs(600));
+    }
+}
