@@ -93,7 +93,8 @@ pub(crate) enum Reach {
 /// Which addresses may be used.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ReachArgs {
-    /// Allow addresses beyond loopback. There is no encryption yet: anyone on the path can read and change the data
+    /// Clear text, without encryption and without knowing who the other side is: anyone on the path can read and change the
+    /// data. For measurements; both sides have to say so
     #[arg(long)]
     insecure: bool,
 }
@@ -113,6 +114,14 @@ impl Address {
     pub(crate) fn local(port: u16) -> Self {
         Self {
             host: "127.0.0.1".into(),
+            port: Some(port),
+        }
+    }
+
+    /// A port of all of this machine's addresses.
+    pub(crate) fn everywhere(port: u16) -> Self {
+        Self {
+            host: "0.0.0.0".into(),
             port: Some(port),
         }
     }
@@ -180,6 +189,15 @@ impl Address {
             )));
         }
         Ok(addresses)
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self {
+            host: address.ip().to_string(),
+            port: Some(address.port()),
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use clap::{Parser, Subcommand};
 use crate::demo::DemoArgs;
 use crate::emulate::EmulateArgs;
 use crate::exit::EXIT_CODES;
+use crate::identity::IdArgs;
 use crate::lab::LabCommand;
+use crate::peers::PeersArgs;
 use crate::perf::PerfArgs;
 use crate::sim::SimArgs;
 use crate::transfer::{RecvArgs, SendArgs};
@@ -31,6 +33,12 @@ pub(crate) enum Command {
     /// Measure a path: throughput, round-trip time, losses, acknowledgements
     #[command(after_long_help = EXIT_CODES)]
     Perf(PerfArgs),
+    /// Show this installation's public key, or make a new one
+    #[command(after_long_help = EXIT_CODES)]
+    Id(IdArgs),
+    /// List and change the peers that this installation knows
+    #[command(after_long_help = EXIT_CODES)]
+    Peers(PeersArgs),
     /// Run scenario files in the simulator
     #[command(after_long_help = EXIT_CODES)]
     Sim(SimArgs),

@@ -8,17 +8,22 @@
 mod address;
 mod args;
 mod demo;
+mod discovery;
 mod emulate;
 mod exit;
+mod identity;
 mod lab;
 mod links;
 mod manual;
+mod meeting;
 mod net;
+mod peers;
 mod perf;
 mod printer;
 mod progress;
 mod signals;
 mod sim;
+mod state;
 mod transfer;
 mod trust;
 mod values;
@@ -59,6 +64,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Send(args) => within_runtime(transfer::send(args)),
         Command::Recv(args) => within_runtime(transfer::recv(args)),
         Command::Perf(args) => within_runtime(perf::run(args)),
+        Command::Id(args) => identity::id(&args),
+        Command::Peers(args) => peers::peers(args),
         Command::Sim(args) => sim::run(&args),
         Command::Demo(args) => within_runtime(demo::run(args)),
         Command::Emulate(args) => within_runtime(emulate::run(args)),

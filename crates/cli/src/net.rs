@@ -66,6 +66,18 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long a connection may still take after a malformed segment arrived.
 const STRANGE: Duration = Duration::from_secs(1);
 
+/// Something answered that is no TCP in UDP.
+pub(crate) const NOT_TACK: &str = "the peer answers, but does not speak tack";
+
+/// Waits until it is clear that what answers is not tack.
+pub(crate) async fn strange(endpoint: &Endpoint) {
+    while endpoint.carrier_stats().malformed == 0 {
+        tokio::time::sleep(LOOK).await;
+    }
+    // A stray datagram must not spoil what goes well.
+    tokio::time::sleep(STRANGE).await;
+}
+
 /// Connects to one address, or says in words why not.
 async fn dial_one(address: SocketAddr, dial: &Dial, config: &Config) -> Result<Stream, String> {
     let mut builder = Endpoint::builder().bind_towards(address);
@@ -76,22 +88,13 @@ async fn dial_one(address: SocketAddr, dial: &Dial, config: &Config) -> Result<S
         .insecure(dial.reach == Reach::Anywhere)
         .build()
         .map_err(|error| error.to_string())?;
-    let strange = async {
-        while endpoint.carrier_stats().malformed == 0 {
-            tokio::time::sleep(LOOK).await;
-        }
-        // A stray datagram must not spoil what goes well.
-        tokio::time::sleep(STRANGE).await;
-    };
     let connecting = endpoint
         .connect(address)
         .port(dial.tcp_port)
         .config(config.clone());
     let connected = tokio::select! {
         connected = connecting.into_future() => connected,
-        () = strange => {
-            return Err("the peer answers, but does not speak tack".into());
-        }
+        () = strange(&endpoint) => return Err(NOT_TACK.into()),
     };
     connected.map_err(|error| match error {
         ConnectError::Unreachable(_) => {

@@ -18,6 +18,7 @@ fn programs_talk_through_the_relay() {
         tack()
             .args([
                 "recv",
+                "--insecure",
                 "--once",
                 "--json",
                 "--listen",
@@ -43,7 +44,7 @@ fn programs_talk_through_the_relay() {
         (&"listening".into(), &to.into())
     );
     let address = event["address"].as_str().unwrap();
-    let sent = finish(tack().arg("send").arg(&file).arg(address));
+    let sent = finish(tack().args(["send", "--insecure"]).arg(&file).arg(address));
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert_eq!(receiver.wait().code, Some(0));
     assert!(std::fs::read(inbox.join("file")).unwrap() == bytes);

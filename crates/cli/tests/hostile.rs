@@ -356,8 +356,9 @@ async fn a_receiver_that_lies_is_noticed() {
         let listener = tack::Listener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().to_string();
         let path = path.clone();
-        let sender =
-            tokio::task::spawn_blocking(move || finish(tack().arg("send").arg(path).arg(address)));
+        let sender = tokio::task::spawn_blocking(move || {
+            finish(tack().args(["send", "--insecure"]).arg(path).arg(address))
+        });
         let (mut stream, _) = listener.accept().await.unwrap();
         if answer.starts_with(welcome) {
             // Answers come after what they answer.

@@ -18,14 +18,15 @@ fn the_umask_of_the_receiver_holds() {
     fs::set_permissions(root.join("file"), fs::Permissions::from_mode(0o666)).unwrap();
     fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
     let inbox = tempfile::tempdir().unwrap();
-    let script = "umask 027; exec \"$0\" recv --listen 127.0.0.1:0 --json --once --dir \"$1\"";
+    let script =
+        "umask 027; exec \"$0\" recv --insecure --listen 127.0.0.1:0 --json --once --dir \"$1\"";
     let mut running = Running::start(
         Command::new("sh")
             .args(["-c", script, env!("CARGO_BIN_EXE_tack")])
             .arg(inbox.path()),
     );
     let address = running.line()["address"].as_str().unwrap().to_owned();
-    let sent = support::finish(tack().arg("send").arg(&root).arg(address));
+    let sent = support::finish(tack().args(["send", "--insecure"]).arg(&root).arg(address));
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let mode = |name: &str| {
         fs::metadata(inbox.path().join(name))
@@ -84,7 +85,7 @@ fn a_closed_output_does_not_cut_off_other_transfers() {
     let address = receiver.address.to_string();
     let mut other = Running::start(
         tack()
-            .args(["send", "-", "--name", "long", &address])
+            .args(["send", "--insecure", "-", "--name", "long", &address])
             .stdin(Stdio::piped()),
     );
     let content = noise(3, 24 << 20);

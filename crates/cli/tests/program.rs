@@ -12,6 +12,8 @@ fn help_texts() {
         &["--help"][..],
         &["send", "--help"],
         &["recv", "--help"],
+        &["id", "--help"],
+        &["peers", "--help"],
         &["perf", "--help"],
         &["sim", "--help"],
         &["demo", "--help"],
@@ -79,13 +81,8 @@ fn version_and_completions() {
 
 #[test]
 fn addresses_beyond_loopback_need_the_word_and_errors_say_why() {
-    let scratch = tempfile::tempdir().unwrap();
-    let dir = scratch.path().to_str().unwrap();
     for arguments in [
-        &["recv", "--dir", dir, "--listen", "0.0.0.0:0"][..],
-        &["recv", "--dir", dir, "--listen", "[::]:0"],
-        &["send", dir, "192.0.2.1"],
-        &["perf", "--server", "--listen", "0.0.0.0:0"],
+        &["perf", "--server", "--listen", "0.0.0.0:0"][..],
         &["perf", "[2001:db8::1]:5"],
     ] {
         let ended = finish(tack().args(arguments));
@@ -121,6 +118,7 @@ fn insecure_listens_everywhere() {
         .replace("0.0.0.0", "127.0.0.1");
     let sent = finish(tack().args([
         "send",
+        "--insecure",
         env!("CARGO_MANIFEST_DIR"),
         "--name",
         "here",
@@ -141,8 +139,23 @@ fn wrong_usage_has_code_2_and_names_what_is_right() {
         (&[][..], "Usage"),
         (&["teleport"], "unrecognized subcommand"),
         (&["send"], "PATH"),
-        (&["send", file], "address"),
-        (&["send", file, file], "expected the receiver's address"),
+        (&["send", "laptop:"], "expected a path before laptop:"),
+        (&["send", file, "a/b"], "not a valid address"),
+        (&["send", file, "tack1abc"], "copy all of it"),
+        (
+            &["send", file, "7-guitarst-orca"],
+            "did you mean guitarist?",
+        ),
+        (&["send", file, "nobody:"], "no peer is called nobody:"),
+        (
+            &["send", file, "--insecure"],
+            "takes the receiver's address",
+        ),
+        (
+            &["send", file, "--insecure", "7-guitarist-orca"],
+            "takes an address",
+        ),
+        (&["recv", "7-orca-guitarist"], "wrong order"),
         (&["send", "-", "127.0.0.1"], "--name"),
         (&["send", "/", "127.0.0.1"], "--name"),
         (&["send", "--name", "a/b", file, "127.0.0.1"], "'/'"),

@@ -96,7 +96,15 @@ fn standard_input_becomes_a_file() {
     let address = receiver.address.to_string();
     let mut sender = Running::start(
         tack()
-            .args(["send", "-", "--name", "stream", "--json", &address])
+            .args([
+                "send",
+                "--insecure",
+                "-",
+                "--name",
+                "stream",
+                "--json",
+                &address,
+            ])
             .stdin(Stdio::piped()),
     );
     let mut input = sender.child.stdin.take().unwrap();
@@ -282,7 +290,7 @@ fn several_senders_at_once() {
             fs::write(&path, noise(number, 2_000_000)).unwrap();
             Running::start(
                 tack()
-                    .arg("send")
+                    .args(["send", "--insecure"])
                     .arg(path)
                     .arg(receiver.address.to_string()),
             )
@@ -304,7 +312,16 @@ fn under_way(receiver: &Receiver) -> (Running, std::process::ChildStdin) {
     let address = receiver.address.to_string();
     let mut sender = Running::start(
         tack()
-            .args(["send", "-", "--name", "half", "--timeout", "600s", &address])
+            .args([
+                "send",
+                "--insecure",
+                "-",
+                "--name",
+                "half",
+                "--timeout",
+                "600s",
+                &address,
+            ])
             .stdin(Stdio::piped()),
     );
     let mut input = sender.child.stdin.take().unwrap();
@@ -475,7 +492,7 @@ fn a_file_that_changes_while_it_is_sent_is_not_stored() {
     for grow in [true, false] {
         let sender = Running::start(
             tack()
-                .arg("send")
+                .args(["send", "--insecure"])
                 .arg(&path)
                 .arg(receiver.address.to_string()),
         );
@@ -524,6 +541,7 @@ fn sending_to_nobody_ends_soon() {
     let address = silent.local_addr().unwrap().to_string();
     let sent = finish(tack().args([
         "send",
+        "--insecure",
         path.to_str().unwrap(),
         &address,
         "--connect-timeout",
@@ -536,6 +554,7 @@ fn sending_to_nobody_ends_soon() {
     drop(silent);
     let sent = finish(tack().args([
         "send",
+        "--insecure",
         path.to_str().unwrap(),
         &address,
         "--connect-timeout",
@@ -554,7 +573,7 @@ fn closed_standard_output_is_no_error() {
     receiver.running.close_stdout();
     let mut sender = Running::start(
         tack()
-            .args(["send", "--json"])
+            .args(["send", "--insecure", "--json"])
             .arg(&path)
             .arg(receiver.address.to_string()),
     );
@@ -597,7 +616,7 @@ fn arrives_intact_in_little_memory(size: u64) {
     let receiver = Receiver::start(&["--once"]);
     let mut sender = Running::start(
         tack()
-            .arg("send")
+            .args(["send", "--insecure"])
             .arg(&path)
             .arg(receiver.address.to_string()),
     );
@@ -640,7 +659,7 @@ fn a_receiver_that_stops_stalls_the_sender_without_memory() {
     let address = receiver.address.to_string();
     let mut sender = Running::start(
         tack()
-            .args(["send", "-", "--name", "stalled", &address])
+            .args(["send", "--insecure", "-", "--name", "stalled", &address])
             .stdin(Stdio::piped()),
     );
     receiver.running.signal(Signal::STOP);

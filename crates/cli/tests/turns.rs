@@ -13,7 +13,7 @@ fn begun(receiver: &Receiver, name: &str) -> (Running, ChildStdin) {
     let address = receiver.address.to_string();
     let mut sender = Running::start(
         tack()
-            .args(["send", "-", "--name", name, &address])
+            .args(["send", "--insecure", "-", "--name", name, &address])
             .stdin(Stdio::piped()),
     );
     let mut input = sender.child.stdin.take().unwrap();
@@ -39,7 +39,7 @@ fn twenty_senders_at_once_wait_for_their_turns() {
     let others: Vec<_> = (0..20)
         .map(|number| {
             let name = format!("other-{number}");
-            Running::start(tack().args(["send", &path, "--name", &name, &address]))
+            Running::start(tack().args(["send", "--insecure", &path, "--name", &name, &address]))
         })
         .collect();
     drop(input);
@@ -59,7 +59,8 @@ fn a_busy_receiver_is_tried_again_for_a_time() {
     let ended = receiver.send(&[&path, "--retry", "300ms"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     let address = receiver.address.to_string();
-    let patient = Running::start(tack().args(["send", &path, &address, "--retry", "100s"]));
+    let patient =
+        Running::start(tack().args(["send", "--insecure", &path, &address, "--retry", "100s"]));
     drop(input);
     assert_eq!(first.wait().code, Some(0));
     let ended = patient.wait();

@@ -26,7 +26,11 @@ fn another_service_on_the_port_is_called_that() {
     let receiver = Receiver::start(&[]);
     let recv = receiver.address.to_string();
     for (arguments, address, wanted) in [
-        (vec!["send", &path, &perf], &perf, "expected `tack recv`"),
+        (
+            vec!["send", "--insecure", &path, &perf],
+            &perf,
+            "expected `tack recv`",
+        ),
         (vec!["perf", &recv], &recv, "expected `tack perf --server`"),
     ] {
         let ended = finish(tack().args(arguments));
@@ -54,7 +58,14 @@ fn something_that_is_not_tack_is_called_that() {
         other.send_to(b"what?", from).unwrap();
         other
     });
-    let ended = finish(tack().args(["send", &path, &address, "--connect-timeout", "100s"]));
+    let ended = finish(tack().args([
+        "send",
+        "--insecure",
+        &path,
+        &address,
+        "--connect-timeout",
+        "100s",
+    ]));
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(
         ended.stderr.contains("does not speak tack"),
@@ -98,7 +109,16 @@ fn a_receiver_that_stalls_is_not_one_that_resets() {
     let address = receiver.address.to_string();
     let mut sender = Running::start(
         tack()
-            .args(["send", "-", "--name", "half", "--timeout", "3s", &address])
+            .args([
+                "send",
+                "--insecure",
+                "-",
+                "--name",
+                "half",
+                "--timeout",
+                "3s",
+                &address,
+            ])
             .stdin(Stdio::piped()),
     );
     let mut input = sender.child.stdin.take().unwrap();

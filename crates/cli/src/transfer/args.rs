@@ -1,14 +1,15 @@
 //! The arguments of `tack send` and `tack recv`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use tack::{AckKind, Algorithm, Config};
 
-use crate::address::{Address, ReachArgs};
+use crate::address::{Address, Reach, ReachArgs};
 use crate::exit::Failure;
+use crate::meeting::{MeetingArgs, Target, is_explicit};
 use crate::values::{duration, listen, silence};
 
 /// Most transfers at a time that the command line accepts.
@@ -39,10 +40,11 @@ impl TransportArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "tack send [OPTIONS] <PATH>... <ADDR>")]
+#[command(override_usage = "tack send [OPTIONS] <PATH>... [PEER]")]
 pub(crate) struct SendArgs {
-    /// Files and folders to send (- is standard input), then the receiver: host, host:port or [v6]:port; the default port
-    /// is 7777
+    /// Files and folders to send (- is standard input), then the receiver: a ticket (- reads it from standard input), a code,
+    /// a known peer (laptop:), or an address (host, host:port, [v6]:port; the default port is 7777). Without a receiver this
+    /// side waits, and shows what to type on the other one
     // One list, because options may stand between any two of them.
     #[arg(required = true, value_name = "PATH", num_args = 1..)]
     targets: Vec<OsString>,
@@ -71,36 +73,57 @@ pub(crate) struct SendArgs {
     pub(crate) transport: TransportArgs,
     #[command(flatten)]
     pub(crate) reach: ReachArgs,
+    #[command(flatten)]
+    pub(crate) meeting: MeetingArgs,
 }
 
 impl SendArgs {
-    /// What to send, and to whom.
-    pub(crate) fn targets(&self) -> Result<(Vec<PathBuf>, Address), Failure> {
-        let wrong = |why: &str| Failure::usage(format!("{why}: tack send PATH... ADDR"));
-        let (address, paths) = self
-            .targets
-            .split_last()
-            .ok_or_else(|| wrong("no path and no receiver given"))?;
-        let text = address
-            .to_str()
-            .ok_or_else(|| wrong("the last argument is not a valid address"))?;
+    /// What to send, and to whom; without a target this side waits.
+    pub(crate) fn targets(&self) -> Result<(Vec<PathBuf>, Option<Target>), Failure> {
+        let (text, paths) = match self.targets.split_last() {
+            Some((last, paths)) if names_a_target(last, paths) => (last.to_str(), paths),
+            _ => (None, &self.targets[..]),
+        };
+        let target = self.meeting.target.target(text)?;
+        let wrong = |why: &str| Failure::usage(format!("{why}: tack send PATH... [PEER]"));
         if paths.is_empty() {
-            return Err(wrong("expected a path and the receiver's address"));
+            return Err(wrong(&match &target {
+                Some(target) => format!("expected a path before {}", target.shown()),
+                None => "expected a path".to_owned(),
+            }));
         }
-        let address = text.parse().map_err(|error| {
-            wrong(&format!(
-                "expected the receiver's address as the last argument: {error}"
-            ))
-        })?;
-        Ok((paths.iter().map(PathBuf::from).collect(), address))
+        if self.reach.reach() == Reach::Anywhere && target.is_none() {
+            return Err(wrong(
+                "clear text takes the receiver's address as the last argument",
+            ));
+        }
+        Ok((paths.iter().map(PathBuf::from).collect(), target))
+    }
+}
+
+/// True when the last argument is meant as the receiver and not as one more path.
+fn names_a_target(last: &OsString, before: &[OsString]) -> bool {
+    let Some(text) = last.to_str() else {
+        return false;
+    };
+    match text {
+        // Standard input is either contents or a ticket.
+        "-" => !before.is_empty() && !before.iter().any(|path| path == "-"),
+        text if is_explicit(text) => true,
+        text => !Path::new(text).exists() && !before.is_empty(),
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RecvArgs {
-    /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7777", value_parser = listen)]
-    pub(crate) listen: Address,
+    /// Whom to fetch files from: a ticket (- reads it from standard input), a code, a known peer (laptop:), or an address.
+    /// Without it this side waits, and shows what to type on the other one
+    #[arg(value_name = "PEER")]
+    peer: Option<String>,
+    /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777 of all addresses, and with
+    /// --insecure of 127.0.0.1]
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    pub(crate) listen: Option<Address>,
     /// Directory for received files; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
@@ -126,6 +149,15 @@ pub(crate) struct RecvArgs {
     pub(crate) transport: TransportArgs,
     #[command(flatten)]
     pub(crate) reach: ReachArgs,
+    #[command(flatten)]
+    pub(crate) meeting: MeetingArgs,
+}
+
+impl RecvArgs {
+    /// Whom to fetch from; `None` waits.
+    pub(crate) fn target(&self) -> Result<Option<Target>, Failure> {
+        self.meeting.target.target(self.peer.as_deref())
+    }
 }
 
 #[cfg(test)]
@@ -150,16 +182,27 @@ mod tests {
             &["a", "-", "--json", "localhost:5"],
             &["--json", "a", "--follow", "-", "localhost:5"],
         ] {
-            let (paths, address) = send(arguments).unwrap();
+            let (paths, target) = send(arguments).unwrap();
             assert_eq!(paths, [PathBuf::from("a"), PathBuf::from("-")]);
-            assert_eq!(address.to_string(), "localhost:5");
+            assert_eq!(target.unwrap().shown(), "localhost:5");
         }
-        assert!(send(&["a"]).is_err(), "one of the two is missing");
+        for waiting in [&["a"][..], &["-"], &["a", env!("CARGO_MANIFEST_DIR")]] {
+            let (paths, target) = send(waiting).unwrap();
+            assert_eq!(paths.len(), waiting.len());
+            assert!(target.is_none(), "this side waits");
+        }
+        for (last, shown) in [
+            ("laptop:", "laptop:"),
+            ("7-guitarist-orca", "the program that shows code 7-…"),
+        ] {
+            assert_eq!(send(&["a", last]).unwrap().1.unwrap().shown(), shown);
+            assert!(send(&[last]).is_err(), "no path");
+        }
+        assert!(send(&["--insecure", "a"]).is_err(), "no receiver");
+        let words = send(&["a", "b/c"]).unwrap_err().to_string();
         assert!(
-            send(&["a", "b/c"])
-                .unwrap_err()
-                .to_string()
-                .contains("expected the receiver's address")
+            words.contains("not a valid address") && words.contains("ticket"),
+            "{words}"
         );
     }
 }

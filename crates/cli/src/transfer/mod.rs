@@ -5,7 +5,9 @@
 
 mod args;
 mod buffers;
-mod channel;
+pub(crate) mod channel;
+mod dialer;
+mod entrance;
 mod holes;
 mod names;
 mod protocol;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tack::ListenOptions;
+use tack_pairing::meeting::{How, Intent, Met};
 use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -14,13 +14,15 @@ use super::existing::Existing;
 use super::queue::Queue;
 use super::serve::{Served, Service, serve};
 use super::store::Store;
-use crate::address::Family;
 use crate::exit::{Exit, Failure};
-use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT, TransportFigures};
+use crate::meeting::{Link, Target};
+use crate::net::TransportFigures;
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 use crate::transfer::args::RecvArgs;
 use crate::transfer::channel::{Channel, Writer};
+use crate::transfer::dialer::{Dialing, PeerDialer};
+use crate::transfer::entrance::{Entrance, Listen};
 use crate::transfer::names::printable;
 use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::Listing;
@@ -28,13 +30,17 @@ use crate::transfer::summary;
 
 /// How long transfers may take to end after a signal.
 const WIND_UP: Duration = Duration::from_secs(5);
+/// How long a connection to a side that waits may take.
+const CONNECT: Duration = Duration::from_secs(10);
 /// Connections beyond the permitted transfers that are heard to be turned away.
 const STRANGERS: usize = 64;
 
 #[derive(Serialize)]
 struct Listening {
     event: &'static str,
+    /// The first that a peer can type.
     address: String,
+    addresses: Vec<String>,
     dir: String,
 }
 
@@ -63,22 +69,24 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         silence: args.timeout,
     });
     let mut signals = Signals::new()?;
+    if let Some(target) = args.target()? {
+        return fetch(&args, target, &service, &mut signals).await;
+    }
     let (limit, waiting) = (args.max_transfers.into(), args.max_waiting.into());
-    let endpoint = net::serve(
-        &args.listen,
-        TRANSFER_UDP_PORT,
-        args.reach.reach(),
-        Family::Any,
-        limit + waiting + STRANGERS,
-    )
-    .await?;
-    let options = ListenOptions::new()
-        .config(args.transport.config(args.timeout))
-        .backlog(STRANGERS);
-    let listener = endpoint
-        .listen_with(TRANSFER_PORT, options)
-        .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
-    announce(&args, endpoint.local_addr().to_string())?;
+    let listen = Listen {
+        at: args.listen.as_ref(),
+        reach: args.reach,
+        meeting: &args.meeting,
+        transport: &args.transport,
+        silence: args.timeout,
+        intent: Intent::Send,
+        command: "tack send PATH",
+        max_connections: limit + waiting + STRANGERS,
+        backlog: STRANGERS,
+    };
+    let listener = Arc::new(Entrance::open(listen).await?);
+    announce(&args, listener.addresses())?;
+    listener.invite()?;
 
     let queue = Queue::new(limit, waiting);
     let (stop, stopped) = watch::channel(false);
@@ -87,7 +95,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let ended = loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let (stream, _) = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
+                let (stream, met) = accepted?;
                 let place = queue.try_enter();
                 let ticket = if place.is_none() { queue.line_up() } else { None };
                 if place.is_none() && ticket.is_none() {
@@ -96,6 +104,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 }
                 let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
                 let closing = closing.clone();
+                let (entrance, once) = (Arc::clone(&listener), args.once);
                 transfers.spawn(async move {
                     let (reader, mut writer) = Channel::into_split(stream);
                     let place = match (place, ticket) {
@@ -107,6 +116,9 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         return Ok(Ok(None));
                     };
                     let ended = one(reader, writer, &service, stopped).await;
+                    if ended.served.result.is_ok() {
+                        complete(&entrance, met.as_deref(), once);
+                    }
                     // On a separate thread: a slow reader of our output must not stop other transfers.
                     // The place goes only then, so that summaries do not pile up.
                     let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
@@ -152,6 +164,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
             }
         }
     };
+    let endpoint = listener.endpoint();
+    listener.withdraw();
     drop(listener);
     let _ = close.send(true);
     // The confirmations must reach the sender before this process and its socket are gone.
@@ -169,12 +183,61 @@ async fn wind_up<T: 'static>(transfers: &mut JoinSet<T>, signals: &mut Signals) 
     }
 }
 
-fn announce(args: &RecvArgs, address: String) -> Result<(), Failure> {
+/// A ticket or a code that did its work serves no more; others may come with new ones.
+fn complete(entrance: &Entrance, met: Option<&Met>, once: bool) {
+    entrance.complete(met);
+    let is_spent = met.is_some_and(|met| met.how != How::Known);
+    if is_spent
+        && !once
+        && let Err(failure) = entrance.invite()
+    {
+        eprintln!("tack: {failure}");
+    }
+}
+
+/// Connects to a side that waits, and receives what it sends.
+async fn fetch(
+    args: &RecvArgs,
+    target: Target,
+    service: &Arc<Service>,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let dialer = PeerDialer::new(Dialing {
+        target,
+        reach: args.reach,
+        meeting: &args.meeting,
+        transport: &args.transport,
+        silence: args.timeout,
+        patience: CONNECT,
+        intent: Intent::Receive,
+        service: "tack send",
+    })?;
+    let link = tokio::select! {
+        link = dialer.dial() => link?,
+        exit = signals.next() => return Ok(exit),
+    };
+    let (stop, stopped) = watch::channel(false);
+    let (reader, writer) = Link::into_split(link);
+    let mut receiving = std::pin::pin!(one(reader, writer, service, stopped));
+    let (ended, signal) = tokio::select! {
+        ended = &mut receiving => (ended, None),
+        exit = signals.next() => {
+            let _ = stop.send(true);
+            (receiving.await, Some(exit))
+        }
+    };
+    let told = tell(args.json, ended)?;
+    Ok(signal.or(told).unwrap_or(Exit::Failed))
+}
+
+fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
     let dir = args.dir.display().to_string();
+    let address = addresses.first().cloned().unwrap_or_default();
     if args.json {
         let listening = Listening {
             event: "listening",
             address,
+            addresses,
             dir,
         };
         return with_stdout(|out| {
@@ -182,7 +245,10 @@ fn announce(args: &RecvArgs, address: String) -> Result<(), Failure> {
             writeln!(out)
         });
     }
-    eprintln!("listening on {address}, receiving into {dir}");
+    eprintln!(
+        "listening on {}, receiving into {dir}",
+        addresses.join(", ")
+    );
     Ok(())
 }
 

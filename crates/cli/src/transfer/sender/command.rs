@@ -8,18 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use tack_pairing::meeting::Intent;
 
 use super::confirmations::Confirmations;
 use super::send::{Outbound, send as transfer};
 use super::source::{Links, Source, total_size};
-use crate::address::Family;
 use crate::exit::{Exit, Failure};
-use crate::net::{self, Dial, TRANSFER_PORT, TRANSFER_UDP_PORT};
+use crate::meeting::Target;
 use crate::printer::{files, transferred, with_stdout};
 use crate::progress;
 use crate::signals::Signals;
 use crate::transfer::args::SendArgs;
-use crate::transfer::channel::Writer;
+use crate::transfer::channel::{Channel, Writer};
+use crate::transfer::dialer::{Dialing, PeerDialer};
+use crate::transfer::entrance::{Entrance, Listen};
 use crate::transfer::names;
 use crate::transfer::report::{Listing, Report};
 use crate::transfer::summary;
@@ -27,13 +29,16 @@ use crate::transfer::summary;
 /// How long the last acknowledgements may take after everything was confirmed.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// Connections at a time while this side waits for one.
+const STRANGERS: usize = 64;
+
 /// Between attempts while the receiver is busy: the first pause, and the longest that it doubles to.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_LAST: Duration = Duration::from_secs(2);
 
 /// Sends what the arguments name.
 pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
-    let (paths, address) = args.targets()?;
+    let (paths, target) = args.targets()?;
     let sources = sources(&args, &paths)?;
     let links = match (args.keep_links, args.follow) {
         (true, _) => Links::Keep,
@@ -48,20 +53,14 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     let began = Instant::now();
 
-    let config = args.transport.config(args.timeout);
     let mut pause = RETRY_FIRST;
-    let dial = Dial {
-        udp_port: TRANSFER_UDP_PORT,
-        tcp_port: TRANSFER_PORT,
-        service: "tack recv",
-        reach: args.reach.reach(),
-        family: Family::Any,
-        from: None,
-        patience: args.connect_timeout,
-    };
+    let to = target
+        .as_ref()
+        .map_or_else(|| "whoever connects".to_owned(), Target::shown);
+    let dialer = dialer(&args, target).await?;
     let (writer, bar, ticking, confirmations, outcome) = loop {
         let connected = tokio::select! {
-            connected = net::connect(&address, &dial, &config) => connected,
+            connected = dialer.dial() => connected,
             exit = signals.next() => return Ok(exit),
         };
         let (reader, mut writer) = match connected {
@@ -69,7 +68,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
             Err(failure) => {
                 if args.json {
                     let mut report = Report::new(listing);
-                    let (peer, error) = (Some(address.to_string()), failure.to_string());
+                    let (peer, error) = (Some(to), failure.to_string());
                     with_stdout(|out| {
                         summary::write("send", peer, Some(&error), 0.0, None, &mut report, out)
                     })?;
@@ -131,6 +130,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
         Err(_) => Some("interrupted by a signal".to_owned()),
     };
     if error.is_none() {
+        dialer.complete();
         // Everything is confirmed; this only spares the receiver a wait for our end of the connection.
         let _ = tokio::time::timeout(FAREWELL, Writer::closed(&writer)).await;
     } else {
@@ -190,6 +190,37 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
             })
         }
     }
+}
+
+/// Connections to the target, or from whoever is let in.
+async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDialer<'a>, Failure> {
+    let Some(target) = target else {
+        let entrance = Entrance::open(Listen {
+            at: None,
+            reach: args.reach,
+            meeting: &args.meeting,
+            transport: &args.transport,
+            silence: args.timeout,
+            intent: Intent::Receive,
+            command: "tack recv",
+            max_connections: STRANGERS,
+            backlog: STRANGERS,
+        })
+        .await?;
+        eprintln!("listening on {}", entrance.addresses().join(", "));
+        entrance.invite()?;
+        return Ok(PeerDialer::waiting(entrance));
+    };
+    PeerDialer::new(Dialing {
+        target,
+        reach: args.reach,
+        meeting: &args.meeting,
+        transport: &args.transport,
+        silence: args.timeout,
+        patience: args.connect_timeout,
+        intent: Intent::Send,
+        service: "tack recv",
+    })
 }
 
 /// Checks everything named before anybody is bothered.

@@ -1,0 +1,166 @@
+//! Looks for a waiting program on the local network.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use mdns_sd::{IfKind, Receiver, ServiceDaemon, ServiceEvent};
+use tokio::time::Instant;
+
+use super::{NUMBER, SERVICE};
+
+/// Instances that are tried at most: anyone on the network can announce some.
+const MAX_INSTANCES: usize = 16;
+
+/// Looks for programs with one number.
+pub(crate) struct Finder {
+    daemon: ServiceDaemon,
+    events: Receiver<ServiceEvent>,
+    number: u16,
+    until: Instant,
+    waited: Duration,
+    /// Names that were looked at: each instance is tried once.
+    seen: BTreeSet<String>,
+    others: usize,
+    tried: usize,
+}
+
+/// What was tried, for a person who has to find out why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NotFound {
+    number: u16,
+    waited: Duration,
+    interfaces: Vec<IpAddr>,
+    others: usize,
+    tried: usize,
+}
+
+impl Finder {
+    /// Looks for `patience`.
+    ///
+    /// # Errors
+    /// In words.
+    pub(crate) fn new(number: u16, patience: Duration) -> Result<Self, String> {
+        let start = || {
+            let daemon = ServiceDaemon::new()?;
+            // Who waits there announces it elsewhere, too.
+            daemon.disable_interface(vec![IfKind::LoopbackV4, IfKind::LoopbackV6])?;
+            let events = daemon.browse(SERVICE)?;
+            Ok((daemon, events))
+        };
+        let (daemon, events) = start().map_err(|error: mdns_sd::Error| error.to_string())?;
+        Ok(Self {
+            daemon,
+            events,
+            number,
+            until: Instant::now() + patience,
+            waited: patience,
+            seen: BTreeSet::new(),
+            others: 0,
+            tried: 0,
+        })
+    }
+
+    /// The addresses of the next instance with the number.
+    ///
+    /// # Errors
+    /// What was tried, once the time is over.
+    pub(crate) async fn next(&mut self) -> Result<Vec<SocketAddr>, NotFound> {
+        while self.tried < MAX_INSTANCES {
+            let event = tokio::time::timeout_at(self.until, self.events.recv_async()).await;
+            let Ok(Ok(event)) = event else { break };
+            let ServiceEvent::ServiceResolved(service) = event else {
+                continue;
+            };
+            // A bound on what strangers can make us remember.
+            if self.seen.len() >= 1000 || !self.seen.insert(service.get_fullname().to_owned()) {
+                continue;
+            }
+            let number = service.get_property_val_str(NUMBER);
+            if number.and_then(|number| number.parse().ok()) != Some(self.number) {
+                self.others += 1;
+                continue;
+            }
+            let port = service.get_port();
+            let mut addresses: Vec<SocketAddr> = service
+                .get_addresses()
+                .iter()
+                .map(|ip| SocketAddr::new(ip.to_ip_addr(), port))
+                .collect();
+            addresses.sort();
+            addresses.truncate(4);
+            self.tried += 1;
+            return Ok(addresses);
+        }
+        let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+        Err(NotFound {
+            number: self.number,
+            waited: self.waited,
+            interfaces: interfaces
+                .iter()
+                .filter(|interface| !interface.is_loopback())
+                .map(if_addrs::Interface::ip)
+                .collect(),
+            others: self.others,
+            tried: self.tried,
+        })
+    }
+}
+
+impl Drop for Finder {
+    fn drop(&mut self) {
+        let _ = self.daemon.shutdown();
+    }
+}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interfaces: Vec<String> = self.interfaces.iter().map(IpAddr::to_string).collect();
+        write!(
+            f,
+            "no program that waits with number {} was found by multicast DNS within {} s, on {}",
+            self.number,
+            self.waited.as_secs(),
+            if interfaces.is_empty() {
+                "no interface beside loopback".to_owned()
+            } else {
+                interfaces.join(", ")
+            }
+        )?;
+        match (self.tried, self.others) {
+            (0, 0) => f.write_str(
+                "; no tack answered at all: the network may filter multicast, as many guest networks and VPNs do",
+            )?,
+            (0, others) => write!(f, "; {others} with other numbers answered: is the code right?")?,
+            (tried, _) => write!(f, "; {tried} had it and could not be met")?,
+        }
+        f.write_str(
+            ". The other side also prints an address: give it in place of the code, and the code with --code CODE",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_search_says_what_was_tried() {
+        let mut tried = NotFound {
+            number: 7,
+            waited: Duration::from_secs(60),
+            interfaces: vec!["192.168.1.5".parse().unwrap()],
+            others: 0,
+            tried: 0,
+        };
+        let words = tried.to_string();
+        for expected in ["number 7", "60 s", "192.168.1.5", "multicast", "--code"] {
+            assert!(words.contains(expected), "{words}");
+        }
+        tried.others = 2;
+        assert!(tried.to_string().contains("2 with other numbers"));
+        tried.interfaces.clear();
+        assert!(tried.to_string().contains("no interface beside loopback"));
+    }
+}

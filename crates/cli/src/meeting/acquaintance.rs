@@ -1,0 +1,49 @@
+//! What follows from a meeting for the peers that are known.
+
+use std::net::SocketAddr;
+
+use tack_pairing::meeting::{How, Met};
+use tack_pairing::short;
+
+use crate::address::Address;
+use crate::exit::Failure;
+use crate::peers::{Book, Peer, PeerName};
+use crate::state::StateDir;
+
+/// Keeps the new key of a known peer, and the peer under `remember`. `address` is where it can be reached again.
+pub(crate) fn acquaintance(
+    state: &StateDir,
+    met: &Met,
+    remember: Option<&PeerName>,
+    address: Option<SocketAddr>,
+) -> Result<(), Failure> {
+    let book = Book::load(state)?;
+    let known = book.follows(&met.peer, &met.rotations);
+    let renewed = known.filter(|peer| peer.key != met.peer);
+    if let Some(peer) = renewed {
+        eprintln!(
+            "tack: {} has a new key, {}, which its old one signed",
+            peer.name,
+            short(&met.peer)
+        );
+        Book::change(state, |book| Ok(book.follow(&met.peer, &met.rotations)))?;
+    }
+    let addresses: Vec<Address> = address.map(Address::from).into_iter().collect();
+    match (remember, known) {
+        (Some(name), _) => {
+            let peer = Peer {
+                name: name.clone(),
+                key: met.peer,
+                addresses,
+            };
+            Book::change(state, |book| book.add(peer))?;
+            eprintln!("tack: kept as {name}");
+        }
+        (None, None) if met.how != How::Known => eprintln!(
+            "tack: met {}; --remember NAME keeps it, so that next time no ticket and no code is needed",
+            short(&met.peer)
+        ),
+        _ => {}
+    }
+    Ok(())
+}

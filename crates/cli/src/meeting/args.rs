@@ -1,0 +1,39 @@
+//! What commands that meet a peer have in common on the command line.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::target::TargetArgs;
+use super::waiting::WaitArgs;
+use crate::peers::PeerName;
+use crate::state::StateArgs;
+use crate::values::duration;
+
+/// How long a program with a code is looked for on the local network, unless told otherwise.
+const SEARCH: Duration = Duration::from_secs(60);
+
+/// How to meet a peer.
+#[derive(Debug, Args)]
+pub(crate) struct MeetingArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) waiting: WaitArgs,
+    /// Keep the peer under this name: later it is met by NAME: alone, without ticket and code
+    #[arg(long, value_name = "NAME")]
+    pub(crate) remember: Option<PeerName>,
+    /// Wait this time for the other side if it is not there yet [default: 60s for a code on this network, else 0s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+impl MeetingArgs {
+    /// How long to wait for the other side, `searching` the local network or not.
+    pub(crate) fn wait(&self, searching: bool) -> Duration {
+        self.wait
+            .unwrap_or(if searching { SEARCH } else { Duration::ZERO })
+    }
+}

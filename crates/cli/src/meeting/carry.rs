@@ -1,0 +1,325 @@
+//! Carries the messages of a meeting over a stream, with a bound on length and on time for each.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tack_pairing::Rotation;
+use tack_pairing::meeting::{
+    Connecting, Failed, Host, MAX_MESSAGE, Message, Met, Refusal, Step, Waiting,
+};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// How long each message may take. A meeting has at most six.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a peer may take to read why it is refused.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Why there was no meeting.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MeetingError {
+    /// One side refused the other.
+    #[error("{0}")]
+    Failed(Failed),
+    /// The stream broke off.
+    #[error("the connection was lost during the meeting: {0}")]
+    Lost(io::Error),
+    /// The other side said nothing.
+    #[error("the other side said nothing for {} s", PATIENCE.as_secs())]
+    Silent,
+}
+
+impl MeetingError {
+    /// Why one side refused the other, if it did.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Failed(failed) => Some(failed.refusal()),
+            _ => None,
+        }
+    }
+}
+
+/// What a connecting side gets.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Both sides proved themselves; the protocol of the intent follows.
+    Met(Box<Met>),
+    /// The rotations that were asked for.
+    Rotations(Vec<Rotation>),
+}
+
+/// The connecting side, whose machine has begun with `first`.
+pub(crate) async fn connect<S>(
+    stream: &mut S,
+    (mut machine, first): (Connecting, Vec<u8>),
+) -> Result<Answer, MeetingError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    put(stream, &first).await?;
+    loop {
+        let message = take(stream).await?;
+        match machine.handle(&message) {
+            Ok(Step::Send(message)) => put(stream, &message).await?,
+            Ok(Step::Met { send, met }) => {
+                if let Some(message) = send {
+                    put(stream, &message).await?;
+                }
+                return Ok(Answer::Met(met));
+            }
+            Ok(Step::Rotations(rotations)) => return Ok(Answer::Rotations(rotations)),
+            // Only a waiting side closes.
+            Ok(Step::Close(_)) => return Err(lost(io::ErrorKind::InvalidData)),
+            Err(failed) => return Err(part(stream, failed).await),
+        }
+    }
+}
+
+/// The waiting side; `None` when the other side only asked for rotations.
+pub(crate) async fn wait<S>(
+    stream: &mut S,
+    mut machine: Waiting,
+    host: &Mutex<impl Host>,
+) -> Result<Option<Box<Met>>, MeetingError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        let message = take(stream).await?;
+        let step = {
+            let mut host = host.lock().unwrap_or_else(PoisonError::into_inner);
+            machine.handle(&message, &mut *host)
+        };
+        match step {
+            Ok(Step::Send(message)) => put(stream, &message).await?,
+            Ok(Step::Met { send, met }) => {
+                if let Some(message) = send {
+                    put(stream, &message).await?;
+                }
+                return Ok(Some(met));
+            }
+            Ok(Step::Close(message)) => {
+                put(stream, &message).await?;
+                close(stream).await;
+                return Ok(None);
+            }
+            // Only a connecting side asks.
+            Ok(Step::Rotations(_)) => return Err(lost(io::ErrorKind::InvalidData)),
+            Err(failed) => return Err(part(stream, failed).await),
+        }
+    }
+}
+
+fn lost(kind: io::ErrorKind) -> MeetingError {
+    MeetingError::Lost(kind.into())
+}
+
+/// Tells the peer why it is refused, if we refuse it.
+async fn part<S>(stream: &mut S, failed: Failed) -> MeetingError
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if let Failed::Refusing { tell, .. } = &failed
+        && put(stream, tell).await.is_ok()
+    {
+        close(stream).await;
+    }
+    MeetingError::Failed(failed)
+}
+
+/// Refuses a peer before its first message was looked at.
+pub(crate) async fn refuse<S>(stream: &mut S, refusal: Refusal)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if put(stream, &Message::Refused(refusal).encode())
+        .await
+        .is_ok()
+    {
+        close(stream).await;
+    }
+}
+
+/// Ends our stream, and gives the peer a moment to read it to its end.
+async fn close<S>(stream: &mut S)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let closing = async {
+        stream.shutdown().await?;
+        let mut rest = [0; 256];
+        while stream.read(&mut rest).await? > 0 {}
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(FAREWELL, closing).await;
+}
+
+async fn put<S: AsyncWrite + Unpin>(stream: &mut S, message: &[u8]) -> Result<(), MeetingError> {
+    let mut bytes = Vec::with_capacity(2 + message.len());
+    bytes.extend_from_slice(&(message.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(message);
+    let writing = async {
+        stream.write_all(&bytes).await?;
+        stream.flush().await
+    };
+    within(writing).await
+}
+
+async fn take<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Vec<u8>, MeetingError> {
+    let reading = async {
+        let len = usize::from(stream.read_u16().await?);
+        if len > MAX_MESSAGE {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the other side sent a message that is too long for a meeting",
+            ));
+        }
+        let mut message = vec![0; len];
+        stream.read_exact(&mut message).await?;
+        Ok(message)
+    };
+    within(reading).await
+}
+
+async fn within<T>(work: impl Future<Output = io::Result<T>>) -> Result<T, MeetingError> {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(done) => done.map_err(MeetingError::Lost),
+        Err(_) => Err(MeetingError::Silent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use tack_pairing::code::{Attempt, Desk, Unavailable};
+    use tack_pairing::meeting::{Channel, Credential, Intent};
+    use tack_pairing::ticket::TicketId;
+    use tack_pairing::{Identity, PublicKey, Secret};
+
+    use super::*;
+
+    struct Codes(Arc<Desk>);
+
+    impl Host for Codes {
+        fn serves(&mut self, _: Intent) -> Result<(), Refusal> {
+            Ok(())
+        }
+
+        fn ticket(&mut self, _: &TicketId) -> Result<Secret, Refusal> {
+            Err(Refusal::UnknownTicket)
+        }
+
+        fn bind(&mut self, _: &TicketId, _: &PublicKey) -> Result<(), Refusal> {
+            Err(Refusal::UnknownTicket)
+        }
+
+        fn code(&mut self, number: u16) -> Result<Attempt, Unavailable> {
+            self.0.take(number)
+        }
+
+        fn meet(&mut self, _: &PublicKey) -> Result<(), Refusal> {
+            Ok(())
+        }
+
+        fn admit(&mut self, _: &PublicKey, _: &[Rotation]) -> Result<(), Refusal> {
+            Err(Refusal::UnknownKey)
+        }
+    }
+
+    fn host() -> Mutex<Codes> {
+        Mutex::new(Codes(Desk::new(Some("7-guitarist-orca".parse().unwrap()))))
+    }
+
+    /// Both ends of a stream with keys of its own, and the long-term identities.
+    fn ends() -> (Channel, Channel, Identity, Identity) {
+        let make = || Identity::generate().unwrap();
+        let (a, b) = (make().public_key(), make().public_key());
+        let end = |own_key, peer_key| Channel {
+            exporter: [1; 32],
+            own_key,
+            peer_key,
+        };
+        (end(a, b), end(b, a), make(), make())
+    }
+
+    fn begin(channel: Channel, code: &str, own: &Identity) -> (Connecting, Vec<u8>) {
+        let code = Credential::Code(code.parse().unwrap());
+        Connecting::begin(channel, Intent::Send, &code, own.clone(), Vec::new()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_code_crosses_the_narrowest_pipe() {
+        for (code, is_right) in [("7-guitarist-orca", true), ("7-guitarist-tiger", false)] {
+            let (near, far, near_id, far_id) = ends();
+            let (mut near_end, mut far_end) = tokio::io::duplex(3);
+            let host = host();
+            let waiting = Waiting::new(far, far_id.clone(), Vec::new());
+            let (near, far) = tokio::join!(
+                connect(&mut near_end, begin(near, code, &near_id)),
+                wait(&mut far_end, waiting, &host),
+            );
+            if is_right {
+                let Ok(Answer::Met(near)) = near else {
+                    panic!("{near:?}")
+                };
+                assert_eq!(near.peer, far_id.public_key());
+                assert_eq!(far.unwrap().unwrap().peer, near_id.public_key());
+            } else {
+                let (near, far) = (near.unwrap_err(), far.unwrap_err());
+                assert_eq!(near.refusal(), Some(Refusal::WrongSecret));
+                assert_eq!(far.refusal(), Some(Refusal::WrongSecret));
+                for words in [near.to_string(), far.to_string()] {
+                    assert!(words.contains("guess") && words.contains("typ"), "{words}");
+                }
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_peer_is_given_up_in_each_state() {
+        // Nothing at all; half a length; a length without its message.
+        for said in [&[][..], &[0], &[0, 9, 1, 2]] {
+            let (_, far, _, far_id) = ends();
+            let (mut near_end, mut far_end) = tokio::io::duplex(64);
+            near_end.write_all(said).await.unwrap();
+            let host = host();
+            let ended = wait(&mut far_end, Waiting::new(far, far_id, Vec::new()), &host).await;
+            assert!(matches!(ended, Err(MeetingError::Silent)), "{ended:?}");
+        }
+        // After its first message: the code is burnt.
+        let (near, far, near_id, far_id) = ends();
+        let (mut near_end, mut far_end) = tokio::io::duplex(4096);
+        let (_, first) = begin(near, "7-guitarist-orca", &near_id);
+        put(&mut near_end, &first).await.unwrap();
+        let host = host();
+        let ended = wait(&mut far_end, Waiting::new(far, far_id, Vec::new()), &host).await;
+        assert!(matches!(ended, Err(MeetingError::Silent)), "{ended:?}");
+        assert!(host.lock().unwrap().0.is_burnt());
+        // A waiting side that never answers.
+        let (near, _, near_id, _) = ends();
+        let (mut near_end, _far_end) = tokio::io::duplex(4096);
+        let ended = connect(&mut near_end, begin(near, "7-guitarist-orca", &near_id)).await;
+        assert!(matches!(ended, Err(MeetingError::Silent)), "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn a_long_message_is_not_read() {
+        let (_, far, _, far_id) = ends();
+        let (mut near_end, mut far_end) = tokio::io::duplex(64);
+        near_end.write_all(&[0xff, 0xff, 1]).await.unwrap();
+        let host = host();
+        let ended = wait(&mut far_end, Waiting::new(far, far_id, Vec::new()), &host).await;
+        assert!(matches!(ended, Err(MeetingError::Lost(_))), "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_reaches_the_peer_in_words() {
+        let (near, _, near_id, _) = ends();
+        let (mut near_end, mut far_end) = tokio::io::duplex(4096);
+        let (ended, ()) = tokio::join!(
+            connect(&mut near_end, begin(near, "7-guitarist-orca", &near_id)),
+            refuse(&mut far_end, Refusal::Busy),
+        );
+        assert_eq!(ended.unwrap_err().refusal(), Some(Refusal::Busy));
+    }
+}

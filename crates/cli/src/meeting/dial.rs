@@ -1,0 +1,85 @@
+//! One encrypted connection to one address.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tack::secure::{Identity, PublicKey, SecureError, SecureStream};
+use tack::{Config, ConnectError, Endpoint};
+
+use super::ALPN;
+use crate::net;
+
+/// How to connect, whoever the peer is.
+#[derive(Clone, Debug)]
+pub(crate) struct Dial {
+    /// The TCP port of the service, within the UDP port.
+    pub(crate) tcp_port: u16,
+    /// The command that serves there, for messages.
+    pub(crate) service: &'static str,
+    /// The local address; `None` takes one from which the peer can be reached.
+    pub(crate) from: Option<IpAddr>,
+    pub(crate) config: Config,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum DialError {
+    /// Another key is there.
+    WrongKey { presented: PublicKey },
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl Dial {
+    /// Connects as `identity` to whoever has the key `expected`; `None` takes anybody.
+    pub(super) async fn connect(
+        &self,
+        address: SocketAddr,
+        tcp_port: u16,
+        identity: Identity,
+        expected: Option<PublicKey>,
+        patience: Duration,
+    ) -> Result<SecureStream, DialError> {
+        let connecting = async {
+            let mut builder = Endpoint::builder().bind_towards(address);
+            if let Some(from) = self.from {
+                builder = builder.bind(SocketAddr::new(from, 0));
+            }
+            let endpoint = builder
+                .identity(identity)
+                .build()
+                .map_err(|error| DialError::Other(error.to_string()))?;
+            let connect = endpoint
+                .connect(address)
+                .port(tcp_port)
+                .config(self.config.clone());
+            let connect = match expected {
+                Some(key) => connect.expecting(key, ALPN),
+                None => connect.any_key(ALPN),
+            };
+            let connected = tokio::select! {
+                connected = connect.into_future() => connected,
+                () = net::strange(&endpoint) => return Err(DialError::Other(net::NOT_TACK.into())),
+            };
+            connected.map_err(|error| match error {
+                SecureError::WrongKey { presented, .. } => DialError::WrongKey { presented },
+                SecureError::Connect(ConnectError::Unreachable(_)) => {
+                    DialError::Other("connection refused: no program listens on this port".into())
+                }
+                // Its stack answers, so the UDP port is right, and the service is not.
+                SecureError::Connect(ConnectError::Refused { .. }) => DialError::Other(format!(
+                    "another tack service listens there, expected `{}`",
+                    self.service
+                )),
+                error => DialError::Other(error.to_string()),
+            })
+        };
+        match tokio::time::timeout(patience, connecting).await {
+            Ok(connected) => connected,
+            Err(_) => Err(DialError::Other(format!(
+                "no answer within {} s (--connect-timeout)",
+                patience.as_secs_f64()
+            ))),
+        }
+    }
+}

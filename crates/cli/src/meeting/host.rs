@@ -1,0 +1,60 @@
+//! What a waiting program decides: which tickets, codes and keys it lets in, and for what.
+
+use std::sync::Arc;
+
+use tack_pairing::code::{Attempt, Desk, Unavailable};
+use tack_pairing::meeting::{Host, Intent, Refusal};
+use tack_pairing::ticket::TicketId;
+use tack_pairing::{PublicKey, Rotation, Secret};
+
+use super::invitations::Invitations;
+use crate::peers::Book;
+use crate::state::StateDir;
+
+/// The decisions of one waiting program.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(super) state: StateDir,
+    pub(super) invitations: Invitations,
+    pub(super) desk: Arc<Desk>,
+    /// What the connecting side may want.
+    pub(super) intent: Intent,
+}
+
+impl Host for Door {
+    fn serves(&mut self, intent: Intent) -> Result<(), Refusal> {
+        if intent == self.intent {
+            Ok(())
+        } else {
+            Err(Refusal::Intent)
+        }
+    }
+
+    fn ticket(&mut self, id: &TicketId) -> Result<Secret, Refusal> {
+        self.invitations.secret(id)
+    }
+
+    fn bind(&mut self, id: &TicketId, key: &PublicKey) -> Result<(), Refusal> {
+        self.invitations.bind(id, key)
+    }
+
+    fn code(&mut self, number: u16) -> Result<Attempt, Unavailable> {
+        self.desk.take(number)
+    }
+
+    fn meet(&mut self, key: &PublicKey) -> Result<(), Refusal> {
+        self.invitations
+            .may_return(key)
+            .map_err(|_| Refusal::Stopping)
+    }
+
+    fn admit(&mut self, key: &PublicKey, rotations: &[Rotation]) -> Result<(), Refusal> {
+        // Read anew each time: `tack peers remove` holds from now on.
+        let book = Book::load(&self.state).map_err(|_| Refusal::UnknownKey)?;
+        if book.follows(key, rotations).is_some() || self.invitations.returns(key) {
+            Ok(())
+        } else {
+            Err(Refusal::UnknownKey)
+        }
+    }
+}

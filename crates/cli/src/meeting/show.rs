@@ -1,0 +1,97 @@
+//! What a waiting program shows: the ticket, the code, the addresses.
+
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+
+use qrcode::render::unicode::Dense1x2;
+use qrcode::{EcLevel, QrCode};
+use tack_pairing::{Code, Ticket};
+
+/// What a peer may type after `command`, for people.
+pub(super) fn invitation(
+    command: &str,
+    ticket: &Ticket,
+    code: Option<&Code>,
+    addresses: &[SocketAddr],
+    is_announced: bool,
+) -> String {
+    let mut lines = Vec::new();
+    if let Some(code) = code {
+        let code = code.text();
+        if is_announced {
+            lines.push(format!("  on this network   {command} {}", &*code));
+        }
+        if let Some(address) = addresses.first() {
+            lines.push(format!(
+                "  by address        {command} {address} --code {}",
+                &*code
+            ));
+        }
+    }
+    lines.push(format!("  anywhere          {command} {}", &*ticket.text()));
+    lines.join("\n")
+}
+
+/// The ticket as a QR code for a terminal, dark on light; `None` elsewhere.
+pub(super) fn qr_code(ticket: &Ticket) -> Option<String> {
+    if !io::stderr().is_terminal() {
+        return None;
+    }
+    Some(render(ticket))
+}
+
+fn render(ticket: &Ticket) -> String {
+    // Capitals and digits take less room in a QR code; tickets are read in either case.
+    let text = ticket.text().to_uppercase();
+    let code = QrCode::with_error_correction_level(text, EcLevel::L)
+        .expect("a ticket of 160 characters fits");
+    // Terminals are dark more often than light: what is light in the code is printed.
+    code.render::<Dense1x2>()
+        .dark_color(Dense1x2::Light)
+        .light_color(Dense1x2::Dark)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use tack_pairing::{PublicKey, Secret};
+
+    use super::*;
+
+    fn ticket() -> Ticket {
+        let addresses = ["192.0.2.1:7777", "198.51.100.1:7777", "203.0.113.1:7777"];
+        Ticket::new(
+            PublicKey::from([5; 32]),
+            Secret::from_bytes([6; 16]),
+            0,
+            addresses.map(|address| address.parse().unwrap()),
+        )
+    }
+
+    #[test]
+    fn the_qr_code_of_the_longest_ticket_fits_a_terminal() {
+        let drawn = render(&ticket());
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert!(lines.len() <= 30, "{} lines", lines.len());
+        assert!(lines.iter().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn each_way_to_reach_us_is_a_command_that_can_be_typed() {
+        let code = "7-guitarist-orca".parse().unwrap();
+        let addresses = ["192.0.2.1:7777".parse().unwrap()];
+        let shown = invitation("tack send FILE", &ticket(), Some(&code), &addresses, true);
+        for expected in [
+            "tack send FILE 7-guitarist-orca\n",
+            "tack send FILE 192.0.2.1:7777 --code 7-guitarist-orca\n",
+            "tack send FILE tack1",
+        ] {
+            assert!(shown.contains(expected), "{shown}");
+        }
+        let quiet = invitation("tack send FILE", &ticket(), Some(&code), &addresses, false);
+        assert!(
+            !quiet.contains("on this network") && quiet.contains("--code"),
+            "{quiet}"
+        );
+    }
+}

@@ -1,0 +1,417 @@
+//! The side that waits: listens, shows how to reach it, and hands over who was let in.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use tack::secure::{Admission, Identity, SecureListenOptions, SecureListener, SecureStream};
+use tack::{Config, Endpoint, ListenOptions};
+use tack_pairing::code::Desk;
+use tack_pairing::meeting::{How, Intent, Met, Refusal, Waiting};
+use tack_pairing::{Code, code};
+use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use super::acquaintance::acquaintance;
+use super::carry::{self, MeetingError};
+use super::host::Door;
+use super::invitations::{Invitations, Use};
+use super::link::Link;
+use super::show;
+use super::{ALPN, CODE_PORT, channel};
+use crate::address::{Address, Family, Reach};
+use crate::discovery::{Announcement, reachable};
+use crate::exit::Failure;
+use crate::identity::Own;
+use crate::peers::PeerName;
+use crate::state::StateDir;
+use crate::values::duration;
+
+/// Meetings under way at a time; further peers hear that we are busy.
+const MAX_MEETINGS: usize = 32;
+/// Lines about peers that were not let in; what follows is not told, lest a stranger fill a disk.
+const MAX_COMPLAINTS: u32 = 50;
+
+/// How a waiting side lets peers in.
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// How long the ticket is valid; 0s is forever
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
+    ticket_lifetime: Duration,
+    /// Let everybody in who has the ticket, until it expires [default: the first installation that uses it, for one transfer]
+    #[arg(long)]
+    keep: bool,
+    /// Write the ticket to this file, with mode 0600, for scripts
+    #[arg(long, value_name = "FILE")]
+    write_ticket: Option<PathBuf>,
+    /// Show no code, and do not announce this program on the local network
+    #[arg(long)]
+    no_code: bool,
+}
+
+/// What a waiting side is for.
+#[derive(Debug)]
+pub(crate) struct Waits<'a> {
+    /// What the connecting side may want.
+    pub(crate) intent: Intent,
+    /// What a person types on the other side, without the target.
+    pub(crate) command: &'static str,
+    pub(crate) args: &'a WaitArgs,
+    /// The name to keep a peer under.
+    pub(crate) remember: Option<PeerName>,
+    pub(crate) listen: &'a Address,
+    pub(crate) udp_port: u16,
+    /// The TCP port of the service, within the UDP port.
+    pub(crate) tcp_port: u16,
+    pub(crate) config: Config,
+    pub(crate) max_connections: usize,
+}
+
+/// A peer that was let in.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) link: Link,
+    pub(crate) met: Box<Met>,
+}
+
+/// A waiting side.
+pub(crate) struct Reception {
+    endpoint: Endpoint,
+    arrivals: AsyncMutex<mpsc::Receiver<Arrival>>,
+    hall: Arc<Hall>,
+    _tasks: JoinSet<()>,
+}
+
+/// What the tasks of a waiting side share.
+struct Hall {
+    own: Own,
+    state: StateDir,
+    door: Mutex<Door>,
+    desk: Arc<Desk>,
+    command: &'static str,
+    lifetime: Option<Duration>,
+    usage: Use,
+    write_ticket: Option<PathBuf>,
+    has_code: bool,
+    remember: Option<PeerName>,
+    addresses: Vec<SocketAddr>,
+    announcement: Mutex<Option<Announcement>>,
+    /// A code may have been burnt.
+    look: Notify,
+    complaints: AtomicU32,
+}
+
+impl Reception {
+    /// Listens, and shows how to reach us.
+    pub(crate) async fn open(state: StateDir, own: Own, waits: Waits<'_>) -> Result<Self, Failure> {
+        let resolved = waits
+            .listen
+            .resolve(waits.udp_port, Reach::Anywhere, Family::Any);
+        let address = resolved.await?[0];
+        let endpoint = Endpoint::builder()
+            .bind(address)
+            .identity(own.identity.clone())
+            .max_connections(waits.max_connections)
+            .build()
+            .map_err(|error| Failure::network(format!("cannot listen on {address}: {error}")))?;
+        let addresses = reachable(endpoint.local_addr());
+        let args = waits.args;
+        let desk = Desk::new(None);
+        let hall = Arc::new(Hall {
+            own: own.clone(),
+            door: Mutex::new(Door {
+                state: state.clone(),
+                invitations: Invitations::new(state.clone()),
+                desk: Arc::clone(&desk),
+                intent: waits.intent,
+            }),
+            state,
+            desk,
+            command: waits.command,
+            lifetime: (!args.ticket_lifetime.is_zero()).then_some(args.ticket_lifetime),
+            usage: if args.keep { Use::Many } else { Use::Once },
+            write_ticket: args.write_ticket.clone(),
+            has_code: !args.no_code,
+            remember: waits.remember,
+            addresses,
+            announcement: Mutex::new(None),
+            look: Notify::new(),
+            complaints: AtomicU32::new(0),
+        });
+        let listen = |port: u16, identity: Identity| {
+            let hall = Arc::clone(&hall);
+            // Whom to let in is decided in the meeting, which has words.
+            let options = SecureListenOptions::new(ALPN, |_, _| Admission::Admit)
+                .identity(identity)
+                .transport(ListenOptions::new().config(waits.config.clone()))
+                .on_failure(move |peer, error| hall.complain(peer, &error.to_string()));
+            endpoint
+                .listen_secure(port, options)
+                .map_err(|error| Failure::network(format!("cannot listen: {error}")))
+        };
+        let mut listeners = vec![listen(waits.tcp_port, own.identity.clone())?];
+        if hall.has_code {
+            let ephemeral = Identity::generate()
+                .map_err(|error| Failure::failed("cannot make a key", error))?;
+            listeners.push(listen(CODE_PORT, ephemeral)?);
+        }
+        let (done, arrivals) = mpsc::channel(1);
+        let places = Arc::new(Semaphore::new(MAX_MEETINGS));
+        let mut tasks = JoinSet::new();
+        for listener in listeners {
+            let accepting = accept(
+                listener,
+                Arc::clone(&hall),
+                Arc::clone(&places),
+                done.clone(),
+            );
+            tasks.spawn(accepting);
+        }
+        tasks.spawn(renew(Arc::clone(&hall)));
+        Ok(Self {
+            endpoint,
+            arrivals: AsyncMutex::new(arrivals),
+            hall,
+            _tasks: tasks,
+        })
+    }
+
+    /// Makes a ticket and a code, and shows them.
+    pub(crate) fn invite(&self) -> Result<(), Failure> {
+        self.hall.invite()
+    }
+
+    /// The next peer that was let in. Cancel safe.
+    pub(crate) async fn accept(&self) -> Result<Arrival, Failure> {
+        let mut arrivals = self.arrivals.lock().await;
+        let arrival = arrivals.recv().await;
+        arrival.ok_or_else(|| Failure::network("the socket is closed"))
+    }
+
+    /// What the peer came for is complete: what let it in serves no more.
+    pub(crate) fn complete(&self, met: &Met) -> Result<(), Failure> {
+        self.hall.door().invitations.complete(met.how, &met.peer)
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// What a peer can type.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.hall.addresses
+    }
+
+    /// Nobody is waited for any more.
+    pub(crate) fn withdraw(&self) {
+        self.hall.withdraw();
+    }
+}
+
+impl Hall {
+    fn door(&self) -> MutexGuard<'_, Door> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn invite(&self) -> Result<(), Failure> {
+        let issuer = self.own.identity.public_key();
+        let ticket =
+            self.door()
+                .invitations
+                .issue(issuer, self.lifetime, self.usage, &self.addresses)?;
+        if let Some(path) = &self.write_ticket {
+            write_ticket(path, &ticket.text()).map_err(|error| {
+                Failure::failed(
+                    format!("cannot write the ticket to {}", path.display()),
+                    error,
+                )
+            })?;
+        }
+        let (code, is_announced) = self.new_code()?;
+        let shown = show::invitation(
+            self.command,
+            &ticket,
+            code.as_ref(),
+            &self.addresses,
+            is_announced,
+        );
+        eprintln!("on the other side, one of:\n{shown}");
+        if let Some(drawn) = show::qr_code(&ticket) {
+            eprintln!("{drawn}");
+        }
+        Ok(())
+    }
+
+    /// Puts a new code in place; true when it is announced.
+    fn new_code(&self) -> Result<(Option<Code>, bool), Failure> {
+        if !self.has_code {
+            return Ok((None, false));
+        }
+        let random = |error| Failure::failed("cannot make a code", anyhow::anyhow!("{error}"));
+        let number = Code::random_number().map_err(random)?;
+        let code = Code::generate(number).map_err(random)?;
+        self.desk.renew(code.clone());
+        let address = self
+            .addresses
+            .first()
+            .filter(|address| !address.ip().is_loopback());
+        let mut is_announced = false;
+        if let Some(address) = address {
+            match Announcement::new(number, *address) {
+                Ok(announcement) => {
+                    is_announced = true;
+                    *self.announcement() = Some(announcement);
+                }
+                Err(error) => {
+                    eprintln!("tack: cannot announce this program on the network: {error}")
+                }
+            }
+        }
+        Ok((Some(code), is_announced))
+    }
+
+    fn announcement(&self) -> MutexGuard<'_, Option<Announcement>> {
+        self.announcement
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn withdraw(&self) {
+        drop(self.announcement().take());
+    }
+
+    fn complain(&self, peer: SocketAddr, why: &str) {
+        match self.complaints.fetch_add(1, Ordering::Relaxed) {
+            count if count < MAX_COMPLAINTS => eprintln!("tack: {peer} was not let in: {why}"),
+            MAX_COMPLAINTS => eprintln!("tack: further peers that are not let in are not told"),
+            _ => {}
+        }
+    }
+}
+
+fn write_ticket(path: &PathBuf, text: &str) -> io::Result<()> {
+    // A file that is there keeps its mode otherwise.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    writeln!(file, "{text}")
+}
+
+/// Meets everybody who comes, some at a time.
+async fn accept(
+    listener: SecureListener,
+    hall: Arc<Hall>,
+    places: Arc<Semaphore>,
+    done: mpsc::Sender<Arrival>,
+) {
+    let mut meetings = JoinSet::new();
+    while let Ok((mut stream, peer)) = listener.accept().await {
+        while meetings.try_join_next().is_some() {}
+        let (hall, done) = (Arc::clone(&hall), done.clone());
+        match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => {
+                meetings.spawn(async move {
+                    meet(stream, peer, &hall, done).await;
+                    drop(place);
+                });
+            }
+            // Those that are told are bounded, too.
+            Err(_) if meetings.len() < 2 * MAX_MEETINGS => {
+                meetings.spawn(async move { carry::refuse(&mut stream, Refusal::Busy).await });
+            }
+            Err(_) => stream.reset(),
+        }
+    }
+}
+
+async fn meet(
+    mut stream: SecureStream,
+    peer: SocketAddr,
+    hall: &Hall,
+    done: mpsc::Sender<Arrival>,
+) {
+    let channel = match channel(&stream) {
+        Ok(channel) => channel,
+        Err(error) => return hall.complain(peer, &error.to_string()),
+    };
+    let own = hall.own.identity.clone();
+    let machine = Waiting::new(channel, own, hall.own.rotations.clone());
+    let met = carry::wait(&mut stream, machine, &hall.door).await;
+    hall.look.notify_one();
+    let met = match met {
+        Ok(Some(met)) => met,
+        Ok(None) => return,
+        Err(MeetingError::Failed(failed)) => {
+            return hall.complain(peer, failed.refusal().to_refusing());
+        }
+        Err(error) => return hall.complain(peer, &error.to_string()),
+    };
+    if matches!(met.how, How::Code) {
+        hall.withdraw();
+    }
+    // A name that cannot be kept is no reason to let nobody in.
+    if let Err(failure) = acquaintance(&hall.state, &met, hall.remember.as_ref(), None) {
+        eprintln!("tack: {failure}");
+    }
+    let link = Link::Secure(Box::new(stream), met.peer);
+    // Whoever waited has gone; so goes the peer.
+    let _ = done.send(Arrival { link, met }).await;
+}
+
+/// Puts a new code in place of a burnt one, after a pause or when a person asks.
+async fn renew(hall: Arc<Hall>) {
+    let mut burnt = 0;
+    loop {
+        hall.look.notified().await;
+        if !hall.desk.is_burnt() {
+            continue;
+        }
+        hall.withdraw();
+        burnt += 1;
+        let pause = code::pause(burnt);
+        let keys = if io::IsTerminal::is_terminal(&io::stdin()) {
+            ", or when you press Enter"
+        } else {
+            ""
+        };
+        eprintln!(
+            "tack: the code is spent: each permits one attempt. A new one comes in {} s{keys}; the ticket stays valid",
+            pause.as_secs()
+        );
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = enter(), if !keys.is_empty() => {}
+        }
+        match hall.new_code() {
+            Ok((Some(code), _)) => eprintln!("tack: the new code is {}", &*code.text()),
+            Ok((None, _)) => return,
+            Err(failure) => eprintln!("tack: {failure}"),
+        }
+    }
+}
+
+/// Waits for a line on standard input.
+async fn enter() {
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        io::stdin()
+            .read_line(&mut line)
+            .is_ok_and(|count| count > 0)
+    });
+    if !reading.await.unwrap_or(false) {
+        // Standard input is closed: nobody presses a key.
+        std::future::pending::<()>().await;
+    }
+}
