@@ -93,15 +93,14 @@ impl AirSeconds {
 
 impl From<Airtime> for AirSeconds {
     fn from(airtime: Airtime) -> Self {
-        let seconds = |nanos: u64| nanos as f64 / 1e9;
         Self {
-            data: seconds(airtime.data),
-            ack: seconds(airtime.transport_ack),
-            control: seconds(airtime.control),
-            collision: seconds(airtime.collision),
-            access: seconds(airtime.access),
-            idle: seconds(airtime.idle),
-            neighbour: seconds(airtime.neighbour),
+            data: airtime.data.as_secs_f64(),
+            ack: airtime.transport_ack.as_secs_f64(),
+            control: airtime.control.as_secs_f64(),
+            collision: airtime.collision.as_secs_f64(),
+            access: airtime.access.as_secs_f64(),
+            idle: airtime.idle.as_secs_f64(),
+            neighbour: airtime.neighbour.as_secs_f64(),
         }
     }
 }
@@ -209,18 +208,19 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn shares_of_an_interval_add_up() {
         let earlier = AirSeconds::from(Airtime {
-            data: 1_000_000_000,
-            idle: 1_000_000_000,
+            data: Duration::from_millis(1_000),
+            idle: Duration::from_millis(1_000),
             ..Airtime::default()
         });
         let later = AirSeconds::from(Airtime {
-            data: 2_000_000_000,
-            transport_ack: 500_000_000,
-            idle: 3_500_000_000,
+            data: Duration::from_millis(2_000),
+            transport_ack: Duration::from_millis(500),
+            idle: Duration::from_millis(3_500),
             ..Airtime::default()
         });
         let shares = later.since(&earlier).shares();

@@ -1,6 +1,7 @@
 //! Figures of the wireless network.
 
 use serde::Serialize;
+use tack_base::time::nanos;
 use tack_wlan::world::Airtime;
 use tack_wlan::{NodeId, World};
 
@@ -114,15 +115,16 @@ pub struct StationReport {
 
 impl From<Airtime> for AirtimeReport {
     fn from(airtime: Airtime) -> Self {
-        let total = airtime.total().max(1) as f64;
+        let total = nanos(airtime.total()).max(1) as f64;
+        let share = |part| nanos(part) as f64 / total;
         Self {
-            data: airtime.data as f64 / total,
-            tcp_ack: airtime.transport_ack as f64 / total,
-            control: airtime.control as f64 / total,
-            collision: airtime.collision as f64 / total,
-            access: airtime.access as f64 / total,
-            idle: airtime.idle as f64 / total,
-            neighbour: airtime.neighbour as f64 / total,
+            data: share(airtime.data),
+            tcp_ack: share(airtime.transport_ack),
+            control: share(airtime.control),
+            collision: share(airtime.collision),
+            access: share(airtime.access),
+            idle: share(airtime.idle),
+            neighbour: share(airtime.neighbour),
         }
     }
 }

@@ -88,6 +88,7 @@ impl Table {
         self.serial
     }
 
+    #[inline]
     pub(super) fn get(&self, id: ConnectionId) -> Option<&Entry> {
         self.entries.get(slot(id)).filter(|entry| entry.id == id)
     }
@@ -171,6 +172,7 @@ impl Table {
     }
 
     /// The connection that segments with this name belong to.
+    #[inline]
     pub(super) fn route(&mut self, tuple: &Tuple) -> Option<ConnectionId> {
         if let Some((last, id)) = &self.last_route
             && last == tuple
@@ -200,6 +202,7 @@ impl Table {
     }
 
     /// The connection may have something to send, or its deadline or events may have changed.
+    #[inline]
     pub(super) fn activate(&mut self, id: ConnectionId) {
         if let Some(entry) = self.get_mut(id)
             && !core::mem::replace(&mut entry.active, true)
@@ -209,6 +212,7 @@ impl Table {
     }
 
     /// Takes the connection whose turn it is out of the queue.
+    #[inline]
     pub(super) fn next_active(&mut self) -> Option<ConnectionId> {
         loop {
             let id = self.active.pop_front()?;
@@ -220,6 +224,7 @@ impl Table {
     }
 
     /// Tells the application of the connection at the next [`Table::next_ready`], if it has events and an application.
+    #[inline]
     pub(super) fn announce(&mut self, id: ConnectionId) {
         if let Some(entry) = self.get_mut(id)
             && entry.owner == Owner::Application
@@ -232,6 +237,7 @@ impl Table {
     }
 
     /// The next connection that has events.
+    #[inline]
     pub(super) fn next_ready(&mut self) -> Option<ConnectionId> {
         loop {
             let id = self.ready.pop_front()?;
@@ -263,6 +269,7 @@ impl Table {
     }
 
     /// The earliest deadline of all.
+    #[inline]
     pub(super) fn next_deadline(&mut self) -> Option<Instant> {
         // Connections that were touched and not polled since have no up-to-date key. There are none in a loop that
         // drains `poll_transmit` first.
@@ -282,6 +289,7 @@ impl Table {
     }
 
     /// Takes one connection whose deadline is not after `now`; its key is gone until it is armed again.
+    #[inline]
     pub(super) fn next_expired(&mut self, now: Instant) -> Option<ConnectionId> {
         loop {
             let &(armed, id) = self.deadlines.first()?;

@@ -15,11 +15,15 @@
 
 mod carrier;
 mod shared;
+mod span;
 
 use alloc::vec::Vec;
 
+use tack_base::{Duration, Instant};
+
 pub use carrier::{BusyEnd, Carrier};
 pub use shared::SharedAccess;
+use span::Span;
 
 /// Which rules a function follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,10 +35,9 @@ pub enum Rules {
 }
 
 impl Rules {
-    /// Slots of a backoff that the first `time` nanoseconds after AIFS count.
+    /// Slots of a backoff that count when `ended` whole ones have passed since AIFS.
     #[inline]
-    fn counted(self, time: u64, slot: u64) -> u64 {
-        let ended = time / slot;
+    fn counted(self, ended: u64) -> u64 {
         // Of n + 1 boundaries n slots lie between.
         match self {
             Self::Dcf => ended,
@@ -97,75 +100,85 @@ pub enum Attempt {
 #[derive(Clone, Debug)]
 struct Function {
     contention: Contention,
-    /// AIFSN slots, nanoseconds.
+    /// AIFSN.
     aifs_slots: u64,
     cw: u32,
     /// Backoff slots left, as of `counted_to`.
     slots: u32,
     /// Slots (EDCA: boundaries) before this instant are counted; the next one begins (is) here at the earliest.
-    counted_to: u64,
+    counted_to: Instant,
     wants: bool,
 }
 
 /// Channel access of one station.
 #[derive(Clone, Debug)]
 pub struct ChannelAccess {
-    slot: u64,
+    slot: Span,
     carrier: Carrier,
     /// Until when an own transmission waits for its response.
-    response: u64,
+    response: Instant,
     functions: Vec<Function>,
 }
 
 impl ChannelAccess {
-    /// Functions by ascending priority; all times in nanoseconds. The medium has been idle for ever.
-    pub fn new(slot: u64, sifs: u64, eifs_extra: u64, functions: &[Contention]) -> Self {
+    /// Functions by ascending priority. The medium has been idle for ever.
+    pub fn new(
+        slot: Duration,
+        sifs: Duration,
+        eifs_extra: Duration,
+        functions: &[Contention],
+    ) -> Self {
         let functions = functions
             .iter()
             .map(|contention| Function {
                 contention: *contention,
-                aifs_slots: u64::from(contention.aifsn) * slot,
+                aifs_slots: u64::from(contention.aifsn),
                 cw: contention.cw_min,
                 slots: 0,
-                counted_to: 0,
+                counted_to: Instant::ZERO,
                 wants: false,
             })
             .collect();
         Self {
-            slot,
+            slot: slot.into(),
             carrier: Carrier::new(sifs, eifs_extra),
-            response: 0,
+            response: Instant::ZERO,
             functions,
         }
     }
 
     /// From when AIFSN slots count.
     #[inline]
-    fn start(&self) -> u64 {
+    fn start(&self) -> Instant {
         self.carrier.start(self.response)
     }
 
     /// Counts the idle slots up to `now`.
     #[inline]
-    fn settle(&mut self, now: u64) {
+    fn settle(&mut self, now: Instant) {
         let start = self.start();
         for function in &mut self.functions {
             if function.slots == 0 {
                 continue;
             }
-            let from = function.counted_to.max(start + function.aifs_slots);
+            let from = function
+                .counted_to
+                .max(self.slot.times_after(function.aifs_slots, start));
             if now >= from {
-                let counted = function.contention.rules.counted(now - from, self.slot);
+                let counted = function
+                    .contention
+                    .rules
+                    .counted(self.slot.between(from, now));
                 let idle = counted.min(u64::from(function.slots));
                 function.slots -= idle as u32;
-                function.counted_to = from + idle * self.slot;
+                function.counted_to = self.slot.times_after(idle, from);
             }
         }
     }
 
     /// The medium becomes busy, by reception or own transmission.
     #[inline]
-    pub fn on_busy(&mut self, now: u64) {
+    pub fn on_busy(&mut self, now: Instant) {
         if !self.carrier.is_busy() {
             self.settle(now);
             self.carrier.on_busy();
@@ -174,7 +187,7 @@ impl ChannelAccess {
 
     /// The medium becomes idle.
     #[inline]
-    pub fn on_idle(&mut self, now: u64, end: BusyEnd) {
+    pub fn on_idle(&mut self, now: Instant, end: BusyEnd) {
         self.carrier.on_idle(now, end);
     }
 
@@ -185,32 +198,32 @@ impl ChannelAccess {
 
     /// A frame for somebody else reserves the medium until `until`.
     #[inline]
-    pub fn set_nav(&mut self, until: u64) {
+    pub fn set_nav(&mut self, until: Instant) {
         self.carrier.set_nav(until);
     }
 
     /// Whatever reserved the medium did not happen: NAV ends at `now` (§10.3.2.4).
-    pub fn reset_nav(&mut self, now: u64) {
+    pub fn reset_nav(&mut self, now: Instant) {
         self.carrier.reset_nav(now);
     }
 
     /// End of the reservation by others.
-    pub fn nav(&self) -> u64 {
+    pub fn nav(&self) -> Instant {
         self.carrier.nav()
     }
 
     /// An own transmission waits for its response until `until`; nothing is counted before.
-    pub fn await_response(&mut self, until: u64) {
+    pub fn await_response(&mut self, until: Instant) {
         self.response = until;
     }
 
     /// The wait for a response is over.
-    pub fn end_wait(&mut self, now: u64) {
+    pub fn end_wait(&mut self, now: Instant) {
         self.response = self.response.min(now);
     }
 
     /// Function `index` has something to send again after it had nothing. `draw` gives a number in 0 to its argument.
-    pub fn request(&mut self, index: usize, now: u64, draw: impl FnOnce(u32) -> u32) {
+    pub fn request(&mut self, index: usize, now: Instant, draw: impl FnOnce(u32) -> u32) {
         if !self.carrier.is_busy() {
             self.settle(now);
         }
@@ -222,14 +235,14 @@ impl ChannelAccess {
         if function.slots > 0 {
             return;
         }
-        let first = start + function.aifs_slots;
+        let first = slot.times_after(function.aifs_slots, start);
         match function.contention.rules {
             // §10.3.4.2: no backoff when the medium is idle as the frame is queued; what is left of DIFS has to pass.
             Rules::Dcf if is_idle => function.counted_to = now.max(first),
             // §10.23.2.2 a): backoff only when the medium is busy. §10.23.2.4: access at a slot boundary.
             Rules::Edca if is_idle => {
                 function.counted_to = if now > first {
-                    first + ((now - first) / slot + 1) * slot
+                    slot.times_after(slot.between(first, now) + 1, first)
                 } else {
                     first
                 };
@@ -255,7 +268,7 @@ impl ChannelAccess {
     pub fn release(
         &mut self,
         index: usize,
-        now: u64,
+        now: Instant,
         attempt: Attempt,
         draw: impl FnOnce(u32) -> u32,
     ) {
@@ -273,29 +286,31 @@ impl ChannelAccess {
 
     /// When the first function that wants to may transmit, if the medium stays idle.
     #[inline]
-    pub fn grant(&self) -> Option<u64> {
+    pub fn grant(&self) -> Option<Instant> {
         if self.carrier.is_busy() {
             return None;
         }
         let start = self.start();
-        let mut first = u64::MAX;
+        let mut first = Instant::FAR_FUTURE;
         for function in &self.functions {
             if function.wants {
                 first = first.min(self.end(function, start));
             }
         }
-        (first != u64::MAX).then_some(first)
+        (first != Instant::FAR_FUTURE).then_some(first)
     }
 
     #[inline]
-    fn end(&self, function: &Function, start: u64) -> u64 {
-        let from = function.counted_to.max(start + function.aifs_slots);
-        from + u64::from(function.slots) * self.slot
+    fn end(&self, function: &Function, start: Instant) -> Instant {
+        let from = function
+            .counted_to
+            .max(self.slot.times_after(function.aifs_slots, start));
+        self.slot.times_after(u64::from(function.slots), from)
     }
 
     /// Grants access at `now`: to the function of the highest priority whose backoff has ended. The others that end now
     /// have collided inside the station and back off as if they had collided outside (§10.23.2.4).
-    pub fn take_grant(&mut self, now: u64, mut draw: impl FnMut(u32) -> u32) -> Option<usize> {
+    pub fn take_grant(&mut self, now: Instant, mut draw: impl FnMut(u32) -> u32) -> Option<usize> {
         let start = self.start();
         let ends = |access: &Self, index: usize| {
             let function = &access.functions[index];
@@ -308,7 +323,7 @@ impl ChannelAccess {
             if ends(self, index) {
                 self.release(index, now, Attempt::Failed, &mut draw);
                 // A function does one thing at a boundary: this one it has drawn at, the next one it may count.
-                self.functions[index].counted_to = now + self.slot;
+                self.functions[index].counted_to = self.slot.after(now);
             }
         }
         self.functions[winner].slots = 0;

@@ -4,7 +4,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tack_base::time::nanos;
+use tack_base::Duration;
 
 use super::config::{MacConfig, MissedBlockAck, WINDOW};
 use super::discipline::{Waiting, WaitingFrame};
@@ -178,14 +178,14 @@ impl<M: Clone> Link<M> {
             .map_or(self.next_seq, |frame| frame.seq)
     }
 
-    /// Puts together the next PSDU, as long as `airtime` nanoseconds allow; outstanding frames go first. At least one frame
+    /// Puts together the next PSDU, as long as `airtime` allows; outstanding frames go first. At least one frame
     /// goes in any case.
     ///
     /// Returns `None` when there is no frame.
     pub fn prepare(
         &mut self,
         config: &MacConfig,
-        airtime: u64,
+        airtime: Duration,
         mut mpdus: Vec<Mpdu<M>>,
     ) -> Option<Prepared<M>> {
         let limits = &config.ampdu;
@@ -196,7 +196,7 @@ impl<M: Clone> Link<M> {
         };
         let fits = |psdu: u32| {
             psdu <= limits.bytes
-                && nanos(config.timing.airtime(config.data_mode, psdu as usize)) <= airtime
+                && config.timing.airtime(config.data_mode, psdu as usize) <= airtime
         };
         let mut psdu = 0;
         mpdus.clear();

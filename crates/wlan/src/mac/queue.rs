@@ -164,7 +164,9 @@ mod tests {
         assert!(queue.push(NodeId(3), msdu(3)).is_err());
         assert_eq!(queue.next_receiver(), Some(NodeId(2)));
         let config = crate::mac::link::tests::a54();
-        queue.change(NodeId(2), |link| link.prepare(&config, 0, Vec::new()));
+        queue.change(NodeId(2), |link| {
+            link.prepare(&config, tack_base::Duration::ZERO, Vec::new())
+        });
         assert_eq!((queue.len(), queue.departures()), (2, 0), "on the air");
         queue.change(NodeId(2), Link::on_ack);
         assert_eq!((queue.len(), queue.departures()), (1, 1));
@@ -201,7 +203,9 @@ mod tests {
         assert_eq!(queue.next_receiver(), Some(NodeId(1)), "its turn stays");
         // What was sent once is not offered for replacement; nothing else waits there, so the queue is full.
         let config = crate::mac::link::tests::a54();
-        queue.change(NodeId(1), |link| link.prepare(&config, 0, Vec::new()));
+        queue.change(NodeId(1), |link| {
+            link.prepare(&config, tack_base::Duration::ZERO, Vec::new())
+        });
         assert!(queue.push(NodeId(1), msdu(1)).is_err());
     }
 

@@ -2,6 +2,8 @@
 
 use alloc::collections::VecDeque;
 
+use tack_base::Instant;
+
 use super::config::WINDOW;
 use crate::frame::{Msdu, seq_add, seq_before, seq_distance};
 
@@ -9,8 +11,8 @@ use crate::frame::{Msdu, seq_add, seq_before, seq_distance};
 #[derive(Clone, Debug)]
 struct Held<M> {
     msdu: Msdu<M>,
-    /// When it came, nanoseconds.
-    since: u64,
+    /// When it came.
+    since: Instant,
 }
 
 /// One transmitter and category.
@@ -37,11 +39,11 @@ impl<M> Default for Recipient<M> {
 }
 
 impl<M> Recipient<M> {
-    /// An MPDU came at `now`, nanoseconds. Releases what is in order now. Says whether the MPDU was new, and not before the
+    /// An MPDU came at `now`. Releases what is in order now. Says whether the MPDU was new, and not before the
     /// window.
     pub fn receive(
         &mut self,
-        now: u64,
+        now: Instant,
         seq: u16,
         msdu: Msdu<M>,
         mut release: impl FnMut(Msdu<M>),
@@ -85,16 +87,16 @@ impl<M> Recipient<M> {
         }
     }
 
-    /// Since when the first frame waits that waits at all, nanoseconds.
+    /// Since when the first frame waits that waits at all.
     #[inline]
-    pub fn held_since(&self) -> Option<u64> {
+    pub fn held_since(&self) -> Option<Instant> {
         let first = self.waiting.iter().flatten().next();
         first.map(|held| held.since)
     }
 
     /// Releases the frames that have waited since `latest` or longer, and what is in order after them: what they waited for
     /// will not come. Its originator gave it up, and the request that was to say so was lost.
-    pub fn release_overdue(&mut self, latest: u64, mut release: impl FnMut(Msdu<M>)) {
+    pub fn release_overdue(&mut self, latest: Instant, mut release: impl FnMut(Msdu<M>)) {
         while self.held_since().is_some_and(|since| since <= latest) {
             let hole = self.waiting.iter().take_while(|slot| slot.is_none());
             let start = seq_add(self.next, hole.count() as u16);
@@ -174,7 +176,7 @@ mod tests {
     fn receive(recipient: &mut Recipient<u32>, numbers: &[u32]) -> Vec<u32> {
         let mut released = Vec::new();
         for number in numbers {
-            recipient.receive(0, (number % 4_096) as u16, msdu(*number), |m| {
+            recipient.receive(Instant::ZERO, (number % 4_096) as u16, msdu(*number), |m| {
                 released.extend(m.payload)
             });
         }
@@ -210,13 +212,21 @@ mod tests {
     fn what_waits_too_long_is_released_across_its_hole() {
         let mut recipient = Recipient::default();
         for (at, number) in [(0, 0), (10, 2), (11, 3), (25, 6), (5, 1)] {
-            recipient.receive(at, number, msdu(u32::from(number)), |_| {});
+            recipient.receive(
+                Instant::from_micros(at),
+                number,
+                msdu(u32::from(number)),
+                |_| {},
+            );
         }
         // 1 came late but in time: 6 alone waits, for 4 and 5.
-        assert_eq!((recipient.held(), recipient.held_since()), (1, Some(25)));
+        assert_eq!(
+            (recipient.held(), recipient.held_since()),
+            (1, Some(Instant::from_micros(25)))
+        );
         let mut released = Vec::new();
-        recipient.release_overdue(24, |_| panic!("it is not overdue"));
-        recipient.release_overdue(25, |m| released.extend(m.payload));
+        recipient.release_overdue(Instant::from_micros(24), |_| panic!("it is not overdue"));
+        recipient.release_overdue(Instant::from_micros(25), |m| released.extend(m.payload));
         assert_eq!((released, recipient.held_since()), (Vec::from([6]), None));
         // What was given up is not delivered behind what followed it.
         assert_eq!(receive(&mut recipient, &[5, 8, 7]), [7, 8]);

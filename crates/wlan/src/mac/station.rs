@@ -18,7 +18,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tack_base::random::RandomStream;
-use tack_base::time::nanos;
 use tack_base::{Duration, Instant};
 
 use super::access::{BusyEnd, ChannelAccess, Contention, CwAdaptation, Rules};
@@ -94,9 +93,9 @@ enum Step {
     /// On the air.
     Sending,
     /// SIFS before the prepared frame.
-    Pausing { until: u64 },
+    Pausing { until: Instant },
     /// The response has to begin by the deadline.
-    Waiting { awaited: Awaited, deadline: u64 },
+    Waiting { awaited: Awaited, deadline: Instant },
     /// The deadline has passed while a reception was under way: its end decides.
     Receiving { awaited: Awaited },
 }
@@ -109,7 +108,7 @@ struct Exchange {
     job: Job,
     step: Step,
     /// End of the transmission opportunity; the grant itself with a limit of zero.
-    txop_end: u64,
+    txop_end: Instant,
     /// PPDUs sent so far that want a response.
     attempts: u8,
 }
@@ -124,28 +123,28 @@ pub struct Station<M> {
     /// By function: one for DCF, four by category for EDCA.
     queues: Vec<TransmitQueue<M>>,
     beacons: Option<Beacons>,
-    next_beacon: u64,
+    next_beacon: Instant,
     beacon_is_due: bool,
     exchange: Option<Exchange>,
     /// Goes on the air after CTS, or next within the TXOP.
     prepared: Option<Ppdu<M>>,
     /// A response that is due.
-    response: Option<(u64, Ppdu<M>)>,
+    response: Option<(Instant, Ppdu<M>)>,
     /// This radio is sending.
     is_sending: bool,
     /// A PPDU is being received whose header has been read at this instant.
-    reception: Option<u64>,
+    reception: Option<Instant>,
     recipients: Vec<[Recipient<M>; 4]>,
     /// The recipients that hold frames back: when these will have waited too long, transmitter and category.
-    holds: BTreeSet<(u64, NodeId, usize)>,
+    holds: BTreeSet<(Instant, NodeId, usize)>,
     duplicates: DuplicateCache,
     /// TCP/HACK, where it is on.
     hack: Option<Box<Hack<M>>>,
     /// MPDU lists that can be used again.
     spare: Vec<Vec<Mpdu<M>>>,
     stats: StationStats,
-    sifs: u64,
-    response_timeout: u64,
+    sifs: Duration,
+    response_timeout: Duration,
 }
 
 impl<M: Clone> Station<M> {
@@ -177,18 +176,15 @@ impl<M: Clone> Station<M> {
             });
         }
         let timing = &config.timing;
-        let access = ChannelAccess::new(
-            nanos(timing.slot),
-            nanos(timing.sifs),
-            nanos(config.eifs_extra()),
-            &functions,
-        );
+        let access = ChannelAccess::new(timing.slot, timing.sifs, config.eifs_extra(), &functions);
         Self {
             id,
             access,
             random: RandomStream::new(seed, "backoff", u64::from(id.0)),
             queues,
-            next_beacon: beacons.map_or(u64::MAX, |beacons| nanos(beacons.interval)),
+            next_beacon: beacons.map_or(Instant::FAR_FUTURE, |beacons| {
+                Instant::ZERO + beacons.interval
+            }),
             beacons,
             beacon_is_due: false,
             exchange: None,
@@ -202,8 +198,8 @@ impl<M: Clone> Station<M> {
             hack: None,
             spare: Vec::new(),
             stats: StationStats::default(),
-            sifs: nanos(timing.sifs),
-            response_timeout: nanos(config.response_timeout()),
+            sifs: timing.sifs,
+            response_timeout: config.response_timeout(),
             config,
         }
     }
@@ -235,7 +231,7 @@ impl<M: Clone> Station<M> {
         }
         let len = self.queues[function].len() as u64;
         self.stats.queue_max = self.stats.queue_max.max(len);
-        self.wish(now.as_nanos(), function);
+        self.wish(now, function);
         Ok(())
     }
 
@@ -262,7 +258,7 @@ impl<M: Clone> Station<M> {
         if let Some(hack) = &mut self.hack {
             hack.on_gone(to, &msdu);
         }
-        self.wish(now.as_nanos(), function);
+        self.wish(now, function);
         Some(msdu)
     }
 
@@ -276,7 +272,7 @@ impl<M: Clone> Station<M> {
     /// and the wish to transmit follow here.
     fn settle(
         &mut self,
-        at: u64,
+        at: Instant,
         function: usize,
         to: NodeId,
         act: impl FnOnce(&mut Link<M>, &MacConfig) -> Settled,
@@ -285,14 +281,14 @@ impl<M: Clone> Station<M> {
         let settled = self.queues[function].change(to, |link| act(link, config));
         self.stats.acked += settled.acked as u64;
         self.stats.retry_drops += settled.dropped as u64;
-        self.tell_settled(at, function, to);
+        self.tell_settled(at.as_nanos(), function, to);
         self.wish(at, function);
         settled
     }
 
     /// A function contends while its queue has something to send. That of the exchange under way looks at its queue when the
     /// exchange ends.
-    fn wish(&mut self, at: u64, function: usize) {
+    fn wish(&mut self, at: Instant, function: usize) {
         let is_in_exchange = self
             .exchange
             .is_some_and(|exchange| exchange.function == function);
@@ -315,7 +311,7 @@ impl<M: Clone> Station<M> {
         if let Some((at, _)) = &self.response {
             first = first.min(*at);
         }
-        first = first.min(self.next_interrupt());
+        first = first.min(Instant::from_nanos(self.next_interrupt()));
         if let Some((at, ..)) = self.holds.first() {
             first = first.min(*at);
         }
@@ -332,25 +328,25 @@ impl<M: Clone> Station<M> {
             }
             None => {}
         }
-        (first != u64::MAX).then(|| Instant::from_nanos(first))
+        (first != Instant::FAR_FUTURE).then_some(first)
     }
 
     /// The medium becomes busy: a signal begins, or this radio sends.
     #[inline]
     pub fn on_busy(&mut self, now: Instant) {
-        self.access.on_busy(now.as_nanos());
+        self.access.on_busy(now);
     }
 
     /// The medium becomes idle.
     #[inline]
     pub fn on_idle(&mut self, now: Instant, end: BusyEnd) {
-        self.access.on_idle(now.as_nanos(), end);
+        self.access.on_idle(now, end);
     }
 
     /// Reception of a PPDU began; its header will have been read at `header_end`.
     #[inline]
     pub fn on_reception_start(&mut self, header_end: Instant) {
-        self.reception = Some(header_end.as_nanos());
+        self.reception = Some(header_end);
     }
 
     /// Reception broke off before the header was read, or because this radio sends.
@@ -363,7 +359,7 @@ impl<M: Clone> Station<M> {
     #[inline]
     pub fn holds_overdue(&self, now: Instant) -> bool {
         let first = self.holds.first();
-        first.is_some_and(|(due, ..)| *due <= now.as_nanos())
+        first.is_some_and(|(due, ..)| *due <= now)
     }
 
     /// True while an exchange is under way that this radio began.

@@ -2,30 +2,32 @@
 
 use alloc::vec::Vec;
 
+use tack_base::{Duration, Instant};
+
 use crate::frame::{Class, Frame, Ppdu};
 
-/// Time on the medium by use, nanoseconds; the parts add up to the time that passed.
+/// Time on the medium by use; the parts add up to the time that passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Airtime {
     /// Data frames with payload, preambles included.
-    pub data: u64,
+    pub data: Duration,
     /// Data frames with acknowledgements of the transport layer.
-    pub transport_ack: u64,
+    pub transport_ack: Duration,
     /// ACK, Block ACK, Block ACK request, RTS, CTS and beacons.
-    pub control: u64,
+    pub control: Duration,
     /// Transmissions that spoil each other at a receiver.
-    pub collision: u64,
+    pub collision: Duration,
     /// Silence while some radio has something to send: interframe spaces, backoff, timeouts.
-    pub access: u64,
+    pub access: Duration,
     /// Silence with nothing to send.
-    pub idle: u64,
+    pub idle: Duration,
     /// What of `data` and `control` was sent by radios of the neighbouring network. Not a part of the total.
-    pub neighbour: u64,
+    pub neighbour: Duration,
 }
 
 impl Airtime {
     /// All parts: the time that passed.
-    pub fn total(&self) -> u64 {
+    pub fn total(&self) -> Duration {
         self.data + self.transport_ack + self.control + self.collision + self.access + self.idle
     }
 }
@@ -78,40 +80,61 @@ impl AirState {
 /// The running sums.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Accounts {
-    airtime: Airtime,
-    counted_to: u64,
+    sums: Sums,
+    counted_to: Instant,
+}
+
+/// The parts of [`Airtime`], nanoseconds: counted at each event, where a [`Duration`] takes longer to add.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    data: u64,
+    transport_ack: u64,
+    control: u64,
+    collision: u64,
+    access: u64,
+    idle: u64,
+    neighbour: u64,
 }
 
 impl Accounts {
     /// Counts the time up to `now`, in which the air was as `moment` says.
     #[inline]
-    pub(super) fn advance(&mut self, now: u64, moment: &Moment) {
-        let time = now - self.counted_to;
+    pub(super) fn advance(&mut self, now: Instant, moment: &Moment) {
+        let time = now.as_nanos() - self.counted_to.as_nanos();
         self.counted_to = now;
         if let (Network::Neighbour, AirState::Data(_) | AirState::Control) =
             (moment.network, moment.state)
         {
-            self.airtime.neighbour += time;
+            self.sums.neighbour += time;
         }
         match moment.state {
             AirState::Data(acks) => {
                 let share = (u128::from(time) * u128::from(acks) / 65_536) as u64;
-                self.airtime.transport_ack += share;
-                self.airtime.data += time - share;
+                self.sums.transport_ack += share;
+                self.sums.data += time - share;
             }
-            AirState::Control => self.airtime.control += time,
-            AirState::Collision => self.airtime.collision += time,
-            AirState::Access => self.airtime.access += time,
-            AirState::Idle => self.airtime.idle += time,
+            AirState::Control => self.sums.control += time,
+            AirState::Collision => self.sums.collision += time,
+            AirState::Access => self.sums.access += time,
+            AirState::Idle => self.sums.idle += time,
         }
     }
 
     pub(super) fn airtime(&self) -> Airtime {
-        self.airtime
+        let sums = &self.sums;
+        Airtime {
+            data: Duration::from_nanos(sums.data),
+            transport_ack: Duration::from_nanos(sums.transport_ack),
+            control: Duration::from_nanos(sums.control),
+            collision: Duration::from_nanos(sums.collision),
+            access: Duration::from_nanos(sums.access),
+            idle: Duration::from_nanos(sums.idle),
+            neighbour: Duration::from_nanos(sums.neighbour),
+        }
     }
 
     pub(super) fn reset(&mut self) {
-        self.airtime = Airtime::default();
+        self.sums = Sums::default();
     }
 }
 
@@ -126,18 +149,18 @@ pub struct QueueStats {
     pub max: u64,
 }
 
-/// Time spent at each length.
+/// Time spent at each length, nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueueMeter {
     time: Vec<u64>,
     len: usize,
-    since: u64,
+    since: Instant,
 }
 
 impl QueueMeter {
     /// The queue has this length now. Says whether it became shorter.
     #[inline]
-    pub(super) fn update(&mut self, now: u64, len: usize) -> bool {
+    pub(super) fn update(&mut self, now: Instant, len: usize) -> bool {
         if len == self.len {
             return false;
         }
@@ -147,15 +170,15 @@ impl QueueMeter {
         is_shorter
     }
 
-    fn add(&mut self, now: u64) {
+    fn add(&mut self, now: Instant) {
         if self.time.len() <= self.len {
             self.time.resize(self.len + 1, 0);
         }
-        self.time[self.len] += now - self.since;
+        self.time[self.len] += now.as_nanos() - self.since.as_nanos();
         self.since = now;
     }
 
-    pub(super) fn reset(&mut self, now: u64, len: usize) {
+    pub(super) fn reset(&mut self, now: Instant, len: usize) {
         *self = Self {
             time: Vec::new(),
             len,
@@ -163,7 +186,7 @@ impl QueueMeter {
         };
     }
 
-    pub(super) fn stats(&self, now: u64) -> QueueStats {
+    pub(super) fn stats(&self, now: Instant) -> QueueStats {
         let mut meter = self.clone();
         meter.add(now);
         let total: u64 = meter.time.iter().sum();

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tack_base::time::nanos;
+use tack_base::Instant;
 
 use super::accounts::{AirState, Moment, Network};
 use crate::frame::{Frame, Ppdu, len};
@@ -17,7 +17,7 @@ pub(super) struct Radio {
     /// The number of the PPDU it is locked on to.
     pub(super) lock: Option<u64>,
     /// From when to when other signals overlapped that PPDU after its header.
-    pub(super) hit: Option<(u64, u64)>,
+    pub(super) hit: Option<(Instant, Instant)>,
     /// What the busy period has ended in so far.
     pub(super) last: BusyEnd,
     /// The RTS that set its NAV, if nothing was received since.
@@ -88,9 +88,9 @@ impl Default for Radio {
 pub(super) struct InFlight<M> {
     pub(super) number: u64,
     pub(super) ppdu: Ppdu<M>,
-    pub(super) start: u64,
-    pub(super) header_end: u64,
-    pub(super) end: u64,
+    pub(super) start: Instant,
+    pub(super) header_end: Instant,
+    pub(super) end: Instant,
     pub(super) use_of_air: AirState,
     pub(super) network: Network,
     /// Another signal spoils it at its receiver.
@@ -107,19 +107,19 @@ pub(super) struct Arriving {
     pub(super) begins: u32,
     pub(super) ends: u32,
     /// When it ends; never, when the receiver does not receive, or only the last frame is left.
-    pub(super) at: u64,
+    pub(super) at: Instant,
     /// One frame at least was read.
     pub(super) any: bool,
 }
 
 impl<M> InFlight<M> {
     /// `ppdu` of a radio of `network` from `start` on.
-    pub(super) fn new(number: u64, start: u64, ppdu: Ppdu<M>, network: Network) -> Self {
+    pub(super) fn new(number: u64, start: Instant, ppdu: Ppdu<M>, network: Network) -> Self {
         Self {
             number,
             start,
-            header_end: start + nanos(ppdu.mode.header()),
-            end: start + nanos(ppdu.airtime),
+            header_end: start + ppdu.mode.header(),
+            end: start + ppdu.airtime,
             use_of_air: AirState::of(&ppdu),
             network,
             is_collided: false,
@@ -127,7 +127,7 @@ impl<M> InFlight<M> {
                 index: 0,
                 begins: 0,
                 ends: 0,
-                at: u64::MAX,
+                at: Instant::FAR_FUTURE,
                 any: false,
             },
             ppdu,
@@ -142,7 +142,7 @@ impl<M> InFlight<M> {
         let (begins, count) = (self.arriving.ends, data.mpdus.len());
         let Some(mpdu) = data.mpdus.get(index) else {
             self.arriving.index = index;
-            self.arriving.at = u64::MAX;
+            self.arriving.at = Instant::FAR_FUTURE;
             return;
         };
         let ends = len::ampdu(begins, len::mpdu(mpdu.msdu.len, is_qos));
@@ -152,19 +152,20 @@ impl<M> InFlight<M> {
         self.arriving.at = if index + 1 < count {
             self.place(ends)
         } else {
-            u64::MAX
+            Instant::FAR_FUTURE
         };
     }
 
     /// When a byte of the PSDU is on the air, by its place in it.
-    pub(super) fn place(&self, byte: u32) -> u64 {
-        let data = u128::from(self.end - self.header_end);
+    pub(super) fn place(&self, byte: u32) -> Instant {
+        let (from, to) = (self.header_end.as_nanos(), self.end.as_nanos());
+        let data = u128::from(to - from);
         let into = data * u128::from(byte) / u128::from(self.ppdu.psdu.max(1));
-        self.header_end + into as u64
+        Instant::from_nanos(from + into as u64)
     }
 
     /// Whether a signal from and to these instants overlaps these bytes of the PSDU.
-    pub(super) fn is_hit(&self, begins: u32, ends: u32, (from, to): (u64, u64)) -> bool {
+    pub(super) fn is_hit(&self, begins: u32, ends: u32, (from, to): (Instant, Instant)) -> bool {
         from < self.place(ends) && self.place(begins) < to
     }
 }
@@ -176,7 +177,7 @@ pub(super) struct Air<M> {
     pub(super) sent: u64,
     pub(super) active: usize,
     /// When radios look whether an RTS was followed up: (instant, number of the RTS).
-    pub(super) announcements: Vec<(u64, u64)>,
+    pub(super) announcements: Vec<(Instant, u64)>,
 }
 
 impl<M> Default for Air<M> {
@@ -193,29 +194,29 @@ impl<M> Default for Air<M> {
 impl<M> Air<M> {
     /// When the next frame within an A-MPDU has been received.
     #[inline]
-    pub(super) fn next_arrival(&self) -> u64 {
+    pub(super) fn next_arrival(&self) -> Instant {
         let arrivals = self.flights.iter().map(|flight| flight.arriving.at);
-        arrivals.min().unwrap_or(u64::MAX)
+        arrivals.min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// The next end of a PPDU, or the next look at an RTS.
     #[inline]
-    pub(super) fn next(&self) -> u64 {
+    pub(super) fn next(&self) -> Instant {
         let ends = self.flights.iter().map(|flight| flight.end);
         let looks = self.announcements.iter().map(|(at, _)| *at);
-        ends.chain(looks).min().unwrap_or(u64::MAX)
+        ends.chain(looks).min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Position of the PPDU that ends at `at`, the one with the lowest number first.
     #[inline]
-    pub(super) fn ending(&self, at: u64) -> Option<usize> {
+    pub(super) fn ending(&self, at: Instant) -> Option<usize> {
         let due = self.flights.iter().enumerate();
         due.filter(|(_, flight)| flight.end <= at)
             .min_by_key(|(_, flight)| flight.number)
             .map(|(position, _)| position)
     }
 
-    pub(super) fn resets_nav(&self, at: u64) -> bool {
+    pub(super) fn resets_nav(&self, at: Instant) -> bool {
         self.announcements.iter().any(|(look, _)| *look <= at)
     }
 

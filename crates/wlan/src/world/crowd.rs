@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use tack_base::time::nanos;
+use tack_base::Instant;
 
 use super::air::{InFlight, Radio};
 use super::config::WorldConfig;
@@ -69,19 +69,19 @@ impl Crowd {
         } else {
             core::slice::from_ref(&mac.contention[AccessCategory::BestEffort as usize])
         };
-        let (slot, sifs) = (nanos(mac.timing.slot), nanos(mac.timing.sifs));
+        let (slot, sifs) = (mac.timing.slot, mac.timing.sifs);
         Some(Self {
-            access: SharedAccess::new(slot, sifs, nanos(mac.eifs_extra()), functions, radios),
+            access: SharedAccess::new(slot, sifs, mac.eifs_extra(), functions, radios),
             radio: Radio::default(),
             standing,
             alone: (0..radios as u16).collect(),
         })
     }
 
-    /// When the first of them may transmit, nanoseconds.
+    /// When the first of them may transmit.
     #[inline]
-    pub(super) fn grant(&self) -> u64 {
-        self.access.grant().unwrap_or(u64::MAX)
+    pub(super) fn grant(&self) -> Instant {
+        self.access.grant().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Radios that go by themselves, ascending.
@@ -102,7 +102,7 @@ impl Crowd {
     }
 
     /// Those that an RTS told of a reservation look whether anything followed it.
-    pub(super) fn reset_nav(&mut self, now: u64, number: u64) {
+    pub(super) fn reset_nav(&mut self, now: Instant, number: u64) {
         if self.radio.announced == Some(number) && self.radio.lock.is_none() {
             self.radio.announced = None;
             self.access.carrier().reset_nav(now);
@@ -110,7 +110,7 @@ impl Crowd {
     }
 
     /// The signal of `flight`, which is for none of them, ends.
-    pub(super) fn fade<M>(&mut self, now: u64, flight: &InFlight<M>, is_qos: bool) {
+    pub(super) fn fade<M>(&mut self, now: Instant, flight: &InFlight<M>, is_qos: bool) {
         let radio = &mut self.radio;
         radio.heard -= 1;
         if radio.lock == Some(flight.number) {
@@ -121,7 +121,7 @@ impl Crowd {
                 if matches!(flight.ppdu.frame, Frame::Rts) {
                     radio.announced = Some(flight.number);
                 }
-                let until = now + nanos(flight.ppdu.reserves);
+                let until = now + flight.ppdu.reserves;
                 self.access.carrier().set_nav(until);
             } else {
                 radio.last = crate::mac::BusyEnd::Error;

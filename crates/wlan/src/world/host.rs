@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tack_base::time::nanos;
+use tack_base::{Duration, Instant};
 
 use super::config::HostDelays;
 use crate::frame::{AccessCategory, Msdu, NodeId};
@@ -29,11 +29,11 @@ pub(super) enum Entry<M> {
 /// What is under way. The delays are the same for all radios, so each list is in order of time.
 #[derive(Debug)]
 pub(super) struct Hosts<M> {
-    receive: u64,
-    transmit: u64,
-    entering: VecDeque<(u64, Msdu<M>)>,
-    relayed: VecDeque<(u64, Msdu<M>)>,
-    delivered: VecDeque<(u64, Delivery<M>)>,
+    receive: Duration,
+    transmit: Duration,
+    entering: VecDeque<(Instant, Msdu<M>)>,
+    relayed: VecDeque<(Instant, Msdu<M>)>,
+    delivered: VecDeque<(Instant, Delivery<M>)>,
     /// Packets in `entering` and `relayed`, by radio and category.
     counts: Vec<[usize; 4]>,
 }
@@ -41,8 +41,8 @@ pub(super) struct Hosts<M> {
 impl<M> Hosts<M> {
     pub(super) fn new(delays: HostDelays, radios: usize) -> Self {
         Self {
-            receive: nanos(delays.receive),
-            transmit: nanos(delays.transmit),
+            receive: delays.receive,
+            transmit: delays.transmit,
             entering: VecDeque::new(),
             relayed: VecDeque::new(),
             delivered: VecDeque::new(),
@@ -51,13 +51,13 @@ impl<M> Hosts<M> {
     }
 
     /// From the end of a received frame to the host.
-    pub(super) fn receive_delay(&self) -> tack_base::Duration {
-        tack_base::Duration::from_nanos(self.receive)
+    pub(super) fn receive_delay(&self) -> Duration {
+        self.receive
     }
 
     /// A host sends at `now`. Returns the packet when it is at the radio at once.
-    pub(super) fn send(&mut self, now: u64, msdu: Msdu<M>) -> Option<Msdu<M>> {
-        if self.transmit == 0 {
+    pub(super) fn send(&mut self, now: Instant, msdu: Msdu<M>) -> Option<Msdu<M>> {
+        if self.transmit.is_zero() {
             return Some(msdu);
         }
         self.counts[msdu.src.index()][msdu.category as usize] += 1;
@@ -67,9 +67,9 @@ impl<M> Hosts<M> {
 
     /// A packet of a station has come to the access point's radio, for another station. Returns it when it is back at once.
     /// The host hears of it at `ready`, if that is not in the past.
-    pub(super) fn relay(&mut self, now: u64, ready: u64, msdu: Msdu<M>) -> Option<Msdu<M>> {
-        let delay = self.receive + self.transmit + ready.saturating_sub(now);
-        if delay == 0 {
+    pub(super) fn relay(&mut self, now: Instant, ready: Instant, msdu: Msdu<M>) -> Option<Msdu<M>> {
+        let delay = self.receive + self.transmit + ready.saturating_since(now);
+        if delay.is_zero() {
             return Some(msdu);
         }
         self.counts[NodeId::AP.index()][msdu.category as usize] += 1;
@@ -77,18 +77,20 @@ impl<M> Hosts<M> {
         None
     }
 
-    /// When the next packet comes to a queue, nanoseconds.
+    /// When the next packet comes to a queue.
     #[inline]
-    pub(super) fn next_entry(&self) -> u64 {
-        let first = |list: &VecDeque<(u64, Msdu<M>)>| list.front().map_or(u64::MAX, |(at, _)| *at);
+    pub(super) fn next_entry(&self) -> Instant {
+        let first = |list: &VecDeque<(Instant, Msdu<M>)>| {
+            list.front().map_or(Instant::FAR_FUTURE, |(at, _)| *at)
+        };
         first(&self.entering).min(first(&self.relayed))
     }
 
     /// The next packet that has come to a queue by `now`.
     #[inline]
-    pub(super) fn enter(&mut self, now: u64) -> Option<Entry<M>> {
+    pub(super) fn enter(&mut self, now: Instant) -> Option<Entry<M>> {
         let is_due =
-            |list: &VecDeque<(u64, Msdu<M>)>| list.front().is_some_and(|(at, _)| *at <= now);
+            |list: &VecDeque<(Instant, Msdu<M>)>| list.front().is_some_and(|(at, _)| *at <= now);
         if is_due(&self.entering) {
             let (_, msdu) = self.entering.pop_front()?;
             self.counts[msdu.src.index()][msdu.category as usize] -= 1;
@@ -110,13 +112,13 @@ impl<M> Hosts<M> {
 
     /// A radio hands a packet to its host, which can hear of it at `ready`.
     #[inline]
-    pub(super) fn deliver(&mut self, ready: u64, delivery: Delivery<M>) {
+    pub(super) fn deliver(&mut self, ready: Instant, delivery: Delivery<M>) {
         insert(&mut self.delivered, ready + self.receive, delivery);
     }
 
     /// The next packet that is at its host by `now`.
     #[inline]
-    pub(super) fn receive(&mut self, now: u64) -> Option<Delivery<M>> {
+    pub(super) fn receive(&mut self, now: Instant) -> Option<Delivery<M>> {
         let is_there = self.delivered.front().is_some_and(|(at, _)| *at <= now);
         if is_there {
             self.delivered.pop_front().map(|(_, delivery)| delivery)
@@ -125,17 +127,19 @@ impl<M> Hosts<M> {
         }
     }
 
-    /// When the next packet comes to its host, if that is after `handled`, nanoseconds: those until then can be had.
+    /// When the next packet comes to its host, if that is after `handled`: those until then can be had.
     #[inline]
-    pub(super) fn next_delivery(&self, handled: u64) -> u64 {
+    pub(super) fn next_delivery(&self, handled: Instant) -> Instant {
         let first = self.delivered.front().map(|(at, _)| *at);
-        first.filter(|at| *at > handled).unwrap_or(u64::MAX)
+        first
+            .filter(|at| *at > handled)
+            .unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Before when nothing that a radio receives at `at` or later is at its host.
     #[inline]
-    pub(super) fn earliest_delivery(&self, at: u64) -> u64 {
-        at.saturating_add(self.receive)
+    pub(super) fn earliest_delivery(&self, at: Instant) -> Instant {
+        at + self.receive
     }
 
     /// True when nothing is under way.
@@ -146,7 +150,7 @@ impl<M> Hosts<M> {
 
 /// Keeps a list in order of time, and what comes at the same time in its order.
 #[inline]
-fn insert<T>(list: &mut VecDeque<(u64, T)>, at: u64, what: T) {
+fn insert<T>(list: &mut VecDeque<(Instant, T)>, at: Instant, what: T) {
     let later = list.iter().rev().take_while(|(other, _)| *other > at);
     let position = list.len() - later.count();
     list.insert(position, (at, what));

@@ -23,14 +23,14 @@ impl<M: Clone> World<M> {
             crowd.alone.insert(position, index as u16);
             self.radios[index].hear_as(&crowd.radio);
             let locked = crowd.radio.lock.and_then(|number| self.air.find(number));
-            let header_end = locked.map(|flight| Instant::from_nanos(flight.header_end));
+            let header_end = locked.map(|flight| flight.header_end);
             self.stations[index].leave(&mut crowd.access, header_end);
             self.rewake(index);
         }
     }
 
     /// Those of the crowd that may transmit at `at` do so by themselves.
-    pub(super) fn single_out_granted(&mut self, at: u64) {
+    pub(super) fn single_out_granted(&mut self, at: Instant) {
         while let Some(crowd) = &self.crowd
             && let Some(who) = crowd.access.granted(at)
         {
@@ -47,7 +47,7 @@ impl<M: Clone> World<M> {
         radio.heard += 1;
         if radio.heard == 1 {
             radio.lock_on(flight.number);
-            crowd.access.on_busy(now.as_nanos());
+            crowd.access.on_busy(now);
         } else if let Some(locked) = radio.lock.and_then(|number| self.air.find(number)) {
             radio.overlap(flight, locked);
         }
@@ -56,7 +56,7 @@ impl<M: Clone> World<M> {
     /// The signal of `flight` ends at the crowd.
     pub(super) fn fade_crowd(&mut self, now: Instant, flight: &InFlight<M>) {
         if let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.is_empty()) {
-            crowd.fade(now.as_nanos(), flight, self.mac.is_qos);
+            crowd.fade(now, flight, self.mac.is_qos);
         }
     }
 
@@ -98,7 +98,7 @@ impl<M: Clone> World<M> {
                 heard.hear_as(radio);
             }
             standing[index] = Standing::Member;
-            wakes[index] = u64::MAX;
+            wakes[index] = Instant::FAR_FUTURE;
             false
         });
     }
@@ -133,14 +133,14 @@ impl<M: Clone> World<M> {
         }
     }
 
-    /// When the first radio wants to be woken, nanoseconds.
+    /// When the first radio wants to be woken.
     #[inline]
-    pub(super) fn first_wake(&self) -> u64 {
+    pub(super) fn first_wake(&self) -> Instant {
         let Some(crowd) = &self.crowd else {
             let all = self.wakes.iter();
-            return all.fold(u64::MAX, |first, wake| first.min(*wake));
+            return all.fold(Instant::FAR_FUTURE, |first, wake| first.min(*wake));
         };
         let alone = crowd.alone.iter().map(|at| self.wakes[usize::from(*at)]);
-        alone.fold(crowd.grant(), u64::min)
+        alone.fold(crowd.grant(), Instant::min)
     }
 }

@@ -4,8 +4,7 @@
 //! nothing else. Another one that begins before the PHY header was read destroys both for it: it senses energy and no frame,
 //! so no EIFS follows; one that still runs goes on. One that begins later spoils the MPDUs it overlaps, and EIFS follows when none is left.
 
-use tack_base::Instant;
-use tack_base::time::nanos;
+use tack_base::{Duration, Instant};
 
 use super::accounts::Network;
 use super::air::InFlight;
@@ -17,8 +16,7 @@ use crate::phy::response::response_mode;
 
 impl<M: Clone> World<M> {
     /// `ppdu` goes on the air.
-    pub(super) fn begin(&mut self, at: u64, ppdu: Ppdu<M>) {
-        let now = Instant::from_nanos(at);
+    pub(super) fn begin(&mut self, at: Instant, ppdu: Ppdu<M>) {
         let from = ppdu.from.index();
         if let Some(to) = ppdu.to {
             self.single_out(to.index());
@@ -28,11 +26,7 @@ impl<M: Clone> World<M> {
         self.fold(at, &ppdu);
         if self.capture == Capture::On {
             let ppdu = ppdu.clone();
-            self.captured.push_back(Captured {
-                at: now,
-                ppdu,
-                number,
-            });
+            self.captured.push_back(Captured { at, ppdu, number });
         }
         let network = if ppdu.from.0 < self.members {
             Network::Own
@@ -51,15 +45,15 @@ impl<M: Clone> World<M> {
             lost.is_collided |= lost.ppdu.to == Some(NodeId(from as u16));
         }
         self.stations[from].on_reception_lost();
-        self.stations[from].on_busy(now);
+        self.stations[from].on_busy(at);
         self.touch(from);
         let listeners = self.take_listeners(from);
         for listener in &listeners {
-            self.reach(now, usize::from(*listener), &mut flight);
+            self.reach(at, usize::from(*listener), &mut flight);
         }
         self.give_back(from, listeners);
-        self.reach_crowd(now, &flight);
-        self.gather(now, &flight);
+        self.reach_crowd(at, &flight);
+        self.gather(at, &flight);
         flight.seek(0, self.mac.is_qos);
         self.air.flights.push(flight);
     }
@@ -78,7 +72,7 @@ impl<M: Clone> World<M> {
         if radio.heard == 1 {
             radio.lock_on(flight.number);
             station.on_busy(now);
-            station.on_reception_start(Instant::from_nanos(flight.header_end));
+            station.on_reception_start(flight.header_end);
             self.rewake(listener);
         } else {
             // To a radio that senses energy already, more of it moves no deadline.
@@ -93,28 +87,27 @@ impl<M: Clone> World<M> {
     }
 
     /// The PPDU at `position` ends.
-    pub(super) fn end(&mut self, at: u64, position: usize) {
-        let now = Instant::from_nanos(at);
+    pub(super) fn end(&mut self, at: Instant, position: usize) {
         let mut flight = self.air.flights.remove(position);
         let from = flight.ppdu.from.index();
         self.radios[from].is_sending = false;
         if flight.is_collided && flight.ppdu.wants_response() {
             self.stations[from].on_collision();
         }
-        self.stations[from].on_transmitted(now, &flight.ppdu);
+        self.stations[from].on_transmitted(at, &flight.ppdu);
         if self.radios[from].heard == 0 {
-            self.stations[from].on_idle(now, BusyEnd::Energy);
+            self.stations[from].on_idle(at, BusyEnd::Energy);
         }
         self.touch(from);
         let listeners = self.take_listeners(from);
         // The receiver comes last: it takes the MPDUs out.
-        self.fade_crowd(now, &flight);
+        self.fade_crowd(at, &flight);
         let receiver = flight.ppdu.to.map(|to| to.0);
         for listener in listeners.iter().filter(|to| Some(**to) != receiver) {
-            self.fade(now, usize::from(*listener), &mut flight);
+            self.fade(at, usize::from(*listener), &mut flight);
         }
         if let Some(receiver) = receiver.filter(|to| listeners.contains(to)) {
-            self.fade(now, usize::from(receiver), &mut flight);
+            self.fade(at, usize::from(receiver), &mut flight);
         }
         self.give_back(from, listeners);
         if matches!(flight.ppdu.frame, Frame::Rts) {
@@ -175,8 +168,7 @@ impl<M: Clone> World<M> {
     }
 
     /// Radios whose NAV an RTS set look whether anything followed it.
-    pub(super) fn reset_navs(&mut self, at: u64) {
-        let now = Instant::from_nanos(at);
+    pub(super) fn reset_navs(&mut self, at: Instant) {
         while let Some(position) = self
             .air
             .announcements
@@ -195,16 +187,20 @@ impl<M: Clone> World<M> {
                 // Something being received now may be what was announced.
                 if radio.announced == Some(number) && radio.lock.is_none() {
                     radio.announced = None;
-                    self.stations[index].reset_nav(now);
+                    self.stations[index].reset_nav(at);
                     self.rewake(index);
                 }
             }
         }
     }
 
-    fn fold(&mut self, at: u64, ppdu: &Ppdu<M>) {
+    fn fold(&mut self, at: Instant, ppdu: &Ppdu<M>) {
         let to = ppdu.to.map_or(u64::MAX, |to| u64::from(to.0));
-        for word in [at, u64::from(ppdu.from.0) << 32 | u64::from(ppdu.psdu), to] {
+        for word in [
+            at.as_nanos(),
+            u64::from(ppdu.from.0) << 32 | u64::from(ppdu.psdu),
+            to,
+        ] {
             let mixed = (self.digest ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
             self.digest = mixed ^ mixed >> 32;
         }
@@ -212,8 +208,8 @@ impl<M: Clone> World<M> {
 }
 
 /// How long a radio that heard an RTS waits for what it announced (§10.3.2.4).
-fn announcement(mac: &MacConfig, cts: tack_base::Duration) -> u64 {
+fn announcement(mac: &MacConfig, cts: Duration) -> Duration {
     let timing = &mac.timing;
     let start = timing.rx_start_delay.max(mac.control_mode.header());
-    nanos(2 * timing.sifs + cts + start + 2 * timing.slot)
+    2 * timing.sifs + cts + start + 2 * timing.slot
 }

@@ -69,10 +69,10 @@ pub struct World<M> {
     mac: Arc<MacConfig>,
     stations: Vec<Station<M>>,
     radios: Vec<Radio>,
-    /// When each radio wants to be woken, nanoseconds.
-    wakes: Vec<u64>,
+    /// When each radio wants to be woken.
+    wakes: Vec<Instant>,
     /// No wake is earlier.
-    next_wake: u64,
+    next_wake: Instant,
     /// Who hears whom: the receivers of each radio's signal.
     audience: Vec<Vec<u16>>,
     /// Radios that only look on; none in a small network.
@@ -88,7 +88,7 @@ pub struct World<M> {
     hosts: Hosts<M>,
     interrupt: HostInterrupt,
     /// From when on the host can hear of what is being received: now, or the end of the PPDU.
-    ready: u64,
+    ready: Instant,
     hack: HackConfig,
     capture: Capture,
     captured: VecDeque<Captured<M>>,
@@ -99,13 +99,13 @@ pub struct World<M> {
     starting: Vec<Ppdu<M>>,
     relayed: Vec<Msdu<M>>,
     /// The earliest of everything that is to come, frames within A-MPDUs and packets of hosts apart.
-    next: u64,
-    next_arrival: u64,
+    next: Instant,
+    next_arrival: Instant,
     /// When the next packet of a source with a load of its own comes.
-    next_offer: u64,
-    now: u64,
+    next_offer: Instant,
+    now: Instant,
     /// The last instant at which everything has happened, and not only what is before a packet that came.
-    handled: u64,
+    handled: Instant,
     events: u64,
     digest: u64,
 }
@@ -124,8 +124,8 @@ impl<M: Clone> World<M> {
         let mut world = Self {
             stations: Vec::with_capacity(count),
             radios: (0..count).map(|_| Radio::default()).collect(),
-            wakes: (0..count).map(|_| u64::MAX).collect(),
-            next_wake: u64::MAX,
+            wakes: (0..count).map(|_| Instant::FAR_FUTURE).collect(),
+            next_wake: Instant::FAR_FUTURE,
             audience: config.audience(count),
             crowd: Crowd::new(config, count, least),
             listeners: Vec::new(),
@@ -137,7 +137,7 @@ impl<M: Clone> World<M> {
             accounts: Accounts::default(),
             hosts: Hosts::new(config.host, count),
             interrupt: config.interrupt,
-            ready: 0,
+            ready: Instant::ZERO,
             hack: config.hack,
             capture: Capture::Off,
             captured: VecDeque::new(),
@@ -145,11 +145,11 @@ impl<M: Clone> World<M> {
             departed: Vec::new(),
             starting: Vec::new(),
             relayed: Vec::new(),
-            next_arrival: u64::MAX,
-            next_offer: u64::MAX,
-            next: u64::MAX,
-            now: 0,
-            handled: 0,
+            next_arrival: Instant::FAR_FUTURE,
+            next_offer: Instant::FAR_FUTURE,
+            next: Instant::FAR_FUTURE,
+            now: Instant::ZERO,
+            handled: Instant::ZERO,
             events: 0,
             digest: 0x9e37_79b9_7f4a_7c15,
             mac,
@@ -206,7 +206,7 @@ impl<M: Clone> World<M> {
     /// # Panics
     /// When there is no radio `msdu.src`.
     pub fn handle_msdu(&mut self, now: Instant, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
-        self.run_before(now.as_nanos());
+        self.run_before(now);
         match self.hosts.send(self.now, msdu) {
             Some(msdu) => self.enter(msdu),
             None => Ok(()),
@@ -226,7 +226,7 @@ impl<M: Clone> World<M> {
 
     /// A packet comes to the queue of radio `at` for receiver `to`.
     fn put(&mut self, at: NodeId, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
-        let now = Instant::from_nanos(self.now);
+        let now = self.now;
         self.accounts.advance(self.now, &self.air.moment());
         self.single_out(at.index());
         let outcome = self.stations[at.index()].enqueue(now, to, msdu);
@@ -237,7 +237,6 @@ impl<M: Clone> World<M> {
 
     /// Lets everything happen that is due by `now`, in order and each at its own instant.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let now = now.as_nanos();
         while self.soonest() <= now {
             self.step(self.soonest());
         }
@@ -246,7 +245,7 @@ impl<M: Clone> World<M> {
     }
 
     #[inline]
-    fn soonest(&self) -> u64 {
+    fn soonest(&self) -> Instant {
         self.next
             .min(self.next_arrival)
             .min(self.hosts.next_entry())
@@ -256,7 +255,7 @@ impl<M: Clone> World<M> {
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let next = self.soonest().min(self.hosts.next_delivery(self.handled));
-        (next != u64::MAX).then(|| Instant::from_nanos(next))
+        (next != Instant::FAR_FUTURE).then_some(next)
     }
 
     /// Before when no packet comes to a host, unless another one enters. What happens until then can be left to the next
@@ -266,7 +265,7 @@ impl<M: Clone> World<M> {
     pub fn poll_delivery_timeout(&self) -> Option<Instant> {
         let soonest = self.hosts.earliest_delivery(self.soonest());
         let next = soonest.min(self.hosts.next_delivery(self.handled));
-        (next != u64::MAX).then(|| Instant::from_nanos(next))
+        (next != Instant::FAR_FUTURE).then_some(next)
     }
 
     /// The next packet that has come to its destination.
@@ -391,10 +390,10 @@ impl<M: Clone> World<M> {
     /// Lets everything happen that is due before `now`, but not at it: brings counters and queues up to date for whoever
     /// goes by [`World::poll_delivery_timeout`].
     pub fn catch_up(&mut self, now: Instant) {
-        self.run_before(now.as_nanos());
+        self.run_before(now);
     }
 
-    fn run_before(&mut self, now: u64) {
+    fn run_before(&mut self, now: Instant) {
         while self.soonest() < now {
             self.step(self.soonest());
         }
@@ -402,7 +401,7 @@ impl<M: Clone> World<M> {
     }
 
     /// Everything that happens at the instant `at`.
-    fn step(&mut self, at: u64) {
+    fn step(&mut self, at: Instant) {
         self.now = at;
         if self.next_arrival <= at {
             self.events += 1;
@@ -442,7 +441,7 @@ impl<M: Clone> World<M> {
 
     /// Radios that want to be woken by `at` do what they want to.
     #[inline]
-    fn wake_due(&mut self, at: u64) {
+    fn wake_due(&mut self, at: Instant) {
         if self.crowd.is_none() {
             for index in 0..self.wakes.len() {
                 self.wake(at, index);
@@ -460,23 +459,23 @@ impl<M: Clone> World<M> {
     }
 
     #[inline]
-    fn wake(&mut self, at: u64, index: usize) {
+    fn wake(&mut self, at: Instant, index: usize) {
         while self.wakes[index] <= at {
             self.events += 1;
             self.release_overdue(index);
-            let ppdu = self.stations[index].handle_timeout(Instant::from_nanos(at));
+            let ppdu = self.stations[index].handle_timeout(at);
             self.touch(index);
             if let Some(ppdu) = ppdu {
                 // Whatever else is due at this radio has to wait until it is done sending.
                 self.starting.push(ppdu);
-                self.wakes[index] = u64::MAX;
+                self.wakes[index] = Instant::FAR_FUTURE;
             }
         }
     }
 
     /// Packets come to the queues of radios.
     #[inline]
-    fn take_entries(&mut self, at: u64) {
+    fn take_entries(&mut self, at: Instant) {
         while let Some(entry) = self.hosts.enter(at) {
             self.events += 1;
             let _dropped = match entry {
@@ -487,8 +486,8 @@ impl<M: Clone> World<M> {
     }
 
     /// Packets come to sources with a load of their own.
-    fn take_offers(&mut self, at: u64) {
-        self.next_offer = u64::MAX;
+    fn take_offers(&mut self, at: Instant) {
+        self.next_offer = Instant::FAR_FUTURE;
         for index in 0..self.sources.len() {
             let Some(source) = &self.sources[index] else {
                 continue;
@@ -503,10 +502,10 @@ impl<M: Clone> World<M> {
     }
 
     /// Packets come to the source of radio `index`.
-    fn take_offer(&mut self, at: u64, index: usize) {
+    fn take_offer(&mut self, at: Instant, index: usize) {
         self.single_out(index);
         if let Some(source) = &mut self.sources[index] {
-            source.arrive(Instant::from_nanos(at), &mut self.stations[index]);
+            source.arrive(at, &mut self.stations[index]);
             self.next_offer = self.next_offer.min(source.next());
         }
         self.touch(index);
@@ -517,7 +516,7 @@ impl<M: Clone> World<M> {
     fn touch(&mut self, index: usize) {
         let station = &mut self.stations[index];
         if let Some(source) = &mut self.sources[index] {
-            source.refill(Instant::from_nanos(self.now), station);
+            source.refill(self.now, station);
         }
         let wake = wake(station);
         self.wakes[index] = wake;
@@ -557,10 +556,10 @@ impl<M: Clone> World<M> {
     }
 }
 
-/// When a station wants to be woken, nanoseconds.
+/// When a station wants to be woken.
 #[inline]
-fn wake<M: Clone>(station: &Station<M>) -> u64 {
-    station.poll_timeout().map_or(u64::MAX, Instant::as_nanos)
+fn wake<M: Clone>(station: &Station<M>) -> Instant {
+    station.poll_timeout().unwrap_or(Instant::FAR_FUTURE)
 }
 
 #[cfg(test)]

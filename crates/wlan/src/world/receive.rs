@@ -45,7 +45,7 @@ impl<M: Clone> World<M> {
 
     /// Frames within A-MPDUs whose end has come are received. A receiver does not wait for the end of the PPDU: what its host
     /// has to say to a frame is queued while the rest is still on the air.
-    pub(super) fn receive_frames(&mut self, at: u64) {
+    pub(super) fn receive_frames(&mut self, at: Instant) {
         let mut position = 0;
         while position < self.air.flights.len() {
             if self.air.flights[position].arriving.at <= at {
@@ -57,7 +57,7 @@ impl<M: Clone> World<M> {
                         self.receive_frame(receiver, &mut flight);
                     }
                 } else {
-                    flight.arriving.at = u64::MAX;
+                    flight.arriving.at = Instant::FAR_FUTURE;
                 }
                 self.air.flights.insert(position, flight);
             }
@@ -104,11 +104,11 @@ impl<M: Clone> World<M> {
         let is_lost =
             is_hit || (!self.is_quiet(from, id) && self.is_lost(from, id, flight.ppdu.mode, bytes));
         if !is_lost && let Frame::Data(data) = &mut flight.ppdu.frame {
-            let now = Instant::from_nanos(self.now);
+            let now = self.now;
             if self.interrupt == HostInterrupt::Ppdu {
                 self.ready = flight.end;
             }
-            let known = Instant::from_nanos(self.ready.max(self.now));
+            let known = self.ready.max(self.now);
             if !flight.arriving.any {
                 flight.arriving.any = true;
                 self.stations[receiver].on_data_header(known, from, data, arriving.index);
@@ -152,7 +152,7 @@ impl<M: Clone> World<M> {
 
     /// A radio releases what has waited too long for a frame before it.
     pub(super) fn release_overdue(&mut self, at: usize) {
-        let now = Instant::from_nanos(self.now);
+        let now = self.now;
         if self.stations[at].holds_overdue(now) {
             self.take_in(at, |station, deliver| station.release_overdue(now, deliver));
         }

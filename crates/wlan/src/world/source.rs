@@ -30,8 +30,8 @@ enum Supply {
     Poisson {
         /// Mean time between packets.
         interval: Duration,
-        /// When the next one comes, nanoseconds.
-        next: u64,
+        /// When the next one comes.
+        next: Instant,
         random: RandomStream,
     },
 }
@@ -60,7 +60,7 @@ impl Source {
         let mut source = Self::endless(at, to, packet);
         if let Offer::Poisson { interval } = offer {
             let mut random = RandomStream::new(seed, "contender", index);
-            let next = exponential(&mut random, interval);
+            let next = Instant::ZERO + exponential(&mut random, interval);
             source.supply = Supply::Poisson {
                 interval,
                 next,
@@ -70,10 +70,10 @@ impl Source {
         source
     }
 
-    /// When its next packet comes, nanoseconds; never, when they are there already.
-    pub(super) fn next(&self) -> u64 {
+    /// When its next packet comes; never, when they are there already.
+    pub(super) fn next(&self) -> Instant {
         match self.supply {
-            Supply::Endless => u64::MAX,
+            Supply::Endless => Instant::FAR_FUTURE,
             Supply::Poisson { next, .. } => next,
         }
     }
@@ -94,7 +94,7 @@ impl Source {
 
     /// The packets that come by `now`. Those that find the queue full are lost, which the station counts.
     pub(super) fn arrive<M: Clone>(&mut self, now: Instant, station: &mut Station<M>) {
-        while self.next() <= now.as_nanos() {
+        while self.next() <= now {
             self.enqueue(now, station);
             if let Supply::Poisson {
                 interval,
@@ -102,7 +102,7 @@ impl Source {
                 random,
             } = &mut self.supply
             {
-                *next = next.saturating_add(exponential(random, *interval));
+                *next += exponential(random, *interval);
             }
         }
     }
@@ -123,8 +123,8 @@ impl Source {
     }
 }
 
-/// An exponentially distributed time with this mean, nanoseconds, at least one.
-fn exponential(random: &mut RandomStream, mean: Duration) -> u64 {
+/// An exponentially distributed time with this mean, a nanosecond at least.
+fn exponential(random: &mut RandomStream, mean: Duration) -> Duration {
     let share = -libm::log(1.0 - random.unit());
-    ((share * nanos(mean) as f64) as u64).max(1)
+    Duration::from_nanos(((share * nanos(mean) as f64) as u64).max(1))
 }

@@ -8,6 +8,10 @@ use crate::phy::{
 use proptest::prelude::*;
 use tack_base::Duration;
 
+fn us(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
 fn config(standard: Standard, stations: u16) -> WorldConfig {
     let mode = match standard {
         Standard::B => Mode::Dsss(DsssRate::R11, Preamble::Long),
@@ -54,8 +58,8 @@ fn an_exchange_of_80211b_takes_the_time_of_the_standard() {
     assert_eq!(ack.ppdu.airtime.as_micros(), 248);
     assert_eq!(seen.len(), 2);
     let airtime = world.airtime();
-    assert_eq!((airtime.data, airtime.control), (1_310_000, 248_000));
-    assert_eq!((airtime.access, airtime.total()), (10_000, 10_000_000));
+    assert_eq!((airtime.data, airtime.control), (us(1_310), us(248)));
+    assert_eq!((airtime.access, airtime.total()), (us(10), us(10_000)));
     assert_eq!(world.poll_timeout(), None);
 }
 
@@ -116,8 +120,8 @@ fn equal_backoffs_collide() {
     assert!(deliveries(&mut world).is_empty());
     // Three collisions of 248 us, each with its timeout of 45, and DIFS between them.
     let airtime = world.airtime();
-    assert_eq!((airtime.collision, airtime.data), (3 * 248_000, 0));
-    assert_eq!(airtime.access, (3 * 45 + 2 * 34) * 1_000);
+    assert_eq!((airtime.collision, airtime.data), (us(3 * 248), us(0)));
+    assert_eq!(airtime.access, us(3 * 45 + 2 * 34));
 }
 
 /// Stations that do not hear each other spoil each other's frames in the middle; the receiver then has a frame with a wrong
@@ -387,7 +391,7 @@ proptest! {
         if error == 0.0 && !hide {
             prop_assert_eq!(dropped, 0, "collisions alone never take seven in a row here");
         }
-        prop_assert_eq!(world.airtime().total(), 60_000_000_000);
+        prop_assert_eq!(world.airtime().total(), Duration::from_secs(60));
     }
 }
 
@@ -411,9 +415,9 @@ fn a_load_of_neighbours_takes_its_share_of_the_air() {
     let airtime = world.airtime();
     // A frame of 248 us and its ACK of 28 us each, 27.6 % of the air.
     assert_eq!(airtime.neighbour, airtime.data + airtime.control);
-    let each = airtime.neighbour / received;
+    let each = airtime.neighbour.as_nanos() as u64 / received;
     assert!((275_000..277_000).contains(&each), "{each}");
-    assert_eq!(airtime.total(), 20_000_000_000);
+    assert_eq!(airtime.total(), Duration::from_secs(20));
     for contender in 3..7 {
         let stats = world.stats(NodeId(contender));
         assert_eq!((stats.queue_drops, stats.retry_drops), (0, 0));
@@ -441,7 +445,9 @@ fn the_air_of_a_neighbour_is_told_apart() {
     world.saturate(NodeId(1), &[NodeId::AP], 1_500);
     world.handle_timeout(Instant::from_millis(2_000));
     let airtime = world.airtime();
-    let share = airtime.neighbour as f64 / (airtime.data + airtime.control) as f64;
+    let share = airtime
+        .neighbour
+        .div_duration_f64(airtime.data + airtime.control);
     assert!((0.48..0.52).contains(&share), "{share}");
     let ours = world.stats(NodeId(0)).received;
     let theirs = world.stats(NodeId(2)).received;

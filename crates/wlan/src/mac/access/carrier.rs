@@ -1,5 +1,9 @@
 //! What carrier sense says: physically, after errors, and by reservations (§10.3.2.1).
 
+use tack_base::{Duration, Instant};
+
+use super::span::Span;
+
 /// What the last busy period ended in (§10.3.2.3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BusyEnd {
@@ -11,45 +15,52 @@ pub enum BusyEnd {
     Energy,
 }
 
-/// Carrier sense of a radio, or of several that sense the same. Nanoseconds.
+/// Carrier sense of a radio, or of several that sense the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Carrier {
-    sifs: u64,
+    sifs: Span,
     /// EIFS less DIFS.
-    eifs_extra: u64,
+    eifs_extra: Span,
     is_busy: bool,
     /// Start of AIFSN slots by physical carrier sense.
-    physical: u64,
+    physical: Instant,
     /// Start of AIFSN slots by EIFS; zero when a correct frame ended it.
-    eifs: u64,
-    nav: u64,
+    eifs: Instant,
+    nav: Instant,
 }
 
 impl Carrier {
     /// A medium that has been idle for ever.
-    pub fn new(sifs: u64, eifs_extra: u64) -> Self {
+    pub fn new(sifs: Duration, eifs_extra: Duration) -> Self {
         Self {
-            sifs,
-            eifs_extra,
+            sifs: sifs.into(),
+            eifs_extra: eifs_extra.into(),
             is_busy: false,
-            physical: 0,
-            eifs: 0,
-            nav: 0,
+            physical: Instant::ZERO,
+            eifs: Instant::ZERO,
+            nav: Instant::ZERO,
         }
     }
 
     /// From when AIFSN slots count, for a radio that waits for a response until `response`.
     #[inline]
-    pub fn start(&self, response: u64) -> u64 {
+    pub fn start(&self, response: Instant) -> Instant {
         // NAV and timeouts are zero, or in the past, most of the time.
         let virtual_end = self.nav.max(response);
-        self.physical.max(self.eifs).max(virtual_end + self.sifs)
+        self.physical
+            .max(self.eifs)
+            .max(self.sifs.after(virtual_end))
     }
 
     /// Whether two radios, for both of which the medium is busy at `now`, sense the same from now on if they hear the same.
-    pub fn is_as(&self, other: &Self, now: u64) -> bool {
+    pub fn is_as(&self, other: &Self, now: Instant) -> bool {
         // What has passed by then, or will have when the medium can be idle again, makes no difference.
-        let until = |carrier: &Self| (carrier.nav.max(now), carrier.eifs.max(now + carrier.sifs));
+        let until = |carrier: &Self| {
+            (
+                carrier.nav.max(now),
+                carrier.eifs.max(carrier.sifs.after(now)),
+            )
+        };
         self.is_busy && other.is_busy && until(self) == until(other)
     }
 
@@ -61,12 +72,12 @@ impl Carrier {
 
     /// The medium becomes idle.
     #[inline]
-    pub fn on_idle(&mut self, now: u64, end: BusyEnd) {
+    pub fn on_idle(&mut self, now: Instant, end: BusyEnd) {
         self.is_busy = false;
-        self.physical = now + self.sifs;
+        self.physical = self.sifs.after(now);
         match end {
-            BusyEnd::Frame => self.eifs = 0,
-            BusyEnd::Error => self.eifs = self.physical + self.eifs_extra,
+            BusyEnd::Frame => self.eifs = Instant::ZERO,
+            BusyEnd::Error => self.eifs = self.eifs_extra.after(self.physical),
             BusyEnd::Energy => {}
         }
     }
@@ -79,18 +90,18 @@ impl Carrier {
 
     /// A frame for somebody else reserves the medium until `until`.
     #[inline]
-    pub fn set_nav(&mut self, until: u64) {
+    pub fn set_nav(&mut self, until: Instant) {
         self.nav = self.nav.max(until);
     }
 
     /// Whatever reserved the medium did not happen: NAV ends at `now` (§10.3.2.4).
-    pub fn reset_nav(&mut self, now: u64) {
+    pub fn reset_nav(&mut self, now: Instant) {
         self.nav = self.nav.min(now);
     }
 
     /// End of the reservation by others.
     #[inline]
-    pub fn nav(&self) -> u64 {
+    pub fn nav(&self) -> Instant {
         self.nav
     }
 }

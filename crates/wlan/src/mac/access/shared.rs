@@ -7,7 +7,9 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::{Carrier, ChannelAccess, Contention, Rules};
+use tack_base::{Duration, Instant};
+
+use super::{Carrier, ChannelAccess, Contention, Rules, Span};
 
 /// Most functions of a radio: one for each category.
 const FUNCTIONS: usize = 4;
@@ -16,7 +18,7 @@ const FUNCTIONS: usize = 4;
 #[derive(Clone, Debug)]
 struct SharedFunction {
     rules: Rules,
-    /// AIFSN slots, nanoseconds.
+    /// AIFSN.
     aifs_slots: u64,
     /// Slots counted so far.
     counted: u64,
@@ -27,8 +29,8 @@ struct SharedFunction {
 /// Channel access of several radios that sense the same.
 #[derive(Clone, Debug)]
 pub struct SharedAccess {
-    slot: u64,
-    sifs: u64,
+    slot: Span,
+    sifs: Span,
     carrier: Carrier,
     functions: Vec<SharedFunction>,
     /// What each function had counted when a radio joined, by radio.
@@ -37,11 +39,11 @@ pub struct SharedAccess {
 }
 
 impl SharedAccess {
-    /// No radio yet, of `radios` that may join; their functions by ascending priority, all times in nanoseconds.
+    /// No radio yet, of `radios` that may join; their functions by ascending priority.
     pub fn new(
-        slot: u64,
-        sifs: u64,
-        eifs_extra: u64,
+        slot: Duration,
+        sifs: Duration,
+        eifs_extra: Duration,
         functions: &[Contention],
         radios: usize,
     ) -> Self {
@@ -50,14 +52,14 @@ impl SharedAccess {
             .iter()
             .map(|contention| SharedFunction {
                 rules: contention.rules,
-                aifs_slots: u64::from(contention.aifsn) * slot,
+                aifs_slots: u64::from(contention.aifsn),
                 counted: 0,
                 targets: BTreeSet::new(),
             })
             .collect();
         Self {
-            slot,
-            sifs,
+            slot: slot.into(),
+            sifs: sifs.into(),
             carrier: Carrier::new(sifs, eifs_extra),
             functions,
             since: alloc::vec![[0; FUNCTIONS]; radios],
@@ -73,12 +75,12 @@ impl SharedAccess {
 
     /// Takes in radio `who`, with `access`, while the medium is busy. Says whether it senses what the others do, in all that
     /// counts from `now` on; the first one always does. A countdown that could go on later than theirs keeps a radio out, too.
-    pub fn join(&mut self, who: u16, access: &ChannelAccess, now: u64) -> bool {
+    pub fn join(&mut self, who: u16, access: &ChannelAccess, now: Instant) -> bool {
         // The medium is idle again at `now` at the earliest, and AIFS begins a SIFS later.
-        let next = now + self.sifs;
+        let next = self.sifs.after(now);
         let counts_alike = access.functions.iter().all(|function| {
             let is_idle = function.slots == 0 && !function.wants;
-            is_idle || function.counted_to <= next + function.aifs_slots
+            is_idle || function.counted_to <= self.slot.times_after(function.aifs_slots, next)
         });
         if !access.carrier.is_busy()
             || access.response > now
@@ -124,15 +126,15 @@ impl SharedAccess {
     }
 
     /// The medium becomes busy.
-    pub fn on_busy(&mut self, now: u64) {
+    pub fn on_busy(&mut self, now: Instant) {
         if self.carrier.is_busy() {
             return;
         }
-        let start = self.carrier.start(0);
+        let start = self.carrier.start(Instant::ZERO);
         for function in &mut self.functions {
-            let from = start + function.aifs_slots;
+            let from = self.slot.times_after(function.aifs_slots, start);
             if now >= from {
-                function.counted += function.rules.counted(now - from, self.slot);
+                function.counted += function.rules.counted(self.slot.between(from, now));
             }
         }
         self.carrier.on_busy();
@@ -146,26 +148,29 @@ impl SharedAccess {
 
     /// When the first radio that wants to may transmit, if the medium stays idle.
     #[inline]
-    pub fn grant(&self) -> Option<u64> {
+    pub fn grant(&self) -> Option<Instant> {
         self.first().map(|(at, _)| at)
     }
 
     /// A radio that may transmit at `now`.
-    pub fn granted(&self, now: u64) -> Option<u16> {
+    pub fn granted(&self, now: Instant) -> Option<u16> {
         self.first()
             .filter(|(at, _)| *at <= now)
             .map(|(_, who)| who)
     }
 
-    fn first(&self) -> Option<(u64, u16)> {
+    fn first(&self) -> Option<(Instant, u16)> {
         if self.carrier.is_busy() {
             return None;
         }
-        let start = self.carrier.start(0);
+        let start = self.carrier.start(Instant::ZERO);
         let ends = self.functions.iter().filter_map(|function| {
             let (target, who) = function.targets.first()?;
             let left = target - function.counted;
-            Some((start + function.aifs_slots + left * self.slot, *who))
+            Some((
+                self.slot.times_after(function.aifs_slots + left, start),
+                *who,
+            ))
         });
         ends.min()
     }

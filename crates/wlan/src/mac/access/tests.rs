@@ -2,7 +2,6 @@
 
 use super::*;
 
-const US: u64 = 1_000;
 const DCF: Contention = Contention {
     aifsn: 2,
     cw_min: 15,
@@ -20,18 +19,23 @@ const EDCA: Contention = Contention {
 
 fn access(functions: &[Contention]) -> ChannelAccess {
     // ACK at 6 Mbit/s: 44 us.
-    ChannelAccess::new(9 * US, 16 * US, (16 + 44) * US, functions)
+    let [slot, sifs, eifs_extra] = [9, 16, 16 + 44].map(Duration::from_micros);
+    ChannelAccess::new(slot, sifs, eifs_extra, functions)
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
 }
 
 fn busy(access: &mut ChannelAccess, from: u64, to: u64, end: BusyEnd) {
-    access.on_busy(from * US);
-    access.on_idle(to * US, end);
+    access.on_busy(at(from));
+    access.on_idle(at(to), end);
 }
 
 fn grant(access: &ChannelAccess) -> Option<u64> {
-    access.grant().map(|ns| {
-        assert_eq!(ns % US, 0);
-        ns / US
+    access.grant().map(|grant| {
+        assert_eq!(grant, at(grant.as_micros()));
+        grant.as_micros()
     })
 }
 
@@ -43,7 +47,7 @@ fn never(_: u32) -> u32 {
 fn after_a_long_idle_time_dcf_sends_at_once() {
     let mut access = access(&[DCF]);
     busy(&mut access, 10, 20, BusyEnd::Frame);
-    access.request(0, 100 * US, never);
+    access.request(0, at(100), never);
     assert_eq!(grant(&access), Some(100));
 }
 
@@ -51,7 +55,7 @@ fn after_a_long_idle_time_dcf_sends_at_once() {
 fn what_is_left_of_difs_has_to_pass() {
     let mut access = access(&[DCF]);
     busy(&mut access, 10, 100, BusyEnd::Frame);
-    access.request(0, 120 * US, never);
+    access.request(0, at(120), never);
     assert_eq!(grant(&access), Some(100 + 34));
     // This radio's own response comes in between: DIFS after that.
     busy(&mut access, 116, 160, BusyEnd::Frame);
@@ -61,10 +65,10 @@ fn what_is_left_of_difs_has_to_pass() {
 #[test]
 fn a_request_while_busy_backs_off_after_the_busy_time() {
     let mut access = access(&[DCF]);
-    access.on_busy(10 * US);
-    access.request(0, 50 * US, |_| 0);
+    access.on_busy(at(10));
+    access.request(0, at(50), |_| 0);
     assert_eq!(grant(&access), None);
-    access.on_idle(100 * US, BusyEnd::Frame);
+    access.on_idle(at(100), BusyEnd::Frame);
     assert_eq!(grant(&access), Some(134));
 }
 
@@ -73,11 +77,11 @@ fn edca_sends_at_slot_boundaries() {
     let mut access = access(&[EDCA]);
     busy(&mut access, 10, 100, BusyEnd::Frame);
     // AIFS ends at 143, boundaries at 152, 161, …
-    access.request(0, 144 * US, never);
+    access.request(0, at(144), never);
     assert_eq!(grant(&access), Some(152));
     let mut early = self::access(&[EDCA]);
     busy(&mut early, 10, 100, BusyEnd::Frame);
-    early.request(0, 100 * US, never);
+    early.request(0, at(100), never);
     assert_eq!(grant(&early), Some(143));
 }
 
@@ -85,9 +89,9 @@ fn edca_sends_at_slot_boundaries() {
 #[test]
 fn a_frozen_backoff_resumes_where_it_was() {
     let mut access = access(&[DCF]);
-    access.on_busy(0);
-    access.request(0, 0, |_| 5);
-    access.on_idle(100 * US, BusyEnd::Frame);
+    access.on_busy(at(0));
+    access.request(0, at(0), |_| 5);
+    access.on_idle(at(100), BusyEnd::Frame);
     assert_eq!(grant(&access), Some(134 + 45));
     // Two whole slots and a bit pass; then somebody sends for 50 us.
     busy(&mut access, 134 + 20, 204, BusyEnd::Frame);
@@ -96,8 +100,8 @@ fn a_frozen_backoff_resumes_where_it_was() {
     busy(&mut access, 204 + 33, 300, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(300 + 34 + 27));
     // Another station sends in the very slot in which this one ends: both do.
-    access.on_busy((300 + 34 + 27) * US);
-    access.on_idle(500 * US, BusyEnd::Frame);
+    access.on_busy(at(300 + 34 + 27));
+    access.on_idle(at(500), BusyEnd::Frame);
     assert_eq!(grant(&access), Some(534));
 }
 
@@ -106,9 +110,9 @@ fn a_frozen_backoff_resumes_where_it_was() {
 #[test]
 fn edca_counts_the_boundary_at_which_it_is_interrupted() {
     let mut access = access(&[EDCA]);
-    access.on_busy(0);
-    access.request(0, 0, |_| 5);
-    access.on_idle(100 * US, BusyEnd::Frame);
+    access.on_busy(at(0));
+    access.request(0, at(0), |_| 5);
+    access.on_idle(at(100), BusyEnd::Frame);
     // Undisturbed, the end is that of DCF: AIFS and five slots.
     assert_eq!(grant(&access), Some(143 + 45));
     // Nothing counts before AIFS has passed.
@@ -128,11 +132,11 @@ fn edca_counts_the_boundary_at_which_it_is_interrupted() {
     assert_eq!(grant(&access), Some(543));
     // A boundary is counted once, however often it is looked at.
     let mut twice = self::access(&[EDCA]);
-    twice.on_busy(0);
-    twice.request(0, 0, |_| 5);
-    twice.on_idle(100 * US, BusyEnd::Frame);
-    twice.request(0, 143 * US, never);
-    twice.request(0, 144 * US, never);
+    twice.on_busy(at(0));
+    twice.request(0, at(0), |_| 5);
+    twice.on_idle(at(100), BusyEnd::Frame);
+    twice.request(0, at(143), never);
+    twice.request(0, at(144), never);
     busy(&mut twice, 145, 200, BusyEnd::Frame);
     assert_eq!(grant(&twice), Some(243 + 36));
 }
@@ -141,11 +145,11 @@ fn edca_counts_the_boundary_at_which_it_is_interrupted() {
 fn an_internal_collision_counts_from_the_next_boundary() {
     let voice = Contention { aifsn: 3, ..EDCA };
     let mut access = access(&[EDCA, voice]);
-    access.on_busy(0);
-    access.request(0, 0, |_| 0);
-    access.request(1, 0, |_| 0);
-    access.on_idle(100 * US, BusyEnd::Frame);
-    assert_eq!(access.take_grant(143 * US, |_| 4), Some(1));
+    access.on_busy(at(0));
+    access.request(0, at(0), |_| 0);
+    access.request(1, at(0), |_| 0);
+    access.on_idle(at(100), BusyEnd::Frame);
+    assert_eq!(access.take_grant(at(143), |_| 4), Some(1));
     busy(&mut access, 143, 200, BusyEnd::Frame);
     access.set_wants(1, false);
     assert_eq!(grant(&access), Some(243 + 36));
@@ -154,26 +158,26 @@ fn an_internal_collision_counts_from_the_next_boundary() {
 #[test]
 fn post_backoff_runs_with_nothing_to_send() {
     let mut access = access(&[DCF]);
-    access.on_busy(0);
-    access.on_idle(100 * US, BusyEnd::Frame);
-    access.release(0, 100 * US, Attempt::Succeeded, |_| 4);
+    access.on_busy(at(0));
+    access.on_idle(at(100), BusyEnd::Frame);
+    access.release(0, at(100), Attempt::Succeeded, |_| 4);
     access.set_wants(0, false);
     assert_eq!(grant(&access), None);
     // In the middle of the countdown (134 to 170): the rest of it.
     let mut middle = access.clone();
-    middle.request(0, 150 * US, never);
+    middle.request(0, at(150), never);
     assert_eq!(grant(&middle), Some(170));
     // After its end: at once.
-    access.request(0, 171 * US, never);
+    access.request(0, at(171), never);
     assert_eq!(grant(&access), Some(171));
 }
 
 #[test]
 fn eifs_follows_a_wrong_frame_only() {
     let mut access = access(&[DCF]);
-    access.on_busy(0);
-    access.request(0, 0, |_| 0);
-    access.on_idle(100 * US, BusyEnd::Error);
+    access.on_busy(at(0));
+    access.request(0, at(0), |_| 0);
+    access.on_idle(at(100), BusyEnd::Error);
     assert_eq!(grant(&access), Some(100 + 94));
     // Energy within EIFS neither ends it nor begins another.
     let mut energy = access.clone();
@@ -189,43 +193,43 @@ fn eifs_follows_a_wrong_frame_only() {
 #[test]
 fn nav_holds_access_back_and_can_be_reset() {
     let mut access = access(&[DCF]);
-    access.on_busy(0);
-    access.request(0, 0, |_| 2);
-    access.on_idle(100 * US, BusyEnd::Frame);
-    access.set_nav(300 * US);
-    access.set_nav(200 * US);
+    access.on_busy(at(0));
+    access.request(0, at(0), |_| 2);
+    access.on_idle(at(100), BusyEnd::Frame);
+    access.set_nav(at(300));
+    access.set_nav(at(200));
     assert_eq!(grant(&access), Some(300 + 34 + 18));
     // Busy within NAV counts no slot.
     busy(&mut access, 250, 260, BusyEnd::Frame);
     assert_eq!(grant(&access), Some(300 + 34 + 18));
-    access.reset_nav(270 * US);
+    access.reset_nav(at(270));
     assert_eq!(grant(&access), Some(270 + 34 + 18));
     // A frame queued under NAV has found a busy medium.
     let mut reserved = self::access(&[EDCA]);
-    reserved.set_nav(300 * US);
-    reserved.request(0, 100 * US, |_| 1);
+    reserved.set_nav(at(300));
+    reserved.request(0, at(100), |_| 1);
     assert_eq!(grant(&reserved), Some(300 + 43 + 9));
 }
 
 #[test]
 fn a_missing_response_delays_until_its_timeout() {
     let mut access = access(&[DCF]);
-    access.on_busy(0);
-    access.on_idle(100 * US, BusyEnd::Frame);
-    access.await_response(145 * US);
-    access.request(0, 100 * US, |_| 1);
-    access.release(0, 145 * US, Attempt::Failed, |cw| {
+    access.on_busy(at(0));
+    access.on_idle(at(100), BusyEnd::Frame);
+    access.await_response(at(145));
+    access.request(0, at(100), |_| 1);
+    access.release(0, at(145), Attempt::Failed, |cw| {
         assert_eq!(cw, 31);
         0
     });
     assert_eq!(grant(&access), Some(145 + 34));
     // The response came: its end counts.
     let mut answered = self::access(&[DCF]);
-    answered.await_response(145 * US);
+    answered.await_response(at(145));
     busy(&mut answered, 116, 144, BusyEnd::Frame);
-    answered.end_wait(144 * US);
-    answered.release(0, 144 * US, Attempt::Succeeded, |_| 0);
-    answered.request(0, 144 * US, |_| 0);
+    answered.end_wait(at(144));
+    answered.release(0, at(144), Attempt::Succeeded, |_| 0);
+    answered.request(0, at(144), |_| 0);
     assert_eq!(grant(&answered), Some(144 + 34));
 }
 
@@ -241,7 +245,7 @@ fn the_window_doubles_to_its_maximum_and_starts_over() {
         Attempt::Failed,
         Attempt::Succeeded,
     ] {
-        access.release(0, 0, attempt, |cw| {
+        access.release(0, at(0), attempt, |cw| {
             seen.push(cw);
             0
         });
@@ -259,14 +263,14 @@ fn higher_priority_wins_inside_a_station() {
         adaptation: CwAdaptation::Standard,
     };
     let mut access = access(&[EDCA, voice]);
-    access.on_busy(0);
-    access.request(0, 0, |_| 1);
-    access.request(1, 0, |_| 2);
-    access.on_idle(100 * US, BusyEnd::Frame);
+    access.on_busy(at(0));
+    access.request(0, at(0), |_| 1);
+    access.request(1, at(0), |_| 2);
+    access.on_idle(at(100), BusyEnd::Frame);
     // 16 + 3 * 9 + 9 and 16 + 2 * 9 + 18: the same instant.
     assert_eq!(grant(&access), Some(152));
     let mut drawn = alloc::vec::Vec::new();
-    let winner = access.take_grant(152 * US, |cw| {
+    let winner = access.take_grant(at(152), |cw| {
         drawn.push(cw);
         7
     });
@@ -284,7 +288,7 @@ fn mimd_halves_after_success_and_doubles_after_every_failure() {
     };
     let mut access = access(&[mimd]);
     let mut after = |attempt| {
-        access.release(0, 0, attempt, |cw| cw);
+        access.release(0, at(0), attempt, |cw| cw);
         access.cw(0)
     };
     assert_eq!(after(Attempt::Succeeded), 15, "no lower than the smallest");

@@ -184,9 +184,9 @@ fn what_was_sent_once_stays() {
     for filter in FILTERS {
         let mut queue = Queue::new(filter, 100);
         assert!(queue.push(1, ack(100)));
-        queue
-            .queue
-            .change(TO, |link| link.prepare(&config, 0, Vec::new()));
+        queue.queue.change(TO, |link| {
+            link.prepare(&config, tack_base::Duration::ZERO, Vec::new())
+        });
         // Its receiver may have it: another packet under its sequence number would be taken for a duplicate.
         for number in [200, 300] {
             assert!(queue.push(1, ack(number)));

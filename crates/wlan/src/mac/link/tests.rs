@@ -41,7 +41,7 @@ fn link(packets: u32, len: u32) -> Link<u32> {
 }
 
 fn prepare(link: &mut Link<u32>, config: &MacConfig) -> Option<Prepared<u32>> {
-    link.prepare(config, nanos(config.ampdu.airtime), Vec::new())
+    link.prepare(config, config.ampdu.airtime, Vec::new())
 }
 
 fn seqs(prepared: &Prepared<u32>) -> Vec<u16> {
@@ -78,7 +78,7 @@ fn limits_of_aggregation() {
     // Time: 1 ms at 150 Mbit/s.
     config.ampdu = n150().ampdu;
     let timed = link(100, 1_500)
-        .prepare(&config, 1_000_000, Vec::new())
+        .prepare(&config, Duration::from_millis(1), Vec::new())
         .unwrap();
     let airtime = config.timing.airtime(config.data_mode, timed.psdu as usize);
     assert!(

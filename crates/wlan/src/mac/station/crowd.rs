@@ -19,12 +19,12 @@ impl<M: Clone> Station<M> {
     /// Lets its channel access be counted with that of others, if that comes to the same. Until [`Station::leave`] it is told
     /// neither what the medium does nor to send, and nothing may be queued.
     pub fn join(&self, shared: &mut SharedAccess, now: Instant) -> bool {
-        self.is_bystander() && shared.join(self.id.0, &self.access, now.as_nanos())
+        self.is_bystander() && shared.join(self.id.0, &self.access, now)
     }
 
     /// Counts for itself again. `reception` says when the header of what is being received will have been read.
     pub fn leave(&mut self, shared: &mut SharedAccess, reception: Option<Instant>) {
         shared.leave(self.id.0, &mut self.access);
-        self.reception = reception.map(Instant::as_nanos);
+        self.reception = reception;
     }
 }

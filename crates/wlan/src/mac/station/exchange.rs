@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use tack_base::time::nanos;
 use tack_base::{Duration, Instant};
 
 use super::{Awaited, Exchange, Job, Station, Step, draw};
@@ -14,34 +13,33 @@ use crate::mac::link::{Link, Settled};
 impl<M: Clone> Station<M> {
     /// Does what is due at `now`. Returns what goes on the air at this instant; call again until the next deadline is later.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<Ppdu<M>> {
-        let at = now.as_nanos();
-        if self.next_beacon <= at {
-            self.on_beacon_time(at);
+        if self.next_beacon <= now {
+            self.on_beacon_time(now);
         }
-        self.run_driver(at);
+        self.run_driver(now.as_nanos());
         if let Some((due, _)) = &self.response
-            && *due <= at
+            && *due <= now
         {
             let (_, response) = self.response.take()?;
-            let response = self.load(at, response);
+            let response = self.load(now.as_nanos(), response);
             // A radio that is sending cannot answer; it could not have received either.
             return (!self.is_sending).then(|| self.send(response));
         }
         let Some(exchange) = self.exchange else {
-            return self.take_grant(at);
+            return self.take_grant(now);
         };
         match exchange.step {
-            Step::Pausing { until } if until <= at => {
+            Step::Pausing { until } if until <= now => {
                 let prepared = self.prepared.take()?;
                 self.set_step(Step::Sending);
                 Some(self.send_attempt(prepared))
             }
-            Step::Waiting { awaited, deadline } if deadline <= at => {
+            Step::Waiting { awaited, deadline } if deadline <= now => {
                 // §10.3.2.11: the timeout asks only whether a reception has begun.
-                if self.reception.is_some_and(|header_end| header_end <= at) {
+                if self.reception.is_some_and(|header_end| header_end <= now) {
                     self.set_step(Step::Receiving { awaited });
                 } else {
-                    self.on_unanswered(at, awaited);
+                    self.on_unanswered(now, awaited);
                 }
                 None
             }
@@ -52,7 +50,6 @@ impl<M: Clone> Station<M> {
     /// The PPDU that this radio sent has ended.
     pub fn on_transmitted(&mut self, now: Instant, ppdu: &Ppdu<M>) {
         self.is_sending = false;
-        let at = now.as_nanos();
         let Some(exchange) = self.exchange else {
             return;
         };
@@ -68,16 +65,16 @@ impl<M: Clone> Station<M> {
             Frame::Rts => Awaited::Cts,
             Frame::Cts => {
                 self.set_step(Step::Pausing {
-                    until: at + self.sifs,
+                    until: now + self.sifs,
                 });
                 return;
             }
             Frame::Ack { .. } | Frame::BlockAck { .. } | Frame::Beacon => {
-                self.finish(at, Attempt::Succeeded);
+                self.finish(now, Attempt::Succeeded);
                 return;
             }
         };
-        let deadline = at + self.response_timeout;
+        let deadline = now + self.response_timeout;
         self.access.await_response(deadline);
         self.set_step(Step::Waiting { awaited, deadline });
     }
@@ -88,10 +85,10 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    fn on_beacon_time(&mut self, at: u64) {
+    fn on_beacon_time(&mut self, at: Instant) {
         let Some(beacons) = self.beacons else { return };
         while self.next_beacon <= at {
-            self.next_beacon += nanos(beacons.interval).max(1);
+            self.next_beacon += beacons.interval.max(Duration::from_nanos(1));
         }
         let function = self.queues.len();
         if !self.beacon_is_due {
@@ -100,16 +97,16 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    fn take_grant(&mut self, at: u64) -> Option<Ppdu<M>> {
+    fn take_grant(&mut self, at: Instant) -> Option<Ppdu<M>> {
         if self.is_sending || self.access.grant().is_none_or(|grant| grant > at) {
             return None;
         }
         let random = &mut self.random;
         let function = self.access.take_grant(at, |cw| draw(random, cw))?;
         let limit = if function < self.queues.len() {
-            nanos(self.config.txop_limit[self.category(function) as usize])
+            self.config.txop_limit[self.category(function) as usize]
         } else {
-            0
+            Duration::ZERO
         };
         let Some((job, ppdu)) = self.next_frame(function, limit) else {
             self.access.set_wants(function, false);
@@ -127,7 +124,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// The next frame of `function`; data frames as long as `limit` allows with their response, if it is not zero.
-    fn next_frame(&mut self, function: usize, limit: u64) -> Option<(Job, Ppdu<M>)> {
+    fn next_frame(&mut self, function: usize, limit: Duration) -> Option<(Job, Ppdu<M>)> {
         if function == self.queues.len() {
             self.beacon_is_due = false;
             let beacons = self.beacons?;
@@ -160,18 +157,18 @@ impl<M: Clone> Station<M> {
     }
 
     /// A PPDU of data frames to `to`.
-    fn data(&mut self, function: usize, to: NodeId, limit: u64) -> Option<Ppdu<M>> {
+    fn data(&mut self, function: usize, to: NodeId, limit: Duration) -> Option<Ppdu<M>> {
         let config = &self.config;
         let timing = &config.timing;
-        let longest = nanos(config.ampdu.airtime);
-        let longest = if limit > 0 {
+        let longest = config.ampdu.airtime;
+        let longest = if limit > Duration::ZERO {
             let mut around = timing.sifs + config.control_airtime(len::BLOCK_ACK);
             if config.rts_threshold.is_some() {
                 around += 2 * timing.sifs
                     + config.control_airtime(len::RTS)
                     + config.control_airtime(len::ACK);
             }
-            longest.min(limit.saturating_sub(nanos(around)))
+            longest.min(limit.saturating_sub(around))
         } else {
             longest
         };
@@ -272,7 +269,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// No response came.
-    pub(super) fn on_unanswered(&mut self, at: u64, awaited: Awaited) {
+    pub(super) fn on_unanswered(&mut self, at: Instant, awaited: Awaited) {
         let Some(exchange) = self.exchange else {
             return;
         };
@@ -306,7 +303,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// The response that was waited for came.
-    pub(super) fn on_answered(&mut self, at: u64) {
+    pub(super) fn on_answered(&mut self, at: Instant) {
         let Some(exchange) = self.exchange else {
             return;
         };
@@ -321,12 +318,12 @@ impl<M: Clone> Station<M> {
     }
 
     /// Prepares the next frame of a TXOP if there is one and it fits with its response.
-    fn continue_txop(&mut self, at: u64, exchange: Exchange) -> bool {
+    fn continue_txop(&mut self, at: Instant, exchange: Exchange) -> bool {
         let start = at + self.sifs;
         if self.queues[exchange.function].is_empty() || start >= exchange.txop_end {
             return false;
         }
-        let left = exchange.txop_end - start;
+        let left = exchange.txop_end.saturating_since(start);
         // The shortest exchange there is: without its time, nothing is taken from the queue.
         let function = exchange.function;
         let Some(to) = self.queues[function].next_receiver() else {
@@ -340,7 +337,7 @@ impl<M: Clone> Station<M> {
             .timing
             .airtime(self.config.data_mode, next as usize)
             + answer;
-        if nanos(needs) > left {
+        if needs > left {
             return false;
         }
         let Some((job, ppdu)) = self.next_frame(function, left) else {
@@ -356,7 +353,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// The exchange is over: contention begins anew.
-    fn finish(&mut self, at: u64, attempt: Attempt) {
+    fn finish(&mut self, at: Instant, attempt: Attempt) {
         let Some(exchange) = self.exchange.take() else {
             return;
         };
@@ -372,7 +369,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// After CTS the data follows.
-    pub(super) fn on_cleared(&mut self, at: u64) {
+    pub(super) fn on_cleared(&mut self, at: Instant) {
         self.access.end_wait(at);
         self.set_step(Step::Pausing {
             until: at + self.sifs,

@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use tack_base::time::nanos;
 use tack_base::{Duration, Instant};
 
 use super::hack::seen;
@@ -20,16 +19,15 @@ impl<M: Clone> Station<M> {
         ppdu: &Ppdu<M>,
         mut deliver: impl FnMut(Msdu<M>),
     ) {
-        let at = now.as_nanos();
         self.reception = None;
         let from = ppdu.from;
         let awaited = self.awaited(from);
         match &ppdu.frame {
             Frame::Ack { carried } if awaited == Some(Awaited::Ack) => {
                 self.unpack(from, carried);
-                self.on_ack(at);
+                self.on_ack(now);
             }
-            Frame::Cts if awaited == Some(Awaited::Cts) => self.on_cleared(at),
+            Frame::Cts if awaited == Some(Awaited::Cts) => self.on_cleared(now),
             Frame::BlockAck {
                 category,
                 start,
@@ -43,29 +41,29 @@ impl<M: Clone> Station<M> {
                     _ => Answers::Data,
                 };
                 let said = (*start, *bitmap);
-                self.settle(at, function, from, |link, config| {
+                self.settle(now, function, from, |link, config| {
                     link.on_block_ack(answers, said, config)
                 });
-                self.on_answered(at);
+                self.on_answered(now);
             }
             // A response that nobody waits for any more.
-            Frame::Ack { .. } | Frame::Cts | Frame::BlockAck { .. } => self.on_other_reception(at),
-            Frame::Beacon | Frame::Data(_) => self.on_other_reception(at),
+            Frame::Ack { .. } | Frame::Cts | Frame::BlockAck { .. } => self.on_other_reception(now),
+            Frame::Beacon | Frame::Data(_) => self.on_other_reception(now),
             Frame::Rts => {
-                self.on_other_reception(at);
+                self.on_other_reception(now);
                 // §10.3.2.9: no CTS while the medium is reserved for others.
-                if self.access.nav() <= at {
+                if self.access.nav() <= now {
                     let cts = self
                         .config
                         .timing
                         .airtime(response_mode(ppdu.mode), len::ACK as usize);
                     let left = ppdu.reserves.saturating_sub(self.config.timing.sifs + cts);
-                    self.respond(at, ppdu, left, Frame::Cts);
+                    self.respond(now, ppdu, left, Frame::Cts);
                 }
             }
             Frame::BlockAckReq { category, start } => {
                 let (category, start) = (*category, *start);
-                self.on_other_reception(at);
+                self.on_other_reception(now);
                 let mut hack = self.hack.take();
                 if let Some(hack) = &mut hack {
                     hack.on_request(from);
@@ -84,7 +82,7 @@ impl<M: Clone> Station<M> {
                     bitmap,
                     carried: Vec::new(),
                 };
-                self.respond(at, ppdu, Duration::ZERO, answer);
+                self.respond(now, ppdu, Duration::ZERO, answer);
             }
         }
     }
@@ -107,7 +105,7 @@ impl<M: Clone> Station<M> {
         let is_new = if self.config.aggregates() {
             let category = msdu.category as usize;
             self.reorder(from, category, |recipient| {
-                recipient.receive(now.as_nanos(), mpdu.seq, msdu, &mut deliver)
+                recipient.receive(now, mpdu.seq, msdu, &mut deliver)
             })
         } else {
             let is_new = self.duplicates.accept(from.index(), mpdu.seq, mpdu.retry);
@@ -127,9 +125,8 @@ impl<M: Clone> Station<M> {
 
     /// A PPDU of data for this radio, of which at least one frame was read, has ended: it is answered.
     pub fn finish_data(&mut self, now: Instant, ppdu: &Ppdu<M>) {
-        let at = now.as_nanos();
         self.reception = None;
-        self.on_other_reception(at);
+        self.on_other_reception(now);
         let Frame::Data(Data { category, ack, .. }) = ppdu.frame else {
             return;
         };
@@ -144,30 +141,29 @@ impl<M: Clone> Station<M> {
                     bitmap,
                     carried: Vec::new(),
                 };
-                self.respond(at, ppdu, Duration::ZERO, answer);
+                self.respond(now, ppdu, Duration::ZERO, answer);
             }
-            AckPolicy::Normal => self.respond(at, ppdu, Duration::ZERO, Frame::ACK),
+            AckPolicy::Normal => self.respond(now, ppdu, Duration::ZERO, Frame::ACK),
         }
     }
 
     /// A PPDU for others, whose reception had begun, has ended, and at least a part of it could be read.
     #[inline]
     pub fn overhear(&mut self, now: Instant, ppdu: &Ppdu<M>) {
-        let at = now.as_nanos();
         self.reception = None;
-        self.access.set_nav(at + nanos(ppdu.reserves));
-        self.on_other_reception(at);
+        self.access.set_nav(now + ppdu.reserves);
+        self.on_other_reception(now);
     }
 
     /// A PPDU that could not be read has ended.
     pub fn on_reception_error(&mut self, now: Instant) {
         self.reception = None;
-        self.on_other_reception(now.as_nanos());
+        self.on_other_reception(now);
     }
 
     /// Nobody took up what was announced: the reservation by an RTS ends (§10.3.2.4).
     pub fn reset_nav(&mut self, now: Instant) {
-        self.access.reset_nav(now.as_nanos());
+        self.access.reset_nav(now);
     }
 
     fn awaited(&self, from: NodeId) -> Option<Awaited> {
@@ -185,7 +181,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// Something other than the awaited response has ended: it is not coming (§10.3.2.11).
-    fn on_other_reception(&mut self, at: u64) {
+    fn on_other_reception(&mut self, at: Instant) {
         let Some(exchange) = self.exchange else {
             return;
         };
@@ -195,7 +191,7 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    fn on_ack(&mut self, at: u64) {
+    fn on_ack(&mut self, at: Instant) {
         let Some(exchange) = self.exchange else {
             return;
         };
@@ -207,15 +203,14 @@ impl<M: Clone> Station<M> {
 
     /// Frames that have waited too long for one before them go to `deliver`.
     pub fn release_overdue(&mut self, now: Instant, mut deliver: impl FnMut(Msdu<M>)) {
-        let at = now.as_nanos();
-        let timeout = self.config.reorder_timeout.map_or(0, nanos);
+        let timeout = self.config.reorder_timeout.unwrap_or_default();
         while let Some((due, from, category)) = self.holds.first().copied()
-            && due <= at
+            && due <= now
         {
             self.stats.reorder_timeouts += 1;
             let mut hack = self.hack.take();
             self.reorder(from, category, |recipient| {
-                recipient.release_overdue(at - timeout, |msdu| {
+                recipient.release_overdue(now - timeout, |msdu| {
                     seen(&mut hack, (now, from), &msdu);
                     deliver(msdu);
                 });
@@ -245,7 +240,7 @@ impl<M: Clone> Station<M> {
         if before != after
             && let Some(timeout) = self.config.reorder_timeout
         {
-            let due = |since: u64| (since.saturating_add(nanos(timeout)), from, category);
+            let due = |since: Instant| (since + timeout, from, category);
             if let Some(since) = before {
                 self.holds.remove(&due(since));
             }
@@ -264,7 +259,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// Answers `to` a SIFS after its end, whatever the medium does (§10.3.2.11).
-    fn respond(&mut self, at: u64, to: &Ppdu<M>, reserves: Duration, frame: Frame<M>) {
+    fn respond(&mut self, at: Instant, to: &Ppdu<M>, reserves: Duration, frame: Frame<M>) {
         // A response to control frames uses their rate rules; to data, the mode chosen for the network.
         let mode = if to.mode == self.config.data_mode {
             self.config.control_mode

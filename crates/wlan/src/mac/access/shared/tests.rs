@@ -4,10 +4,15 @@ use super::super::{BusyEnd, CwAdaptation};
 use super::*;
 use proptest::prelude::*;
 
-const US: u64 = 1_000;
-const SLOT: u64 = 9 * US;
-const SIFS: u64 = 16 * US;
-const EIFS_EXTRA: u64 = 60 * US;
+const SLOT: Duration = Duration::from_micros(9);
+const SIFS: Duration = Duration::from_micros(16);
+const EIFS_EXTRA: Duration = Duration::from_micros(60);
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
+}
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
 
 fn functions(rules: Rules) -> Vec<Contention> {
     let function = |aifsn| Contention {
@@ -24,7 +29,7 @@ fn functions(rules: Rules) -> Vec<Contention> {
 }
 
 /// Radios with these backoffs, which all want to send, busy from `now` on.
-fn radios(rules: Rules, backoffs: &[u32], now: u64) -> Vec<ChannelAccess> {
+fn radios(rules: Rules, backoffs: &[u32], now: Instant) -> Vec<ChannelAccess> {
     let functions = functions(rules);
     let radio = |(index, slots): (usize, &u32)| {
         let mut access = ChannelAccess::new(SLOT, SIFS, EIFS_EXTRA, &functions);
@@ -41,15 +46,15 @@ fn shared(rules: Rules, radios: usize) -> SharedAccess {
 
 #[test]
 fn a_reservation_that_others_do_not_know_of_keeps_a_radio_out() {
-    let mut own = radios(Rules::Dcf, &[3, 4, 5], 50 * US);
+    let mut own = radios(Rules::Dcf, &[3, 4, 5], at(50));
     let mut crowd = shared(Rules::Dcf, 3);
-    assert!(crowd.join(0, &own[0], 50 * US));
-    own[1].set_nav(51 * US);
-    assert!(!crowd.join(1, &own[1], 50 * US));
-    assert!(crowd.join(1, &own[1], 51 * US), "it has passed");
+    assert!(crowd.join(0, &own[0], at(50)));
+    own[1].set_nav(at(51));
+    assert!(!crowd.join(1, &own[1], at(50)));
+    assert!(crowd.join(1, &own[1], at(51)), "it has passed");
     // What is idle senses something else.
-    own[2].on_idle(60 * US, BusyEnd::Frame);
-    assert!(!crowd.join(2, &own[2], 60 * US));
+    own[2].on_idle(at(60), BusyEnd::Frame);
+    assert!(!crowd.join(2, &own[2], at(60)));
     assert_eq!(crowd.members(), 2);
 }
 
@@ -57,14 +62,14 @@ fn a_reservation_that_others_do_not_know_of_keeps_a_radio_out() {
 fn a_countdown_that_begins_later_keeps_a_radio_out() {
     let mut crowd = shared(Rules::Dcf, 2);
     let mut access = ChannelAccess::new(SLOT, SIFS, EIFS_EXTRA, &functions(Rules::Dcf));
-    access.on_busy(0);
-    access.on_idle(100 * US, BusyEnd::Error);
+    access.on_busy(at(0));
+    access.on_idle(at(100), BusyEnd::Error);
     // Queued in EIFS: it may go at 100 + 16 + 60 + 18 us. A short frame that it can read ends EIFS.
-    access.request(0, 110 * US, |_| panic!("the medium is idle"));
-    assert_eq!(access.grant(), Some(194 * US));
-    access.on_busy(120 * US);
-    assert!(!crowd.join(0, &access, 120 * US));
-    assert!(crowd.join(0, &access, 160 * US));
+    access.request(0, at(110), |_| panic!("the medium is idle"));
+    assert_eq!(access.grant(), Some(at(194)));
+    access.on_busy(at(120));
+    assert!(!crowd.join(0, &access, at(120)));
+    assert!(crowd.join(0, &access, at(160)));
 }
 
 proptest! {
@@ -76,7 +81,7 @@ proptest! {
         backoffs in proptest::collection::vec(0..40_u32, 1..12),
         periods in proptest::collection::vec((1..400_u64, 0..3_u8, 0..300_u64, 0..600_u64, any::<prop::sample::Index>()), 1..40),
     ) {
-        let mut now = 7 * US;
+        let mut now = at(7);
         let mut own = radios(rules, &backoffs, now);
         let mut crowd = shared(rules, own.len());
         // Copies that hear nothing while they are counted together.
@@ -87,11 +92,11 @@ proptest! {
         }
         prop_assert!(is_in.iter().all(|is_in| *is_in), "they are alike");
         for (busy, end, reserved, idle, leaver) in periods {
-            now += busy * US;
+            now += Duration::from_micros(busy);
             let end = [BusyEnd::Frame, BusyEnd::Error, BusyEnd::Energy][usize::from(end)];
             if end == BusyEnd::Frame {
-                crowd.carrier().set_nav(now + reserved * US);
-                own.iter_mut().for_each(|access| access.set_nav(now + reserved * US));
+                crowd.carrier().set_nav(now + Duration::from_micros(reserved));
+                own.iter_mut().for_each(|access| access.set_nav(now + Duration::from_micros(reserved)));
             }
             crowd.carrier().on_idle(now, end);
             own.iter_mut().for_each(|access| access.on_idle(now, end));
@@ -99,14 +104,14 @@ proptest! {
             let first = first.filter_map(|(access, _)| access.grant()).min();
             prop_assert_eq!(crowd.grant(), first);
             // Some time passes, but not so much that somebody would have sent.
-            now = (now + idle * US).min(first.map_or(u64::MAX, |first| first - 1));
+            now = (now + Duration::from_micros(idle)).min(first.map_or(Instant::FAR_FUTURE, |first| first - NANOSECOND));
             let leaver = leaver.index(own.len());
             if is_in[leaver] {
                 is_in[leaver] = false;
                 crowd.leave(leaver as u16, &mut copies[leaver]);
                 prop_assert_eq!(copies[leaver].grant(), own[leaver].grant());
             }
-            if let Some(first) = first && first == now + 1 {
+            if let Some(first) = first && first == now + NANOSECOND {
                 // Those that may transmit, all of them.
                 now = first;
                 let mut granted = Vec::new();
