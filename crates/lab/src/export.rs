@@ -1,15 +1,9 @@
 //! Plots as files: SVG, PDF, and the numbers in them as CSV and Parquet.
 
-use std::sync::Arc;
-
-use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
 use tack_plot::{Datum, PdfError, Svg, Width};
 
+use crate::columns::{Cells, Column, Kind, ParquetFile};
 use crate::entry::Entry;
 use crate::figure::Table;
 
@@ -145,77 +139,39 @@ fn table_csv(table: &Table) -> Vec<u8> {
     out.into_inner().unwrap_or_default()
 }
 
-const SCHEMA: &str = "message tack_plot {
-    required binary group (STRING);
-    required binary series (STRING);
-    required binary x_label (STRING);
-    optional double x;
-    required binary label (STRING);
-    optional double value;
-    optional double low;
-    optional double high;
-    optional double reference;
-}";
+/// What the columns of the Parquet file are; `x` and the numbers may be missing.
+const KINDS: [Column; 9] = [
+    Column::required(COLUMNS[0], Kind::Text),
+    Column::required(COLUMNS[1], Kind::Text),
+    Column::required(COLUMNS[2], Kind::Text),
+    Column::optional(COLUMNS[3], Kind::Float),
+    Column::required(COLUMNS[4], Kind::Text),
+    Column::optional(COLUMNS[5], Kind::Float),
+    Column::optional(COLUMNS[6], Kind::Float),
+    Column::optional(COLUMNS[7], Kind::Float),
+    Column::optional(COLUMNS[8], Kind::Float),
+];
 
 /// The same in columns; what does not apply is null.
 fn plot_parquet(plot: &Svg) -> Result<Vec<u8>, ParquetError> {
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .build();
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let mut file = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut file, schema, Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
-    let texts = |read: fn(&Datum) -> &str| -> Vec<ByteArray> {
-        let texts = plot.data().iter().map(read);
-        texts.map(|text| text.as_bytes().to_vec().into()).collect()
-    };
-    let same = |text: &str| vec![ByteArray::from(text.as_bytes().to_vec()); plot.data().len()];
-    let numbers = |read: fn(&Datum) -> f64| plot.data().iter().map(read).collect::<Vec<_>>();
-    column::<ByteArrayType>(&mut group, &texts(|datum| &datum.group), None)?;
-    column::<ByteArrayType>(&mut group, &texts(|datum| &datum.series), None)?;
-    column::<ByteArrayType>(&mut group, &same(plot.x_label()), None)?;
-    optional(&mut group, &numbers(|datum| datum.x))?;
-    column::<ByteArrayType>(&mut group, &same(plot.y_label()), None)?;
-    for read in [
-        (|datum| datum.value) as fn(&Datum) -> f64,
-        |datum| datum.low,
-        |datum| datum.high,
-        |datum| datum.reference,
-    ] {
-        optional(&mut group, &numbers(read))?;
-    }
-    group.close()?;
-    writer.close()?;
-    Ok(file)
-}
-
-fn optional(
-    group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
-    values: &[f64],
-) -> Result<(), ParquetError> {
-    let levels: Vec<i16> = values
-        .iter()
-        .map(|value| i16::from(value.is_finite()))
-        .collect();
-    let present: Vec<f64> = values
-        .iter()
-        .copied()
-        .filter(|value| value.is_finite())
-        .collect();
-    column::<DoubleType>(group, &present, Some(&levels))
-}
-
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
-    values: &[T::T],
-    levels: Option<&[i16]>,
-) -> Result<(), ParquetError> {
-    let mut column = group
-        .next_column()?
-        .ok_or_else(|| ParquetError::General("the schema has fewer columns than a row".into()))?;
-    column.typed::<T>().write_batch(values, levels, None)?;
-    column.close()
+    let texts = |read: fn(&Datum) -> &str| Cells::texts(plot.data().iter().map(read));
+    let same = |text: &str| Cells::texts(plot.data().iter().map(|_| text));
+    let numbers = |read: fn(&Datum) -> f64| Cells::finite(plot.data().iter().map(read));
+    let mut content = Vec::new();
+    let mut file = ParquetFile::new(&mut content, "tack_plot", &KINDS)?;
+    file.write([
+        texts(|datum| &datum.group),
+        texts(|datum| &datum.series),
+        same(plot.x_label()),
+        numbers(|datum| datum.x),
+        same(plot.y_label()),
+        numbers(|datum| datum.value),
+        numbers(|datum| datum.low),
+        numbers(|datum| datum.high),
+        numbers(|datum| datum.reference),
+    ])?;
+    file.finish()?;
+    Ok(content)
 }
 
 /// A file within a page: a link to it saves it.

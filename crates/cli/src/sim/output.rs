@@ -1,14 +1,8 @@
 //! Results in the form that was asked for.
 
 use std::fs::File;
-use std::sync::Arc;
 
-use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::parser::parse_message_type;
+use tack_lab::columns::{Cells, Column, Kind, ParquetError, ParquetFile};
 use tack_sim::Report;
 
 use super::columns::{COLUMNS, Value};
@@ -77,33 +71,23 @@ fn parquet_failure(error: ParquetError) -> Failure {
 
 /// A Parquet file: a row for each flow of each run, every column optional.
 pub(crate) struct ParquetOutput {
-    writer: SerializedFileWriter<File>,
+    file: ParquetFile<File>,
     waiting: Vec<Report>,
 }
 
 impl ParquetOutput {
     fn new(file: File) -> Result<Self, ParquetError> {
-        let mut schema = String::from("message tack_sim {\n");
-        for (name, column) in COLUMNS {
+        let columns = COLUMNS.iter().map(|(name, column)| {
             let kind = match column {
-                Value::Text(_) => "binary",
-                Value::Integer(_) => "int64",
-                Value::Float(_) => "double",
+                Value::Text(_) => Kind::Text,
+                Value::Integer(_) => Kind::Integer,
+                Value::Float(_) => Kind::Float,
             };
-            let annotation = if matches!(column, Value::Text(_)) {
-                " (STRING)"
-            } else {
-                ""
-            };
-            schema.push_str(&format!("  optional {kind} {name}{annotation};\n"));
-        }
-        schema.push('}');
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .build();
-        let schema = Arc::new(parse_message_type(&schema)?);
+            Column::optional(name, kind)
+        });
+        let columns: Vec<_> = columns.collect();
         Ok(Self {
-            writer: SerializedFileWriter::new(file, schema, Arc::new(properties))?,
+            file: ParquetFile::new(file, "tack_sim", &columns)?,
             waiting: Vec::new(),
         })
     }
@@ -123,58 +107,21 @@ impl ParquetOutput {
             .iter()
             .flat_map(|report| report.flows.iter().map(move |flow| (report, flow)))
             .collect();
-        let mut group = self.writer.next_row_group()?;
-        for (_, value) in COLUMNS {
-            let mut column = group.next_column()?.ok_or_else(|| {
-                ParquetError::General("the schema has fewer columns than the table".into())
-            })?;
-            // A definition level is 1 for a value that is there, 0 for null.
-            match value {
+        let rows = || rows.iter().map(|(report, flow)| (*report, *flow));
+        let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        self.file
+            .write(COLUMNS.iter().map(|(_, value)| match value {
                 Value::Text(read) => {
-                    let cells: Vec<Option<String>> = rows
-                        .iter()
-                        .map(|(report, flow)| read(report, flow))
-                        .collect();
-                    let levels: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
-                    let values: Vec<ByteArray> = cells
-                        .into_iter()
-                        .flatten()
-                        .map(|text| text.into_bytes().into())
-                        .collect();
-                    column
-                        .typed::<ByteArrayType>()
-                        .write_batch(&values, Some(&levels), None)?;
+                    Cells::Text(rows().map(|(run, flow)| read(run, flow)).collect())
                 }
                 Value::Integer(read) => {
-                    let cells: Vec<Option<u64>> = rows
-                        .iter()
-                        .map(|(report, flow)| read(report, flow))
-                        .collect();
-                    let levels: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
-                    let values: Vec<i64> = cells
-                        .into_iter()
-                        .flatten()
-                        .map(|value| i64::try_from(value).unwrap_or(i64::MAX))
-                        .collect();
-                    column
-                        .typed::<Int64Type>()
-                        .write_batch(&values, Some(&levels), None)?;
+                    let cells = rows().map(|(run, flow)| read(run, flow).map(integer));
+                    Cells::Integer(cells.collect())
                 }
                 Value::Float(read) => {
-                    let cells: Vec<Option<f64>> = rows
-                        .iter()
-                        .map(|(report, flow)| read(report, flow))
-                        .collect();
-                    let levels: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
-                    let values: Vec<f64> = cells.into_iter().flatten().collect();
-                    column
-                        .typed::<DoubleType>()
-                        .write_batch(&values, Some(&levels), None)?;
+                    Cells::Float(rows().map(|(run, flow)| read(run, flow)).collect())
                 }
-            }
-            column.close()?;
-        }
-        group.close()?;
+            }))?;
         self.waiting.clear();
         Ok(())
     }
@@ -183,7 +130,6 @@ impl ParquetOutput {
         if !self.waiting.is_empty() {
             self.flush()?;
         }
-        self.writer.close()?;
-        Ok(())
+        self.file.finish()
     }
 }

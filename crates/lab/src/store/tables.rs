@@ -1,15 +1,10 @@
 //! Results as tables: one row for each number.
 
 use std::fs::File;
-use std::sync::Arc;
 
-use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
 
+use crate::columns::{Cells, Column, Kind, ParquetFile};
 use crate::figure::{Depth, Figure};
 use crate::point::CODE_VERSION;
 use crate::results::Results;
@@ -55,9 +50,7 @@ pub(super) fn rows<'a>(
 
 pub(super) fn write_csv(file: File, rows: &[Row]) -> csv::Result<()> {
     let mut out = csv::Writer::from_writer(file);
-    out.write_record([
-        "figure", "code", "key", "scenario", "settings", "seed", "measure", "name", "value",
-    ])?;
+    out.write_record(COLUMNS.map(|column| column.name))?;
     for row in rows {
         out.write_record([
             row.figure,
@@ -74,53 +67,33 @@ pub(super) fn write_csv(file: File, rows: &[Row]) -> csv::Result<()> {
     Ok(out.flush()?)
 }
 
-const SCHEMA: &str = "message tack_lab {
-    required binary figure (STRING);
-    required binary code (STRING);
-    required binary key (STRING);
-    required binary scenario (STRING);
-    required binary settings (STRING);
-    required int64 seed;
-    required binary measure (STRING);
-    required binary name (STRING);
-    required double value;
-}";
+const COLUMNS: [Column; 9] = [
+    Column::required("figure", Kind::Text),
+    Column::required("code", Kind::Text),
+    Column::required("key", Kind::Text),
+    Column::required("scenario", Kind::Text),
+    Column::required("settings", Kind::Text),
+    Column::required("seed", Kind::Integer),
+    Column::required("measure", Kind::Text),
+    Column::required("name", Kind::Text),
+    Column::required("value", Kind::Float),
+];
 
 pub(super) fn write_parquet(file: File, rows: &[Row]) -> Result<(), ParquetError> {
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .build();
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
-    let texts = |read: fn(&Row) -> &str| -> Vec<ByteArray> {
-        rows.iter()
-            .map(|row| read(row).as_bytes().to_vec().into())
-            .collect()
-    };
-    column::<ByteArrayType>(&mut group, &texts(|row| row.figure))?;
-    column::<ByteArrayType>(&mut group, &texts(|_| CODE_VERSION))?;
-    column::<ByteArrayType>(&mut group, &texts(|row| &row.key))?;
-    column::<ByteArrayType>(&mut group, &texts(|row| row.scenario))?;
-    column::<ByteArrayType>(&mut group, &texts(|row| &row.settings))?;
-    let seeds: Vec<i64> = rows.iter().map(|row| row.seed.cast_signed()).collect();
-    column::<Int64Type>(&mut group, &seeds)?;
-    column::<ByteArrayType>(&mut group, &texts(|row| row.measure))?;
-    column::<ByteArrayType>(&mut group, &texts(|row| &row.name))?;
-    let values: Vec<f64> = rows.iter().map(|row| row.value).collect();
-    column::<DoubleType>(&mut group, &values)?;
-    group.close()?;
-    writer.close()?;
-    Ok(())
-}
-
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: &[T::T],
-) -> Result<(), ParquetError> {
-    let mut column = group
-        .next_column()?
-        .ok_or_else(|| ParquetError::General("the schema has fewer columns than a row".into()))?;
-    column.typed::<T>().write_batch(values, None, None)?;
-    column.close()
+    let texts = |read: fn(&Row) -> &str| Cells::texts(rows.iter().map(read));
+    let seeds = rows.iter().map(|row| Some(row.seed.cast_signed()));
+    let values = rows.iter().map(|row| Some(row.value));
+    let mut file = ParquetFile::new(file, "tack_lab", &COLUMNS)?;
+    file.write([
+        texts(|row| row.figure),
+        texts(|_| CODE_VERSION),
+        texts(|row| &row.key),
+        texts(|row| row.scenario),
+        texts(|row| &row.settings),
+        Cells::Integer(seeds.collect()),
+        texts(|row| row.measure),
+        texts(|row| &row.name),
+        Cells::Float(values.collect()),
+    ])?;
+    file.finish()
 }
