@@ -129,10 +129,7 @@ impl<W: Write + Send> ParquetFile<W> {
     ///
     /// # Errors
     /// When the file cannot be written, or when the cells do not fit the columns.
-    pub fn write(
-        &mut self,
-        cells: impl IntoIterator<Item = Cells>,
-    ) -> Result<(), ParquetError> {
+    pub fn write(&mut self, cells: impl IntoIterator<Item = Cells>) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
         for (column, cells) in self.columns.iter().zip(cells) {
             let presence = column.presence;

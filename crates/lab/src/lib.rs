@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod claim;
+pub mod columns;
 mod entry;
 mod export;
 mod figure;

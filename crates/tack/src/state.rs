@@ -212,9 +212,7 @@ impl State {
             ..
         } = self;
         for id in slots.keys().chain(released.iter()) {
-            if core
-                .address(*id)
-                .is_some_and(|(address, ..)| address == peer)
+            if core.tuple(*id).is_some_and(|tuple| tuple.peer == peer)
                 && let Some(connection) = core.get_mut(*id)
             {
                 connection.handle_path_mtu(now, mtu);
@@ -244,9 +242,7 @@ impl State {
         } = self;
         dialing.retain(|id| is_dialing(core, *id));
         let mut end = |id: ConnectionId| {
-            if core
-                .address(id)
-                .is_some_and(|(address, ..)| address == peer)
+            if core.tuple(id).is_some_and(|tuple| tuple.peer == peer)
                 && let Some(connection) = core.get_mut(id)
             {
                 connection.handle_unreachable(now);

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tack_tcp::{CloseReason, ConnectionId, Stats};
+use tack_tcp::{CloseReason, ConnectionId, Stats, Tuple};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::Inner;
@@ -33,9 +33,17 @@ pub struct Stream {
 
 impl Stream {
     pub(crate) fn new(handle: Handle, id: ConnectionId) -> Self {
-        let (peer, local_port, remote_port) = handle
-            .look(|state, _| state.core.address(id))
-            .unwrap_or((handle.local, 0, 0));
+        let Tuple {
+            peer,
+            local_port,
+            remote_port,
+        } = handle
+            .look(|state, _| state.core.tuple(id))
+            .unwrap_or(Tuple {
+                peer: handle.local,
+                local_port: 0,
+                remote_port: 0,
+            });
         Self {
             inner: Arc::new(Inner {
                 handle,

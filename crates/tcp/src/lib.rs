@@ -42,7 +42,7 @@ pub use config::Config;
 pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
 pub use endpoint::{
     ConnectError, ConnectionId, Endpoint, EndpointConfig, EndpointStats, Incoming, ListenError,
-    SynFilter, Verdict,
+    SynFilter, Tuple, Verdict,
 };
 pub use stats::Stats;
 pub use tack_base::StreamOffset;

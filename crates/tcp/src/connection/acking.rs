@@ -12,6 +12,7 @@ use tack_base::{Instant, StreamOffset};
 use tack_wire::tack::{DataStamp, Sync};
 use tack_wire::{Header, SeqNum};
 
+use super::challenge::ChallengeLimit;
 use super::repetitions::RepetitionLimit;
 use super::timers::{ConnectionTimers, Timer};
 use crate::ack::policy::{
@@ -48,6 +49,7 @@ pub(super) struct Acking {
     /// The position that the last segment acknowledged.
     last_sent: StreamOffset,
     repetitions: RepetitionLimit,
+    challenges: ChallengeLimit,
 }
 
 impl Acking {
@@ -60,6 +62,7 @@ impl Acking {
             unanswered: 0,
             last_sent: StreamOffset::SYN,
             repetitions: RepetitionLimit::new(),
+            challenges: ChallengeLimit::default(),
         }
     }
 
@@ -140,6 +143,13 @@ impl Acking {
         match self.repetitions.take(now) {
             Ok(()) => self.request(reason),
             Err(at) => self.follow(AckDecision::Delayed(at), timers),
+        }
+    }
+
+    /// Answers a suspicious segment with an acknowledgement (RFC 5961), but not without limit.
+    pub(super) fn challenge(&mut self, now: Instant) {
+        if self.challenges.allow(now) {
+            self.request(AckReason::Event);
         }
     }
 

@@ -109,7 +109,7 @@ impl Connection {
     ) -> AckEvent<'a> {
         let pure = segment.sequence_len() == 0;
         if pure {
-            self.counters.acks_received += 1;
+            self.telemetry.counters.acks_received += 1;
         }
         AckEvent {
             now,
@@ -117,11 +117,11 @@ impl Connection {
             header: &segment.header,
             ack,
             pure,
-            prior_una: self.snd_una,
+            prior_una: self.snd.una,
             prior_in_flight: self.bytes_in_flight(),
             prior_flight: self.flight_size(),
             was_in_recovery: !self.recovery.is_idle(),
-            advanced: ack > self.snd_una,
+            advanced: ack > self.snd.una,
             window_moved: false,
             echoed: None,
             delivery: Delivery::default(),
@@ -136,15 +136,15 @@ impl Connection {
     #[inline]
     fn mark_acknowledged(&mut self, event: &mut AckEvent<'_>, segment: &Segment<'_>) {
         let ack = event.ack;
-        if ack > self.snd_nxt {
+        if ack > self.snd.nxt {
             // A window probe's octet was taken: it is sent and acknowledged at once.
-            self.snd_nxt = ack;
+            self.snd.nxt = ack;
         }
         event.echoed = self.fresh_echo(segment, event.advanced);
         event.delivery = self.mark_delivered(event.arrived, ack, event.echoed);
         event.duplicate = self.take_duplicate_report().or(event.delivery.needless);
         if event.advanced {
-            self.snd_una = ack;
+            self.snd.una = ack;
             self.queue.release_to(ack);
             self.recovery.on_progress();
             if self.mtu.on_progress(event.now, event.delivery.longest) {
@@ -189,7 +189,7 @@ impl Connection {
         let (ack, info) = (event.ack, &self.feedback.info);
         if !self.hears_sack() {
             event.lost = self.count_duplicates(&PlainAck {
-                snd_una: self.snd_una,
+                snd_una: self.snd.una,
                 acked: event.acked(),
                 duplicate: self.is_duplicate_ack(event),
                 mss: self.mtu.mss().into(),
@@ -199,7 +199,7 @@ impl Connection {
                 arrived: event.arrived,
                 lost: &info.lost,
                 largest: info.largest,
-                complete: ack == self.snd_una
+                complete: ack == self.snd.una
                     && info
                         .above
                         .is_some_and(|above| above <= self.log.sacked_bytes()),
@@ -245,7 +245,7 @@ impl Connection {
             && (event.advanced || event.delivery.bytes > 0 || self.is_duplicate_ack(event))
         {
             let new_data =
-                self.queue.end_with_fin() > self.snd_nxt && self.window.edge() > self.snd_nxt;
+                self.queue.end_with_fin() > self.snd.nxt && self.window.edge() > self.snd.nxt;
             let mss = self.max_payload();
             self.recovery
                 .on_ack_after_timeout(event.advanced, new_data, mss);
@@ -255,7 +255,7 @@ impl Connection {
     /// What the peer holds without having listed it is not in flight.
     #[inline]
     fn update_in_flight(&mut self, event: &AckEvent<'_>) {
-        if event.ack == self.snd_una
+        if event.ack == self.snd.una
             && let Some(above) = self.feedback.info.above
         {
             self.recovery.on_received_above(above, &self.log);
@@ -268,10 +268,10 @@ impl Connection {
     /// controller.
     #[inline]
     fn control_congestion(&mut self, event: &AckEvent<'_>) {
-        let cwnd_limited = self.limits.is_cwnd_limited(event.prior_una);
+        let cwnd_limited = self.telemetry.limits.is_cwnd_limited(event.prior_una);
         if self
             .ecn
-            .on_ack(event.header.flags, self.snd_una, self.snd_nxt)
+            .on_ack(event.header.flags, self.snd.una, self.snd.nxt)
             && (self.recovery.is_idle() || self.cc.recovery_shaping() == RecoveryShaping::Own)
         {
             self.cc.on_congestion(&Congestion {
@@ -280,7 +280,7 @@ impl Connection {
                 prior_in_flight: event.prior_flight,
                 cwnd_limited,
                 consecutive_timeouts: 0,
-                snd_nxt: self.snd_nxt,
+                snd_nxt: self.snd.nxt,
             });
         }
         self.try_end_recovery(event.now);
@@ -317,8 +317,8 @@ impl Connection {
             rate: event.rate,
             total_delivered: self.rate.delivered(),
             total_lost: self.recovery.total_lost(),
-            snd_una: self.snd_una,
-            snd_nxt: self.snd_nxt,
+            snd_una: self.snd.una,
+            snd_nxt: self.snd.nxt,
             in_recovery: event.was_in_recovery || !self.recovery.is_idle(),
             // A window at least half used in slow start counts as limiting: pacing spreads what it
             // allows.
@@ -335,7 +335,7 @@ impl Connection {
     /// Persist, retransmission and user timers.
     #[inline]
     fn update_timers(&mut self, event: &AckEvent<'_>) {
-        if self.window.edge() > self.snd_nxt {
+        if self.window.edge() > self.snd.nxt {
             self.persist.end();
             self.timers.stop(Timer::Persist);
         }
@@ -343,18 +343,18 @@ impl Connection {
     }
 
     fn trace_acknowledgement(&mut self, event: &AckEvent<'_>) {
-        if self.counters.data_segments == 0 {
+        if self.telemetry.counters.data_segments == 0 {
             return;
         }
         let bytes_in_flight = self.bytes_in_flight();
         let Self {
-            trace,
+            telemetry,
             cc,
             pacer,
             rtt: estimator,
             ..
         } = self;
-        trace.add(event.now, || {
+        telemetry.trace.add(event.now, || {
             let metrics = cc.metrics();
             Traced::AckReceived(AckReceived {
                 ack: event.ack,
@@ -410,8 +410,8 @@ impl Connection {
         let context = ReadContext {
             arrived,
             ack,
-            snd_una: self.snd_una,
-            snd_nxt: self.snd_nxt,
+            snd_una: self.snd.una,
+            snd_nxt: self.snd.nxt,
             iss: self.identity.iss,
             largest_window: self.window.largest(),
             mss: self.max_payload(),
@@ -421,8 +421,8 @@ impl Connection {
         let valid = self.feedback.read(&context, segment, lists).is_ok();
         self.follow_contract();
         if !valid {
-            self.counters.dropped_segments += 1;
-            self.counters.invalid_reports += 1;
+            self.telemetry.counters.dropped_segments += 1;
+            self.telemetry.counters.invalid_reports += 1;
         }
         valid
     }
@@ -456,7 +456,7 @@ impl Connection {
         let (Some(min_rtt), Some(smoothed_rtt)) = (self.rtt.min(), self.rtt.smoothed()) else {
             return;
         };
-        if self.counters.data_segments == 0 {
+        if self.telemetry.counters.data_segments == 0 {
             return;
         }
         let feedback = &mut self.feedback;

@@ -45,7 +45,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError`]. Before the handshake is complete every write is blocked.
     pub fn write(&mut self, _now: Instant, data: &[u8]) -> Result<usize, WriteError> {
-        if let Some(reason) = self.close_reason {
+        if let Some(reason) = self.ending.reason {
             return Err(WriteError::Closed(reason));
         }
         if self.queue.is_finished() {
@@ -91,7 +91,7 @@ impl Connection {
     /// True when a write would not be blocked: it takes a byte at least, or fails for good. Otherwise
     /// [`Event::Writable`] will tell.
     pub fn is_write_ready(&mut self) -> bool {
-        let ready = self.close_reason.is_some() || self.queue.is_finished() || self.writable() > 0;
+        let ready = self.ending.reason.is_some() || self.queue.is_finished() || self.writable() > 0;
         self.events.write_blocked |= !ready;
         ready
     }
@@ -99,7 +99,7 @@ impl Connection {
     /// How much may be queued: what was sent and is kept for retransmission, and what may wait to
     /// be sent.
     fn send_limit(&self) -> usize {
-        let unsent = self.queue.end().saturating_since(self.snd_nxt) as usize;
+        let unsent = self.queue.end().saturating_since(self.snd.nxt) as usize;
         let sent = self.queue.len().saturating_sub(unsent);
         (sent + self.send_ahead()).min(self.send_buffer())
     }
@@ -129,13 +129,13 @@ impl Connection {
     pub fn read(&mut self, now: Instant, buf: &mut [u8]) -> Result<usize, ReadError> {
         let mut len = 0;
         while len < buf.len() {
-            let (a, _) = self.reassembly.peek();
+            let (a, _) = self.receiver.reassembly.peek();
             let piece = a.len().min(buf.len() - len);
             if piece == 0 {
                 break;
             }
             buf[len..len + piece].copy_from_slice(&a[..piece]);
-            self.reassembly.consume(piece);
+            self.receiver.reassembly.consume(piece);
             len += piece;
         }
         if len > 0 {
@@ -145,7 +145,7 @@ impl Connection {
         if buf.is_empty() || self.is_read_finished() {
             return Ok(0);
         }
-        match self.close_reason {
+        match self.ending.reason {
             Some(reason) => Err(ReadError::Closed(reason)),
             None => Err(ReadError::Blocked),
         }
@@ -154,20 +154,21 @@ impl Connection {
     /// Readable bytes in place, in at most two slices; pair with [`Connection::consume`]. There may
     /// be more behind them (see [`Connection::readable`]).
     pub fn peek(&self) -> (&[u8], &[u8]) {
-        self.reassembly.peek()
+        self.receiver.reassembly.peek()
     }
 
     /// Drops `len` bytes (at most what [`Connection::peek`] showed) from the front of what can be
     /// read.
     pub fn consume(&mut self, now: Instant, len: usize) {
-        self.reassembly.consume(len);
+        self.receiver.reassembly.consume(len);
         self.on_read(now);
     }
 
     fn on_read(&mut self, now: Instant) {
         let round_trip = self.peer_segments.round_trip.estimate(self.rtt.smoothed());
-        let (read, next) = (self.reassembly.read_position(), self.rcv_nxt());
-        if self.receive_window.on_read(now, read, next, round_trip) && self.state.may_receive_data()
+        let (read, next) = (self.receiver.reassembly.read_position(), self.rcv_nxt());
+        if self.receiver.window.on_read(now, read, next, round_trip)
+            && self.state.may_receive_data()
         {
             self.acking.request(AckReason::Window);
         }
@@ -175,12 +176,12 @@ impl Connection {
 
     /// Bytes that can be read now.
     pub fn readable(&self) -> usize {
-        self.reassembly.readable()
+        self.receiver.reassembly.readable()
     }
 
     /// True when the peer's stream ended and all of it was read.
     pub fn is_read_finished(&self) -> bool {
-        self.peer_fin.is_received() && self.reassembly.readable() == 0
+        self.receiver.is_finished()
     }
 
     /// Ends our stream: a FIN follows what was written. Reading goes on (half-close). Idempotent.
@@ -195,12 +196,13 @@ impl Connection {
     /// The application will not read any more: data that still arrives is answered with a reset
     /// (RFC 9293 §3.6.1), and FIN-WAIT-2 lasts only as long as configured.
     pub fn stop_reading(&mut self, now: Instant) {
-        if !self.reading {
+        if !self.receiver.reading {
             return;
         }
-        self.reading = false;
-        let unread = self.reassembly.readable() > 0 || self.reassembly.blocked() > 0;
-        self.reassembly.discard();
+        self.receiver.reading = false;
+        let unread =
+            self.receiver.reassembly.readable() > 0 || self.receiver.reassembly.blocked() > 0;
+        self.receiver.reassembly.discard();
         if unread && self.state.is_synchronized() && self.state != State::TimeWait {
             // Data that will never be read: the peer must know that it was lost (RFC 2525 §2.17).
             self.end_with_reset(CloseReason::Aborted);

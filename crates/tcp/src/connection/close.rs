@@ -17,11 +17,11 @@ impl Connection {
         self.timers.stop_all();
         self.queue.clear();
         self.log = crate::send::sent::SentLog::new();
-        self.reassembly.end();
+        self.receiver.reassembly.end();
         self.acking.end();
         self.due = DueSet::default();
-        if self.close_reason.is_none() {
-            self.close_reason = Some(reason);
+        if self.ending.reason.is_none() {
+            self.ending.reason = Some(reason);
             self.events.raise(Event::Readable);
             self.events.raise(Event::Writable);
             self.events.raise(Event::Closed(reason));
@@ -31,8 +31,8 @@ impl Connection {
     /// The connection is over, and the peer is told by a reset.
     pub(super) fn end_with_reset(&mut self, reason: CloseReason) {
         if self.state != State::SynSent {
-            self.reset = Some(PendingReset {
-                seq: SeqNum::at(self.identity.iss, self.snd_nxt),
+            self.ending.reset = Some(PendingReset {
+                seq: SeqNum::at(self.identity.iss, self.snd.nxt),
                 acknowledges: true,
             });
         }
@@ -41,7 +41,7 @@ impl Connection {
 
     /// Answers a segment of a half-open connection with a reset; this connection goes on.
     pub(super) fn reply_with_reset(&mut self, seq: SeqNum) {
-        self.reset = Some(PendingReset {
+        self.ending.reset = Some(PendingReset {
             seq,
             acknowledges: false,
         });
@@ -49,7 +49,7 @@ impl Connection {
 
     /// The peer's FIN was reached, with everything before it.
     pub(super) fn on_peer_fin(&mut self, now: Instant) {
-        self.reassembly.end();
+        self.receiver.reassembly.end();
         let before = self.state;
         self.state = before.after(Transition::FinArrived);
         self.events.raise(Event::Readable);
@@ -68,7 +68,7 @@ impl Connection {
             State::Closed => {
                 self.end(CloseReason::Graceful);
             }
-            State::FinWait2 if !self.reading => {
+            State::FinWait2 if !self.receiver.reading => {
                 self.timers.set(Timer::Lifetime, now + self.config.fin_wait)
             }
             _ => {}
@@ -79,8 +79,8 @@ impl Connection {
         self.timers.stop_all();
         self.timers
             .set(Timer::Lifetime, now + self.config.time_wait);
-        if self.close_reason.is_none() {
-            self.close_reason = Some(CloseReason::Graceful);
+        if self.ending.reason.is_none() {
+            self.ending.reason = Some(CloseReason::Graceful);
             self.events.raise(Event::Closed(CloseReason::Graceful));
         }
     }

@@ -38,6 +38,14 @@ impl fmt::Display for CloseReason {
     }
 }
 
+/// Whether the connection is over.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// How, once it is.
+    pub(super) reason: Option<CloseReason>,
+    pub(super) reset: Option<PendingReset>,
+}
+
 /// A reset that has to leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PendingReset {

@@ -69,8 +69,8 @@ impl Connection {
         let start = self.feedback.info.duplicate?;
         let needless = self
             .recovery
-            .on_duplicate_report(start, self.snd_una, self.snd_nxt);
-        self.counters.spurious_retransmissions += u64::from(needless);
+            .on_duplicate_report(start, self.snd.una, self.snd.nxt);
+        self.telemetry.counters.spurious_retransmissions += u64::from(needless);
         needless.then_some(start)
     }
 
@@ -95,7 +95,7 @@ impl Connection {
         let echoed_departure =
             echoed.and_then(|echo| self.timestamps.latest_departure(arrived, echo));
         let mut context = self.detection_context(arrived);
-        let snd_una = self.snd_una;
+        let snd_una = self.snd.una;
         let Self {
             log,
             rate,
@@ -120,7 +120,7 @@ impl Connection {
             recovery.on_delivered(context, delivered);
         };
         let mut bytes = 0;
-        if ack > self.snd_una {
+        if ack > self.snd.una {
             context.echoed_departure = echoed_departure;
             bytes += log.acknowledge(ack, |delivered| each(&context, delivered));
         }
@@ -131,7 +131,7 @@ impl Connection {
             bytes += log.acknowledge_selectively(block, |delivered| each(&context, delivered));
         }
         delivery.bytes = bytes;
-        self.counters.spurious_retransmissions += delivery.spurious;
+        self.telemetry.counters.spurious_retransmissions += delivery.spurious;
         delivery
     }
 
@@ -146,7 +146,7 @@ impl Connection {
     ) -> Option<Duration> {
         if let Some(RoundTrip { newest, fastest }) = self.feedback.info.round_trip {
             self.rtt
-                .sample(now, newest, fastest, self.snd_una, self.snd_nxt);
+                .sample(now, newest, fastest, self.snd.una, self.snd.nxt);
             return Some(fastest);
         }
         if self.feedback.info.rate != Measured::BySender {
@@ -170,7 +170,7 @@ impl Connection {
             let smooth = arrived.saturating_since(oldest);
             let fastest = arrived.saturating_since(newest);
             self.rtt
-                .sample_departures(now, smooth, fastest, self.snd_una, self.snd_nxt);
+                .sample_departures(now, smooth, fastest, self.snd.una, self.snd.nxt);
             return Some(fastest);
         }
         // The echo ticks in milliseconds: good enough for the timeout.
@@ -180,7 +180,7 @@ impl Connection {
             }
             if let Some(newest) = delivery.newest_sent_at.filter(|at| *at <= arrived) {
                 self.rtt
-                    .on_bound(arrived.saturating_since(newest), self.snd_una);
+                    .on_bound(arrived.saturating_since(newest), self.snd.una);
             }
             return None;
         };
@@ -194,7 +194,7 @@ impl Connection {
     /// Takes a round trip that is good enough for the timeout. The minimum takes it only for want
     /// of a better one.
     fn sample_coarsely(&mut self, now: Instant, age: Duration) {
-        let (una, nxt) = (self.snd_una, self.snd_nxt);
+        let (una, nxt) = (self.snd.una, self.snd.nxt);
         match self.rtt.min() {
             None => self.rtt.sample(now, age, age, una, nxt),
             Some(floor) => self.rtt.sample_smooth(age.max(floor), una, nxt),

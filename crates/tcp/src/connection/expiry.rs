@@ -3,6 +3,7 @@
 use tack_base::Instant;
 
 use super::due::Due;
+use super::keep_alive::Silence;
 use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
@@ -38,7 +39,7 @@ impl Connection {
             self.end(CloseReason::TimedOut);
             return;
         }
-        self.rtt.back_off(self.snd_una);
+        self.rtt.back_off(self.snd.una);
         self.due.add(Due::Syn);
         self.timers.set(Timer::Retransmit, now + self.rtt.rto());
     }
@@ -48,9 +49,9 @@ impl Connection {
         let Some(front) = self.log.front() else {
             return;
         };
-        self.counters.rto_count += 1;
+        self.telemetry.counters.rto_count += 1;
         self.recovery.count_timeout();
-        self.trace.add(now, || Traced::Timeout("rto"));
+        self.telemetry.trace.add(now, || Traced::Timeout("rto"));
         if self.log.is_front_sacked() {
             // The peer forgot what it had reported (RFC 2018 §8).
             self.rate.on_reneged(self.log.sacked_bytes());
@@ -61,7 +62,7 @@ impl Connection {
             self.on_segment_size_changed();
         }
         self.lose_flight(now, prior_in_flight);
-        self.rtt.back_off(self.snd_una);
+        self.rtt.back_off(self.snd.una);
         self.update_pacing();
         self.timers
             .set(Timer::Retransmit, now + self.retransmission_timeout());
@@ -72,15 +73,15 @@ impl Connection {
         if self.log.is_empty() || !self.recovery.may_probe() {
             return;
         }
-        self.counters.tlp_count += 1;
-        self.trace.add(now, || Traced::Timeout("tlp"));
+        self.telemetry.counters.tlp_count += 1;
+        self.telemetry.trace.add(now, || Traced::Timeout("tlp"));
         self.due.add(Due::LossProbe);
         self.timers
             .set(Timer::Retransmit, now + self.retransmission_timeout());
     }
 
     fn on_reorder_timeout(&mut self, now: Instant) {
-        self.trace.add(now, || Traced::Timeout("reorder"));
+        self.telemetry.trace.add(now, || Traced::Timeout("reorder"));
         let lost = self.detect_losses(now);
         if lost > 0 {
             self.on_loss(now, self.flight_size());
@@ -125,7 +126,7 @@ impl Connection {
 
     /// The peer's window is closed; one octet asks whether it still is.
     pub(super) fn on_persist_timeout(&mut self, now: Instant) {
-        if !self.log.is_empty() || self.snd_nxt >= self.queue.end() {
+        if !self.log.is_empty() || self.snd.nxt >= self.queue.end() {
             return;
         }
         let since = self.persist.since();
@@ -139,11 +140,11 @@ impl Connection {
         }
         // A peer that answers probes may keep its window closed forever (RFC 9293 MUST-37 leaves
         // the decision to the application); when that has let go, nobody is left to decide.
-        if !self.reading && now.saturating_since(since) >= self.config.fin_wait {
+        if !self.receiver.reading && now.saturating_since(since) >= self.config.fin_wait {
             self.end_with_reset(CloseReason::TimedOut);
             return;
         }
-        self.trace.add(now, || Traced::Timeout("persist"));
+        self.telemetry.trace.add(now, || Traced::Timeout("persist"));
         self.persist.back_off();
         self.due.add(Due::WindowProbe);
         self.arm_persist(now);
@@ -151,7 +152,7 @@ impl Connection {
 
     /// Arms the persist timer.
     pub(super) fn arm_persist(&mut self, now: Instant) {
-        let is_open = self.window.edge() > self.snd_nxt;
+        let is_open = self.window.edge() > self.snd.nxt;
         let wait = self
             .persist
             .wait(self.rtt.base_rto(), self.config.max_rto, is_open);
@@ -166,19 +167,18 @@ impl Connection {
         if !self.state.is_synchronized() || self.state == State::TimeWait {
             return;
         }
-        let due = self.keep_alive.last_heard() + settings.idle;
-        if now < due {
-            self.timers.set(Timer::KeepAlive, due);
-            return;
-        }
-        // Unacknowledged data has the retransmission timer to watch over the peer.
-        if self.log.is_empty() {
-            if !self.keep_alive.probe(settings.probes) {
+        let awaits_ack = !self.log.is_empty();
+        let at = match self.keep_alive.on_timeout(now, &settings, awaits_ack) {
+            Silence::Wait(at) => at,
+            Silence::Probe(at) => {
+                self.due.add(Due::KeepAlive);
+                at
+            }
+            Silence::GiveUp => {
                 self.end_with_reset(CloseReason::TimedOut);
                 return;
             }
-            self.due.add(Due::KeepAlive);
-        }
-        self.timers.set(Timer::KeepAlive, now + settings.interval);
+        };
+        self.timers.set(Timer::KeepAlive, at);
     }
 }

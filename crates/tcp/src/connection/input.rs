@@ -24,7 +24,7 @@ impl Connection {
         ecn: Ecn,
     ) {
         match self.state {
-            State::Closed => self.counters.dropped_segments += 1,
+            State::Closed => self.telemetry.counters.dropped_segments += 1,
             State::SynSent => self.on_segment_in_syn_sent(now, arrived, segment, ecn),
             _ => self.on_segment(now, arrived, segment, ecn),
         }
@@ -53,8 +53,8 @@ impl Connection {
             .as_ref()
             .is_some_and(TackOption::has_lists);
         if flags.syn() || flags.fin() || announced == segment.payload.is_empty() {
-            self.counters.dropped_segments += 1;
-            self.counters.invalid_reports += 1;
+            self.telemetry.counters.dropped_segments += 1;
+            self.telemetry.counters.invalid_reports += 1;
             return;
         }
         let mut header = segment.header.clone();
@@ -78,7 +78,7 @@ impl Connection {
         let flags = segment.header.flags;
         // A duplicate SYN of the handshake: the peer did not hear our answer.
         if flags.syn()
-            && segment.header.seq == self.irs
+            && segment.header.seq == self.receiver.irs
             && self.state == State::SynReceived
             && !flags.rst()
         {
@@ -115,18 +115,14 @@ impl Connection {
                 self.on_plain_segment(now, arrived, bare, lists, ecn);
             }
             // It may be data that came before all the same, whose acknowledgement was lost.
-            let is_data = segment
-                .header
-                .seq
-                .position(self.irs, self.rcv_nxt())
-                .is_some();
+            let is_data = self.receiver.position(segment.header.seq).is_some();
             if bare.is_some() && !is_data {
                 return;
             }
             if !flags.rst() {
                 self.reject(now, segment);
             } else {
-                self.counters.dropped_segments += 1;
+                self.telemetry.counters.dropped_segments += 1;
             }
             return;
         };
@@ -155,7 +151,7 @@ impl Connection {
         }
         // Fifth: ACK.
         if !flags.ack() {
-            self.counters.dropped_segments += 1;
+            self.telemetry.counters.dropped_segments += 1;
             return;
         }
         if self.state == State::SynReceived
@@ -163,13 +159,13 @@ impl Connection {
         {
             return;
         }
-        let Some(ack) = segment.header.ack.position(self.identity.iss, self.snd_una) else {
+        let Some(ack) = segment.header.ack.position(self.identity.iss, self.snd.una) else {
             self.challenge(now);
             return;
         };
         // RFC 5961 §5.2: neither for data never sent, nor impossibly old.
-        if ack > self.persist.highest_sent(self.snd_nxt)
-            || ack + self.window.largest().max(1) < self.snd_una
+        if ack > self.persist.highest_sent(self.snd.nxt)
+            || ack + self.window.largest().max(1) < self.snd.una
         {
             self.challenge(now);
             return;
@@ -179,14 +175,14 @@ impl Connection {
             self.take_up_timestamps();
         }
         if let Some(timestamps) = timestamps {
-            let last_ack_sent = SeqNum::at(self.irs, self.acking.last_sent());
+            let last_ack_sent = SeqNum::at(self.receiver.irs, self.acking.last_sent());
             self.timestamps
                 .accept(now, timestamps, segment.header.seq, last_ack_sent);
         }
         self.keep_alive.on_segment(now);
         let ce_begins = self.ecn.on_segment(ecn, flags);
         if ecn == Ecn::Ce {
-            self.counters.ce_received += 1;
+            self.telemetry.counters.ce_received += 1;
         }
         self.on_acknowledgement(now, arrived, segment, lists, ack);
         if !self.feedback.stamps() {
@@ -231,9 +227,9 @@ impl Connection {
     /// before the last acknowledgement.
     fn acceptable_position(&self, segment: &Segment<'_>) -> Option<StreamOffset> {
         let rcv_nxt = self.rcv_nxt();
-        let start = segment.header.seq.position(self.irs, rcv_nxt)?;
+        let start = self.receiver.position(segment.header.seq)?;
         let end = start + u64::from(segment.sequence_len());
-        let edge = self.receive_window.edge().max(rcv_nxt);
+        let edge = self.receiver.window.edge().max(rcv_nxt);
         let oldest = if segment
             .header
             .options
@@ -262,16 +258,16 @@ impl Connection {
             return None;
         }
         let end = header.seq + segment.payload.len() as u32;
-        let end = end.position(self.irs, rcv_nxt)?;
-        let before = header.seq.position(self.irs, rcv_nxt).is_none() && end == rcv_nxt;
+        let end = self.receiver.position(end)?;
+        let before = self.receiver.position(header.seq).is_none() && end == rcv_nxt;
         let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
         let recent = self.feedback.separates_lists() && (oldest..=rcv_nxt).contains(&end);
         (before || recent).then(|| {
             let mut header = header.clone();
-            header.seq = SeqNum::at(self.irs, rcv_nxt);
+            header.seq = self.receiver.next_seq();
             // The original was judged by them; in this one they would count as new.
             header.options.timestamps = None;
-            if let Some(ack) = header.ack.position(self.identity.iss, self.snd_una) {
+            if let Some(ack) = header.ack.position(self.identity.iss, self.snd.una) {
                 header.window = self.window.opening(ack, header.window);
             }
             Segment {
@@ -293,13 +289,13 @@ impl Connection {
         }
         // Data that came before: its acknowledgement was lost. The answer is as large as the data
         // at most.
-        self.counters.dropped_segments += 1;
+        self.telemetry.counters.dropped_segments += 1;
         if self.handshake.sack
-            && let Some(start) = segment.header.seq.position(self.irs, self.rcv_nxt())
-            && start < self.reassembly.next()
+            && let Some(start) = self.receiver.position(segment.header.seq)
+            && start < self.receiver.reassembly.next()
         {
-            let end = (start + segment.payload.len() as u64).min(self.reassembly.next());
-            self.counters.duplicate_segments += 1;
+            let end = (start + segment.payload.len() as u64).min(self.receiver.reassembly.next());
+            self.telemetry.counters.duplicate_segments += 1;
             self.acking.on_duplicate(start..end);
         }
         // Its packet number counts, or that it has none, where it is one of the connection: of
@@ -323,11 +319,11 @@ impl Connection {
             return None;
         }
         let rcv_nxt = self.rcv_nxt();
-        let start = header.seq.position(self.irs, rcv_nxt)?;
+        let start = self.receiver.position(header.seq)?;
         let oldest = rcv_nxt.saturating_sub(self.config.receive_buffer as u64);
-        let ack = header.ack.position(self.identity.iss, self.snd_una)?;
-        let acknowledges = ack <= self.persist.highest_sent(self.snd_nxt)
-            && ack + self.window.largest().max(1) >= self.snd_una;
+        let ack = header.ack.position(self.identity.iss, self.snd.una)?;
+        let acknowledges = ack <= self.persist.highest_sent(self.snd.nxt)
+            && ack + self.window.largest().max(1) >= self.snd.una;
         ((oldest..rcv_nxt).contains(&start) && header.flags.ack() && acknowledges).then_some(start)
     }
 
@@ -355,7 +351,7 @@ impl Connection {
             .position(self.identity.iss, StreamOffset::FIRST_BYTE)
             .is_some_and(|ack| ack == StreamOffset::FIRST_BYTE);
         if !acknowledged {
-            self.counters.dropped_segments += 1;
+            self.telemetry.counters.dropped_segments += 1;
             self.reply_with_reset(segment.header.ack);
             return false;
         }
@@ -382,13 +378,13 @@ impl Connection {
         start: StreamOffset,
         ce_begins: bool,
     ) {
-        self.counters.segments_received += 1;
+        self.telemetry.counters.segments_received += 1;
         let len = segment.payload.len() as u64;
         if !self.state.may_receive_data() {
             // CLOSE-WAIT and later: the peer's FIN was seen; what it still sends is a duplicate, or
             // invalid.
             if start + len > self.rcv_nxt() {
-                self.counters.dropped_segments += 1;
+                self.telemetry.counters.dropped_segments += 1;
             }
             self.acking
                 .answer_repetition(now, AckReason::Loss, &mut self.timers);
@@ -397,7 +393,7 @@ impl Connection {
             }
             return;
         }
-        if !self.reading {
+        if !self.receiver.reading {
             // Nobody will read it, and the peer must not believe otherwise (RFC 9293 §3.6.1).
             if start + len > self.rcv_nxt() {
                 self.end_with_reset(CloseReason::Aborted);
@@ -408,35 +404,37 @@ impl Connection {
             .on_segment(arrived, segment, &self.timestamps);
         // Cut to the window: what is beyond was sent although we did not offer it (or is a window
         // probe).
-        let edge = self.receive_window.edge();
+        let edge = self.receiver.window.edge();
         let fits = edge.saturating_since(start).min(len);
-        let limit = self.peer_fin.limit();
+        let limit = self.receiver.fin.limit();
         let fits = limit.saturating_since(start).min(fits) as usize;
         let data = &segment.payload[..fits];
         if data.is_empty() {
-            self.counters.dropped_segments += 1;
+            self.telemetry.counters.dropped_segments += 1;
             self.acking
                 .answer_repetition(now, AckReason::Window, &mut self.timers);
             return;
         }
-        let before = self.reassembly.next();
-        let arrival = self.reassembly.insert(start, data);
+        let before = self.receiver.reassembly.next();
+        let arrival = self.receiver.reassembly.insert(start, data);
         let order = match arrival {
             Arrival::InOrder => SegmentOrder::InOrder,
             Arrival::FilledGap => SegmentOrder::FilledGap,
             Arrival::OutOfOrder => {
                 self.acking.on_out_of_order(start.max(before));
-                self.receive_window.on_blocked(self.reassembly.blocked());
+                self.receiver
+                    .window
+                    .on_blocked(self.receiver.reassembly.blocked());
                 SegmentOrder::OutOfOrder
             }
             Arrival::Duplicate(range) => {
-                self.counters.duplicate_segments += 1;
+                self.telemetry.counters.duplicate_segments += 1;
                 self.acking.on_duplicate(range);
                 SegmentOrder::Duplicate
             }
             Arrival::Dropped => {
                 // As if it had never come: above all its packet number must not count as received.
-                self.counters.dropped_segments += 1;
+                self.telemetry.counters.dropped_segments += 1;
                 self.acking
                     .answer_repetition(now, AckReason::Loss, &mut self.timers);
                 return;
@@ -446,15 +444,17 @@ impl Connection {
             // Partly old: the old part is reported (RFC 2883 §4.1).
             self.acking.on_duplicate(start..before);
         }
-        if self.reassembly.next() > before {
-            self.peer_segments
-                .round_trip
-                .on_arrival(arrived, self.reassembly.next(), edge);
+        if self.receiver.reassembly.next() > before {
+            self.peer_segments.round_trip.on_arrival(
+                arrived,
+                self.receiver.reassembly.next(),
+                edge,
+            );
             self.events.raise(Event::Readable);
         }
         let fin_here = segment.header.flags.fin() && fits as u64 == len;
         if fin_here {
-            self.note_peer_fin(start + len);
+            self.receiver.note_fin(start + len);
         }
         let fin = self.reach_peer_fin(now);
         let mut arrival = self.arrival(now, arrived, segment, start, order);
@@ -483,31 +483,25 @@ impl Connection {
             order,
             push: segment.header.flags.contains(Flags::PSH),
             fin: false,
-            received_to: self.reassembly.next(),
+            received_to: self.receiver.reassembly.next(),
             unacknowledged: self
+                .receiver
                 .reassembly
                 .next()
                 .saturating_since(self.acking.last_sent()),
             peer_mss: self.peer_segments.size(),
             window_left: self
-                .receive_window
+                .receiver
+                .window
                 .edge()
-                .saturating_since(self.highest_received()),
-            window: self.receive_window.buffer() as u64,
+                .saturating_since(self.receiver.highest()),
+            window: self.receiver.window.buffer() as u64,
             ce_changed: false,
             stamp: match segment.header.options.tack {
                 Some(TackOption::Data(stamp)) => Some(stamp),
                 _ => None,
             },
         }
-    }
-
-    /// Position after the newest byte received.
-    pub(super) fn highest_received(&self) -> StreamOffset {
-        self.reassembly
-            .ahead()
-            .last()
-            .map_or(self.reassembly.next(), |range| range.end)
     }
 
     /// A FIN without payload.
@@ -527,7 +521,7 @@ impl Connection {
                 .answer_repetition(now, AckReason::Event, &mut self.timers);
             return;
         }
-        self.note_peer_fin(start);
+        self.receiver.note_fin(start);
         let reached = self.reach_peer_fin(now);
         let order = if reached {
             SegmentOrder::InOrder
@@ -548,21 +542,13 @@ impl Connection {
     /// Answers a suspicious segment with an acknowledgement, which a real peer can set right, but
     /// not without limit: two confused peers would otherwise answer each other forever.
     pub(super) fn challenge(&mut self, now: Instant) {
-        self.counters.dropped_segments += 1;
-        if self.challenges.allow(now) {
-            self.acking.request(AckReason::Event);
-        }
-    }
-
-    /// A segment says that the stream ends at `position`.
-    pub(super) fn note_peer_fin(&mut self, position: StreamOffset) {
-        let (next, highest) = (self.reassembly.next(), self.highest_received());
-        self.peer_fin.note(position, next, highest);
+        self.telemetry.counters.dropped_segments += 1;
+        self.acking.challenge(now);
     }
 
     /// Takes the FIN once everything before it is here. True when that happened.
     pub(super) fn reach_peer_fin(&mut self, now: Instant) -> bool {
-        let reached = self.peer_fin.reach(self.reassembly.next());
+        let reached = self.receiver.fin.reach(self.receiver.reassembly.next());
         if reached {
             self.on_peer_fin(now);
         }

@@ -2,6 +2,19 @@
 
 use tack_base::Instant;
 
+use crate::config;
+
+/// What follows when the keep-alive timer runs out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Silence {
+    /// The peer was heard lately, or has data to acknowledge: the timer is set to this instant.
+    Wait(Instant),
+    /// A probe leaves, and the timer is set.
+    Probe(Instant),
+    /// The peer answered no probe.
+    GiveUp,
+}
+
 /// How long the peer has been silent, and how often it was asked.
 #[derive(Debug)]
 pub(super) struct KeepAlive {
@@ -32,24 +45,55 @@ impl KeepAlive {
         self.last_heard
     }
 
-    /// The peer is silent. True when it may be asked once more, `most` times in all.
-    pub(super) fn probe(&mut self, most: u32) -> bool {
-        let may = self.probes < most;
-        self.probes += u32::from(may);
-        may
+    /// The timer ran out. Unacknowledged data (`awaits_ack`) has the retransmission timer to watch
+    /// over the peer.
+    pub(super) fn on_timeout(
+        &mut self,
+        now: Instant,
+        settings: &config::KeepAlive,
+        awaits_ack: bool,
+    ) -> Silence {
+        let due = self.last_heard + settings.idle;
+        if now < due {
+            return Silence::Wait(due);
+        }
+        let next = now + settings.interval;
+        if awaits_ack {
+            return Silence::Wait(next);
+        }
+        if self.probes >= settings.probes {
+            return Silence::GiveUp;
+        }
+        self.probes += 1;
+        Silence::Probe(next)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_silent_peer_is_asked_so_often_and_a_segment_ends_that() {
+        let settings = config::KeepAlive {
+            idle: Duration::from_millis(100),
+            interval: Duration::from_millis(10),
+            probes: 2,
+        };
+        let at = Instant::from_millis;
         let mut keep_alive = KeepAlive::new(Instant::ZERO);
-        assert!(keep_alive.probe(2) && keep_alive.probe(2) && !keep_alive.probe(2));
-        keep_alive.on_segment(Instant::from_millis(5));
-        assert!(keep_alive.probe(2));
-        assert_eq!(keep_alive.last_heard(), Instant::from_millis(5));
+        let mut step =
+            |millis, awaits_ack| keep_alive.on_timeout(at(millis), &settings, awaits_ack);
+        assert_eq!(step(99, false), Silence::Wait(at(100)));
+        assert_eq!(step(100, true), Silence::Wait(at(110)));
+        assert_eq!(step(110, false), Silence::Probe(at(120)));
+        assert_eq!(step(120, false), Silence::Probe(at(130)));
+        assert_eq!(step(130, false), Silence::GiveUp);
+        keep_alive.on_segment(at(131));
+        assert_eq!(keep_alive.last_heard(), at(131));
+        let again = keep_alive.on_timeout(at(231), &settings, false);
+        assert_eq!(again, Silence::Probe(at(241)));
     }
 }

@@ -6,7 +6,8 @@ use super::Connection;
 use super::due::Due;
 use super::timers::Timer;
 use crate::recovery::DetectionContext;
-use crate::recovery::episodes::{Evidence, LossRecovery, PlainAck, PlainLoss, Sending};
+use crate::recovery::episodes::{LossRecovery, PlainAck, PlainLoss, Sending};
+use crate::recovery::undo::Evidence;
 use crate::trace::Traced;
 
 impl Connection {
@@ -20,12 +21,12 @@ impl Connection {
     /// selectively. How much of it reports arrived before a loss was seen must make no difference
     /// to the reduction of a window that was not in use.
     pub(super) fn flight_size(&self) -> u64 {
-        self.snd_nxt - self.snd_una
+        self.snd.outstanding()
     }
 
     /// The congestion window limited sending at some time within the flight that begins at `una`.
     pub(super) fn is_cwnd_limited(&self, una: StreamOffset) -> bool {
-        self.limits.is_cwnd_limited(una)
+        self.telemetry.limits.is_cwnd_limited(una)
     }
 
     /// One step of loss recovery, about the flight that begins at `flight_start`.
@@ -37,8 +38,8 @@ impl Connection {
     ) -> R {
         let mut sending = Sending {
             now,
-            snd_una: self.snd_una,
-            snd_nxt: self.snd_nxt,
+            snd_una: self.snd.una,
+            snd_nxt: self.snd.nxt,
             cwnd_limited: self.is_cwnd_limited(flight_start),
             log: &mut self.log,
             cc: &mut *self.cc,
@@ -72,20 +73,20 @@ impl Connection {
     /// Something was lost: fast recovery begins, unless an episode is open already. `flight` is the
     /// flight size before.
     pub(super) fn on_loss(&mut self, now: Instant, flight: u64) {
-        let start = self.snd_nxt.saturating_sub(flight);
+        let start = self.snd.nxt.saturating_sub(flight);
         if self.recover(now, start, |recovery, sending| {
             recovery.on_loss(sending, flight)
         }) {
-            self.counters.fast_recoveries += 1;
+            self.telemetry.counters.fast_recoveries += 1;
             self.audit.end();
-            self.trace.add(now, || Traced::Recovery("begins"));
+            self.telemetry.trace.add(now, || Traced::Recovery("begins"));
             self.timers.stop(Timer::Probe);
         }
     }
 
     /// A tail loss probe repaired a loss.
     pub(super) fn on_repaired_loss(&mut self, now: Instant, flight: u64) {
-        let start = self.snd_nxt.saturating_sub(flight);
+        let start = self.snd.nxt.saturating_sub(flight);
         self.recover(now, start, |recovery, sending| {
             recovery.on_repaired_loss(sending, flight);
         });
@@ -95,7 +96,7 @@ impl Connection {
     pub(super) fn lose_flight(&mut self, now: Instant, in_flight: u64) {
         let context = self.detection_context(now);
         self.audit.end();
-        self.recover(now, self.snd_una, |recovery, sending| {
+        self.recover(now, self.snd.una, |recovery, sending| {
             recovery.on_timeout(&context, sending, in_flight);
         });
         self.timers.stop(Timer::Probe);
@@ -122,11 +123,11 @@ impl Connection {
             duplicate,
             late_original,
         };
-        if self.recover(now, self.snd_una, |recovery, sending| {
+        if self.recover(now, self.snd.una, |recovery, sending| {
             recovery.try_undo(&evidence, sending)
         }) {
-            self.counters.undone_episodes += 1;
-            self.trace.add(now, || Traced::Recovery("undone"));
+            self.telemetry.counters.undone_episodes += 1;
+            self.telemetry.trace.add(now, || Traced::Recovery("undone"));
             self.due.set(Due::Retransmission, false);
             self.update_pacing();
         }
@@ -134,8 +135,8 @@ impl Connection {
 
     /// Ends the episode when everything sent before it is acknowledged.
     pub(super) fn try_end_recovery(&mut self, now: Instant) {
-        if self.recovery.try_end(self.snd_una) {
-            self.trace.add(now, || Traced::Recovery("ends"));
+        if self.recovery.try_end(self.snd.una) {
+            self.telemetry.trace.add(now, || Traced::Recovery("ends"));
             self.cc.on_recovered(now);
         }
     }

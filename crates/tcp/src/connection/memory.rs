@@ -28,7 +28,7 @@ impl Connection {
             + self.acking.memory()
             + self.feedback.memory()
             + self.buffer_memory()
-            + self.reassembly.records_memory()
+            + self.receiver.reassembly.records_memory()
             + self.log.memory()
     }
 
@@ -41,10 +41,10 @@ impl Connection {
         self.memory.pressure = pressure;
         let cap = match pressure {
             Pressure::None => self.config.receive_buffer,
-            Pressure::Scarce => self.receive_window.buffer(),
+            Pressure::Scarce => self.receiver.window.buffer(),
             Pressure::Exhausted => LEAST_BUFFER.min(self.config.receive_buffer),
         };
-        self.receive_window.set_cap(cap);
+        self.receiver.window.set_cap(cap);
     }
 
     /// Most bytes that may be queued.
@@ -60,8 +60,8 @@ impl Connection {
 
     /// Frees what can be freed at once, at the cost of having it sent again (RFC 2018 §8).
     pub(crate) fn prune(&mut self) {
-        if self.reassembly.prune() {
-            self.counters.pruned += 1;
+        if self.receiver.reassembly.prune() {
+            self.telemetry.counters.pruned += 1;
         }
         self.trim();
     }
@@ -69,7 +69,7 @@ impl Connection {
     /// Gives back the heap that holds nothing: buffers and logs that grew and drained.
     fn trim(&mut self) {
         self.queue.trim();
-        self.reassembly.trim();
+        self.receiver.reassembly.trim();
         self.log.free();
         self.feedback.trim();
         self.memory.trimmed_to = self.memory();

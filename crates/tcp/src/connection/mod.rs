@@ -26,8 +26,11 @@ mod peer_segments;
 mod persist;
 pub(crate) mod pressure;
 mod pure_acks;
+mod receiver;
 mod repetitions;
+mod send_sequence;
 mod state;
+mod telemetry;
 pub(crate) mod time_wait;
 mod timers;
 
@@ -46,7 +49,6 @@ use crate::mtu::PathMtu;
 use crate::pacing::Pacer;
 use crate::rate::estimator::RateEstimator;
 use crate::recovery::episodes::LossRecovery;
-use crate::recv::reassembly::Reassembly;
 use crate::recv::window::ReceiveWindow;
 use crate::rtt::estimator::RttEstimator;
 use crate::rtt::timestamps::TimestampClock;
@@ -56,7 +58,7 @@ use crate::send::queue::SendQueue;
 use crate::send::sent::SentLog;
 use crate::send::window::SendWindow;
 use crate::stats::Stats;
-use crate::trace::{Trace, TraceEvent};
+use crate::trace::TraceEvent;
 
 pub use application::{ReadError, WriteError};
 pub use close_reason::CloseReason;
@@ -65,18 +67,19 @@ pub use state::State;
 
 use acking::Acking;
 pub(crate) use challenge::ChallengeLimit;
-use close_reason::PendingReset;
+use close_reason::Ending;
 use due::{Due, DueSet};
 use events::Events;
 use feedback::PeerFeedback;
 use handshake::Handshake;
 use identity::Identity;
 use keep_alive::KeepAlive;
-use limits::Limits;
-use peer_fin::PeerFin;
 use peer_segments::PeerSegments;
 use persist::Persist;
 use pressure::Memory;
+use receiver::Receiver;
+use send_sequence::SendSequence;
+use telemetry::Telemetry;
 use timers::{ConnectionTimers, Timer};
 
 /// One TCP connection: a state machine without clock or socket.
@@ -91,16 +94,13 @@ use timers::{ConnectionTimers, Timer};
 pub struct Connection {
     config: Config,
     identity: Identity,
-    /// The peer's initial sequence number: position zero of what we receive.
-    irs: SeqNum,
     state: State,
     handshake: Handshake,
 
     // What we send.
     queue: SendQueue,
     log: SentLog,
-    snd_una: StreamOffset,
-    snd_nxt: StreamOffset,
+    snd: SendSequence,
     window: SendWindow,
     mtu: PathMtu,
     cc: Box<dyn CongestionController>,
@@ -117,11 +117,7 @@ pub struct Connection {
     feedback: PeerFeedback,
 
     // What we receive.
-    reassembly: Reassembly,
-    receive_window: ReceiveWindow,
-    peer_fin: PeerFin,
-    /// The application still reads.
-    reading: bool,
+    receiver: Receiver,
     peer_segments: PeerSegments,
     acking: Acking,
 
@@ -130,13 +126,9 @@ pub struct Connection {
     due: DueSet,
     events: Events,
     keep_alive: KeepAlive,
-    challenges: ChallengeLimit,
-    reset: Option<PendingReset>,
-    close_reason: Option<CloseReason>,
+    ending: Ending,
     memory: Memory,
-    counters: Stats,
-    limits: Limits,
-    trace: Trace,
+    telemetry: Telemetry,
 }
 
 impl Connection {
@@ -204,14 +196,12 @@ impl Connection {
             counting: config.counting,
         };
         Self {
-            irs: SeqNum(0),
             state: State::Closed,
             handshake: Handshake::default(),
             identity,
             queue: SendQueue::new(),
             log: SentLog::new(),
-            snd_una: StreamOffset::SYN,
-            snd_nxt: StreamOffset::FIRST_BYTE,
+            snd: SendSequence::default(),
             window: SendWindow::new(),
             mtu,
             cc: config.build_controller(&init),
@@ -225,27 +215,20 @@ impl Connection {
             numbering: Numbering::default(),
             audit: Audit::new(config.audit.interval(false), seed),
             feedback: PeerFeedback::new(Box::new(SackReader::new(false))),
-            reassembly: Reassembly::new(),
-            receive_window: ReceiveWindow::new(
+            receiver: Receiver::new(ReceiveWindow::new(
                 config.initial_receive_buffer,
                 config.receive_buffer,
                 now,
-            ),
-            peer_fin: PeerFin::default(),
-            reading: true,
+            )),
             peer_segments: PeerSegments::new(u64::from(config.mss).min(536)),
             acking: Acking::new(config.build_policy()),
             timers: ConnectionTimers::default(),
             due: DueSet::default(),
             events: Events::default(),
             keep_alive: KeepAlive::new(now),
-            challenges: ChallengeLimit::default(),
-            reset: None,
-            close_reason: None,
+            ending: Ending::default(),
             memory: Memory::new(size_of::<Self>()),
-            counters: Stats::default(),
-            trace: Trace::default(),
-            limits: Limits::new(now),
+            telemetry: Telemetry::new(now),
             config: config.clone(),
         }
     }
@@ -286,7 +269,7 @@ impl Connection {
 
     /// How the connection ended, once it has.
     pub fn close_reason(&self) -> Option<CloseReason> {
-        self.close_reason
+        self.ending.reason
     }
 
     /// TCP port of this side.
@@ -319,7 +302,7 @@ impl Connection {
     /// RCV.NXT as a position, the FIN included once it was reached.
     #[inline]
     fn rcv_nxt(&self) -> StreamOffset {
-        self.reassembly.next() + u64::from(self.peer_fin.is_received())
+        self.receiver.next()
     }
 
     /// Bytes in flight, less what the peer is known to have without having named it.
@@ -369,7 +352,7 @@ impl Connection {
 
     /// Counters and estimates.
     pub fn stats(&self, now: Instant) -> Stats {
-        let mut stats = self.counters.clone();
+        let mut stats = self.telemetry.counters.clone();
         stats.min_rtt = self.rtt.min();
         stats.srtt = self.rtt.smoothed();
         stats.rttvar = self.rtt.variation();
@@ -378,40 +361,41 @@ impl Connection {
         stats.ssthresh = self.cc.ssthresh();
         stats.bytes_in_flight = self.bytes_in_flight();
         stats.snd_wnd = self.window.size();
-        stats.receive_buffer = self.receive_window.buffer();
+        stats.receive_buffer = self.receiver.window.buffer();
         stats.mss = self.max_payload() as u16;
         stats.bytes_acked = self
-            .snd_una
+            .snd
+            .una
             .min(self.queue.end())
             .saturating_since(StreamOffset::FIRST_BYTE);
-        stats.bytes_read = self.reassembly.read_position() - StreamOffset::FIRST_BYTE;
-        self.limits.report(now, &mut stats);
+        stats.bytes_read = self.receiver.reassembly.read_position() - StreamOffset::FIRST_BYTE;
+        self.telemetry.limits.report(now, &mut stats);
         stats
     }
 
     /// Keeps what happens from now on, and why, for [`Connection::poll_trace`].
     pub fn enable_trace(&mut self) {
-        self.trace.switch_on();
+        self.telemetry.trace.switch_on();
     }
 
     /// The oldest traced event not polled yet. Poll often: a few thousand are kept.
     pub fn poll_trace(&mut self) -> Option<TraceEvent> {
-        self.trace.poll()
+        self.telemetry.trace.poll()
     }
 
     /// Traced events that were forgotten because nobody polled them in time.
     pub fn trace_forgotten(&self) -> u64 {
-        self.trace.forgotten()
+        self.telemetry.trace.forgotten()
     }
 
     /// Bytes received above a hole: here, but not yet deliverable.
     pub fn blocked_bytes(&self) -> u64 {
-        self.reassembly.blocked()
+        self.receiver.reassembly.blocked()
     }
 
     /// Bytes of heap that this connection's buffers hold.
     pub fn buffer_memory(&self) -> usize {
-        self.queue.memory() + self.reassembly.memory()
+        self.queue.memory() + self.receiver.reassembly.memory()
     }
 
     /// Smallest RTT seen.
@@ -425,11 +409,11 @@ impl Connection {
     /// Names the invariant that is broken.
     pub fn check_invariants(&self) -> Result<(), &'static str> {
         self.log.check()?;
-        if self.snd_una > self.snd_nxt {
+        if self.snd.una > self.snd.nxt {
             return Err("SND.UNA is beyond SND.NXT");
         }
         if self.state.is_synchronized()
-            && self.snd_nxt > self.snd_una + self.window.largest().max(1) + 1
+            && self.snd.nxt > self.snd.una + self.window.largest().max(1) + 1
         {
             return Err("SND.NXT is beyond SND.UNA and the largest window");
         }
@@ -444,11 +428,11 @@ impl Connection {
         {
             return Err("data is unacknowledged and no retransmission timer is armed");
         }
-        if self.snd_nxt > self.queue.end_with_fin() && self.state.is_synchronized() {
+        if self.snd.nxt > self.queue.end_with_fin() && self.state.is_synchronized() {
             return Err("more was sent than was queued");
         }
         // The bytes of a full window may begin and end within a page.
-        if self.reassembly.memory() > self.config.receive_buffer + 3 * crate::ring::PAGE {
+        if self.receiver.reassembly.memory() > self.config.receive_buffer + 3 * crate::ring::PAGE {
             return Err("the receive buffer outgrew its cap");
         }
         Ok(())

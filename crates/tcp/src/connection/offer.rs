@@ -42,6 +42,17 @@ pub(crate) struct Progress {
     pub(crate) timeouts: u32,
 }
 
+/// What a connection is made of whose handshake the peer completes.
+#[derive(Clone, Debug)]
+pub(crate) struct Resumption {
+    /// What the peer's SYN said.
+    pub(crate) offer: Offer,
+    /// Ports and initial sequence number.
+    pub(crate) identity: Identity,
+    /// How far the handshake has come.
+    pub(crate) progress: Progress,
+}
+
 impl Offer {
     /// What `syn` says.
     pub(crate) fn of(syn: &Segment<'_>) -> Self {
@@ -153,13 +164,12 @@ fn timestamps(identity: &Identity) -> TimestampClock {
 
 impl Connection {
     /// The connection that `offer` asked for, in SYN-RECEIVED: its SYN-ACKs have left already.
-    pub(crate) fn resume(
-        config: &Config,
-        offer: &Offer,
-        identity: &Identity,
-        progress: &Progress,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn resume(config: &Config, resumption: &Resumption, now: Instant) -> Self {
+        let Resumption {
+            offer,
+            identity,
+            progress,
+        } = resumption;
         let syn = Segment {
             header: offer.syn(identity),
             payload: &[],
@@ -167,7 +177,7 @@ impl Connection {
         let (iss, seed) = (identity.iss, identity.seed);
         let mut connection = Self::accept(config, &syn, Ecn::NotEct, iss, seed, now);
         // What the SYN-ACK promised.
-        let _ = connection.receive_window.announce(
+        let _ = connection.receiver.window.announce(
             StreamOffset::FIRST_BYTE,
             StreamOffset::FIRST_BYTE,
             true,

@@ -20,7 +20,7 @@ impl Connection {
     /// Takes what the peer's SYN (or SYN-ACK) says.
     pub(super) fn learn_from_syn(&mut self, now: Instant, segment: &Segment<'_>) {
         let options = &segment.header.options;
-        self.irs = segment.header.seq;
+        self.receiver.irs = segment.header.seq;
         self.mtu.on_peer_mss(options.mss);
         self.handshake.sack = self.config.sack && options.sack_permitted;
         self.handshake.peer_scale = options.window_scale.filter(|_| self.config.window_scaling);
@@ -34,7 +34,8 @@ impl Connection {
         }
         if let Some(shift) = self.handshake.peer_scale {
             self.window.set_scale(shift);
-            self.receive_window
+            self.receiver
+                .window
                 .set_scale(ReceiveWindow::scale_for(self.config.receive_buffer));
         }
         let flags = segment.header.flags;
@@ -93,9 +94,7 @@ impl Connection {
             // A path that drops ECN-setup SYNs gets a plain one next time (RFC 3168 §6.1.1.1).
             flags = flags.with(Flags::ECE).with(Flags::CWR);
         }
-        let window =
-            self.receive_window
-                .announce(self.reassembly.read_position(), self.rcv_nxt(), true);
+        let window = self.receiver.announce(true);
         let timestamps = if answer {
             self.timestamps.answer(now)
         } else {
@@ -110,7 +109,7 @@ impl Connection {
             dst_port: self.identity.remote_port,
             seq: self.identity.iss,
             ack: if answer {
-                SeqNum::at(self.irs, StreamOffset::FIRST_BYTE)
+                SeqNum::at(self.receiver.irs, StreamOffset::FIRST_BYTE)
             } else {
                 SeqNum(0)
             },
@@ -161,7 +160,7 @@ impl Connection {
             .ack()
             .then(|| segment.header.ack == SeqNum::at(self.identity.iss, StreamOffset::FIRST_BYTE));
         if acceptable == Some(false) {
-            self.counters.dropped_segments += 1;
+            self.telemetry.counters.dropped_segments += 1;
             if !flags.rst() {
                 self.reply_with_reset(segment.header.ack);
             }
@@ -172,12 +171,12 @@ impl Connection {
             if acceptable == Some(true) {
                 self.end(CloseReason::Refused);
             } else {
-                self.counters.dropped_segments += 1;
+                self.telemetry.counters.dropped_segments += 1;
             }
             return;
         }
         if !flags.syn() {
-            self.counters.dropped_segments += 1;
+            self.telemetry.counters.dropped_segments += 1;
             return;
         }
         self.learn_from_syn(now, segment);
@@ -217,7 +216,7 @@ impl Connection {
             .filter(|_| self.timestamps.is_known())
             .map(|timestamps| timestamps.echo);
         self.state = self.state.after(Transition::HandshakeComplete);
-        self.snd_una = StreamOffset::FIRST_BYTE;
+        self.snd.una = StreamOffset::FIRST_BYTE;
         self.timers.stop(Timer::Retransmit);
         self.due.set(Due::Syn, false);
         self.rtt.end_back_off();

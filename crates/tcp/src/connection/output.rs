@@ -72,7 +72,7 @@ impl Connection {
     }
 
     fn fill(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
-        if let Some(reset) = self.reset.take() {
+        if let Some(reset) = self.ending.reset.take() {
             let header = self.reset_header(reset);
             return Some(single(batch, &header, Ecn::NotEct));
         }
@@ -83,7 +83,10 @@ impl Connection {
         }
         // What a report says, and blocks, do not fit beside a full payload: they travel on their
         // own.
-        if self.acking.is_pending_alone(self.reassembly.ahead()) {
+        if self
+            .acking
+            .is_pending_alone(self.receiver.reassembly.ahead())
+        {
             return Some(self.emit_pure_ack(now, batch));
         }
         if let Some(sync) = self.feedback.take_sync() {
@@ -101,7 +104,7 @@ impl Connection {
             // RFC 9293 §3.8.4: an old sequence number makes the peer answer. It carries no report,
             // for one is acceptable with an old number, and would stay without an answer.
             let mut header = self.header(now, Flags::ACK);
-            header.seq = SeqNum::at(self.identity.iss, self.snd_nxt - 1);
+            header.seq = SeqNum::at(self.identity.iss, self.snd.nxt - 1);
             self.on_ack_sent(now, Carried::Alone);
             return Some(single(batch, &header, Ecn::NotEct));
         }
@@ -149,16 +152,16 @@ impl Connection {
         let len = range.end - range.start;
         let in_flight = self.bytes_in_flight();
         if in_flight > 0 && in_flight + len > self.flight_limit() {
-            self.limits.on_cwnd_full(self.snd_nxt);
-            self.limits.set(now, Limit::Cwnd);
+            self.telemetry.limits.on_cwnd_full(self.snd.nxt);
+            self.telemetry.limits.set(now, Limit::Cwnd);
             return None;
         }
         if let Some(until) = self.pacer.blocked_until(now) {
             if self.is_paced_below_window(in_flight + len) {
-                self.limits.on_cwnd_full(self.snd_nxt);
+                self.telemetry.limits.on_cwnd_full(self.snd.nxt);
             }
             self.timers.set(Timer::Pacing, until);
-            self.limits.set(now, Limit::Pacing);
+            self.telemetry.limits.set(now, Limit::Pacing);
             return None;
         }
         Some(Plan {
@@ -182,12 +185,12 @@ impl Connection {
     /// RFC 8985 §7.3: new data if there is any and the window allows it, else the last segment
     /// again.
     fn decide_probe(&mut self, now: Instant) -> Option<Plan> {
-        let fresh = self.snd_nxt
+        let fresh = self.snd.nxt
             ..self
                 .queue
                 .end_with_fin()
                 .min(self.window.edge())
-                .min(self.snd_nxt + self.max_payload());
+                .min(self.snd.nxt + self.max_payload());
         if fresh.start < fresh.end {
             self.recovery.on_probe(fresh.clone(), None);
             return Some(Plan {
@@ -203,7 +206,7 @@ impl Connection {
             .log
             .last_in_flight()
             .filter(|range| range.end - range.start <= longest)?;
-        self.recovery.on_probe(range.start..self.snd_nxt, Some(now));
+        self.recovery.on_probe(range.start..self.snd.nxt, Some(now));
         Some(Plan {
             kind: Kind::Retransmission,
             range,
@@ -216,16 +219,16 @@ impl Connection {
     fn next_new_range(&mut self, now: Instant) -> Option<Range<StreamOffset>> {
         let end = self.queue.end();
         let fin = self.queue.end_with_fin();
-        if self.snd_nxt >= fin {
+        if self.snd.nxt >= fin {
             self.on_nothing_to_send(now);
             return None;
         }
-        let queued = end.saturating_since(self.snd_nxt);
-        let usable = self.window.edge().saturating_since(self.snd_nxt);
+        let queued = end.saturating_since(self.snd.nxt);
+        let usable = self.window.edge().saturating_since(self.snd.nxt);
         if queued == 0 {
             // The FIN alone. It takes a sequence number, but no buffer: a closed window does not
             // hold it.
-            return Some(self.snd_nxt..fin);
+            return Some(self.snd.nxt..fin);
         }
         let candidate = Candidate {
             queued,
@@ -238,18 +241,18 @@ impl Connection {
         };
         let len = candidate.segment_len();
         if len > 0 {
-            let stop = self.snd_nxt + len;
+            let stop = self.snd.nxt + len;
             // The FIN travels with the last byte.
-            return Some(self.snd_nxt..if stop == end { fin } else { stop });
+            return Some(self.snd.nxt..if stop == end { fin } else { stop });
         }
         if usable > 0 && self.due.has(Due::WindowProbe) {
             // The override timer of RFC 9293 §3.8.6.2.1: what the window still takes leaves after
             // all, in one piece. One octet at a time would be taken and acknowledged each time, for
             // hundreds of round trips.
-            return Some(self.snd_nxt..self.snd_nxt + usable.min(queued));
+            return Some(self.snd.nxt..self.snd.nxt + usable.min(queued));
         }
         if usable < queued {
-            self.limits.set(now, Limit::Rwnd);
+            self.telemetry.limits.set(now, Limit::Rwnd);
             if self.log.is_empty() && !self.timers.is_armed(Timer::Persist) {
                 self.persist.begin(now);
                 self.arm_persist(now);
@@ -261,7 +264,7 @@ impl Connection {
     }
 
     fn on_nothing_to_send(&mut self, now: Instant) {
-        self.limits.set(now, Limit::App);
+        self.telemetry.limits.set(now, Limit::App);
         let in_flight = self.bytes_in_flight();
         // A send buffer that is full of what is in flight is not an idle application: the
         // connection never has more than that, and a controller that waits for a sample the
@@ -301,7 +304,7 @@ impl Connection {
         let in_flight = self.bytes_in_flight();
         if self.log.is_empty() {
             let idle = now.saturating_since(self.pacer.last_sent_at());
-            if idle >= self.rtt.rto() && self.counters.data_segments > 0 {
+            if idle >= self.rtt.rto() && self.telemetry.counters.data_segments > 0 {
                 self.cc.on_idle_restart(now, idle);
                 self.update_pacing();
             }
@@ -324,8 +327,8 @@ impl Connection {
             .min(self.queue.end())
             .saturating_since(plan.range.start);
         if payload > 0 {
-            self.counters.data_segments += 1;
-            self.counters.data_bytes += payload;
+            self.telemetry.counters.data_segments += 1;
+            self.telemetry.counters.data_bytes += payload;
         }
         if retransmission && self.audit.keeps(plan.range.start) {
             // It never left before.
@@ -336,17 +339,17 @@ impl Connection {
             self.log
                 .push_retransmission(plan.range.start, now, flight, token);
             self.recovery.on_retransmission(now, plan.range.start);
-            self.counters.retransmitted_segments += 1;
-            self.counters.retransmitted_bytes += payload;
+            self.telemetry.counters.retransmitted_segments += 1;
+            self.telemetry.counters.retransmitted_bytes += payload;
         } else {
             self.log.push(plan.range.clone(), now, flight, token);
-            self.snd_nxt = plan.range.end;
-            self.persist.on_sent(self.snd_nxt);
+            self.snd.nxt = plan.range.end;
+            self.persist.on_sent(self.snd.nxt);
             self.recovery.on_new_data(len);
         }
         self.recovery.on_send(len);
         self.pacer.on_send(now, len, self.max_payload());
-        let head = retransmission && plan.range.start == self.snd_una;
+        let head = retransmission && plan.range.start == self.snd.una;
         let restart = head && self.recovery.grants_head_a_timeout();
         self.arm_retransmission(now, restart);
     }
@@ -416,10 +419,10 @@ impl Connection {
             SendToken::default(),
         );
         self.log.mark_lost(number);
-        self.snd_nxt = plan.range.end;
-        self.persist.on_sent(self.snd_nxt);
+        self.snd.nxt = plan.range.end;
+        self.persist.on_sent(self.snd.nxt);
         self.audit.keep(plan.range.clone(), number);
-        self.counters.audits += 1;
+        self.telemetry.counters.audits += 1;
         self.arm_retransmission(now, false);
     }
 
@@ -478,15 +481,12 @@ impl Connection {
     /// Header of any segment of a synchronised connection: acknowledges everything, announces the
     /// window.
     pub(super) fn header(&mut self, now: Instant, flags: Flags) -> Header {
-        let rcv_nxt = self.rcv_nxt();
-        let window = self
-            .receive_window
-            .announce(self.reassembly.read_position(), rcv_nxt, false);
+        let window = self.receiver.announce(false);
         Header {
             src_port: self.identity.local_port,
             dst_port: self.identity.remote_port,
-            seq: SeqNum::at(self.identity.iss, self.snd_nxt),
-            ack: SeqNum::at(self.irs, rcv_nxt),
+            seq: SeqNum::at(self.identity.iss, self.snd.nxt),
+            ack: self.receiver.next_seq(),
             flags,
             window,
             urgent: 0,
@@ -500,14 +500,14 @@ impl Connection {
     /// One octet beyond the peer's closed window (RFC 9293 §3.8.6.1). It is not in the log: should
     /// the peer take it, its acknowledgement says so; should it not, nothing is lost.
     fn emit_window_probe(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
-        if !self.state.may_send_data() || self.snd_nxt >= self.queue.end() || !self.log.is_empty() {
+        if !self.state.may_send_data() || self.snd.nxt >= self.queue.end() || !self.log.is_empty() {
             return None;
         }
-        if self.window.edge() > self.snd_nxt {
+        if self.window.edge() > self.snd.nxt {
             // The window is open, but so little that silly-window avoidance held back: the override
             // timeout (RFC 9293 §3.8.6.2.1 (4)) sends what fits.
-            let usable = (self.window.edge() - self.snd_nxt).min(self.max_payload());
-            let range = self.snd_nxt..self.queue.end().min(self.snd_nxt + usable);
+            let usable = (self.window.edge() - self.snd.nxt).min(self.max_payload());
+            let range = self.snd.nxt..self.queue.end().min(self.snd.nxt + usable);
             let plan = Plan {
                 kind: Kind::New,
                 range,
@@ -518,7 +518,7 @@ impl Connection {
             self.encode(now, &plan, batch);
             return Some(Filled::one(len, Ecn::NotEct));
         }
-        let octet = self.snd_nxt..self.snd_nxt + 1;
+        let octet = self.snd.nxt..self.snd.nxt + 1;
         self.persist.on_sent(octet.end);
         let mut header = self.header(now, Flags::ACK.with(Flags::PSH));
         // Not a transmission of its own: it repeats the number of the last one.
@@ -540,7 +540,7 @@ impl Connection {
         };
         if reset.acknowledges {
             header.flags = header.flags.with(Flags::ACK);
-            header.ack = SeqNum::at(self.irs, self.rcv_nxt());
+            header.ack = self.receiver.next_seq();
         }
         header
     }

@@ -35,9 +35,9 @@ impl Connection {
             .saturating_sub(40)
             .clamp(4, MAX_LISTS);
         let received = Received {
-            next: self.reassembly.next(),
-            ahead: self.reassembly.ahead(),
-            irs: self.irs,
+            next: self.receiver.reassembly.next(),
+            ahead: self.receiver.reassembly.ahead(),
+            irs: self.receiver.irs,
             sack: self.handshake.sack,
         };
         let reason = self.acking.reason();
@@ -47,10 +47,10 @@ impl Connection {
         if len > 0 {
             // Should the option get lost on the way, the lists must not pass for data: they come in
             // the place of bytes that the peer has acknowledged.
-            header.seq = SeqNum::at(self.identity.iss, self.snd_una) - len as u32;
+            header.seq = SeqNum::at(self.identity.iss, self.snd.una) - len as u32;
         }
         self.on_ack_sent(now, Carried::Alone);
-        count(&mut self.counters, &header, reason, len);
+        count(&mut self.telemetry.counters, &header, reason, len);
         self.trace_ack(now, &header, reason, &lists[..len]);
         let start = batch.buf.len();
         append(batch, &header, &lists[..len], &[]);
@@ -63,8 +63,8 @@ impl Connection {
         let mut header = self.header(now, flags);
         header.options.tack = Some(TackOption::Sync(sync));
         self.on_ack_sent(now, Carried::OnSync);
-        self.counters.syncs += 1;
-        self.trace.add(now, || Traced::SyncSent {
+        self.telemetry.counters.syncs += 1;
+        self.telemetry.trace.add(now, || Traced::SyncSent {
             min_rtt: Duration::from_micros(sync.rtt_min.into()),
             ack_loss_rate: f64::from(sync.ack_loss_rate) / 65_536.0,
             startup: sync.startup,
@@ -73,9 +73,9 @@ impl Connection {
     }
 
     fn trace_ack(&mut self, now: Instant, header: &Header, reason: AckReason, lists: &[u8]) {
-        let (ack, above) = (self.rcv_nxt(), self.reassembly.ahead().positions());
-        let window = u64::from(header.window) << self.receive_window.shift();
-        self.trace.add(now, || {
+        let (ack, above) = (self.rcv_nxt(), self.receiver.reassembly.ahead().positions());
+        let window = u64::from(header.window) << self.receiver.window.shift();
+        self.telemetry.trace.add(now, || {
             let (form, number, rate, period) = match &header.options.tack {
                 Some(TackOption::Report(report)) => (
                     if report.kind == ReportKind::Tack {

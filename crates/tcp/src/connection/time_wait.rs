@@ -45,10 +45,10 @@ impl Connection {
             return None;
         }
         let rcv_nxt = self.rcv_nxt();
-        let window = self.receive_window.edge().saturating_since(rcv_nxt);
+        let window = self.receiver.window.edge().saturating_since(rcv_nxt);
         Some(TimeWait {
-            snd_nxt: SeqNum::at(self.identity.iss, self.snd_nxt),
-            rcv_nxt: SeqNum::at(self.irs, rcv_nxt),
+            snd_nxt: SeqNum::at(self.identity.iss, self.snd.nxt),
+            rcv_nxt: self.receiver.next_seq(),
             rcv_wnd: u32::try_from(window).unwrap_or(1 << 30).min(1 << 30),
             timestamps: self.timestamps.clone(),
             length: self.config.time_wait,

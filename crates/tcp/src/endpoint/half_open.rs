@@ -21,7 +21,7 @@ use super::table::Tuple;
 use crate::config::Config;
 use crate::connection::ChallengeLimit;
 use crate::connection::identity::Identity;
-use crate::connection::offer::{Offer, Progress};
+use crate::connection::offer::{Offer, Progress, Resumption};
 use crate::transmit::{Batch, Transmit};
 
 /// Cookies that wait to leave; more are not made, and their peers ask again. A driver that takes in a batch of datagrams
@@ -90,8 +90,12 @@ impl HalfOpen {
     }
 
     /// What the connection is made of.
-    pub(super) fn parts(&self, name: &Tuple) -> (Offer, Identity, Progress) {
-        (self.offer, self.identity(name), self.progress)
+    pub(super) fn parts(&self, name: &Tuple) -> Resumption {
+        Resumption {
+            offer: self.offer,
+            identity: self.identity(name),
+            progress: self.progress,
+        }
     }
 
     /// The reset that ends it.

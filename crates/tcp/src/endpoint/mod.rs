@@ -28,7 +28,8 @@ use self::memory::{LOOKED_AT, Memory};
 use self::outcome::Outcome;
 use self::records::Records;
 use self::strays::Strays;
-use self::table::{MAX_CONNECTIONS, Owner, Table, Tuple};
+pub use self::table::Tuple;
+use self::table::{MAX_CONNECTIONS, Owner, Table};
 use crate::config::Config;
 use crate::connection::pressure::Pressure;
 use crate::connection::time_wait::TimeWait;
@@ -345,15 +346,9 @@ impl Endpoint {
         None
     }
 
-    /// The carrier address and TCP ports of a connection: (peer, local port, remote port).
-    pub fn address(&self, id: ConnectionId) -> Option<(SocketAddr, u16, u16)> {
-        self.table.get(id).map(|entry| {
-            (
-                entry.tuple.peer,
-                entry.tuple.local_port,
-                entry.tuple.remote_port,
-            )
-        })
+    /// What names a connection on this endpoint.
+    pub fn tuple(&self, id: ConnectionId) -> Option<Tuple> {
+        self.table.get(id).map(|entry| entry.tuple)
     }
 
     /// A connection to read its state. `None` once it was released and has ended.

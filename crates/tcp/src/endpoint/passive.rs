@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::connection::identity::Identity;
-use crate::connection::offer::{Offer, Progress};
+use crate::connection::offer::{Offer, Progress, Resumption};
 use crate::connection::time_wait::Verdict;
 use half_open::{HalfOpen, Step};
 use listener::Admission;
@@ -92,12 +92,7 @@ impl Endpoint {
     }
 
     /// What the connection is made of whose cookie `segment` brings back, if it does.
-    fn cookie(
-        &self,
-        now: Instant,
-        name: &Tuple,
-        segment: &Segment<'_>,
-    ) -> Option<(Offer, Identity, Progress)> {
+    fn cookie(&self, now: Instant, name: &Tuple, segment: &Segment<'_>) -> Option<Resumption> {
         let flags = segment.header.flags;
         let listener = self.listeners.get(&name.local_port)?;
         if !flags.ack() || flags.syn() || flags.rst() || !listener.expects_cookies(now) {
@@ -110,7 +105,11 @@ impl Endpoint {
             transmissions: 1,
             ..Progress::default()
         };
-        Some((offer, identity, progress))
+        Some(Resumption {
+            offer,
+            identity,
+            progress,
+        })
     }
 
     fn identity(&self, name: &Tuple, iss: SeqNum, seed: u64) -> Identity {
@@ -182,7 +181,7 @@ impl Endpoint {
         now: Instant,
         arrived: Instant,
         name: &Tuple,
-        (offer, identity, progress): &(Offer, Identity, Progress),
+        resumption: &Resumption,
         segment: &Segment<'_>,
         ecn: Ecn,
     ) -> Option<ConnectionId> {
@@ -191,7 +190,7 @@ impl Endpoint {
         if is_full || !listener.has_room() {
             return None;
         }
-        let mut connection = Connection::resume(&listener.config, offer, identity, progress, now);
+        let mut connection = Connection::resume(&listener.config, resumption, now);
         connection.handle_segment(now, arrived, segment, ecn);
         if matches!(connection.state(), State::SynReceived | State::Closed) {
             return None;

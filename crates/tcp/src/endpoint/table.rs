@@ -12,10 +12,13 @@ use crate::connection::{Connection, State};
 
 /// What names a connection on an endpoint: carrier address of the peer and both TCP ports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Tuple {
-    pub(super) local_port: u16,
-    pub(super) remote_port: u16,
-    pub(super) peer: SocketAddr,
+pub struct Tuple {
+    /// TCP port of this side.
+    pub local_port: u16,
+    /// TCP port of the peer.
+    pub remote_port: u16,
+    /// Where the carrier reaches the peer.
+    pub peer: SocketAddr,
 }
 
 /// Who a connection belongs to.

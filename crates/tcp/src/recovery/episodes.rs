@@ -1,5 +1,4 @@
-//! Loss recovery of one connection: the state of the running episode, and how one begins, is
-//! undone, and ends.
+//! Loss recovery of one connection: the state of the running episode, and how one begins and ends.
 //!
 //! Bytes and stream positions throughout. The scoreboard, the congestion controller and ECN belong
 //! to the sender and come as a [`Sending`] with each call.
@@ -11,12 +10,12 @@ use core::time::Duration;
 use tack_base::{Instant, StreamOffset};
 
 use super::dup_acks::DupAcks;
+use super::evidence::EpisodeEvidence;
 use super::frto::{Frto, Verdict};
 use super::prr::Prr;
 use super::rack::Rack;
 use super::retransmitted::Retransmitted;
 use super::tlp::{ProbeOutcome, TailLossProbe};
-use super::undo::Undo;
 use super::{Detection, DetectionContext, LossDetector, LossView, Phase};
 use crate::cc::{Cause, Congestion, CongestionController, RecoveryShaping};
 use crate::ecn::EcnState;
@@ -68,29 +67,17 @@ pub(crate) enum PlainLoss {
     Partial(u64),
 }
 
-/// What may prove an episode false.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Evidence {
-    /// A fresh timestamp echo was sent before the first retransmission (`true`), or with it or
-    /// later (`false`).
-    pub(crate) echoes_original: Option<bool>,
-    /// The acknowledgement reports a duplicate (DSACK) of something that was retransmitted.
-    pub(crate) duplicate: bool,
-    /// A segment presumed lost by a timeout, and not retransmitted, arrived.
-    pub(crate) late_original: bool,
-}
-
 /// The loss recovery of one connection.
 #[derive(Debug)]
 pub(crate) struct LossRecovery {
-    phase: Phase,
-    cause: Cause,
-    detector: Box<dyn LossDetector>,
+    pub(super) phase: Phase,
+    pub(super) cause: Cause,
+    pub(super) detector: Box<dyn LossDetector>,
     dup_acks: DupAcks,
-    prr: Option<Prr>,
+    pub(super) prr: Option<Prr>,
     tlp: TailLossProbe,
-    undo: Undo,
-    frto: Frto,
+    pub(super) evidence: EpisodeEvidence,
+    pub(super) frto: Frto,
     retransmitted: Retransmitted,
     total_lost: u64,
     /// Bytes in flight for the scoreboard of which the peer said that they arrived, without a block
@@ -112,7 +99,7 @@ impl LossRecovery {
             dup_acks: DupAcks::default(),
             prr: None,
             tlp: TailLossProbe::default(),
-            undo: Undo::default(),
+            evidence: EpisodeEvidence::default(),
             frto: Frto::default(),
             retransmitted: Retransmitted::default(),
             total_lost: 0,
@@ -198,7 +185,7 @@ impl LossRecovery {
 
     /// The segment at `start` was delivered by an earlier transmission than its newest.
     pub(crate) fn on_needless_retransmission(&mut self, start: StreamOffset) {
-        self.undo.on_duplicate(start);
+        self.evidence.on_duplicate(start);
     }
 
     /// The peer reports that the segment at `start` arrived twice (DSACK). True when it had been
@@ -213,7 +200,7 @@ impl LossRecovery {
         let retransmitted = self.retransmitted.take(start);
         if retransmitted {
             self.detector.on_duplicate_report(snd_una, snd_nxt);
-            self.undo.on_duplicate(start);
+            self.evidence.on_duplicate(start);
         }
         retransmitted
     }
@@ -308,7 +295,7 @@ impl LossRecovery {
         let probe = self.tlp.repeated_at();
         let confused = sending.log.retransmitted_segments() > usize::from(probe.is_some());
         let sent = sending.snd_una..sending.snd_nxt;
-        self.undo.begin(sent, probe, confused, originals_count);
+        self.evidence.begin(sent, probe, confused, originals_count);
     }
 
     /// The retransmission timer ran out (RFC 6298 §5.4 to 5.7, RFC 8985 §6.3). `in_flight` is what
@@ -324,7 +311,7 @@ impl LossRecovery {
         // Originals testify only for a timeout that no other retransmission precedes
         // (RFC 5682 §2.1).
         self.begin_evidence(sending, self.phase == Phase::Open);
-        self.frto.on_timeout(self.undo.originals_count());
+        self.frto.on_timeout(self.evidence.originals_count());
         sending.cc.on_congestion(&Congestion {
             now: sending.now,
             cause: Cause::Timeout,
@@ -358,52 +345,8 @@ impl LossRecovery {
     /// tells whether it moved SND.UNA, `new_data` whether unsent data could leave now.
     pub(crate) fn on_ack_after_timeout(&mut self, advanced: bool, new_data: bool, mss: u64) {
         if self.frto.on_ack(advanced, new_data, mss) == Verdict::Genuine {
-            self.undo.dismiss_originals();
+            self.evidence.dismiss_originals();
         }
-    }
-
-    /// When the first retransmission of the open episode left, to compare a timestamp echo with it
-    /// (Eifel, RFC 3522 §3.2). `None` when there is nothing to undo.
-    pub(crate) fn first_retransmission(&self) -> Option<Instant> {
-        self.undo
-            .first_retransmission()
-            .filter(|_| self.is_undoable())
-    }
-
-    /// An episode is open, and evidence about it is collected.
-    pub(crate) fn is_undoable(&self) -> bool {
-        self.undo.is_open() && self.phase != Phase::Open
-    }
-
-    /// Undoes a false episode where there is proof. True when it did.
-    pub(crate) fn try_undo(&mut self, evidence: &Evidence, sending: &mut Sending<'_>) -> bool {
-        if !self.is_undoable() {
-            return false;
-        }
-        if evidence.echoes_original == Some(false) {
-            self.undo.dismiss_originals();
-        }
-        let by_echo = evidence.echoes_original == Some(true);
-        // RFC 5682 §2.1, §3.1 step 2: what the first acknowledgement after the timeout covers may
-        // have arrived long before, and its acknowledgements got lost.
-        let by_original =
-            evidence.late_original && self.undo.originals_count() && !self.frto.awaits_first_ack();
-        let by_duplicates = evidence.duplicate && self.undo.is_every_retransmission_duplicate();
-        // Everything deemed lost arrived before any of it left again: it was reordered.
-        let by_arrival = matches!(self.phase, Phase::Recovery { .. })
-            && self.undo.is_untouched()
-            && sending.log.lost_bytes() == 0;
-        if !(by_original || by_duplicates || by_echo || by_arrival) {
-            return false;
-        }
-        sending.log.unmark_lost();
-        self.detector.on_undone();
-        self.undo.end();
-        self.frto.end();
-        self.prr = None;
-        self.phase = Phase::Open;
-        sending.cc.on_spurious(sending.now, self.cause);
-        true
     }
 
     /// The episode ends when everything sent before it is acknowledged. True when it ends.
@@ -413,7 +356,7 @@ impl LossRecovery {
         }
         self.phase = Phase::Open;
         self.prr = None;
-        self.undo.end();
+        self.evidence.end();
         self.frto.end();
         self.dup_acks.reset();
         self.detector.on_recovered();
@@ -509,7 +452,7 @@ impl LossRecovery {
 
     /// The segment at `start` left again.
     pub(crate) fn on_retransmission(&mut self, now: Instant, start: StreamOffset) {
-        self.undo.on_retransmit(now);
+        self.evidence.on_retransmit(now);
         self.retransmitted.note(start);
     }
 

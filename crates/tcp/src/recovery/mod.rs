@@ -3,13 +3,14 @@
 
 mod dup_acks;
 pub(crate) mod episodes;
+mod evidence;
 mod frto;
 mod prr;
 pub(crate) mod rack;
 pub(crate) mod reported;
 mod retransmitted;
 pub(crate) mod tlp;
-mod undo;
+pub(crate) mod undo;
 
 use core::fmt;
 use core::ops::Range;

@@ -1,128 +1,65 @@
-//! Undoing a false episode: was everything that was retransmitted in this episode already there?
-//!
-//! Three kinds of evidence: timestamps (Eifel, RFC 3522: the first acknowledgement after a
-//! retransmission echoes a time before it), DSACK (RFC 3708: every retransmission is reported as a
-//! duplicate), and originals that arrive after a timeout declared them lost (F-RTO, RFC 5682).
+//! Undo of a spurious loss: a false episode is taken back, where there is proof.
 
-use core::ops::Range;
+use tack_base::Instant;
 
-use tack_base::{Instant, StreamOffset};
+use super::Phase;
+use super::episodes::{LossRecovery, Sending};
 
-/// Evidence about the running episode.
-#[derive(Debug, Default)]
-pub(crate) struct Undo {
-    episode: Option<Episode>,
-}
-
+/// What may prove an episode false.
 #[derive(Clone, Copy, Debug)]
-struct Episode {
-    /// SND.UNA when it began: duplicates below it belong to older ones.
-    marker: StreamOffset,
-    /// SND.NXT when it began.
-    until: StreamOffset,
-    /// Retransmissions not yet reported as duplicates.
-    unreported: u64,
-    retransmitted: bool,
-    /// When the first retransmission left.
-    first_retransmission: Option<Instant>,
-    /// A retransmission of an earlier episode was still out when it began: what arrives may answer
-    /// that one.
-    confused: bool,
-    /// Began by a timeout, and originals may still be evidence (F-RTO).
-    originals_count: bool,
+pub(crate) struct Evidence {
+    /// A fresh timestamp echo was sent before the first retransmission (`true`), or with it or
+    /// later (`false`).
+    pub(crate) echoes_original: Option<bool>,
+    /// The acknowledgement reports a duplicate (DSACK) of something that was retransmitted.
+    pub(crate) duplicate: bool,
+    /// A segment presumed lost by a timeout, and not retransmitted, arrived.
+    pub(crate) late_original: bool,
 }
 
-impl Undo {
-    /// An episode begins, about what was sent and not acknowledged. `probe` tells when a tail loss
-    /// probe repeated a segment of it, `confused` that other retransmissions of an earlier episode
-    /// are still out, `originals_count` is set for timeouts outside any other episode.
-    pub(crate) fn begin(
-        &mut self,
-        sent: Range<StreamOffset>,
-        probe: Option<Instant>,
-        confused: bool,
-        originals_count: bool,
-    ) {
-        // A timeout within fast recovery continues its episode's evidence.
-        if let Some(episode) = &mut self.episode {
-            episode.until = sent.end;
-            episode.originals_count = originals_count;
-            return;
-        }
-        self.episode = Some(Episode {
-            marker: sent.start,
-            until: sent.end,
-            // The probe may be reported as a duplicate too, or be what an acknowledgement answers.
-            unreported: u64::from(probe.is_some()),
-            retransmitted: false,
-            first_retransmission: probe,
-            confused,
-            originals_count: originals_count && !confused,
-        });
-    }
-
-    /// A segment was retransmitted.
-    pub(crate) fn on_retransmit(&mut self, now: Instant) {
-        if let Some(episode) = &mut self.episode {
-            episode.unreported += 1;
-            episode.retransmitted = true;
-            episode.first_retransmission.get_or_insert(now);
-        }
-    }
-
-    /// A DSACK reported that positions from `start` on arrived twice. True when it concerns this
-    /// episode.
-    pub(crate) fn on_duplicate(&mut self, start: StreamOffset) -> bool {
-        let Some(episode) = &mut self.episode else {
-            return false;
-        };
-        if start < episode.marker || start >= episode.until {
-            return false;
-        }
-        episode.unreported = episode.unreported.saturating_sub(1);
-        true
-    }
-
-    /// True when every retransmission of the episode turned out needless by DSACK.
-    pub(crate) fn is_every_retransmission_duplicate(&self) -> bool {
-        self.episode.is_some_and(|episode| {
-            !episode.confused && episode.retransmitted && episode.unreported == 0
-        })
-    }
-
-    /// True when nothing was retransmitted in the episode, and nothing of an earlier one is out.
-    pub(crate) fn is_untouched(&self) -> bool {
-        self.episode
-            .is_some_and(|episode| !episode.confused && !episode.retransmitted)
-    }
-
-    /// When the first retransmission left, for comparison with an echoed timestamp.
+impl LossRecovery {
+    /// When the first retransmission of the open episode left, to compare a timestamp echo with it
+    /// (Eifel, RFC 3522 §3.2). `None` when there is nothing to undo.
     pub(crate) fn first_retransmission(&self) -> Option<Instant> {
-        self.episode
-            .filter(|episode| !episode.confused)
-            .and_then(|episode| episode.first_retransmission)
+        self.evidence
+            .first_retransmission()
+            .filter(|_| self.is_undoable())
     }
 
-    /// True when the arrival of originals after the timeout would prove it false.
-    pub(crate) fn originals_count(&self) -> bool {
-        self.episode.is_some_and(|episode| episode.originals_count)
+    /// An episode is open, and evidence about it is collected.
+    pub(crate) fn is_undoable(&self) -> bool {
+        self.evidence.is_open() && self.phase != Phase::Open
     }
 
-    /// Originals are not evidence any more: the timeout was real, or further retransmissions
-    /// confuse it.
-    pub(crate) fn dismiss_originals(&mut self) {
-        if let Some(episode) = &mut self.episode {
-            episode.originals_count = false;
+    /// Undoes a false episode where there is proof. True when it did.
+    pub(crate) fn try_undo(&mut self, evidence: &Evidence, sending: &mut Sending<'_>) -> bool {
+        if !self.is_undoable() {
+            return false;
         }
-    }
-
-    /// An episode with retransmissions is open to be undone.
-    pub(crate) fn is_open(&self) -> bool {
-        self.episode.is_some()
-    }
-
-    /// The episode is over, or was undone.
-    pub(crate) fn end(&mut self) {
-        self.episode = None;
+        if evidence.echoes_original == Some(false) {
+            self.evidence.dismiss_originals();
+        }
+        let by_echo = evidence.echoes_original == Some(true);
+        // RFC 5682 §2.1, §3.1 step 2: what the first acknowledgement after the timeout covers may
+        // have arrived long before, and its acknowledgements got lost.
+        let by_original = evidence.late_original
+            && self.evidence.originals_count()
+            && !self.frto.awaits_first_ack();
+        let by_duplicates = evidence.duplicate && self.evidence.is_every_retransmission_duplicate();
+        // Everything deemed lost arrived before any of it left again: it was reordered.
+        let by_arrival = matches!(self.phase, Phase::Recovery { .. })
+            && self.evidence.is_untouched()
+            && sending.log.lost_bytes() == 0;
+        if !(by_original || by_duplicates || by_echo || by_arrival) {
+            return false;
+        }
+        sending.log.unmark_lost();
+        self.detector.on_undone();
+        self.evidence.end();
+        self.frto.end();
+        self.prr = None;
+        self.phase = Phase::Open;
+        sending.cc.on_spurious(sending.now, self.cause);
+        true
     }
 }
