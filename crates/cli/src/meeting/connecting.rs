@@ -247,7 +247,11 @@ impl Approach<'_> {
 
     /// Looks for the code on the local network; each instance is tried once.
     async fn search(&self, code: &Code) -> Result<(Link, Box<Met>), Attempt> {
-        let patience = self.wait.max(self.patience);
+        let patience = if self.wait.is_zero() {
+            self.patience
+        } else {
+            self.wait
+        };
         let mut finder = Finder::new(code.number(), patience).map_err(|error| {
             Attempt::Unreachable(format!(
                 "the local network cannot be searched: {error}; give the other side's address and --code"
