@@ -39,7 +39,7 @@ impl Driver {
                 Err(_) => return Poll::Ready(Ok(())),
             }
         };
-        if shared.singly.load(Ordering::Relaxed) == 0 {
+        if shared.uncoalesced.load(Ordering::Relaxed) == 0 {
             shared.run(|state, now| {
                 state.receives += 1;
                 for datagrams in received {

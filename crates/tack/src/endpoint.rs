@@ -53,13 +53,13 @@ pub struct CarrierStats {
     pub max_batch: usize,
 }
 
-/// A guard: while it lives, an endpoint answers each segment by itself. Made by [`Endpoint::answer_singly`].
+/// A guard: while it lives, an endpoint answers each segment by itself. Made by [`Endpoint::suspend_coalescing`].
 #[derive(Debug)]
-pub struct AnswersSingly(Endpoint);
+pub struct CoalescingGuard(Endpoint);
 
-impl Drop for AnswersSingly {
+impl Drop for CoalescingGuard {
     fn drop(&mut self) {
-        self.0.handle.singly.fetch_sub(1, Ordering::Relaxed);
+        self.0.handle.uncoalesced.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -67,9 +67,9 @@ impl Endpoint {
     /// Suspends [`crate::Coalesce::Batches`] on all connections of this endpoint while the returned guard lives: the number
     /// of acknowledgements is then what each connection's policy says. The guard keeps the endpoint open.
     #[must_use]
-    pub fn answer_singly(&self) -> AnswersSingly {
-        self.handle.singly.fetch_add(1, Ordering::Relaxed);
-        AnswersSingly(self.clone())
+    pub fn suspend_coalescing(&self) -> CoalescingGuard {
+        self.handle.uncoalesced.fetch_add(1, Ordering::Relaxed);
+        CoalescingGuard(self.clone())
     }
 
     pub(crate) fn open(settings: &Settings) -> io::Result<Self> {

@@ -124,7 +124,7 @@ mod wakers;
 pub use address::DEFAULT_PORT;
 pub use builder::Builder;
 pub use connect::{Connect, connect};
-pub use endpoint::{AnswersSingly, CarrierStats, Endpoint};
+pub use endpoint::{CarrierStats, CoalescingGuard, Endpoint};
 pub use error::{
     AcceptError, ConnectError, ConnectionEnded, EndpointClosed, InsecureAddress, ListenError,
     ShutdownTimedOut,

@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) insecure: bool,
     pub(crate) identity: Option<Identity>,
     /// How many guards ask for each segment to be answered by itself; at zero, batches are answered together.
-    pub(crate) singly: AtomicUsize,
+    pub(crate) uncoalesced: AtomicUsize,
     pub(crate) config: Config,
     pub(crate) mtu: u16,
     state: Mutex<State>,
@@ -71,7 +71,7 @@ impl Shared {
             local,
             insecure: settings.insecure,
             identity: settings.identity.clone(),
-            singly: AtomicUsize::new(usize::from(settings.coalesce == Coalesce::Off)),
+            uncoalesced: AtomicUsize::new(usize::from(settings.coalesce == Coalesce::Off)),
             config: settings.config.clone(),
             mtu: settings.mtu,
             state: Mutex::new(state),

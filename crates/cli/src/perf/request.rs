@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tack::{AckKind, Algorithm, AnswersSingly, Config, Endpoint, KeepAlive};
+use tack::{AckKind, Algorithm, CoalescingGuard, Config, Endpoint, KeepAlive};
 
 /// Most connections of one test.
 pub(crate) const MAX_STREAMS: u16 = 1024;
@@ -63,8 +63,8 @@ pub(crate) enum Coalescing {
 
 impl Coalescing {
     /// What the endpoint of one side holds during a test.
-    pub(crate) fn apply(self, endpoint: &Endpoint) -> Option<AnswersSingly> {
-        (self == Self::Off).then(|| endpoint.answer_singly())
+    pub(crate) fn apply(self, endpoint: &Endpoint) -> Option<CoalescingGuard> {
+        (self == Self::Off).then(|| endpoint.suspend_coalescing())
     }
 }
 

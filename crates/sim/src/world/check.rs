@@ -1,4 +1,4 @@
-//! Invariants of the stack, checked at every event: what its own books say, and what an onlooker sees on the wire.
+//! Invariants of the stack, checked at every event: what its own books say, and what an observer sees on the wire.
 
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant, Rate};
@@ -15,7 +15,7 @@ const QUANTUM_INTERVAL: Duration = Duration::from_micros(250);
 
 /// What one side of one connection has shown on the wire.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Onlooker {
+pub(super) struct WireObserver {
     /// Highest acknowledgement number sent.
     acked: Option<SeqNum>,
     /// Shift of its own window, offered with SYN; and of the peer's.
@@ -46,7 +46,7 @@ struct Pace {
     left_at_rate: Rate,
 }
 
-impl Onlooker {
+impl WireObserver {
     /// The side sends a segment of `payload` bytes with `header` at `now`, by its own clock.
     pub(super) fn on_sent(
         &mut self,
@@ -109,7 +109,7 @@ impl Onlooker {
             _ => 0,
         };
         let edge = header.ack + (u32::from(header.window) << shift);
-        // Windows do not shrink for an onlooker: what was allowed once may be under way.
+        // Windows do not shrink for an observer: what was allowed once may be under way.
         if self.edge.is_none_or(|known| edge.after(known)) {
             self.edge = Some(edge);
         }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn each_broken_promise_is_seen() {
-        let mut side = Onlooker::default();
+        let mut side = WireObserver::default();
         side.on_received(&header(1, 100, 50));
         let now = Instant::ZERO;
         assert_eq!(side.on_sent(now, &header(100, 10, 0), 50), Ok(()));
@@ -237,7 +237,7 @@ mod tests {
             side.on_sent(now, &header(600, 10, 0), 1).is_err(),
             "too fast"
         );
-        let mut side = Onlooker::default();
+        let mut side = WireObserver::default();
         side.set_rate(
             now,
             Some(Rate::from_bytes_per_sec(1_000)),
@@ -256,8 +256,8 @@ mod tests {
     /// Sends 60 segments of 100 bytes, of which each takes its time at 1,000 bytes a second, or a little `less`, while a lower
     /// rate is told in between each time.
     fn sends_in_step_with_lower_rates(less: u64) -> Result<(), String> {
-        let mut side = Onlooker::default();
-        let tell = |side: &mut Onlooker, at, bytes| {
+        let mut side = WireObserver::default();
+        let tell = |side: &mut WireObserver, at, bytes| {
             let rate = Some(Rate::from_bytes_per_sec(bytes));
             side.set_rate(at, rate, 100, Carrier::default());
         };

@@ -9,7 +9,7 @@ use tack_tcp::{CloseReason, Connection, ConnectionId, State, Stats};
 use tack_wlan::AccessCategory;
 
 use super::app::{End, Exchanges};
-use super::check::Onlooker;
+use super::check::WireObserver;
 use super::datagram::Datagrams;
 use super::event::{Broken, Event};
 use super::host::Host;
@@ -69,7 +69,7 @@ pub(super) struct Stream {
     pub(super) ids: [Option<ConnectionId>; 2],
     /// How each side's connection ended, and its counters then.
     pub(super) closed: [Option<(CloseReason, Stats)>; 2],
-    pub(super) onlookers: [Onlooker; 2],
+    pub(super) observers: [WireObserver; 2],
     /// How each side gets on as a sender.
     pub(super) progress: [Progress; 2],
 }
@@ -492,7 +492,7 @@ impl FlowState {
                     video,
                     ids: [None; 2],
                     closed: [None, None],
-                    onlookers: Default::default(),
+                    observers: Default::default(),
                     progress: [(); 2].map(|()| Progress::new(timer)),
                 }))
             }

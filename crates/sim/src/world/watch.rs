@@ -4,25 +4,32 @@ use tack_base::{Duration, Instant};
 use tack_tcp::trace::TraceEvent;
 use tack_wire::{Header, Segment};
 
-use super::check::{self, Onlooker};
+use super::check::{self, WireObserver};
 use super::event::Broken;
 use super::flows::{Flows, Kind};
 use super::host::Host;
 use super::progress::Progress;
 use crate::scenario::Party;
 
+/// One side of a connection.
+struct Observed<'a> {
+    flow: usize,
+    party: Party,
+    observer: &'a mut WireObserver,
+}
+
 impl Flows {
-    /// The onlooker of one side of a connection, by its ports, with the flow and the side's host.
-    fn onlooker(
-        &mut self,
-        host: usize,
-        ports: (u16, u16),
-    ) -> Option<(usize, Party, &mut Onlooker)> {
+    /// The side of a connection that is at `host`, by its ports.
+    fn observed(&mut self, host: usize, ports: (u16, u16)) -> Option<Observed<'_>> {
         let flow = self.by_ports(ports)?;
         let state = &mut self.list[flow];
         let side = state.side_of(host);
         match &mut state.kind {
-            Kind::Tcp(stream) => Some((flow, state.parties[side], &mut stream.onlookers[side])),
+            Kind::Tcp(stream) => Some(Observed {
+                flow,
+                party: state.parties[side],
+                observer: &mut stream.observers[side],
+            }),
             Kind::Udp(_) => None,
         }
     }
@@ -35,24 +42,23 @@ impl Flows {
         header: &Header,
         payload: usize,
     ) -> Result<(), Broken> {
-        match self.onlooker(host, (header.src_port, header.dst_port)) {
+        match self.observed(host, (header.src_port, header.dst_port)) {
             None => Ok(()),
-            Some((flow, party, onlooker)) => {
-                onlooker
-                    .on_sent(local, header, payload)
-                    .map_err(|what| Broken {
-                        flow,
-                        host: party,
-                        what,
-                    })
+            Some(side) => {
+                let checked = side.observer.on_sent(local, header, payload);
+                checked.map_err(|what| Broken {
+                    flow: side.flow,
+                    host: side.party,
+                    what,
+                })
             }
         }
     }
 
     /// Takes note of a segment that `host` is about to process.
     pub(super) fn note_received(&mut self, host: usize, header: &Header) {
-        if let Some((_, _, onlooker)) = self.onlooker(host, (header.src_port, header.dst_port)) {
-            onlooker.on_received(header);
+        if let Some(side) = self.observed(host, (header.src_port, header.dst_port)) {
+            side.observer.on_received(header);
         }
     }
 
@@ -156,7 +162,7 @@ impl Flows {
             // What an interface refuses leaves later, in one burst that no pacer chose.
             let rate = connection.pacing_rate().filter(|_| host.paces());
             let mss = u64::from(connection.stats(local).mss);
-            stream.onlookers[side].set_rate(local, rate, mss, host.carrier());
+            stream.observers[side].set_rate(local, rate, mss, host.carrier());
         }
     }
 
