@@ -4,11 +4,13 @@
 
 mod connection;
 mod duel;
+mod pairing;
 mod rohc;
 mod wire;
 
 pub use connection::{Run, connection_ops};
 pub use duel::{Match, duel};
+pub use pairing::{code, meeting, ticket};
 pub use rohc::{rohc_packets, rohc_streams};
 pub use wire::{encapsulation, ip, options, segment, tack_lists};
 

@@ -78,3 +78,18 @@ fn rohc_packets_seeds() {
 fn rohc_streams_seeds() {
     replay("rohc_streams", super::rohc_streams);
 }
+
+#[test]
+fn ticket_seeds() {
+    replay("ticket", super::ticket);
+}
+
+#[test]
+fn code_seeds() {
+    replay("code", super::code);
+}
+
+#[test]
+fn meeting_seeds() {
+    replay("meeting", super::meeting);
+}
