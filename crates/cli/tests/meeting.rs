@@ -242,7 +242,8 @@ fn a_code_works_by_address_and_wrong_words_are_told_to_both_sides() {
 fn the_side_that_receives_may_be_the_one_that_connects() {
     let (alice, bob) = (Side::new(), Side::new());
     let file = alice.file("file", 100_000);
-    let sender = Waiting::start(&mut alice.command(&["send", text(&file)]));
+    let sender =
+        Waiting::start(&mut alice.command(&["send", text(&file), "--listen", "127.0.0.1:0"]));
     // One that wants the same is told so, and uses nothing up.
     let refused = bob.run(&["send", text(&bob.file("x", 1)), &sender.ticket]);
     assert_eq!(refused.code, Some(1), "{refused:?}");

@@ -48,6 +48,10 @@ pub(crate) struct SendArgs {
     // One list, because options may stand between any two of them.
     #[arg(required = true, value_name = "PATH", num_args = 1..)]
     targets: Vec<OsString>,
+    /// Without a receiver: address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777 of all
+    /// IPv4 addresses]
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    pub(crate) listen: Option<Address>,
     /// Name at the receiver, for one file or folder; required for standard input
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<OsString>,
@@ -120,8 +124,8 @@ pub(crate) struct RecvArgs {
     /// Without it this side waits, and shows what to type on the other one
     #[arg(value_name = "PEER")]
     peer: Option<String>,
-    /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777 of all addresses, and with
-    /// --insecure of 127.0.0.1]
+    /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777 of all IPv4 addresses,
+    /// and with --insecure of 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub(crate) listen: Option<Address>,
     /// Directory for received files; created if it does not exist

@@ -196,7 +196,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
 async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDialer<'a>, Failure> {
     let Some(target) = target else {
         let entrance = Entrance::open(Listen {
-            at: None,
+            at: args.listen.as_ref(),
             reach: args.reach,
             meeting: &args.meeting,
             transport: &args.transport,
