@@ -19,11 +19,25 @@ const END: u8 = 0x06;
 const DONE: u8 = 0x08;
 const LINK: u8 = 0x0a;
 const HOLE: u8 = 0x0b;
+const CONTENT: u8 = 0x0c;
+const QUERY: u8 = 0x0d;
+const SEEK: u8 = 0x0e;
 const WELCOME: u8 = 0x81;
 const CONFIRM: u8 = 0x82;
 const REJECT: u8 = 0x83;
 const FINISHED: u8 = 0x84;
 const FATAL: u8 = 0x85;
+const WANT: u8 = 0x87;
+const GROUPS: u8 = 0x89;
+
+/// What a sender greets with: no wishes, and sizes that it does not know.
+fn hello() -> Vec<u8> {
+    let mut hello = b"tackfile\x00\x03\x00".to_vec();
+    hello.extend_from_slice(&[7; 16]);
+    hello.extend_from_slice(&[0; 6]);
+    hello.extend_from_slice(&[0xff; 16]);
+    hello
+}
 
 struct Liar {
     stream: Stream,
@@ -38,7 +52,7 @@ impl Liar {
 
     async fn greeted(receiver: &Receiver) -> Self {
         let mut liar = Self::connect(receiver).await;
-        liar.frame(HELLO, b"tackfile\x00\x02\x00").await;
+        liar.frame(HELLO, &hello()).await;
         assert_eq!(liar.answer().await.0, WELCOME);
         liar
     }
@@ -56,7 +70,11 @@ impl Liar {
     }
 
     async fn entry(&mut self, kind: u8, name: &[u8], size: u64) {
-        let mut payload = 0o644u32.to_be_bytes().to_vec();
+        let mut payload = Vec::new();
+        if kind == FILE {
+            payload.push(0);
+        }
+        payload.extend_from_slice(&0o644u32.to_be_bytes());
         payload.extend_from_slice(&[0; 12]);
         payload.extend_from_slice(&size.to_be_bytes());
         payload.extend_from_slice(&[0; 8]);
@@ -64,9 +82,22 @@ impl Liar {
         self.frame(kind, &payload).await;
     }
 
+    /// Offers a file, and begins its content if it is wanted; otherwise the answer.
+    async fn begin(&mut self, name: &[u8], size: u64) -> Result<(), (u8, Vec<u8>)> {
+        self.entry(FILE, name, size).await;
+        let (kind, payload) = self.answer().await;
+        if kind != WANT {
+            return Err((kind, payload));
+        }
+        self.frame(CONTENT, &payload[..8]).await;
+        Ok(())
+    }
+
     /// A whole file; answers with what the receiver says of it.
     async fn file(&mut self, name: &[u8], content: &[u8]) -> (u8, Vec<u8>) {
-        self.entry(FILE, name, content.len() as u64).await;
+        if let Err(answer) = self.begin(name, content.len() as u64).await {
+            return answer;
+        }
         self.frame(DATA, content).await;
         self.frame(END, blake3::hash(content).as_bytes()).await;
         self.answer().await
@@ -180,17 +211,17 @@ async fn links_that_lead_out_are_not_followed() {
 async fn content_that_does_not_match_its_hash_is_not_stored() {
     let receiver = Receiver::start(&[]);
     let mut liar = Liar::greeted(&receiver).await;
-    liar.entry(FILE, b"corrupt", 5).await;
+    liar.begin(b"corrupt", 5).await.unwrap();
     liar.frame(DATA, b"hello").await;
     liar.frame(END, blake3::hash(b"hellO").as_bytes()).await;
     let (kind, payload) = liar.answer().await;
     assert_eq!((kind, payload[8]), (REJECT, 4));
     // Fewer and more bytes than announced.
-    liar.entry(FILE, b"short", 6).await;
+    liar.begin(b"short", 6).await.unwrap();
     liar.frame(DATA, b"hello").await;
     liar.frame(END, blake3::hash(b"hello").as_bytes()).await;
     assert_eq!(liar.answer().await.1[8], 4);
-    liar.entry(FILE, b"long", 4).await;
+    liar.begin(b"long", 4).await.unwrap();
     liar.frame(DATA, b"hello").await;
     assert_eq!(liar.answer().await.1[8], 4);
     liar.frame(END, blake3::hash(b"hello").as_bytes()).await;
@@ -203,14 +234,27 @@ async fn content_that_does_not_match_its_hash_is_not_stored() {
 async fn broken_frames_end_the_transfer_and_nothing_else() {
     let receiver = Receiver::start(&[]);
     let file = |rest: &[u8]| {
-        let mut bytes = vec![FILE, 0, 0, 0, 27];
+        let mut bytes = vec![FILE, 0, 0, 0, 36, 0];
         bytes.extend_from_slice(&[0; 16]);
         bytes.extend_from_slice(&100u64.to_be_bytes());
+        bytes.extend_from_slice(&[0; 8]);
         bytes.extend_from_slice(b"abc");
+        bytes.extend_from_slice(&[CONTENT, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0]);
         bytes.extend_from_slice(rest);
         bytes
     };
-    let cases: [Vec<u8>; 9] = [
+    let number = |kind: u8, number: u64| {
+        let mut bytes = vec![kind, 0, 0, 0, 8];
+        bytes.extend_from_slice(&number.to_be_bytes());
+        bytes
+    };
+    let cases: [Vec<u8>; 14] = [
+        // Contents that were not offered, and groups that nobody told of or that are not in the file.
+        number(CONTENT, 0),
+        number(SEEK, 0),
+        file(&number(CONTENT, 0)),
+        file(&number(SEEK, 1)),
+        file(&[QUERY, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
         vec![0x42, 0, 0, 0, 0],
         vec![FILE, 0xff, 0xff, 0xff, 0xff],
         vec![DATA, 0xff, 0xff, 0xff, 0xff],
@@ -224,7 +268,10 @@ async fn broken_frames_end_the_transfer_and_nothing_else() {
     for bytes in cases {
         let mut liar = Liar::greeted(&receiver).await;
         liar.raw(&bytes).await;
-        let (kind, payload) = liar.answer().await;
+        let (mut kind, mut payload) = liar.answer().await;
+        if kind == WANT {
+            (kind, payload) = liar.answer().await;
+        }
         assert_eq!((kind, payload[0]), (FATAL, 8), "{bytes:?}");
     }
     // Directories without end.
@@ -270,7 +317,8 @@ async fn links_that_would_lead_out_are_not_made() {
 async fn a_file_that_no_disk_has_room_for_is_refused_at_once() {
     let receiver = Receiver::start(&[]);
     let mut liar = Liar::greeted(&receiver).await;
-    let mut payload = 0o644u32.to_be_bytes().to_vec();
+    let mut payload = vec![0];
+    payload.extend_from_slice(&0o644u32.to_be_bytes());
     payload.extend_from_slice(&[0; 12]);
     // Its size, and as much of it outside holes.
     payload.extend_from_slice(&(1u64 << 60).to_be_bytes());
@@ -285,7 +333,7 @@ async fn a_file_that_no_disk_has_room_for_is_refused_at_once() {
 async fn holes_beyond_what_was_announced_end_the_file_at_once() {
     let receiver = Receiver::start(&[]);
     let mut liar = Liar::greeted(&receiver).await;
-    liar.entry(FILE, b"sparse", 100).await;
+    liar.begin(b"sparse", 100).await.unwrap();
     liar.frame(HOLE, &101u64.to_be_bytes()).await;
     assert_eq!(liar.answer().await.0, REJECT);
     // Further ones pass unseen.
@@ -303,7 +351,7 @@ async fn a_sender_that_vanishes_mid_file_leaves_nothing() {
     let receiver = Receiver::start(&["--once"]);
     let mut liar = Liar::greeted(&receiver).await;
     assert_eq!(liar.file(b"whole", b"whole").await.0, CONFIRM);
-    liar.entry(FILE, b"half", 1 << 20).await;
+    liar.begin(b"half", 1 << 20).await.unwrap();
     liar.frame(DATA, &[7; 100_000]).await;
     liar.stream.shutdown().await.unwrap();
     liar.stream.finished().await.unwrap();
@@ -324,14 +372,18 @@ async fn a_receiver_that_lies_is_noticed() {
     let source = tempfile::tempdir().unwrap();
     let path = source.path().join("file");
     fs::write(&path, "content").unwrap();
-    let welcome = b"\x81\x00\x00\x00\x0btackfile\x00\x02\x00";
+    let welcome = b"\x81\x00\x00\x00\x0btackfile\x00\x03\x00";
+    let want = [&[WANT, 0, 0, 0, 16][..], &[0; 16]].concat();
     let mut other_hash = vec![CONFIRM, 0, 0, 0, 48];
     other_hash.extend_from_slice(&[0; 8]);
     other_hash.extend_from_slice(&7u64.to_be_bytes());
     other_hash.extend_from_slice(&[0x11; 32]);
     let finished =
         b"\x84\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07";
-    let cases: [(&str, Vec<u8>); 5] = [
+    let mut values = vec![GROUPS, 0, 0, 0, 40];
+    values.extend_from_slice(&[0; 40]);
+    let cases: [(&str, Vec<u8>); 6] = [
+        ("that were not asked for", [&welcome[..], &values].concat()),
         (
             "different bytes",
             [&welcome[..], &other_hash, finished].concat(),
@@ -357,12 +409,27 @@ async fn a_receiver_that_lies_is_noticed() {
         let address = listener.local_addr().to_string();
         let path = path.clone();
         let sender = tokio::task::spawn_blocking(move || {
-            finish(tack().args(["send", "--insecure"]).arg(path).arg(address))
+            finish(
+                tack()
+                    .args(["send", "--insecure", "--reconnect", "0s"])
+                    .arg(path)
+                    .arg(address),
+            )
         });
         let (mut stream, _) = listener.accept().await.unwrap();
         if answer.starts_with(welcome) {
             // Answers come after what they answer.
             stream.write_all(welcome).await.unwrap();
+            loop {
+                let kind = stream.read_u8().await.unwrap();
+                let len = stream.read_u32().await.unwrap();
+                let mut payload = vec![0; len as usize];
+                stream.read_exact(&mut payload).await.unwrap();
+                if kind == FILE {
+                    break;
+                }
+            }
+            stream.write_all(&want).await.unwrap();
             let mut everything = Vec::new();
             stream.read_to_end(&mut everything).await.unwrap();
             stream.write_all(&answer[welcome.len()..]).await.unwrap();

@@ -141,7 +141,11 @@ fn existing_files_are_refused_unless_overwrite() {
     assert_eq!(fs::read(receiver.path("old")).unwrap(), b"ours");
     assert_eq!(fs::read(receiver.path("new")).unwrap(), b"theirs");
     let sent = receiver.send(&paths);
-    assert_eq!(sent.code, Some(1), "none arrived: {sent:?}");
+    assert_eq!(sent.code, Some(4), "one is there, one is not: {sent:?}");
+    assert_eq!(
+        (&sent.json()["files"], &sent.json()["unchanged"]),
+        (&0.into(), &1.into())
+    );
 
     receiver.running.signal(Signal::INT);
     let Receiver { running, dir, .. } = receiver;

@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use clap::Args;
 use tack::{AckKind, Algorithm, Config};
+use tack_base::Rate;
 
+use super::protocol::Taken;
+use super::receiver::existing::Existing;
+use super::sender::progress::Volume;
 use crate::address::{Address, Reach, ReachArgs};
 use crate::exit::Failure;
 use crate::meeting::{MeetingArgs, Target, is_explicit};
-use crate::values::{duration, listen, silence};
+use crate::values::{duration, listen, rate, silence, size};
 
 /// Most transfers at a time that the command line accepts.
 pub(crate) const MAX_TRANSFERS: u16 = 1024;
@@ -64,10 +68,46 @@ pub(crate) struct SendArgs {
     /// Print a JSON summary with every file's hash to standard output
     #[arg(long)]
     pub(crate) json: bool,
+    /// Replace files that differ at the receiver, if it permits that (its --overwrite)
+    #[arg(long, group = "taken")]
+    overwrite: bool,
+    /// Replace files that are older at the receiver, if it permits that (its --overwrite or --update)
+    #[arg(long, group = "taken")]
+    update: bool,
+    /// Leave files that exist at the receiver as they are, without an error
+    #[arg(long, group = "taken")]
+    skip: bool,
+    /// Have files whose names exist at the receiver stored under other names (a.1.txt)
+    #[arg(long, group = "taken")]
+    rename: bool,
+    /// Compare files by content (BLAKE3), not by size and modification time
+    #[arg(long)]
+    pub(crate) checksum: bool,
+    /// Leave out what matches a pattern, as in .gitignore; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+    /// Leave out what matches the patterns in a file, as in .gitignore; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) exclude_from: Vec<PathBuf>,
+    /// Send at most at this rate (10M is 10 Mbit/s)
+    #[arg(long, value_name = "RATE", value_parser = rate_above_zero)]
+    pub(crate) bwlimit: Option<Rate>,
+    /// Say nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Name each file that is stored
+    #[arg(short, long)]
+    verbose: bool,
+    /// Change nothing; list what would be sent
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// After the connection is lost, try for this time to reach the receiver again and go on; 0s does not
+    #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = duration)]
+    pub(crate) reconnect: Duration,
     /// Time to wait for an answer when connecting
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) connect_timeout: Duration,
-    /// Retry for this time while the receiver is busy and its queue is full; 0s does not retry
+    /// Retry for this time while the receiver cannot be reached, or is busy and its queue is full; 0s does not retry
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) retry: Duration,
     /// Give up if the receiver sends nothing for this time (at least 3s)
@@ -82,6 +122,26 @@ pub(crate) struct SendArgs {
 }
 
 impl SendArgs {
+    /// How much is said.
+    pub(crate) fn volume(&self) -> Volume {
+        match (self.quiet, self.verbose) {
+            (true, _) => Volume::Quiet,
+            (_, true) => Volume::Verbose,
+            _ => Volume::Normal,
+        }
+    }
+
+    /// What to do about names that are taken at the receiver.
+    pub(crate) fn taken(&self) -> Taken {
+        match (self.overwrite, self.update, self.skip, self.rename) {
+            (true, ..) => Taken::Overwrite,
+            (_, true, ..) => Taken::Update,
+            (_, _, true, _) => Taken::Skip,
+            (.., true) => Taken::Rename,
+            _ => Taken::AsReceiver,
+        }
+    }
+
     /// What to send, and to whom; without a target this side waits.
     pub(crate) fn targets(&self) -> Result<(Vec<PathBuf>, Option<Target>), Failure> {
         let (text, paths) = match self.targets.split_last() {
@@ -118,6 +178,13 @@ fn names_a_target(last: &OsString, before: &[OsString]) -> bool {
     }
 }
 
+fn rate_above_zero(text: &str) -> Result<Rate, String> {
+    match rate(text)? {
+        Rate::ZERO => Err("expected a rate above zero".into()),
+        rate => Ok(rate),
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RecvArgs {
     /// Whom to fetch files from: a ticket (- reads it from standard input), a code, a known peer (laptop:), or an address.
@@ -134,9 +201,27 @@ pub(crate) struct RecvArgs {
     /// End after one transfer, with its exit code
     #[arg(long)]
     pub(crate) once: bool,
-    /// Replace existing files, add to existing folders, and accept names that begin with a dot
+    /// Replace existing files that differ, add to existing folders, and accept names that begin with a dot
+    #[arg(long, group = "existing")]
+    overwrite: bool,
+    /// As --overwrite, but replace only files that are older than the sender's
+    #[arg(long, group = "existing")]
+    update: bool,
+    /// Leave existing files as they are, without an error; add to existing folders
+    #[arg(long, group = "existing")]
+    skip: bool,
+    /// Store files whose names exist under other names (a.1.txt); add to existing folders
+    #[arg(long, group = "existing")]
+    rename: bool,
+    /// Ask on the terminal before a transfer is taken
     #[arg(long)]
-    pub(crate) overwrite: bool,
+    pub(crate) confirm: bool,
+    /// Refuse transfers of more bytes
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_bytes: Option<u64>,
+    /// With --once: wait this time for a sender that was cut off and tries to return
+    #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = duration)]
+    pub(crate) reconnect: Duration,
     /// Print JSON to standard output: the listening address, then one object per transfer
     #[arg(long)]
     pub(crate) json: bool,
@@ -161,6 +246,19 @@ impl RecvArgs {
     /// Whom to fetch from; `None` waits.
     pub(crate) fn target(&self) -> Result<Option<Target>, Failure> {
         self.meeting.target.target(self.peer.as_deref())
+    }
+}
+
+impl RecvArgs {
+    /// What to do about names that are taken.
+    pub(crate) fn existing(&self) -> Existing {
+        match (self.overwrite, self.update, self.skip, self.rename) {
+            (true, ..) => Existing::Overwrite,
+            (_, true, ..) => Existing::Update,
+            (_, _, true, _) => Existing::Skip,
+            (.., true) => Existing::Rename,
+            _ => Existing::Refuse,
+        }
     }
 }
 

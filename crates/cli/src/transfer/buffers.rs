@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::protocol::{HEAD, MAX_DATA, data_head};
 
@@ -77,14 +78,18 @@ pub(crate) fn silent(limit: Duration) -> io::Error {
 }
 
 /// Reads the stream into buffers until its end, an error, or `limit` without a byte; reports to the thread which.
+/// `listen` hears when waiting for bytes begins (true) and ends.
 pub(crate) async fn feed<R: AsyncRead + Unpin>(
     mut stream: R,
     full: mpsc::Sender<io::Result<Buffer>>,
     mut spent: mpsc::Receiver<Buffer>,
     limit: Duration,
+    listen: impl Fn(bool),
 ) {
     while let Some(mut buffer) = spent.recv().await {
+        listen(true);
         let filled = tokio::time::timeout(limit, fill(&mut stream, &mut buffer)).await;
+        listen(false);
         match filled.unwrap_or_else(|_| Err(silent(limit))) {
             Ok(()) if buffer.filled == 0 => return,
             Ok(()) => {
@@ -287,14 +292,19 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
     mut full: mpsc::Receiver<io::Result<Buffer>>,
     spent: mpsc::Sender<Buffer>,
     heartbeat: &[u8],
-    mut on_written: impl FnMut(usize),
+    limit: Option<u64>,
 ) -> io::Result<()> {
+    let mut pace = limit.map(Pace::new);
     loop {
         match tokio::time::timeout(HEARTBEAT, full.recv()).await {
             Ok(Some(buffer)) => {
                 let buffer = buffer?;
-                stream.write_all(buffer.filled()).await?;
-                on_written(buffer.filled);
+                match &mut pace {
+                    Some(pace) => pace.write(stream, buffer.filled()).await?,
+                    None => stream.write_all(buffer.filled()).await?,
+                }
+                // What is asked must not wait in a buffer of an encrypted stream.
+                stream.flush().await?;
                 // Cannot be full; a thread that is gone needs no buffers.
                 let _ = spent.try_send(buffer);
             }
@@ -304,6 +314,39 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
                 stream.flush().await?;
             }
         }
+    }
+}
+
+/// Writes at a rate.
+#[derive(Debug)]
+struct Pace {
+    /// Bytes a second.
+    rate: u64,
+    /// When what was written so far has had its time.
+    free: Instant,
+}
+
+impl Pace {
+    fn new(rate: u64) -> Self {
+        let free = Instant::now();
+        Self { rate, free }
+    }
+
+    /// Writes in pieces of a twentieth of a second, each when its time has come.
+    async fn write<W: AsyncWrite + Unpin>(
+        &mut self,
+        stream: &mut W,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let piece = usize::try_from(self.rate / 20).unwrap_or(usize::MAX).max(1);
+        for piece in bytes.chunks(piece) {
+            tokio::time::sleep_until(self.free).await;
+            stream.write_all(piece).await?;
+            // Time that was not used is lost: it does not become a burst.
+            let nanos = (piece.len() as u64).saturating_mul(1_000_000_000) / self.rate.max(1);
+            self.free = self.free.max(Instant::now()) + Duration::from_nanos(nanos);
+        }
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Holes of sparse files: found in the source, and counted into hashes as the zeros that they read as.
+//! Holes of sparse files, found in the source.
 
 use std::fs::File;
 use std::io;
@@ -36,30 +36,11 @@ pub(crate) fn next_extent(file: &File, at: u64, left: u64) -> io::Result<(u64, u
     Ok((data - at, hole - data))
 }
 
-/// Feeds `len` zeros to `hasher`.
-pub(crate) fn hash_zeros(hasher: &mut blake3::Hasher, mut len: u64) {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    while len > 0 {
-        let amount = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-        hasher.update(&ZEROS[..amount]);
-        len -= amount as u64;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Seek, SeekFrom, Write};
 
     use super::*;
-
-    #[test]
-    fn zeros_are_hashed_as_if_they_were_there() {
-        for len in [0, 1, 65_536, 200_000] {
-            let mut hasher = blake3::Hasher::new();
-            hash_zeros(&mut hasher, len as u64);
-            assert_eq!(hasher.finalize(), blake3::hash(&vec![0; len]));
-        }
-    }
 
     #[test]
     fn extents_cover_the_file_whatever_the_file_system_tells() {

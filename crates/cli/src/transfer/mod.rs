@@ -8,6 +8,7 @@ mod buffers;
 pub(crate) mod channel;
 mod dialer;
 mod entrance;
+mod groups;
 mod holes;
 mod names;
 mod protocol;

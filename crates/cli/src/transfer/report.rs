@@ -9,7 +9,7 @@ use serde::Serialize;
 use tempfile::SpooledTempFile;
 
 use super::names::printable;
-use super::protocol::Hash;
+use super::protocol::{Hash, Kept};
 
 /// Bytes of a list that stay in memory before it goes to an unnamed file.
 const SPOOL: usize = 1 << 20;
@@ -72,6 +72,16 @@ pub(crate) struct Report {
     pub(crate) directories: u64,
     /// Bytes of the confirmed files.
     pub(crate) bytes: u64,
+    /// Files and links that need not be sent, because the same is there.
+    pub(crate) unchanged: u64,
+    /// Files that need not be sent, because what is there was to be left alone.
+    pub(crate) left_alone: u64,
+    /// Bytes of files that went over the wire.
+    pub(crate) carried: u64,
+    /// How often the connection was lost and made again.
+    pub(crate) reconnects: u64,
+    /// Of a dry run: files that would be sent, and their bytes.
+    pub(crate) would: (u64, u64),
     /// Entries that should have been transferred and were not.
     pub(crate) failed: u64,
     /// Those of `failed` that are in refused directories, which are named in their place.
@@ -82,6 +92,8 @@ pub(crate) struct Report {
     pub(crate) skipped: u64,
     /// Those of `skipped` that are symbolic links.
     pub(crate) skipped_links: u64,
+    /// Source entries left out because of --exclude or an ignore file.
+    pub(crate) excluded: u64,
     listing: Listing,
     entries: List,
     failures: List,
@@ -138,11 +150,17 @@ impl Report {
             files: 0,
             directories: 0,
             bytes: 0,
+            unchanged: 0,
+            left_alone: 0,
+            carried: 0,
+            reconnects: 0,
+            would: (0, 0),
             failed: 0,
             within_refused: 0,
             links: 0,
             skipped: 0,
             skipped_links: 0,
+            excluded: 0,
             listing,
             entries: List::new(),
             failures: List::new(),
@@ -196,10 +214,56 @@ impl Report {
         }
     }
 
+    /// Everything is asked for again over a new connection: what failed may go well now.
+    pub(crate) fn begin_again(&mut self, was_lost: bool) {
+        self.reconnects += u64::from(was_lost);
+        self.directories = 0;
+        self.failed = 0;
+        self.within_refused = 0;
+        self.skipped = 0;
+        self.skipped_links = 0;
+        self.excluded = 0;
+        self.failures = List::new();
+        self.named.clear();
+    }
+
+    /// A file need not be sent.
+    pub(crate) fn kept(&mut self, kept: Kept) {
+        match kept {
+            Kept::Unchanged => self.unchanged += 1,
+            Kept::Skipped | Kept::Newer => self.left_alone += 1,
+        }
+    }
+
+    /// A file would be sent, if it were not a dry run.
+    pub(crate) fn would_store(&mut self, size: u64) {
+        self.would.0 += 1;
+        self.would.1 = self.would.1.saturating_add(size);
+    }
+
     /// An entry is not transferred because a directory around it was refused.
     pub(crate) fn within_refused(&mut self) {
         self.failed += 1;
         self.within_refused += 1;
+    }
+
+    /// Files and links that are there now as they should be.
+    pub(crate) fn there(&self) -> u64 {
+        self.files + self.links + self.unchanged + self.left_alone
+    }
+
+    /// What need not be sent, for people: `, 5 unchanged`; nothing where there is nothing.
+    pub(crate) fn spared_text(&self) -> String {
+        let mut text = String::new();
+        for (count, what) in [
+            (self.unchanged, "unchanged"),
+            (self.left_alone, "left as they were"),
+        ] {
+            if count > 0 {
+                text += &format!(", {count} {what}");
+            }
+        }
+        text
     }
 
     /// The first entries that failed, for people, each with its reason.

@@ -23,9 +23,14 @@ pub(crate) struct Summary<'a> {
     pub(crate) directories: u64,
     pub(crate) links: u64,
     pub(crate) bytes: u64,
+    pub(crate) unchanged: u64,
+    pub(crate) left_alone: u64,
+    pub(crate) carried_bytes: u64,
+    pub(crate) reconnects: u64,
     pub(crate) failed: u64,
     pub(crate) within_refused: u64,
     pub(crate) skipped: u64,
+    pub(crate) excluded: u64,
     pub(crate) seconds: f64,
     pub(crate) goodput_bps: f64,
     pub(crate) transport: Option<TransportFigures>,
@@ -33,7 +38,7 @@ pub(crate) struct Summary<'a> {
 
 /// Writes the summary with the report's lists as one line of JSON.
 pub(crate) fn write(
-    role: &'static str,
+    (event, role): (&'static str, &'static str),
     peer: Option<String>,
     error: Option<&str>,
     seconds: f64,
@@ -42,7 +47,7 @@ pub(crate) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let summary = Summary {
-        event: "transfer",
+        event,
         role,
         peer,
         ok: error.is_none() && report.failed == 0,
@@ -51,9 +56,14 @@ pub(crate) fn write(
         directories: report.directories,
         links: report.links,
         bytes: report.bytes,
+        unchanged: report.unchanged,
+        left_alone: report.left_alone,
+        carried_bytes: report.carried,
+        reconnects: report.reconnects,
         failed: report.failed,
         within_refused: report.within_refused,
         skipped: report.skipped,
+        excluded: report.excluded,
         seconds,
         goodput_bps: bits_per_second(report.bytes, seconds),
         transport,

@@ -3,23 +3,24 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use indicatif::ProgressBar;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 
 use super::channel::Channel;
-use super::protocol::{Kind, NameRules, Reply, Request};
+use super::protocol::{Hello, Kind, NameRules, Reply, Request, Taken};
+use super::receiver::admission::Admission;
 use super::receiver::committer::Committer;
 use super::receiver::existing::Existing;
+use super::receiver::holder::Sessions;
 use super::receiver::serve::{Served, Service, serve};
 use super::receiver::store::Store;
 use super::report::{Listing, Report};
 use super::sender::confirmations::Confirmations;
+use super::sender::options::{Exclude, Links, Options, Source};
+use super::sender::progress::Progress;
 use super::sender::send::{Outbound, SendError, send};
-use super::sender::source::{Links, Source};
 
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -28,8 +29,22 @@ fn service(dir: &Path, silence: Duration) -> Arc<Service> {
         store: Store::open(dir, Existing::Refuse).unwrap(),
         committer: Committer::start().unwrap(),
         listing: Listing::Files,
+        admission: Admission::default(),
+        sessions: Sessions::default(),
         silence,
     })
+}
+
+fn hello() -> Hello {
+    Hello {
+        names: super::names::RULES,
+        session: [1; 16],
+        returns: 0,
+        taken: Taken::AsReceiver,
+        dry_run: false,
+        files: u64::MAX,
+        bytes: u64::MAX,
+    }
 }
 
 fn outbound(path: &Path, silence: Duration) -> Outbound {
@@ -39,16 +54,22 @@ fn outbound(path: &Path, silence: Duration) -> Outbound {
             path: path.to_owned(),
             name,
         }],
-        links: Links::Skip,
+        options: Options {
+            links: Links::Skip,
+            checksum: false,
+            dry_run: false,
+            exclude: Exclude::default(),
+        },
+        hello: hello(),
         silence,
-        written: Arc::new(AtomicU64::new(0)),
+        limit: None,
     }
 }
 
 fn confirmations() -> Arc<Confirmations> {
     Arc::new(Confirmations::new(
         Report::new(Listing::Files),
-        ProgressBar::hidden(),
+        Progress::hidden(),
     ))
 }
 
@@ -85,7 +106,8 @@ async fn transfer(
     };
     let sending = async {
         let (reader, mut writer) = near.into_split();
-        send(reader, &mut writer, outbound(root, SILENCE), &confirmations).await
+        let (outbound, progress) = (outbound(root, SILENCE), Progress::hidden());
+        send(reader, &mut writer, outbound, &confirmations, &progress).await
     };
     let (sent, served) = tokio::join!(sending, receiving);
     (sent, confirmations.take_report(), served)
@@ -191,9 +213,9 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
     let (stop, stopped) = watch::channel(false);
     let (service, confirmations) = (service(&dir, SILENCE), confirmations());
     let outbound = outbound(&path, SILENCE);
-    let written = Arc::clone(&outbound.written);
+    let progress = Progress::hidden();
     let stopping = async {
-        while written.load(std::sync::atomic::Ordering::Relaxed) < 1 << 20 {
+        while progress.bytes() < 1 << 20 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         stop.send(true).unwrap();
@@ -204,7 +226,7 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
     };
     let (reader, mut writer) = near.into_split();
     let (sent, served, ()) = tokio::join!(
-        send(reader, &mut writer, outbound, &confirmations),
+        send(reader, &mut writer, outbound, &confirmations, &progress),
         receiving,
         stopping
     );
@@ -213,7 +235,17 @@ async fn a_stop_ends_a_transfer_and_is_explained() {
         "{sent:?}"
     );
     assert!(served.result.is_err());
-    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    // What came is kept for the next attempt, and nobody takes it for the file.
+    let names: Vec<_> = fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(
+        names
+            .iter()
+            .all(|name| name.to_string_lossy().ends_with(".part")),
+        "{names:?}"
+    );
 }
 
 #[tokio::test]
@@ -226,11 +258,11 @@ async fn a_silent_peer_is_given_up() {
     let (_near, far) = tokio::io::duplex(64);
     let (reader, mut writer) = far.into_split();
     let served = serve(reader, &mut writer, &service, stopped).await;
-    assert!(served.result.is_err() && !served.greeted);
+    assert!(served.result.is_err() && served.hello.is_none());
     // One that goes away in the middle.
     let (mut near, far) = tokio::io::duplex(64);
     let mut hello = Vec::new();
-    Request::Hello(super::names::RULES).encode(&mut hello);
+    Request::Hello(self::hello()).encode(&mut hello);
     near.write_all(&hello).await.unwrap();
     near.shutdown().await.unwrap();
     let (_stop, stopped) = watch::channel(false);
@@ -249,6 +281,7 @@ async fn a_silent_peer_is_given_up() {
         &mut writer,
         outbound(&folder(scratch.path()), little),
         &confirmations(),
+        &Progress::hidden(),
     )
     .await;
     assert!(
@@ -283,12 +316,19 @@ async fn names_that_the_other_system_does_not_have_are_not_sent() {
         let mut kinds = Vec::new();
         while kinds.last() != Some(&(Kind::Done as u8)) {
             kinds.push(frame(&mut far).await.0);
+            if kinds.last() == Some(&(Kind::File as u8)) {
+                let (index, listed) = (1, 0);
+                replies.clear();
+                Reply::Want { index, listed }.encode(&mut replies);
+                far.write_all(&replies).await.unwrap();
+            }
         }
         replies.clear();
         Reply::Confirm {
             index: 1,
             size: 1,
             hash: *blake3::hash(b"x").as_bytes(),
+            name: Vec::new(),
         }
         .encode(&mut replies);
         Reply::Finished { files: 1, bytes: 1 }.encode(&mut replies);
@@ -297,8 +337,9 @@ async fn names_that_the_other_system_does_not_have_are_not_sent() {
     };
     let (reader, mut writer) = near.into_split();
     let outbound = outbound(&root, SILENCE);
+    let progress = Progress::hidden();
     let (sent, kinds) = tokio::join!(
-        send(reader, &mut writer, outbound, &confirmations),
+        send(reader, &mut writer, outbound, &confirmations, &progress),
         receiving
     );
     sent.unwrap();
@@ -310,4 +351,143 @@ async fn names_that_the_other_system_does_not_have_are_not_sent() {
     );
     let report = confirmations.take_report();
     assert_eq!((report.files, report.failed), (1, 2));
+}
+
+/// Noise that a file system cannot make holes of.
+fn noise(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// Carries bytes between two pipes and breaks both off after `limit` of them went there.
+async fn cut_after(from: DuplexStream, to: DuplexStream, limit: u64) {
+    let (mut from_read, mut from_write) = tokio::io::split(from);
+    let (mut to_read, mut to_write) = tokio::io::split(to);
+    let there = async {
+        let mut limited = (&mut from_read).take(limit);
+        let _ = tokio::io::copy(&mut limited, &mut to_write).await;
+        if limited.limit() > 0 {
+            // It ended by itself.
+            let _ = to_write.shutdown().await;
+            std::future::pending::<()>().await;
+        }
+    };
+    let back = async {
+        let _ = tokio::io::copy(&mut to_read, &mut from_write).await;
+        let _ = from_write.shutdown().await;
+    };
+    tokio::select! {
+        () = there => {}
+        () = back => {}
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_that_is_cut_off_goes_on_where_it_was() {
+    const SIZE: usize = (10 << 20) + 12_345;
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, dir) = (
+        scratch.path().join("large"),
+        scratch.path().join("received"),
+    );
+    let content = noise(SIZE);
+    fs::write(&path, &content).unwrap();
+    let mut here = 0;
+    // Where it breaks: within a group, at once, near the end, never.
+    for limit in [2_500_000, 10, 4_300_000, 3_000_000, u64::MAX] {
+        let (near, middle_near) = tokio::io::duplex(1 << 16);
+        let (middle_far, far) = tokio::io::duplex(1 << 16);
+        let path_ = cut_after(middle_near, middle_far, limit);
+        let ((sent, report, served), ()) = tokio::join!(transfer(&path, &dir, near, far), path_);
+        // Groups that were here are not sent again.
+        let most = (SIZE as u64 - here) + (1 << 20);
+        assert!(report.carried <= most, "{} of {most}", report.carried);
+        if limit == u64::MAX {
+            sent.unwrap();
+            served.result.unwrap();
+            assert_eq!((report.files, report.bytes), (1, SIZE as u64));
+            break;
+        }
+        assert!(sent.is_err() && served.result.is_err());
+        assert!(!dir.join("large").exists(), "half a file has its name");
+        let now = fs::read_dir(&dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap().len());
+        let now = now.max().unwrap_or(0);
+        assert!(now >= here, "something was lost");
+        here = now;
+    }
+    assert!(here > 8 << 20);
+    assert!(fs::read(dir.join("large")).unwrap() == content);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "the part is gone");
+}
+
+#[tokio::test]
+async fn what_is_on_the_disk_is_not_trusted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, dir) = (
+        scratch.path().join("large"),
+        scratch.path().join("received"),
+    );
+    let content = noise(6 << 20);
+    fs::write(&path, &content).unwrap();
+    let (near, middle_near) = tokio::io::duplex(1 << 16);
+    let (middle_far, far) = tokio::io::duplex(1 << 16);
+    let cut = cut_after(middle_near, middle_far, 5_000_000);
+    let ((sent, ..), ()) = tokio::join!(transfer(&path, &dir, near, far), cut);
+    assert!(sent.is_err());
+    // Bytes of the part change, of the second group; and the source, of the first.
+    let part = fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&part).unwrap();
+    bytes[(1 << 20) + 77] ^= 1;
+    fs::write(&part, bytes).unwrap();
+    let mut content = content;
+    content[5] ^= 1;
+    fs::write(&path, &content).unwrap();
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let (sent, report, served) = transfer(&path, &dir, near, far).await;
+    sent.unwrap();
+    served.result.unwrap();
+    assert!(fs::read(dir.join("large")).unwrap() == content);
+    // Groups 0 and 1, and those from the break on.
+    assert_eq!(report.carried, 4 << 20);
+}
+
+#[tokio::test]
+async fn a_part_is_told_only_to_the_peer_that_began_it() {
+    use super::channel::pipe::Pipe;
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, dir) = (
+        scratch.path().join("large"),
+        scratch.path().join("received"),
+    );
+    fs::write(&path, noise(4 << 20)).unwrap();
+    let attempt = async |peer, limit| {
+        let (near, middle_near) = tokio::io::duplex(1 << 16);
+        let (middle_far, stream) = tokio::io::duplex(1 << 16);
+        let far = Pipe {
+            stream,
+            peer: Some(peer),
+        };
+        let (_stop, stopped) = watch::channel(false);
+        let (service, confirmations) = (service(&dir, SILENCE), confirmations());
+        let receiving = async {
+            let (reader, mut writer) = far.into_split();
+            serve(reader, &mut writer, &service, stopped).await
+        };
+        let sending = async {
+            let (reader, mut writer) = near.into_split();
+            let progress = Progress::hidden();
+            let outbound = outbound(&path, SILENCE);
+            send(reader, &mut writer, outbound, &confirmations, &progress).await
+        };
+        let cut = cut_after(middle_near, middle_far, limit);
+        let _ = tokio::join!(receiving, sending, cut);
+        confirmations.take_report().carried
+    };
+    attempt([1; 32], 2_500_000).await;
+    assert_eq!(attempt([2; 32], u64::MAX).await, 4 << 20, "all of it");
+    fs::remove_file(dir.join("large")).unwrap();
+    assert_eq!(attempt([1; 32], u64::MAX).await, 2 << 20, "what it lacked");
 }

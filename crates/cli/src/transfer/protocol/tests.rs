@@ -1,12 +1,26 @@
 //! Frames there and back, and what is refused.
 
-use super::*;
+use super::fields::push_entry;
+use super::frame::*;
+use super::{Hello, Kept, Reply, Request};
 use proptest::prelude::*;
 
 fn split(frame: &[u8]) -> (Head, &[u8]) {
     let head = Head::parse(frame[..HEAD].try_into().unwrap()).unwrap();
     assert_eq!(head.len, frame.len() - HEAD);
     (head, &frame[HEAD..])
+}
+
+fn hello(names: NameRules) -> Hello {
+    Hello {
+        names,
+        session: [5; 16],
+        returns: 600,
+        taken: Taken::Update,
+        dry_run: names == NameRules::Unix,
+        files: 3,
+        bytes: u64::MAX,
+    }
 }
 
 #[test]
@@ -27,8 +41,8 @@ fn every_request_round_trips() {
     };
     for request in [
         Request::KeepAlive,
-        Request::Hello(NameRules::Unix),
-        Request::Hello(NameRules::Windows),
+        Request::Hello(hello(NameRules::Unix)),
+        Request::Hello(hello(NameRules::Windows)),
         Request::Enter(unknown.clone()),
         Request::Link(unknown.clone(), b"../there\xff"),
         Request::Missing {
@@ -37,8 +51,14 @@ fn every_request_round_trips() {
         },
         Request::Hole(MAX_HOLE),
         Request::Leave,
-        Request::File(entry),
-        Request::File(unknown),
+        Request::File(entry, Some([4; 32])),
+        Request::File(unknown, None),
+        Request::Content(7),
+        Request::Query {
+            first: 1 << 40,
+            count: MAX_ASKED,
+        },
+        Request::Seek(9),
         Request::End([3; 32]),
         Request::Abort("gone"),
         Request::Done,
@@ -60,6 +80,23 @@ fn every_reply_round_trips() {
             index: 1,
             size: 2,
             hash: [9; 32],
+            name: b"a.1".to_vec(),
+        },
+        Reply::Want {
+            index: 4,
+            listed: 1 << 30,
+        },
+        Reply::Have {
+            index: 5,
+            kept: Kept::Newer,
+        },
+        Reply::Groups {
+            first: 128,
+            values: vec![[7; 32]; usize::from(MAX_ASKED)],
+        },
+        Reply::Groups {
+            first: 0,
+            values: Vec::new(),
         },
         Reply::Reject {
             index: u64::MAX,
@@ -122,7 +159,7 @@ fn names_beyond_the_bound_are_malformed() {
     push_entry(
         &mut frame,
         Kind::File,
-        &[],
+        &[&[0]],
         &Entry {
             name: &name,
             mode: 0,
@@ -138,7 +175,38 @@ fn names_beyond_the_bound_are_malformed() {
     );
 }
 
+#[test]
+fn more_values_than_one_may_ask_for_are_malformed() {
+    let mut payload = vec![0; 8 + 32 * (usize::from(MAX_ASKED) + 1)];
+    let malformed = Err(Violation::Malformed(Kind::Groups));
+    assert_eq!(Reply::decode(Kind::Groups, &payload), malformed);
+    payload.truncate(8 + 33);
+    assert_eq!(Reply::decode(Kind::Groups, &payload), malformed);
+    for count in [0, MAX_ASKED + 1] {
+        let mut payload = vec![0; 8];
+        payload.extend_from_slice(&count.to_be_bytes());
+        let malformed = Err(Violation::Malformed(Kind::Query));
+        assert_eq!(Request::decode(Kind::Query, &payload), malformed);
+    }
+}
+
 proptest! {
+    /// Whatever is read is written as it was, but for the end of a greeting, which later versions may extend.
+    #[test]
+    fn what_is_read_is_written_again(kind in 0u8..0x90, payload in proptest::collection::vec(any::<u8>(), 0..120)) {
+        let mut head = [kind, 0, 0, 0, 0];
+        head[1..].copy_from_slice(&(payload.len() as u32).to_be_bytes());
+        let Ok(head) = Head::parse(head) else { return Ok(()) };
+        let mut frame = Vec::new();
+        if let Ok(request) = Request::decode(head.kind, &payload) {
+            request.encode(&mut frame);
+            prop_assert_eq!(&frame[HEAD..], &payload[..]);
+        } else if let Ok(reply) = Reply::decode(head.kind, &payload) {
+            reply.encode(&mut frame);
+            prop_assert_eq!(&frame[HEAD..], &payload[..]);
+        }
+    }
+
     #[test]
     fn decoding_never_panics(kind in any::<u8>(), payload in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut head = [kind, 0, 0, 0, 0];

@@ -1,7 +1,7 @@
 //! `tack recv`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tack_pairing::meeting::{How, Intent, Met};
@@ -9,9 +9,11 @@ use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::admission::Admission;
 use super::committer::Committer;
-use super::existing::Existing;
+use super::holder::Sessions;
 use super::queue::Queue;
+use super::receive::ReceiveError;
 use super::serve::{Served, Service, serve};
 use super::store::Store;
 use crate::exit::{Exit, Failure};
@@ -32,6 +34,8 @@ use crate::transfer::summary;
 const WIND_UP: Duration = Duration::from_secs(5);
 /// How long a connection to a side that waits may take.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Between attempts to reach a sender again.
+const RETURN: Duration = Duration::from_secs(1);
 /// Connections beyond the permitted transfers that are heard to be turned away.
 const STRANGERS: usize = 64;
 
@@ -46,12 +50,7 @@ struct Listening {
 
 /// Receives until a signal comes, or one transfer with `--once`.
 pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
-    let existing = if args.overwrite {
-        Existing::Overwrite
-    } else {
-        Existing::Refuse
-    };
-    let store = Store::open(&args.dir, existing).map_err(|error| {
+    let store = Store::open(&args.dir, args.existing()).map_err(|error| {
         Failure::usage(format!(
             "{}: cannot store files in this directory: {error}",
             args.dir.display()
@@ -66,6 +65,11 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         } else {
             Listing::CountsOnly
         },
+        admission: Admission {
+            max_bytes: args.max_bytes,
+            ask: args.confirm.then(Default::default),
+        },
+        sessions: Sessions::default(),
         silence: args.timeout,
     });
     let mut signals = Signals::new()?;
@@ -92,6 +96,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     let (stop, stopped) = watch::channel(false);
     let (close, closing) = watch::channel(false);
     let mut transfers = JoinSet::new();
+    // With --once: when a sender that may return is no longer waited for.
+    let mut leaving = None;
     let ended = loop {
         tokio::select! {
             accepted = listener.accept() => {
@@ -113,7 +119,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                     };
                     let Some(place) = place else {
                         turn_away((reader, writer), Refusal::Stopping, STOPPING).await;
-                        return Ok(Ok(None));
+                        return Ok(Ok(Told::Nothing));
                     };
                     let ended = one(reader, writer, &service, stopped).await;
                     if ended.served.result.is_ok() {
@@ -130,7 +136,10 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 // A panic in a transfer is a bug; it must not pass for an orderly end.
                 let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
                 match told {
-                    Ok(Some(exit)) if args.once => break Ok(exit),
+                    Ok(Told::Ended(exit)) if args.once => break Ok(exit),
+                    Ok(Told::MayReturn(time)) if args.once => {
+                        leaving = Some(tokio::time::Instant::now() + time.min(args.reconnect));
+                    }
                     Ok(_) => {}
                     // Further transfers could not be reported, so none begins. Those under way are not to blame: they end in
                     // their own time, each bounded by --timeout.
@@ -154,9 +163,13 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                     }
                 }
             }
+            () = async { tokio::time::sleep_until(leaving.expect("checked")).await }, if leaving.is_some() && transfers.is_empty() => {
+                eprintln!("tack: the sender did not return");
+                break Ok(Exit::Failed);
+            }
             signal = signals.next() => {
                 // Nothing was under way: being stopped is how a server ends.
-                if transfers.is_empty() { break Ok(Exit::Done); }
+                if transfers.is_empty() { break Ok(if leaving.is_some() { signal } else { Exit::Done }); }
                 let _ = close.send(true);
                 let _ = stop.send(true);
                 wind_up(&mut transfers, &mut signals).await;
@@ -212,22 +225,47 @@ async fn fetch(
         intent: Intent::Receive,
         service: "tack send",
     })?;
-    let link = tokio::select! {
-        link = dialer.dial() => link?,
-        exit = signals.next() => return Ok(exit),
-    };
     let (stop, stopped) = watch::channel(false);
-    let (reader, writer) = Link::into_split(link);
-    let mut receiving = std::pin::pin!(one(reader, writer, service, stopped));
-    let (ended, signal) = tokio::select! {
-        ended = &mut receiving => (ended, None),
-        exit = signals.next() => {
-            let _ = stop.send(true);
-            (receiving.await, Some(exit))
+    // Since when nothing came over any connection.
+    let mut since = Instant::now();
+    let mut lost = false;
+    loop {
+        let dialed = tokio::select! {
+            dialed = dialer.dial() => dialed,
+            exit = signals.next() => return Ok(exit),
+        };
+        let link = match dialed {
+            Ok(link) => link,
+            Err(failure) if lost && since.elapsed() < args.reconnect => {
+                drop(failure);
+                tokio::select! {
+                    () = tokio::time::sleep(RETURN) => continue,
+                    exit = signals.next() => return Ok(exit),
+                }
+            }
+            Err(failure) => return Err(failure),
+        };
+        let (reader, writer) = Link::into_split(link);
+        let mut receiving = std::pin::pin!(one(reader, writer, service, stopped.clone()));
+        let (ended, signal) = tokio::select! {
+            ended = &mut receiving => (ended, None),
+            exit = signals.next() => {
+                let _ = stop.send(true);
+                (receiving.await, Some(exit))
+            }
+        };
+        if ended.served.report.carried > 0 {
+            since = Instant::now();
         }
-    };
-    let told = tell(args.json, ended)?;
-    Ok(signal.or(told).unwrap_or(Exit::Failed))
+        match (tell(args.json, ended)?, signal) {
+            (_, Some(signal)) => return Ok(signal),
+            (Told::Ended(exit), None) => return Ok(exit),
+            (Told::MayReturn(time), None) if since.elapsed() < time.min(args.reconnect) => {
+                lost = true;
+            }
+            (Told::MayReturn(_) | Told::Nothing, None) => return Ok(Exit::Failed),
+        }
+    }
 }
 
 fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
@@ -282,25 +320,40 @@ where
     }
 }
 
-/// Says what came of a connection; the exit code if it was a transfer.
-fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
+/// What came of a connection.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    /// It was no transfer, or another connection goes on with it.
+    Nothing,
+    /// The sender was lost and tries to return for this time.
+    MayReturn(Duration),
+    /// It was a transfer.
+    Ended(Exit),
+}
+
+/// Says what came of a connection.
+fn tell(json: bool, ended: Ended) -> Result<Told, Failure> {
     let Ended {
         mut served,
         peer,
         figures,
     } = ended;
     let error = served.result.as_ref().err().map(ToString::to_string);
-    if !served.greeted {
+    if matches!(served.result, Err(ReceiveError::Superseded)) {
+        return Ok(Told::Nothing);
+    }
+    if served.hello.is_none() {
         eprintln!(
             "tack: {peer} did not begin a transfer: {}",
             printable(error.as_deref().unwrap_or("no data received"))
         );
-        return Ok(None);
+        return Ok(Told::Nothing);
     }
+    let returns = served.returns();
     let report = &mut served.report;
-    let exit = match (&error, report.failed, report.files) {
+    let exit = match (&error, report.failed, report.there()) {
         (None, 0, _) => Exit::Done,
-        (None, _, files) if files + report.links > 0 => Exit::Partial,
+        (None, _, there) if there > 0 => Exit::Partial,
         _ => Exit::Failed,
     };
     let named = report.named_failures();
@@ -312,6 +365,10 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
         eprintln!("tack: not stored: {others} more (--json lists them)");
     }
     match &error {
+        Some(error) if returns.is_some() => eprintln!(
+            "tack: transfer from {peer} interrupted after {}: {error}; the sender may return and go on",
+            files(report.files)
+        ),
         Some(error) => eprintln!(
             "tack: transfer from {peer} failed after {}: {error}",
             files(report.files)
@@ -324,14 +381,19 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
             );
         }
         None => eprintln!(
-            "{} from {peer}",
-            transferred(report.files, report.bytes, served.seconds)
+            "{}{} from {peer}",
+            transferred(report.files, report.bytes, served.seconds),
+            report.spared_text()
         ),
     }
     if json {
         with_stdout(|out| {
+            let event = match returns {
+                Some(_) => "interrupted",
+                None => "transfer",
+            };
             summary::write(
-                "recv",
+                (event, "recv"),
                 Some(peer),
                 error.as_deref(),
                 served.seconds,
@@ -341,7 +403,10 @@ fn tell(json: bool, ended: Ended) -> Result<Option<Exit>, Failure> {
             )
         })?;
     }
-    Ok(Some(exit))
+    Ok(match returns {
+        Some(time) => Told::MayReturn(time),
+        None => Told::Ended(exit),
+    })
 }
 
 const BUSY: &str =

@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub(crate) hash: Hash,
     pub(crate) existing: Existing,
     /// Given back once the file has its name.
-    pub(crate) reservation: Reservation,
+    pub(crate) reservation: Option<Reservation>,
 }
 
 /// The threads; they end when the last handle is dropped.
@@ -77,7 +77,7 @@ fn work(queue: &Mutex<Receiver<Job>>) {
 fn run(job: Job) {
     let result = job
         .staged
-        .commit(&job.name, job.mode, job.modified, job.existing)
+        .commit(&job.name, job.size, job.mode, job.modified, job.existing)
         .map_err(|error| Refused::storage(&error));
     drop(job.reservation);
     job.session

@@ -1,8 +1,15 @@
 //! `tack recv`: writes what arrives below one directory, and confirms it.
 
+pub(super) mod admission;
 pub(super) mod command;
 pub(super) mod committer;
+mod content;
+mod cursor;
 pub(super) mod existing;
+pub(super) mod holder;
+mod left;
+mod offer;
+mod part;
 mod queue;
 mod receive;
 mod refused;

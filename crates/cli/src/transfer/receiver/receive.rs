@@ -1,20 +1,22 @@
 //! The receiving thread: frames in, files out, an answer for each.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::admission::Admission;
 use super::committer::{Committer, Job};
+use super::content::{Complete, Content};
+use super::cursor::Cursor;
+use super::offer::{Answer, Wanted};
 use super::refused::Refused;
-use super::reserved::Reservation;
 use super::session::Session;
-use super::staged::Staged;
-use super::store::{Cursor, Store};
-use crate::transfer::holes::hash_zeros;
+use super::store::Store;
 use crate::transfer::names::RULES;
 use crate::transfer::protocol::{
-    Entry, HEAD, Hash, Head, Kind, MAX_CONTROL, MAX_HOLES, Refusal, Reply, Request, Violation,
+    Entry, HEAD, Hash, Head, Hello, Kept, Kind, MAX_CONTROL, MAX_OFFERED, Refusal, Reply, Request,
+    Violation,
 };
 
 /// Why a transfer ended before its end.
@@ -28,6 +30,10 @@ pub(crate) enum ReceiveError {
     NoGreeting,
     #[error("this receiver was stopped")]
     Stopped,
+    #[error("the sender goes on over another connection")]
+    Superseded,
+    #[error("the transfer is not taken: {0}")]
+    Declined(String),
     #[error("the receiving directory failed: {0}")]
     Storage(io::Error),
 }
@@ -44,27 +50,11 @@ impl From<io::Error> for ReceiveError {
     }
 }
 
-/// A file being received.
-struct Open {
-    index: u64,
-    path: PathBuf,
-    name: Vec<u8>,
-    mode: u32,
-    modified: crate::transfer::protocol::Modified,
-    announced: Option<u64>,
-    received: u64,
-    /// Bytes of holes among them.
-    holes: u64,
-    hasher: blake3::Hasher,
-    staged: Staged,
-    reservation: Reservation,
-}
-
 /// What data frames are for.
 enum Current {
     Nothing,
-    File(Box<Open>),
-    /// The entry was refused; its data passes unseen.
+    File(Box<Content>),
+    /// The file was refused; its content passes unseen.
     Refused,
 }
 
@@ -73,56 +63,100 @@ pub(crate) fn receive(
     input: &mut impl BufRead,
     session: &Arc<Session>,
     store: &Store,
+    admission: &Admission,
     committer: &Committer,
 ) -> Result<(), ReceiveError> {
-    let result = Receiver {
-        input,
-        session,
-        committer,
-        cursor: Cursor::new(store),
-        next: 0,
-        refused_depth: 0,
-    }
-    .run(store);
-    match &result {
-        Err(ReceiveError::Violation(violation)) => {
-            session.reply(Reply::Fatal {
-                reason: Refusal::Protocol,
-                message: violation.to_string(),
-            });
+    let result = greet(input, session, store, admission).and_then(|hello| {
+        let existing = store.existing.for_sender(hello.taken);
+        let cursor = Cursor::new(store, Arc::clone(&session.holder), existing, hello.dry_run);
+        Receiver {
+            input,
+            session,
+            store,
+            committer,
+            admission,
+            hello,
+            cursor,
+            offered: BTreeMap::new(),
+            next: 0,
+            refused_depth: 0,
+            carried: 0,
         }
-        Err(ReceiveError::Storage(error)) => {
-            session.reply(Reply::Fatal {
-                reason: Refusal::Storage,
-                message: error.to_string(),
-            });
-        }
+        .run()
+    });
+    let fatal = match &result {
+        Err(ReceiveError::Violation(violation)) => Some((Refusal::Protocol, violation.to_string())),
+        Err(ReceiveError::Storage(error)) => Some((Refusal::Storage, error.to_string())),
+        Err(ReceiveError::Declined(why)) => Some((Refusal::Declined, why.clone())),
         // The rest is not found here.
-        Ok(()) | Err(_) => {}
+        Ok(()) | Err(_) => None,
+    };
+    if let Some((reason, message)) = fatal {
+        session.reply(Reply::Fatal { reason, message });
     }
     // Files that were complete are worth keeping whatever happened after them.
     session.wait_for_files();
     result
 }
 
+fn head(input: &mut impl BufRead) -> Result<Head, ReceiveError> {
+    let mut head = [0; HEAD];
+    input.read_exact(&mut head)?;
+    Ok(Head::parse(head)?)
+}
+
+fn greet(
+    input: &mut impl BufRead,
+    session: &Session,
+    store: &Store,
+    admission: &Admission,
+) -> Result<Hello, ReceiveError> {
+    let head = head(input).map_err(|error| match error {
+        // Whatever protocol the peer speaks, name the expected one.
+        ReceiveError::Violation(_) => ReceiveError::Violation(Violation::Magic),
+        other => other,
+    })?;
+    if head.kind != Kind::Hello {
+        return Err(Violation::Magic.into());
+    }
+    let mut payload = vec![0; head.len];
+    input.read_exact(&mut payload)?;
+    // Its own rules for names do not matter here: ours do, and it learns them.
+    let Request::Hello(hello) = Request::decode(head.kind, &payload)? else {
+        return Err(Violation::Magic.into());
+    };
+    session.set_greeted(hello.clone());
+    admission
+        .admit(session.peer, &hello, store)
+        .map_err(ReceiveError::Declined)?;
+    session.reply(Reply::Welcome(RULES));
+    Ok(hello)
+}
+
 struct Receiver<'a, R> {
     input: &'a mut R,
     session: &'a Arc<Session>,
+    store: &'a Store,
     committer: &'a Committer,
+    admission: &'a Admission,
+    hello: Hello,
     cursor: Cursor<'a>,
+    /// Files that the sender was told to send, by their indices.
+    offered: BTreeMap<u64, Box<Wanted>>,
     /// Index of the next entry.
     next: u64,
     /// How many directories deep we are below (and including) one that was refused.
     refused_depth: usize,
+    /// Bytes of files that came over the wire.
+    carried: u64,
 }
 
 impl<R: BufRead> Receiver<'_, R> {
-    fn run(mut self, store: &Store) -> Result<(), ReceiveError> {
+    fn run(mut self) -> Result<(), ReceiveError> {
         let mut payload = vec![0; MAX_CONTROL];
-        self.greet(&mut payload)?;
         let mut current = Current::Nothing;
         loop {
-            let head = self.head()?;
+            let head = head(self.input)?;
             if head.kind == Kind::Data {
                 current = self.data(head, current)?;
                 continue;
@@ -132,67 +166,82 @@ impl<R: BufRead> Receiver<'_, R> {
             let request = Request::decode(head.kind, payload)?;
             current = match (current, request) {
                 (current, Request::KeepAlive) => current,
-                (Current::Nothing, Request::Enter(entry)) => {
-                    self.enter(&entry)?;
-                    Current::Nothing
-                }
-                (Current::Nothing, Request::Leave) => {
-                    self.leave()?;
-                    Current::Nothing
-                }
-                (Current::Nothing, Request::File(entry)) => self.file(&entry),
-                (Current::File(open), Request::End(hash)) => {
-                    self.end(*open, hash, store);
-                    Current::Nothing
-                }
-                (Current::Refused, Request::End(_) | Request::Abort(_)) => Current::Nothing,
-                (Current::File(open), Request::Abort(message)) => {
-                    self.session
-                        .report()
-                        .failure(&open.path, &format!("the sender gave up: {message}"));
-                    Current::Nothing
-                }
-                (Current::Nothing, Request::Link(entry, target)) => {
-                    self.link(&entry, target);
-                    Current::Nothing
-                }
-                (Current::Nothing, Request::Missing { path, message }) => {
-                    let path = std::ffi::OsStr::from_bytes(path);
-                    self.session.report().failure(
-                        path.as_ref(),
-                        &format!("the sender cannot send it: {message}"),
-                    );
-                    Current::Nothing
-                }
-                (Current::File(open), Request::Hole(len)) => self.hole(open, len),
-                (Current::Refused, Request::Hole(_)) => Current::Refused,
                 (Current::Nothing, Request::Done) => return self.done(),
+                (Current::Nothing, request) => self.entry(request)?,
+                (Current::File(content), request) => self.content(content, request)?,
+                (Current::Refused, Request::End(_) | Request::Abort(_)) => Current::Nothing,
+                (Current::Refused, Request::Query { first, .. }) => {
+                    // Whoever asks waits for an answer.
+                    self.session.wait_for_room();
+                    let values = Vec::new();
+                    self.session.reply(Reply::Groups { first, values });
+                    Current::Refused
+                }
+                (Current::Refused, Request::Hole(_) | Request::Seek(_)) => Current::Refused,
                 _ => return Err(Violation::Unexpected(head.kind).into()),
             };
         }
     }
 
-    fn head(&mut self) -> Result<Head, ReceiveError> {
-        let mut head = [0; HEAD];
-        self.input.read_exact(&mut head)?;
-        Ok(Head::parse(head)?)
+    /// What stands between contents of files.
+    fn entry(&mut self, request: Request<'_>) -> Result<Current, ReceiveError> {
+        match request {
+            Request::Enter(entry) => self.enter(&entry)?,
+            Request::Leave => self.leave()?,
+            Request::File(entry, hash) => self.offer(&entry, hash.as_ref())?,
+            Request::Content(index) => return self.begin(index),
+            Request::Link(entry, target) => self.link(&entry, target),
+            Request::Missing { path, message } => {
+                let path = std::ffi::OsStr::from_bytes(path);
+                let why = format!("the sender cannot send it: {message}");
+                self.session.report().failure(path.as_ref(), &why);
+            }
+            other => return Err(Violation::Unexpected(other.kind()).into()),
+        }
+        Ok(Current::Nothing)
     }
 
-    fn greet(&mut self, payload: &mut [u8]) -> Result<(), ReceiveError> {
-        let head = self.head().map_err(|error| match error {
-            // Whatever protocol the peer speaks, name the expected one.
-            ReceiveError::Violation(_) => ReceiveError::Violation(Violation::Magic),
-            other => other,
-        })?;
-        if head.kind != Kind::Hello {
-            return Err(Violation::Magic.into());
+    /// What stands within the content of a file.
+    fn content(
+        &mut self,
+        mut content: Box<Content>,
+        request: Request<'_>,
+    ) -> Result<Current, ReceiveError> {
+        let refused = match request {
+            Request::Hole(len) => content.hole(len).err(),
+            Request::Seek(group) => {
+                content.seek(group)?;
+                None
+            }
+            Request::Query { first, count } => {
+                self.session.wait_for_room();
+                let values = content.query(first, count)?;
+                let (values, refused) = match values {
+                    Ok(values) => (values, None),
+                    Err(refused) => (Vec::new(), Some(refused)),
+                };
+                self.session.reply(Reply::Groups { first, values });
+                refused
+            }
+            Request::End(hash) => {
+                self.end(*content, hash);
+                return Ok(Current::Nothing);
+            }
+            Request::Abort(message) => {
+                let why = format!("the sender gave up: {message}");
+                self.session.report().failure(&content.wanted.path, &why);
+                return Ok(Current::Nothing);
+            }
+            other => return Err(Violation::Unexpected(other.kind()).into()),
+        };
+        match refused {
+            Some(refused) => {
+                self.session
+                    .reject(content.index, &content.wanted.path, refused);
+                Ok(Current::Refused)
+            }
+            None => Ok(Current::File(content)),
         }
-        self.input.read_exact(&mut payload[..head.len])?;
-        // Its own rules for names do not matter here: ours do, and it learns them.
-        Request::decode(head.kind, &payload[..head.len])?;
-        self.session.set_greeted();
-        self.session.reply(Reply::Welcome(RULES));
-        Ok(())
     }
 
     /// The next entry's index, once there is room for its answer.
@@ -229,31 +278,50 @@ impl<R: BufRead> Receiver<'_, R> {
         self.cursor.leave()?.map_err(ReceiveError::Storage)
     }
 
-    fn file(&mut self, entry: &Entry<'_>) -> Current {
+    fn offer(&mut self, entry: &Entry<'_>, hash: Option<&Hash>) -> Result<(), ReceiveError> {
         let index = self.index();
-        let created = if self.refused_depth > 0 {
+        let answer = if self.refused_depth > 0 {
             Err(parent_refused())
         } else {
-            self.cursor.create(entry)
+            self.cursor.offer(entry, hash)
         };
         let path = self.cursor.path_of(entry.name);
-        match created {
-            Ok((staged, reservation)) => Current::File(Box::new(Open {
-                index,
-                path,
-                name: entry.name.to_vec(),
-                mode: entry.mode,
-                modified: entry.modified,
-                announced: entry.size,
-                received: 0,
-                holes: 0,
-                hasher: blake3::Hasher::new(),
-                staged,
-                reservation,
-            })),
+        match answer {
+            Ok(Answer::Want(mut wanted)) => {
+                let listed = wanted.listed;
+                if self.hello.dry_run {
+                    self.session.report().would_store(entry.size.unwrap_or(0));
+                    // It is not sent.
+                    wanted.reservation = None;
+                } else if self.offered.len() >= MAX_OFFERED {
+                    return Err(Violation::TooManyOffers.into());
+                } else {
+                    self.offered.insert(index, wanted);
+                }
+                self.session.reply(Reply::Want { index, listed });
+            }
+            Ok(Answer::Have(kept)) => {
+                self.session.report().kept(kept);
+                self.session.reply(Reply::Have { index, kept });
+            }
+            Err(refused) => self.session.reject(index, &path, refused),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, index: u64) -> Result<Current, ReceiveError> {
+        let wanted = self
+            .offered
+            .remove(&index)
+            .ok_or(Violation::Unexpected(Kind::Content))?;
+        let path = wanted.path.clone();
+        // Its answer, and those to its queries.
+        self.session.wait_for_room();
+        match Content::begin(index, wanted, self.store) {
+            Ok(content) => Ok(Current::File(Box::new(content))),
             Err(refused) => {
                 self.session.reject(index, &path, refused);
-                Current::Refused
+                Ok(Current::Refused)
             }
         }
     }
@@ -267,42 +335,23 @@ impl<R: BufRead> Receiver<'_, R> {
         };
         let path = self.cursor.path_of(entry.name);
         match made {
-            Ok(()) => {
-                let hash = *blake3::hash(target).as_bytes();
+            Ok(true) => {
+                let (hash, name) = (*blake3::hash(target).as_bytes(), Vec::new());
                 self.session.report().link(&path, target, &hash);
                 let size = target.len() as u64;
-                self.session.reply(Reply::Confirm { index, size, hash });
+                self.session.reply(Reply::Confirm {
+                    index,
+                    size,
+                    hash,
+                    name,
+                });
+            }
+            Ok(false) => {
+                let kept = Kept::Unchanged;
+                self.session.report().kept(kept);
+                self.session.reply(Reply::Have { index, kept });
             }
             Err(refused) => self.session.reject(index, &path, refused),
-        }
-    }
-
-    /// Zeros that take no room.
-    fn hole(&mut self, mut open: Box<Open>, len: u64) -> Current {
-        open.received = open.received.saturating_add(len);
-        open.holes = open.holes.saturating_add(len);
-        let refused = if open
-            .announced
-            .is_some_and(|announced| open.received > announced)
-        {
-            Some(too_many_bytes())
-        } else if open.holes > MAX_HOLES {
-            Some(Refused::holes())
-        } else {
-            open.staged
-                .skip(len)
-                .err()
-                .map(|error| Refused::storage(&error))
-        };
-        match refused {
-            Some(refused) => {
-                self.session.reject(open.index, &open.path, refused);
-                Current::Refused
-            }
-            None => {
-                hash_zeros(&mut open.hasher, len);
-                Current::File(open)
-            }
         }
     }
 
@@ -310,6 +359,11 @@ impl<R: BufRead> Receiver<'_, R> {
         if matches!(current, Current::Nothing) || head.len == 0 {
             return Err(Violation::Unexpected(Kind::Data).into());
         }
+        self.carried = self.carried.saturating_add(head.len as u64);
+        self.session.report().carried = self.carried;
+        self.admission
+            .check(self.carried)
+            .map_err(ReceiveError::Declined)?;
         let mut left = head.len;
         while left > 0 {
             let chunk = self.input.fill_buf()?;
@@ -317,67 +371,70 @@ impl<R: BufRead> Receiver<'_, R> {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
             let amount = chunk.len().min(left);
-            let mut failed = None;
-            if let Current::File(open) = &mut current {
-                let chunk = &chunk[..amount];
-                open.hasher.update(chunk);
-                open.received += amount as u64;
-                if open
-                    .announced
-                    .is_some_and(|announced| open.received > announced)
-                {
-                    failed = Some(too_many_bytes());
-                } else if let Err(error) = open.staged.write(chunk) {
-                    failed = Some(Refused::storage(&error));
-                }
-            }
+            let failed = match &mut current {
+                Current::File(content) => content.data(&chunk[..amount]).err(),
+                _ => None,
+            };
             self.input.consume(amount);
             left -= amount;
-            if let (Some(refused), Current::File(open)) = (failed, &current) {
-                self.session.reject(open.index, &open.path, refused);
+            if let (Some(refused), Current::File(content)) = (failed, &current) {
+                self.session
+                    .reject(content.index, &content.wanted.path, refused);
                 current = Current::Refused;
             }
         }
         Ok(current)
     }
 
-    fn end(&mut self, open: Open, expected: Hash, store: &Store) {
-        let hash = *open.hasher.finalize().as_bytes();
-        if open
-            .announced
-            .is_some_and(|announced| announced != open.received)
-            || hash != expected
-        {
-            let refused = Refused::new(
-                Refusal::Corrupt,
-                "the received bytes differ from the sent bytes (BLAKE3)",
-            );
-            return self.session.reject(open.index, &open.path, refused);
+    fn end(&mut self, mut content: Content, expected: Hash) {
+        match content.end(expected) {
+            Err(refused) => {
+                self.session
+                    .reject(content.index, &content.wanted.path, refused);
+            }
+            Ok((Complete::AsBefore, size)) => {
+                self.cursor.changed = true;
+                let path = &content.wanted.path;
+                self.session
+                    .confirm(content.index, path, size, &expected, None);
+            }
+            Ok((Complete::Stored(staged), size)) => {
+                self.session.begin();
+                let name = content.name().to_vec();
+                let Wanted {
+                    path,
+                    mode,
+                    modified,
+                    existing,
+                    reservation,
+                    ..
+                } = *content.wanted;
+                self.committer.submit(Job {
+                    session: Arc::clone(self.session),
+                    staged,
+                    index: content.index,
+                    path,
+                    name,
+                    mode,
+                    modified,
+                    size,
+                    hash: expected,
+                    existing,
+                    reservation,
+                });
+            }
         }
-        self.session.begin();
-        self.committer.submit(Job {
-            session: Arc::clone(self.session),
-            staged: open.staged,
-            index: open.index,
-            path: open.path,
-            name: open.name,
-            mode: open.mode,
-            modified: open.modified,
-            size: open.received,
-            hash,
-            existing: store.existing(),
-            reservation: open.reservation,
-        });
     }
 
     fn done(self) -> Result<(), ReceiveError> {
-        if self.refused_depth > 0 || !self.cursor.is_at_root() {
+        if self.refused_depth > 0 || !self.cursor.is_at_root() || !self.offered.is_empty() {
             return Err(Violation::Unexpected(Kind::Done).into());
         }
         self.session.wait_for_files();
         let session = self.session;
+        let stored_any = session.report().files > 0;
         self.cursor
-            .finish(|index, path, error| {
+            .finish(stored_any, |index, path, error| {
                 let refused =
                     Refused::new(Refusal::Storage, format!("{}: {error}", path.display()));
                 // As many as there are directories: these wait for their answers to be taken like all others.
@@ -393,10 +450,6 @@ impl<R: BufRead> Receiver<'_, R> {
         session.reply(Reply::Finished { files, bytes });
         Ok(())
     }
-}
-
-fn too_many_bytes() -> Refused {
-    Refused::new(Refusal::Corrupt, "received more bytes than announced")
 }
 
 fn parent_refused() -> Refused {

@@ -5,7 +5,7 @@ use std::io;
 use crate::transfer::protocol::{MAX_HOLES, Refusal};
 
 /// An entry that is not stored, and why.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refused {
     pub(crate) reason: Refusal,
     pub(crate) message: String,
@@ -45,6 +45,13 @@ impl Refused {
         Self::new(
             Refusal::Exists,
             "the name exists; choose another with --name, or start the receiver with --overwrite, which replaces files and adds to folders",
+        )
+    }
+
+    pub(super) fn differs() -> Self {
+        Self::new(
+            Refusal::Exists,
+            "the name exists, and its size or time differs; choose another with --name, keep both with --rename, or start the receiver with --overwrite or --update",
         )
     }
 

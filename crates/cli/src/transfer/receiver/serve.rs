@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
+use super::admission::Admission;
 use super::committer::Committer;
+use super::holder::{Holder, Sessions};
 use super::receive::{ReceiveError, receive};
 use super::session::Session;
 use super::store::Store;
 use crate::transfer::buffers::{HEARTBEAT, Incoming, Ring, feed};
 use crate::transfer::channel::Writer;
-use crate::transfer::protocol::{Refusal, Reply};
+use crate::transfer::protocol::{Hello, Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
 
 /// How long a peer may take to greet.
@@ -27,6 +29,8 @@ pub(crate) struct Service {
     pub(crate) store: Store,
     pub(crate) committer: Committer,
     pub(crate) listing: Listing,
+    pub(crate) admission: Admission,
+    pub(crate) sessions: Sessions,
     /// How long a sender may be silent.
     pub(crate) silence: Duration,
 }
@@ -37,8 +41,21 @@ pub(crate) struct Served {
     pub(crate) report: Report,
     pub(crate) seconds: f64,
     pub(crate) result: Result<(), ReceiveError>,
-    /// The peer greeted: it speaks the protocol.
-    pub(crate) greeted: bool,
+    /// How the peer greeted; `None` when it does not speak the protocol.
+    pub(crate) hello: Option<Hello>,
+}
+
+impl Served {
+    /// How long the sender of a transfer that was cut off tries to return; `None` when it does not, or was told to stay away.
+    pub(crate) fn returns(&self) -> Option<Duration> {
+        let is_lost = match &self.result {
+            // Paths that break say nothing; a reset is how a sender that was stopped ends.
+            Err(ReceiveError::Stream(error)) => error.kind() != io::ErrorKind::ConnectionReset,
+            _ => false,
+        };
+        let seconds = self.hello.as_ref().map_or(0, |hello| hello.returns);
+        (is_lost && seconds > 0).then(|| Duration::from_secs(seconds.into()))
+    }
 }
 
 /// Serves one connection until its transfer ends or `stop` turns true.
@@ -55,13 +72,22 @@ where
     let began = Instant::now();
     let ring = Ring::new();
     let (reply_in, mut replies) = mpsc::unbounded_channel();
-    let session = Arc::new(Session::new(reply_in, Report::new(service.listing)));
+    let holder = Holder::new(writer.peer_key());
+    let report = Report::new(service.listing);
+    let peer = writer.peer_addr();
+    let session = Arc::new(Session::new(reply_in, report, Arc::clone(&holder), peer));
 
     let thread = {
         let (session, service) = (Arc::clone(&session), Arc::clone(service));
         let mut input = Incoming::new(ring.full_out, ring.spent_in);
         tokio::task::spawn_blocking(move || {
-            receive(&mut input, &session, &service.store, &service.committer)
+            let Service {
+                store,
+                admission,
+                committer,
+                ..
+            } = &*service;
+            receive(&mut input, &session, store, admission, committer)
         })
     };
     let mut thread = std::pin::pin!(thread);
@@ -70,7 +96,9 @@ where
         ring.full_in,
         ring.spent_out,
         service.silence,
+        |listening| holder.listen(listening),
     )));
+    let mut begun = false;
     let mut greeting = std::pin::pin!(tokio::time::sleep(GREETING));
     let mut encoded = Vec::new();
     let mut batch = Vec::new();
@@ -91,17 +119,31 @@ where
                 cut.get_or_insert(ReceiveError::NoGreeting);
                 feeding = None;
             }
+            () = holder.was_cut_off() => {
+                cut.get_or_insert(ReceiveError::Superseded);
+                feeding = None;
+            }
             () = async { _ = stop.wait_for(|stop| *stop).await }, if !matches!(cut, Some(ReceiveError::Stopped)) => {
                 cut = Some(ReceiveError::Stopped);
                 session.reply(Reply::Fatal { reason: Refusal::Stopping, message: "the receiver is shutting down".into() });
                 feeding = None;
             }
         }
+        if !begun && let Some(hello) = session.hello() {
+            begun = true;
+            service.sessions.begin(hello.session, &holder);
+        }
         if !batch.is_empty() {
             let writing = write(&mut writer, &mut batch, &mut encoded);
-            let written = tokio::time::timeout(service.silence, writing).await;
+            let written = tokio::select! {
+                written = tokio::time::timeout(service.silence, writing) => matches!(written, Ok(Ok(()))),
+                () = holder.was_cut_off() => {
+                    cut.get_or_insert(ReceiveError::Superseded);
+                    false
+                }
+            };
             session.answered(answers);
-            if !matches!(written, Ok(Ok(()))) {
+            if !written {
                 // Nobody listens any more: the thread ends when its input does.
                 stream_lost = true;
                 session.close();
@@ -120,6 +162,10 @@ where
         // A sender that went away has its error already.
         let _ = tokio::time::timeout(FAREWELL, farewell).await;
     }
+    let hello = session.hello();
+    if let Some(hello) = &hello {
+        service.sessions.end(hello.session, &holder);
+    }
     let report = std::mem::replace(&mut *session.report(), Report::new(Listing::CountsOnly));
     Served {
         report,
@@ -128,7 +174,7 @@ where
             (Err(ReceiveError::Stream(_)), Some(cut)) => Err(cut),
             (result, _) => result,
         },
-        greeted: session.is_greeted(),
+        hello,
     }
 }
 

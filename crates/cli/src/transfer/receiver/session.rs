@@ -1,12 +1,14 @@
 //! What the threads of one incoming transfer share.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::holder::Holder;
 use super::refused::Refused;
-use crate::transfer::protocol::{Hash, Refusal, Reply};
+use crate::transfer::protocol::{Hash, Hello, Refusal, Reply};
 use crate::transfer::report::Report;
 
 /// Entries whose answers may be outstanding: bounds what a sender that never reads can pile up.
@@ -20,6 +22,11 @@ pub(crate) struct Session {
     changed: Condvar,
     pub(crate) report: Mutex<Report>,
     greeted: AtomicBool,
+    /// Whose transfer this is.
+    pub(crate) holder: Arc<Holder>,
+    /// Where its sender is.
+    pub(crate) peer: SocketAddr,
+    hello: Mutex<Option<Hello>>,
 }
 
 #[derive(Debug, Default)]
@@ -33,13 +40,21 @@ struct Counts {
 }
 
 impl Session {
-    pub(crate) fn new(replies: UnboundedSender<Reply>, report: Report) -> Self {
+    pub(crate) fn new(
+        replies: UnboundedSender<Reply>,
+        report: Report,
+        holder: Arc<Holder>,
+        peer: SocketAddr,
+    ) -> Self {
         Self {
             replies,
             counts: Mutex::default(),
             changed: Condvar::new(),
             report: Mutex::new(report),
             greeted: AtomicBool::new(false),
+            holder,
+            peer,
+            hello: Mutex::default(),
         }
     }
 
@@ -49,8 +64,15 @@ impl Session {
     }
 
     /// The peer has shown that it speaks the protocol.
-    pub(super) fn set_greeted(&self) {
+    pub(super) fn set_greeted(&self, hello: Hello) {
+        *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = Some(hello);
         self.greeted.store(true, Ordering::Relaxed);
+    }
+
+    /// How the peer greeted.
+    pub(crate) fn hello(&self) -> Option<Hello> {
+        let hello = self.hello.lock().unwrap_or_else(PoisonError::into_inner);
+        hello.clone()
     }
 
     /// Says something to the sender; a stream that is gone is noticed elsewhere.
@@ -89,21 +111,37 @@ impl Session {
         path: &std::path::Path,
         size: u64,
         hash: &Hash,
-        result: Result<(), Refused>,
+        result: Result<Option<Vec<u8>>, Refused>,
     ) {
         match result {
-            Ok(()) => {
-                self.report().file(path, size, hash);
-                self.reply(Reply::Confirm {
-                    index,
-                    size,
-                    hash: *hash,
-                });
-            }
+            Ok(name) => self.confirm(index, path, size, hash, name),
             Err(refused) => self.reject(index, path, refused),
         }
         self.counts().finishing -= 1;
         self.changed.notify_all();
+    }
+
+    /// A file is stored, perhaps under another name than its own.
+    pub(super) fn confirm(
+        &self,
+        index: u64,
+        path: &std::path::Path,
+        size: u64,
+        hash: &Hash,
+        name: Option<Vec<u8>>,
+    ) {
+        let other = name.as_ref().map(|name| {
+            let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name);
+            path.with_file_name(name)
+        });
+        let path = other.as_deref().unwrap_or(path);
+        self.report().file(path, size, hash);
+        self.reply(Reply::Confirm {
+            index,
+            size,
+            hash: *hash,
+            name: name.unwrap_or_default(),
+        });
     }
 
     pub(super) fn reject(&self, index: u64, path: &std::path::Path, refused: Refused) {

@@ -1,21 +1,23 @@
 //! A file on its way: bytes first, its name last.
 //!
-//! On Linux it has no name at all until it is complete (`O_TMPFILE`), so that even a killed process
+//! A small file has no name at all on Linux until it is complete (`O_TMPFILE`), so that even a killed process
 //! leaves nothing behind. Where the file system cannot do that, it has a temporary name in the
-//! same directory, removed on every way out.
+//! same directory, removed on every way out. A large file is a [part](super::part), which stays when a transfer is cut off.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use cap_std::fs::Dir;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::existing::Existing;
+use crate::transfer::groups::GROUP;
 use crate::transfer::protocol::Modified;
 
 /// A file that is being received into a directory.
@@ -25,8 +27,14 @@ pub(crate) struct Staged {
     dir: Arc<Dir>,
     /// The temporary name; `None` while the file has no name at all.
     temporary: Option<String>,
-    /// It ends with a hole, perhaps: its length is still to be set.
-    has_holes: bool,
+    /// Where the next bytes go.
+    position: u64,
+    /// It ends with a hole, or had bytes before: its length is still to be set.
+    length_unknown: bool,
+    /// Bytes in it that are older than this transfer.
+    old: u64,
+    /// What is in it is worth keeping for the next attempt.
+    keep: bool,
 }
 
 impl Staged {
@@ -36,14 +44,7 @@ impl Staged {
         if Path::new("/proc/self/fd").exists() {
             let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
             match rustix::fs::openat(dir.as_fd(), ".", flags, Mode::RUSR | Mode::WUSR) {
-                Ok(fd) => {
-                    return Ok(Self {
-                        file: fd.into(),
-                        dir: Arc::clone(dir),
-                        temporary: None,
-                        has_holes: false,
-                    });
-                }
+                Ok(fd) => return Ok(Self::new(fd.into(), dir, None)),
                 // What file systems without it answer.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
@@ -58,54 +59,146 @@ impl Staged {
         loop {
             let name = temporary_name();
             match rustix::fs::openat(dir.as_fd(), &name, flags, Mode::RUSR | Mode::WUSR) {
-                Ok(fd) => {
-                    return Ok(Self {
-                        file: fd.into(),
-                        dir: Arc::clone(dir),
-                        temporary: Some(name),
-                        has_holes: false,
-                    });
-                }
+                Ok(fd) => return Ok(Self::new(fd.into(), dir, Some(name))),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Appends bytes.
+    fn new(file: File, dir: &Arc<Dir>, temporary: Option<String>) -> Self {
+        Self {
+            file,
+            dir: Arc::clone(dir),
+            temporary,
+            position: 0,
+            length_unknown: false,
+            old: 0,
+            keep: false,
+        }
+    }
+
+    /// Goes on with a part, which is open as `file` and has this name.
+    pub(super) fn resume(file: File, dir: &Arc<Dir>, name: String) -> io::Result<Self> {
+        let old = file.metadata()?.len();
+        let mut staged = Self::new(file, dir, Some(name));
+        staged.length_unknown = true;
+        staged.old = old;
+        staged.keep = true;
+        Ok(staged)
+    }
+
+    /// Bytes in it before this transfer.
+    pub(crate) fn old(&self) -> u64 {
+        self.old
+    }
+
+    /// Fills it with the first `len` bytes of `basis`.
+    pub(crate) fn copy_from(&mut self, basis: &File, len: u64) -> io::Result<()> {
+        use std::io::{Read, Seek};
+        let mut from = basis;
+        from.seek(io::SeekFrom::Start(0))?;
+        (&self.file).seek(io::SeekFrom::Start(0))?;
+        io::copy(&mut from.take(len), &mut &self.file)?;
+        self.old = self.old.max(len);
+        self.length_unknown = true;
+        Ok(())
+    }
+
+    /// Reads what is in it.
+    pub(crate) fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
+        self.file.read_exact_at(bytes, at)
+    }
+
+    /// The next bytes go to this position.
+    pub(crate) fn seek(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// Writes the next bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)
+        self.file.write_all_at(bytes, self.position)?;
+        self.position += bytes.len() as u64;
+        Ok(())
     }
 
     /// Leaves a hole of `len` bytes.
     pub(crate) fn skip(&mut self, len: u64) -> io::Result<()> {
-        let len = i64::try_from(len).map_err(|_| Errno::FBIG)?;
-        self.file.seek(SeekFrom::Current(len))?;
-        self.has_holes = true;
+        let end = self.position.checked_add(len);
+        let end = end.filter(|end| i64::try_from(*end).is_ok());
+        let end = end.ok_or(Errno::FBIG)?;
+        let old = self.old.min(end).saturating_sub(self.position);
+        if old > 0 {
+            self.clear(old)?;
+        }
+        self.position = end;
+        self.length_unknown = true;
         Ok(())
     }
 
-    /// Sets permissions and time, forces everything to the disk, and gives the file its name.
+    /// Makes zeros of bytes that are here.
+    fn clear(&self, len: u64) -> io::Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, self.position, len) {
+            Ok(()) => return Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let zeros = [0; 64 << 10];
+        let mut done = 0;
+        while done < len {
+            let amount = (len - done).min(zeros.len() as u64);
+            self.file
+                .write_all_at(&zeros[..amount as usize], self.position + done)?;
+            done += amount;
+        }
+        Ok(())
+    }
+
+    /// What is in it is of no use: it goes when this is dropped.
+    pub(crate) fn discard(&mut self) {
+        self.keep = false;
+    }
+
+    /// Sets length, permissions and time, forces everything to the disk, and gives the file its name; the name, where it is
+    /// another one than asked for.
     ///
-    /// With [`Existing::Refuse`] the last step fails with `AlreadyExists` when the name is taken, however late.
+    /// Unless something may be replaced, the last step fails with `AlreadyExists` when the name is taken, however late.
     pub(crate) fn commit(
         mut self,
         name: &[u8],
+        size: u64,
         mode: u32,
         modified: Modified,
         existing: Existing,
-    ) -> io::Result<()> {
-        if self.has_holes {
-            let len = self.file.stream_position()?;
-            self.file.set_len(len)?;
+    ) -> io::Result<Option<Vec<u8>>> {
+        if self.length_unknown {
+            self.file.set_len(size)?;
         }
         rustix::fs::fchmod(&self.file, permitted(mode))?;
         set_modified(&self.file, modified);
         self.file.sync_all()?;
         match existing {
-            Existing::Refuse => self.link(name),
-            Existing::Overwrite => self.replace(name),
+            Existing::Refuse | Existing::Skip => self.link(name).map(|()| None),
+            Existing::Update | Existing::Overwrite => self.replace(name).map(|()| None),
+            Existing::Rename => self.link_beside(name),
         }
+    }
+
+    /// Takes the name, or the first free one beside it.
+    fn link_beside(&mut self, name: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        match self.link(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|()| None),
+        }
+        for number in 1..=MOST_BESIDE {
+            let other = beside(name, number);
+            match self.link(&other) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                result => return result.map(|()| Some(other)),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     fn link(&mut self, name: &[u8]) -> io::Result<()> {
@@ -132,6 +225,8 @@ impl Staged {
                     name,
                     AtFlags::empty(),
                 )?;
+                // The temporary name goes with this value.
+                self.keep = false;
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -172,6 +267,11 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
+            // Less than a group is sent again anyway.
+            let is_worth = self.file.metadata().is_ok_and(|found| found.len() >= GROUP);
+            if self.keep && is_worth {
+                return;
+            }
             // Nothing more can be done about a file that cannot be removed either.
             let _ = rustix::fs::unlinkat(self.dir.as_fd(), temporary, AtFlags::empty());
         }
@@ -257,6 +357,25 @@ fn timestamps(modified: Modified) -> Timestamps {
     }
 }
 
+/// How many names beside a taken one are tried.
+const MOST_BESIDE: u32 = 10_000;
+
+/// `name.1.txt` for `name.txt`, within the longest name that file systems keep.
+fn beside(name: &[u8], number: u32) -> Vec<u8> {
+    let dot = name.iter().rposition(|byte| *byte == b'.');
+    // A name that begins with its only dot has no ending; neither has one with a very long one.
+    let dot = dot.filter(|dot| (1..name.len()).contains(dot) && name.len() - dot <= 16);
+    let (stem, ending) = name.split_at(dot.unwrap_or(name.len()));
+    let number = format!(".{number}");
+    let room = 255 - number.len() - ending.len();
+    let mut len = stem.len().min(room);
+    // Not within a character of UTF-8.
+    while len > 0 && stem.get(len).is_some_and(|byte| byte & 0xc0 == 0x80) {
+        len -= 1;
+    }
+    [&stem[..len], number.as_bytes(), ending].concat()
+}
+
 /// Hidden, recognisable, and not to be guessed.
 fn temporary_name() -> String {
     format!(
@@ -314,7 +433,7 @@ mod tests {
                 nanos: 5_000,
             };
             staged
-                .commit(name.as_bytes(), 0o6751, modified, Existing::Refuse)
+                .commit(name.as_bytes(), 5, 0o6751, modified, Existing::Refuse)
                 .unwrap();
             let path = scratch.path().join(name);
             assert_eq!(std::fs::read(&path).unwrap(), b"whole");
@@ -350,6 +469,7 @@ mod tests {
             staged
                 .commit(
                     name.as_bytes(),
+                    (16 << 20) + 1,
                     0o644,
                     Modified::default(),
                     Existing::Refuse,
@@ -370,6 +490,7 @@ mod tests {
             let name = number.to_string();
             let refused = staged.commit(
                 name.as_bytes(),
+                0,
                 0o644,
                 Modified::default(),
                 Existing::Refuse,
@@ -382,6 +503,7 @@ mod tests {
             staged
                 .commit(
                     number.to_string().as_bytes(),
+                    3,
                     0o644,
                     Modified::default(),
                     Existing::Overwrite,
@@ -397,5 +519,36 @@ mod tests {
             2,
             "no temporary names left"
         );
+    }
+
+    #[test]
+    fn a_name_beside_a_taken_one_keeps_its_ending_and_fits() {
+        for (name, wanted) in [
+            (&b"a.txt"[..], &b"a.1.txt"[..]),
+            (b"a", b"a.1"),
+            (b".hidden", b".hidden.1"),
+            (b"a.tar.gz", b"a.tar.1.gz"),
+        ] {
+            assert_eq!(beside(name, 1), wanted);
+        }
+        let long = "\u{e9}".repeat(127) + "x";
+        let other = beside(long.as_bytes(), 10_000);
+        assert!(other.len() <= 255);
+        assert!(std::str::from_utf8(&other).is_ok(), "{other:?}");
+    }
+
+    #[test]
+    fn a_renamed_file_leaves_what_is_there() {
+        let (scratch, dir) = scratch();
+        std::fs::write(scratch.path().join("a.txt"), "old").unwrap();
+        for (number, mut staged) in (1..).zip(both(&dir)) {
+            staged.write(b"new").unwrap();
+            let name = staged
+                .commit(b"a.txt", 3, 0o644, Modified::default(), Existing::Rename)
+                .unwrap();
+            assert_eq!(name, Some(format!("a.{number}.txt").into_bytes()));
+        }
+        let old = std::fs::read(scratch.path().join("a.txt")).unwrap();
+        assert_eq!(old, b"old");
     }
 }

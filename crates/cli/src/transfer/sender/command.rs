@@ -4,25 +4,26 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
 use tack_pairing::meeting::Intent;
 
+use super::attempts::{Dialer, Outcome, Patience, send_patiently};
 use super::confirmations::Confirmations;
-use super::send::{Outbound, send as transfer};
-use super::source::{Links, Source, total_size};
+use super::options::{Exclude, Links, Options, Source, total};
+use super::progress::Progress;
+use super::send::Outbound;
 use crate::exit::{Exit, Failure};
-use crate::meeting::Target;
+use crate::meeting::{Link, Target};
+use crate::net::TransportFigures;
 use crate::printer::{files, transferred, with_stdout};
-use crate::progress;
 use crate::signals::Signals;
 use crate::transfer::args::SendArgs;
-use crate::transfer::channel::{Channel, Writer};
+use crate::transfer::channel::Writer;
 use crate::transfer::dialer::{Dialing, PeerDialer};
 use crate::transfer::entrance::{Entrance, Listen};
 use crate::transfer::names;
+use crate::transfer::protocol::Hello;
 use crate::transfer::report::{Listing, Report};
 use crate::transfer::summary;
 
@@ -32,164 +33,27 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Connections at a time while this side waits for one.
 const STRANGERS: usize = 64;
 
-/// Between attempts while the receiver is busy: the first pause, and the longest that it doubles to.
-const RETRY_FIRST: Duration = Duration::from_millis(200);
-const RETRY_LAST: Duration = Duration::from_secs(2);
+impl Dialer for PeerDialer<'_> {
+    type Channel = Link;
+
+    async fn dial(&self) -> Result<Link, Failure> {
+        PeerDialer::dial(self).await
+    }
+}
 
 /// Sends what the arguments name.
 pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
     let (paths, target) = args.targets()?;
     let sources = sources(&args, &paths)?;
-    let links = match (args.keep_links, args.follow) {
-        (true, _) => Links::Keep,
-        (false, true) => Links::Follow,
-        (false, false) => Links::Skip,
-    };
-    let listing = if args.json {
-        Listing::Files
-    } else {
-        Listing::CountsOnly
-    };
-    let mut signals = Signals::new()?;
-    let began = Instant::now();
-
-    let mut pause = RETRY_FIRST;
     let to = target
         .as_ref()
         .map_or_else(|| "whoever connects".to_owned(), Target::shown);
     let dialer = dialer(&args, target).await?;
-    let (writer, bar, ticking, confirmations, outcome) = loop {
-        let connected = tokio::select! {
-            connected = dialer.dial() => connected,
-            exit = signals.next() => return Ok(exit),
-        };
-        let (reader, mut writer) = match connected {
-            Ok(stream) => stream.into_split(),
-            Err(failure) => {
-                if args.json {
-                    let mut report = Report::new(listing);
-                    let (peer, error) = (Some(to), failure.to_string());
-                    with_stdout(|out| {
-                        summary::write("send", peer, Some(&error), 0.0, None, &mut report, out)
-                    })?;
-                }
-                return Err(failure);
-            }
-        };
-        let written = Arc::new(AtomicU64::new(0));
-        let bar = progress::bar(None, UNKNOWN);
-        let ticking = tokio::spawn(tick(
-            bar.clone(),
-            sources.clone(),
-            links,
-            Arc::clone(&written),
-        ));
-        let confirmations = Arc::new(Confirmations::new(Report::new(listing), bar.clone()));
-        let outbound = Outbound {
-            sources: sources.clone(),
-            links,
-            silence: args.timeout,
-            written,
-        };
-        let outcome = tokio::select! {
-            outcome = transfer(reader, &mut writer, outbound, &confirmations) => Ok(outcome),
-            exit = signals.next() => Err(exit),
-        };
-        // Nothing was read yet, so that nothing is lost by beginning again.
-        let is_busy = matches!(&outcome, Ok(Err(error)) if error.is_busy());
-        if !is_busy || began.elapsed() >= args.retry {
-            break (writer, bar, ticking, confirmations, outcome);
-        }
-        ticking.abort();
-        bar.finish_and_clear();
-        drop(writer);
-        if pause == RETRY_FIRST {
-            eprintln!(
-                "tack: the receiver is busy; retrying for {} s",
-                args.retry.as_secs()
-            );
-        }
-        let left = args.retry.saturating_sub(began.elapsed());
-        tokio::select! {
-            () = tokio::time::sleep(pause.min(left)) => {}
-            exit = signals.next() => return Ok(exit),
-        }
-        pause = (pause * 2).min(RETRY_LAST);
-    };
-    confirmations.hang();
-    ticking.abort();
-    bar.finish_and_clear();
-
-    let seconds = began.elapsed().as_secs_f64();
-    let mut report = confirmations.take_report();
-    let figures = writer.figures();
-    let peer = Writer::peer_addr(&writer);
-    let error = match &outcome {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("interrupted by a signal".to_owned()),
-    };
-    if error.is_none() {
+    let exit = send_by(&args, sources, &to, &dialer).await?;
+    if matches!(exit, Exit::Done | Exit::Partial) {
         dialer.complete();
-        // Everything is confirmed; this only spares the receiver a wait for our end of the connection.
-        let _ = tokio::time::timeout(FAREWELL, Writer::closed(&writer)).await;
-    } else {
-        writer.abort();
-        // Lets the reset leave.
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    if args.json {
-        with_stdout(|out| {
-            summary::write(
-                "send",
-                Some(peer.to_string()),
-                error.as_deref(),
-                seconds,
-                figures,
-                &mut report,
-                out,
-            )
-        })?;
-    } else if error.is_none() && io::IsTerminal::is_terminal(&io::stderr()) {
-        eprintln!(
-            "{} to {peer}",
-            transferred(report.files, report.bytes, seconds)
-        );
-    }
-    if report.skipped_links > 0 && !args.json {
-        eprintln!(
-            "tack: {} left out (--keep-links sends them as links, --follow sends what they point to)",
-            match report.skipped_links {
-                1 => "1 symbolic link was".into(),
-                count => format!("{count} symbolic links were"),
-            }
-        );
-    }
-    match outcome {
-        Err(exit) => {
-            eprintln!(
-                "tack: interrupted by a signal; {} stored and confirmed",
-                files(report.files)
-            );
-            Ok(exit)
-        }
-        Ok(Err(error)) if error.is_busy() => Err(Failure::busy(format!("{peer}: {error}"))),
-        Ok(Err(error)) => Err(Failure::failed(format!("transfer to {peer}"), error)),
-        Ok(Ok(())) if report.failed == 0 => Ok(Exit::Done),
-        Ok(Ok(())) => {
-            eprintln!(
-                "tack: {} could not be transferred, {} {}",
-                report.failed_text(),
-                files(report.files),
-                if report.files == 1 { "was" } else { "were" }
-            );
-            Ok(if report.files + report.links > 0 {
-                Exit::Partial
-            } else {
-                Exit::Failed
-            })
-        }
-    }
+    Ok(exit)
 }
 
 /// Connections to the target, or from whoever is let in.
@@ -221,6 +85,230 @@ async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDi
         intent: Intent::Send,
         service: "tack recv",
     })
+}
+
+/// Sends what the arguments name over connections of `dialer` to the receiver that is called `to`.
+pub(crate) async fn send_by<D: Dialer>(
+    args: &SendArgs,
+    sources: Vec<Source>,
+    to: &str,
+    dialer: &D,
+) -> Result<Exit, Failure> {
+    let options = options(args)?;
+    let listing = if args.json {
+        Listing::Files
+    } else {
+        Listing::CountsOnly
+    };
+    let mut signals = Signals::new()?;
+    let began = Instant::now();
+    let progress = Progress::new(args.volume(), args.json);
+    let confirmations = Arc::new(Confirmations::new(Report::new(listing), progress.clone()));
+    let total = {
+        let (sources, options) = (sources.clone(), options.clone());
+        tokio::task::spawn_blocking(move || total(&sources, &options))
+            .await
+            .unwrap_or(None)
+    };
+    if let Some((files, bytes)) = total {
+        progress.set_total(files, Some(bytes));
+    }
+    // What standard input said is gone once it was sent.
+    let is_lasting = sources
+        .iter()
+        .all(|source| matches!(source, Source::Path { .. }));
+    let reconnect = if is_lasting {
+        args.reconnect
+    } else {
+        Duration::ZERO
+    };
+    let (files, bytes) = total.unwrap_or((u64::MAX, u64::MAX));
+    let outbound = Outbound {
+        sources,
+        hello: Hello {
+            names: names::RULES,
+            session: random()?,
+            returns: u32::try_from(reconnect.as_secs()).unwrap_or(u32::MAX),
+            taken: args.taken(),
+            dry_run: args.dry_run,
+            files,
+            bytes,
+        },
+        options,
+        // A connection that can be made again is not waited for as long.
+        silence: if reconnect > Duration::ZERO {
+            args.timeout / 2
+        } else {
+            args.timeout
+        },
+        limit: args.bwlimit.map(|rate| (rate.bits_per_sec() / 8).max(1)),
+    };
+    let patience = Patience {
+        retry: args.retry,
+        reconnect,
+    };
+    let ticking = tokio::spawn(progress.clone().tick());
+    let outcome = send_patiently(
+        dialer,
+        &outbound,
+        patience,
+        &mut signals,
+        &confirmations,
+        &progress,
+    )
+    .await;
+    confirmations.hang();
+    ticking.abort();
+    progress.finish();
+
+    let ended = Ended {
+        to,
+        json: args.json,
+        dry_run: args.dry_run,
+        seconds: began.elapsed().as_secs_f64(),
+        report: confirmations.take_report(),
+        progress: &progress,
+    };
+    ended.tell(outcome).await
+}
+
+/// What a transfer came to.
+struct Ended<'a> {
+    to: &'a str,
+    json: bool,
+    dry_run: bool,
+    seconds: f64,
+    report: Report,
+    progress: &'a Progress,
+}
+
+impl Ended<'_> {
+    /// Says it, and ends the connection.
+    async fn tell<W: Writer>(mut self, outcome: Outcome<W>) -> Result<Exit, Failure> {
+        let (result, writer) = match outcome {
+            Outcome::Unreached(failure) => {
+                self.summary(self.to.to_owned(), Some(&failure.to_string()), None)?;
+                return Err(failure);
+            }
+            Outcome::Ended(writer, result) => (Ok(result), Some(writer)),
+            Outcome::Interrupted(writer, exit) => (Err(exit), writer),
+        };
+        let peer = match &writer {
+            Some(writer) => writer.peer_addr().to_string(),
+            None => self.to.to_owned(),
+        };
+        let figures = writer.as_ref().and_then(Writer::figures);
+        let error = match &result {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("interrupted by a signal".to_owned()),
+        };
+        match writer {
+            // Everything is confirmed; this only spares the receiver a wait for our end of the connection.
+            Some(writer) if error.is_none() => {
+                let _ = tokio::time::timeout(FAREWELL, writer.closed()).await;
+            }
+            Some(writer) => writer.abort(),
+            None => {}
+        }
+        if error.is_some() {
+            // Lets the reset leave.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.summary(peer.clone(), error.as_deref(), figures)?;
+        let report = &self.report;
+        if !self.json && error.is_none() && !self.progress.is_quiet() {
+            if self.dry_run {
+                let (files, bytes) = report.would;
+                let would = self.progress.would(files, bytes);
+                eprintln!("would send {would} to {peer}{}", report.spared_text());
+            } else {
+                let stored = transferred(report.files, report.bytes, self.seconds);
+                eprintln!("{stored} to {peer}{}", report.spared_text());
+            }
+        }
+        if report.skipped_links > 0 && !self.json {
+            eprintln!(
+                "tack: {} left out (--keep-links sends them as links, --follow sends what they point to)",
+                match report.skipped_links {
+                    1 => "1 symbolic link was".into(),
+                    count => format!("{count} symbolic links were"),
+                }
+            );
+        }
+        match result {
+            Err(exit) => {
+                eprintln!(
+                    "tack: interrupted by a signal; {} stored and confirmed",
+                    files(report.files)
+                );
+                Ok(exit)
+            }
+            Ok(Err(error)) if error.is_busy() => Err(Failure::busy(format!("{peer}: {error}"))),
+            Ok(Err(error)) => Err(Failure::failed(format!("transfer to {peer}"), error)),
+            Ok(Ok(())) if report.failed == 0 => Ok(Exit::Done),
+            Ok(Ok(())) => {
+                eprintln!(
+                    "tack: {} could not be transferred, {} {}",
+                    report.failed_text(),
+                    files(report.files),
+                    if report.files == 1 { "was" } else { "were" }
+                );
+                Ok(if report.there() > 0 {
+                    Exit::Partial
+                } else {
+                    Exit::Failed
+                })
+            }
+        }
+    }
+
+    fn summary(
+        &mut self,
+        peer: String,
+        error: Option<&str>,
+        figures: Option<TransportFigures>,
+    ) -> Result<(), Failure> {
+        if !self.json {
+            return Ok(());
+        }
+        let (seconds, report) = (self.seconds, &mut self.report);
+        with_stdout(|out| {
+            let kind = ("transfer", "send");
+            summary::write(kind, Some(peer), error, seconds, figures, report, out)
+        })
+    }
+}
+
+fn options(args: &SendArgs) -> Result<Options, Failure> {
+    let mut patterns = Vec::new();
+    for file in &args.exclude_from {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::usage(format!("{}: cannot be read: {error}", file.display()))
+        })?;
+        patterns.extend(text.lines().map(str::to_owned));
+    }
+    patterns.extend(args.exclude.iter().cloned());
+    let exclude = Exclude::new(patterns)
+        .map_err(|error| Failure::usage(format!("malformed pattern of --exclude: {error}")))?;
+    Ok(Options {
+        links: match (args.keep_links, args.follow) {
+            (true, _) => Links::Keep,
+            (false, true) => Links::Follow,
+            (false, false) => Links::Skip,
+        },
+        checksum: args.checksum,
+        dry_run: args.dry_run,
+        exclude,
+    })
+}
+
+/// A name for this transfer that nobody else has.
+fn random() -> Result<[u8; 16], Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::failed("the system has no random numbers", error))?;
+    Ok(bytes)
 }
 
 /// Checks everything named before anybody is bothered.
@@ -286,34 +374,5 @@ fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
             "{} has no file name; choose one with --name",
             path.display()
         ))),
-    }
-}
-
-/// The progress of a transfer whose size is known.
-const KNOWN: &str = "{bar:32} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}";
-/// The progress of a transfer whose size is not known.
-const UNKNOWN: &str = "{spinner} {bytes} {bytes_per_sec} {elapsed}";
-
-/// Keeps the bar up to date; finds out the total first, for the time to go.
-async fn tick(bar: ProgressBar, sources: Vec<Source>, links: Links, written: Arc<AtomicU64>) {
-    if bar.is_hidden() {
-        return;
-    }
-    let total = tokio::task::spawn_blocking(move || total_size(&sources, links))
-        .await
-        .ok()
-        .flatten();
-    if let Some(total) = total {
-        progress::set_template(&bar, KNOWN);
-        bar.set_length(total);
-    }
-    loop {
-        // Frame heads are counted, too; they must not carry the bar beyond its end.
-        bar.set_position(
-            written
-                .load(Ordering::Relaxed)
-                .min(total.unwrap_or(u64::MAX)),
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

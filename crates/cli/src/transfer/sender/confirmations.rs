@@ -1,31 +1,45 @@
-//! Which entries the receiver has not yet confirmed: shared by the thread that reads files and the task that reads answers.
+//! Which entries the receiver has not yet answered: shared by the thread that reads files and the task that reads answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use indicatif::ProgressBar;
-
+use super::directories::{Directories, MAX_REMEMBERED};
+use super::progress::Progress;
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::names::printable;
-use crate::transfer::protocol::{Hash, Refusal};
+use crate::transfer::protocol::{Hash, Kept, MAX_ASKED, Refusal, Value};
 use crate::transfer::report::Report;
 
 /// Files that may be unconfirmed: bounds memory against a receiver that never answers.
 const MAX_PENDING: usize = 8192;
 
-/// Directories sent that the receiver may still refuse, and files given up before their answer came: as many of each are
-/// remembered. Waiting would not do, because a directory that is stored gets no answer.
-const MAX_REMEMBERED: usize = 8192;
+/// Queries for values of groups that may be without an answer.
+const MAX_QUERIES: usize = 3;
 
-/// A file whose answer is outstanding.
+/// Paths that are remembered as counted, so that what is asked for again after a reconnection is not counted again.
+const MAX_COUNTED: usize = 1 << 20;
+
+/// An entry whose answer is outstanding.
 #[derive(Debug)]
 struct Pending {
     path: PathBuf,
     /// Of a symbolic link.
     target: Option<Vec<u8>>,
+    /// The receiver wants the content; it may have this many bytes of it.
+    wanted: Option<u64>,
     /// Size and hash, once all of it has been read.
     sent: Option<(u64, Hash)>,
+}
+
+/// What the receiver said of an offered file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Its content is wanted. Of so many bytes at its beginning the receiver may have something.
+    Wanted(u64),
+    /// It is not to be sent: the receiver has it, or refused it.
+    Settled,
 }
 
 #[derive(Debug)]
@@ -35,55 +49,20 @@ struct State {
     directories: Directories,
     /// Files given up; a refusal may still come for them, and counts nothing.
     aborted: BTreeSet<u64>,
-    /// Entries being sent: the directories we are in and then the file.
+    /// Directories we are in.
     active: Vec<(u64, PathBuf)>,
-    /// Position in `active` of the outermost entry the receiver refused.
+    /// Position in `active` of the outermost directory that the receiver refused.
     refused: Option<usize>,
+    /// Groups asked for: from where, how many.
+    queries: VecDeque<(u64, u16)>,
+    /// Answers to them that are not taken yet.
+    values: VecDeque<(u64, Vec<Value>)>,
     report: Report,
+    /// Paths whose confirmation is in the report, and those whose trouble was told.
+    counted: HashSet<u64>,
+    told: HashSet<u64>,
     queued: bool,
     hung: bool,
-}
-
-/// Directories sent. They are stored unless the receiver refuses them before it is finished.
-#[derive(Debug, Default)]
-struct Directories {
-    /// Those not refused so far.
-    sent: u64,
-    paths: BTreeMap<u64, PathBuf>,
-    /// How many of `sent` are no longer in `paths`.
-    forgotten: u64,
-}
-
-impl Directories {
-    fn enter(&mut self, index: u64, path: &Path, active: &[(u64, PathBuf)]) {
-        self.sent += 1;
-        self.paths.insert(index, path.to_owned());
-        if self.paths.len() > MAX_REMEMBERED {
-            // The oldest that we are not in: of those, `active` knows the path.
-            let in_it = |index: &u64| active.iter().any(|(active, _)| active == index);
-            let oldest = self.paths.keys().copied().find(|index| !in_it(index));
-            if let Some(oldest) = oldest {
-                self.paths.remove(&oldest);
-                self.forgotten += 1;
-            }
-        }
-    }
-
-    /// The path of one that is refused, as far as it is known; `None` when it is not a directory, or was refused before.
-    fn refuse(&mut self, index: u64) -> Option<PathBuf> {
-        let path = match self.paths.remove(&index) {
-            Some(path) => path,
-            None => {
-                self.forgotten = self.forgotten.checked_sub(1)?;
-                let before = self.paths.range(index..).next();
-                let before =
-                    before.map_or_else(String::new, |(_, path)| path.display().to_string());
-                PathBuf::from(format!("(a directory sent before {before})"))
-            }
-        };
-        self.sent -= 1;
-        Some(path)
-    }
 }
 
 /// The receiver answered something that makes no sense.
@@ -103,11 +82,12 @@ pub(crate) struct Confirmations {
     state: Mutex<State>,
     changed: Condvar,
     /// Steps aside for what is said to people.
-    bar: ProgressBar,
+    progress: Progress,
+    hashes: RandomState,
 }
 
 impl Confirmations {
-    pub(crate) fn new(report: Report, bar: ProgressBar) -> Self {
+    pub(crate) fn new(report: Report, progress: Progress) -> Self {
         let state = State {
             next: 0,
             pending: BTreeMap::new(),
@@ -115,19 +95,39 @@ impl Confirmations {
             aborted: BTreeSet::new(),
             active: Vec::new(),
             refused: None,
+            queries: VecDeque::new(),
+            values: VecDeque::new(),
             report,
+            counted: HashSet::new(),
+            told: HashSet::new(),
             queued: false,
             hung: false,
         };
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
-            bar,
+            progress,
+            hashes: RandomState::new(),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_while(
+        &self,
+        busy: impl Fn(&State) -> bool,
+    ) -> Result<MutexGuard<'_, State>, Disconnected> {
+        let state = self
+            .changed
+            .wait_while(self.state(), |state| !state.hung && busy(state))
+            .unwrap_or_else(PoisonError::into_inner);
+        if state.hung {
+            Err(Disconnected)
+        } else {
+            Ok(state)
+        }
     }
 
     /// The stream is gone: waiting for answers ends.
@@ -136,76 +136,121 @@ impl Confirmations {
         self.changed.notify_all();
     }
 
+    /// Everything is asked for again, over a new connection. What was confirmed stays counted; nothing else does.
+    pub(crate) fn begin_again(&self, was_lost: bool) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state.next = 0;
+        state.pending.clear();
+        state.directories = Directories::default();
+        state.aborted.clear();
+        state.active.clear();
+        state.refused = None;
+        state.queries.clear();
+        state.values.clear();
+        state.report.begin_again(was_lost);
+        state.queued = false;
+        state.hung = false;
+    }
+
     // The reading thread's side.
 
-    /// A file's frame is about to leave. Waits while too many are unconfirmed.
-    pub(crate) fn begin_file(&self, path: &Path) -> Result<(), Disconnected> {
-        let mut state = self
-            .changed
-            .wait_while(self.state(), |state| {
-                !state.hung && state.pending.len() >= MAX_PENDING
-            })
-            .unwrap_or_else(PoisonError::into_inner);
-        if state.hung {
-            return Err(Disconnected);
-        }
-        let index = state.begin(path);
-        state.pending.insert(
-            index,
-            Pending {
-                path: path.to_owned(),
-                target: None,
-                sent: None,
-            },
-        );
-        Ok(())
+    /// A file is about to be offered. Waits while too many are unconfirmed.
+    pub(crate) fn offer(&self, path: &Path) -> Result<u64, Disconnected> {
+        let mut state = self.wait_while(|state| state.pending.len() >= MAX_PENDING)?;
+        Ok(state.add(path, None, None))
     }
 
     /// A symbolic link's frame is about to leave; it is complete in itself.
     pub(crate) fn link(&self, path: &Path, target: &[u8], hash: Hash) -> Result<(), Disconnected> {
-        self.begin_file(path)?;
-        let mut state = self.state();
-        if let Some((index, _)) = state.end()
-            && let Some(pending) = state.pending.get_mut(&index)
-        {
-            pending.target = Some(target.to_owned());
-            pending.sent = Some((target.len() as u64, hash));
-        }
+        let mut state = self.wait_while(|state| state.pending.len() >= MAX_PENDING)?;
+        let sent = (target.len() as u64, hash);
+        state.add(path, Some(target.to_owned()), Some(sent));
         Ok(())
     }
 
+    /// Waits for what the receiver says of an offered file.
+    pub(crate) fn verdict(&self, index: u64) -> Result<Verdict, Disconnected> {
+        let unanswered = |state: &State| {
+            let pending = state.pending.get(&index);
+            pending.is_some_and(|pending| pending.wanted.is_none())
+        };
+        let state = self.wait_while(unanswered)?;
+        Ok(match state.pending.get(&index) {
+            Some(Pending {
+                wanted: Some(listed),
+                ..
+            }) => Verdict::Wanted(*listed),
+            _ => Verdict::Settled,
+        })
+    }
+
+    /// True when what the receiver says of the file is known.
+    pub(crate) fn is_answered(&self, index: u64) -> bool {
+        let state = self.state();
+        let pending = state.pending.get(&index);
+        pending.is_none_or(|pending| pending.wanted.is_some())
+    }
+
     /// The file was read completely.
-    pub(crate) fn end_file(&self, size: u64, hash: Hash) {
-        let mut state = self.state();
-        if let Some((index, _)) = state.end()
-            && let Some(pending) = state.pending.get_mut(&index)
-        {
+    pub(crate) fn end_file(&self, index: u64, size: u64, hash: Hash) {
+        if let Some(pending) = self.state().pending.get_mut(&index) {
             pending.sent = Some((size, hash));
         }
     }
 
-    /// The file will not be sent to its end. Without an error the receiver refused it, or a directory around it.
-    pub(crate) fn abort_file(&self, error: Option<&str>) {
+    /// The file will not be sent to its end. Without an error the receiver refused it.
+    pub(crate) fn abort_file(&self, index: u64, error: Option<&str>) {
         let mut state = self.state();
-        if let Some((index, path)) = state.end()
-            && state.pending.remove(&index).is_some()
-        {
+        if let Some(pending) = state.pending.remove(&index) {
             state.aborted.insert(index);
             if state.aborted.len() > MAX_REMEMBERED {
                 state.aborted.pop_first();
             }
             match error {
-                Some(error) => self.failed(&mut state, &path, error),
+                Some(error) => self.failed(&mut state, &pending.path, error),
                 None => state.report.within_refused(),
             }
         }
         self.changed.notify_all();
     }
 
+    /// True when the receiver refused the file, so that no more of it need be sent.
+    pub(crate) fn is_settled(&self, index: u64) -> bool {
+        !self.state().pending.contains_key(&index)
+    }
+
+    /// Values of groups are about to be asked for.
+    pub(crate) fn ask(&self, first: u64, count: u16) {
+        let mut state = self.state();
+        debug_assert!(state.queries.len() < MAX_QUERIES && count <= MAX_ASKED);
+        state.queries.push_back((first, count));
+    }
+
+    /// Waits for the answer to the oldest query: the group it begins with, and the values. `None` when the file was refused.
+    pub(crate) fn values(&self, index: u64) -> Result<Option<(u64, Vec<Value>)>, Disconnected> {
+        let waiting = |state: &State| {
+            state.values.is_empty()
+                && !state.queries.is_empty()
+                && state.pending.contains_key(&index)
+        };
+        Ok(self.wait_while(waiting)?.values.pop_front())
+    }
+
+    /// Waits until no query is open, and forgets the answers: the file ends here.
+    pub(crate) fn forget_values(&self) -> Result<(), Disconnected> {
+        self.wait_while(|state| !state.queries.is_empty())?
+            .values
+            .clear();
+        Ok(())
+    }
+
     /// A directory's frame is about to leave.
     pub(crate) fn enter(&self, path: &Path) {
         let mut state = self.state();
-        let index = state.begin(path);
+        let index = state.next;
+        state.next += 1;
+        state.active.push((index, path.to_owned()));
         let State {
             directories,
             active,
@@ -216,10 +261,17 @@ impl Confirmations {
 
     /// The innermost directory is complete.
     pub(crate) fn leave(&self) {
-        self.state().end();
+        let mut state = self.state();
+        state.active.pop();
+        if state
+            .refused
+            .is_some_and(|position| position >= state.active.len())
+        {
+            state.refused = None;
+        }
     }
 
-    /// True when the receiver refused what is being sent, or a directory around it.
+    /// True when the receiver refused a directory that we are in.
     pub(crate) fn is_refused(&self) -> bool {
         self.state().refused.is_some()
     }
@@ -235,19 +287,24 @@ impl Confirmations {
     }
 
     fn failed(&self, state: &mut State, path: &Path, error: &str) {
-        self.say(path, error);
+        self.say(state, path, error);
         state.report.failure(path, error);
     }
 
-    fn say(&self, path: &Path, what: &str) {
-        self.bar
-            .suspend(|| eprintln!("tack: {}: {what}", printable(&path.to_string_lossy())));
+    /// Says something of a path once, however often it is asked for.
+    fn say(&self, state: &mut State, path: &Path, what: &str) {
+        let hash = self.hashes.hash_one((path, what));
+        if remember(&mut state.told, hash) {
+            self.progress
+                .say(&format!("{}: {what}", printable(&path.to_string_lossy())));
+        }
     }
 
     /// Something of the source is left out on purpose.
     pub(crate) fn skip(&self, path: &Path, why: &str) {
-        self.say(path, &format!("skipped: {why}"));
-        self.state().report.skipped += 1;
+        let mut state = self.state();
+        self.say(&mut state, path, &format!("skipped: {why}"));
+        state.report.skipped += 1;
     }
 
     /// A symbolic link is left out because nobody said what to do with it.
@@ -259,19 +316,78 @@ impl Confirmations {
         self.state().report.skipped_links += 1;
     }
 
+    /// Something is left out because of --exclude or an ignore file.
+    pub(crate) fn exclude(&self) {
+        self.state().report.excluded += 1;
+    }
+
+    /// Bytes of content went to the stream.
+    pub(crate) fn carried(&self, bytes: u64) {
+        self.state().report.carried += bytes;
+    }
+
     /// All places of the receiver are taken: said once.
     pub(crate) fn queued(&self, ahead: u32) {
         if !std::mem::replace(&mut self.state().queued, true) {
-            self.bar.suspend(|| {
-                eprintln!("tack: the receiver is busy; waiting ({ahead} senders ahead)");
-            });
+            self.progress.say(&format!(
+                "the receiver is busy; waiting ({ahead} senders ahead)"
+            ));
         }
     }
 
     // The answers' side.
 
-    /// The receiver stored a file.
-    pub(crate) fn confirm(&self, index: u64, size: u64, hash: &Hash) -> Result<(), BadAnswer> {
+    /// The receiver wants the content of an offered file.
+    pub(crate) fn want(&self, index: u64, listed: u64) -> Result<(), BadAnswer> {
+        let mut state = self.state();
+        if state.aborted.contains(&index) {
+            return Ok(());
+        }
+        let pending = state.pending.get_mut(&index);
+        let pending =
+            pending.filter(|pending| pending.target.is_none() && pending.wanted.is_none());
+        let pending = pending.ok_or(BadAnswer("it wants a file that was not offered"))?;
+        pending.wanted = Some(listed);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The receiver has an offered file already.
+    pub(crate) fn have(&self, index: u64, kept: Kept) -> Result<(), BadAnswer> {
+        let mut state = self.state();
+        let pending = state.pending.remove(&index);
+        let pending = pending.filter(|pending| pending.wanted.is_none());
+        let pending = pending.ok_or(BadAnswer("it has a file that was not offered"))?;
+        // Perhaps it was stored over an earlier connection.
+        if remember(&mut state.counted, self.hashes.hash_one(&pending.path)) {
+            state.report.kept(kept);
+        }
+        self.progress.done(&pending.path);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Values of groups came.
+    pub(crate) fn groups(&self, first: u64, values: Vec<Value>) -> Result<(), BadAnswer> {
+        let mut state = self.state();
+        match state.queries.pop_front() {
+            Some((asked, count)) if asked == first && values.len() <= usize::from(count) => {
+                state.values.push_back((first, values));
+                self.changed.notify_all();
+                Ok(())
+            }
+            _ => Err(BadAnswer("it lists groups that were not asked for")),
+        }
+    }
+
+    /// The receiver stored a file, under this name where it is not its own.
+    pub(crate) fn confirm(
+        &self,
+        index: u64,
+        size: u64,
+        hash: &Hash,
+        name: &[u8],
+    ) -> Result<(), BadAnswer> {
         let mut state = self.state();
         let pending = state
             .pending
@@ -280,18 +396,24 @@ impl Confirmations {
         let Some((sent_size, sent_hash)) = pending.sent else {
             return Err(BadAnswer("it confirms a file before its end"));
         };
-        if (size, hash) == (sent_size, &sent_hash) {
-            match &pending.target {
-                Some(target) => state.report.link(&pending.path, target, hash),
-                None => state.report.file(&pending.path, size, hash),
-            }
-        } else {
+        let is_new = remember(&mut state.counted, self.hashes.hash_one(&pending.path));
+        if (size, hash) != (sent_size, &sent_hash) {
             self.failed(
                 &mut state,
                 &pending.path,
                 "the receiver stored different bytes (BLAKE3)",
             );
+        } else if is_new {
+            match &pending.target {
+                Some(target) => state.report.link(&pending.path, target, hash),
+                None => state.report.file(&pending.path, size, hash),
+            }
         }
+        if !name.is_empty() {
+            let name = printable(&String::from_utf8_lossy(name));
+            self.say(&mut state, &pending.path, &format!("stored as {name}"));
+        }
+        self.progress.done(&pending.path);
         self.changed.notify_all();
         Ok(())
     }
@@ -340,13 +462,35 @@ impl Confirmations {
         while let Some((_, pending)) = state.pending.pop_first() {
             self.failed(&mut state, &pending.path, "not confirmed by the receiver");
         }
-        if (files, bytes) < (state.report.files, state.report.bytes) {
+        // It counts what this connection stored.
+        let is_first = state.report.reconnects == 0;
+        if is_first && (files, bytes) < (state.report.files, state.report.bytes) {
             return Err(BadAnswer(
                 "its file count is lower than the number of files it confirmed",
             ));
         }
         state.report.directories = state.directories.sent;
         Ok(())
+    }
+
+    /// Of a dry run: everything was answered that will be.
+    pub(crate) fn finish_dry(&self) {
+        let mut state = self.state();
+        while let Some((_, pending)) = state.pending.pop_first() {
+            if pending.wanted.is_none() && pending.target.is_none() {
+                self.failed(&mut state, &pending.path, "not answered by the receiver");
+            }
+        }
+    }
+
+    /// A file of a dry run would be sent.
+    pub(crate) fn would_send(&self, index: u64, size: u64) {
+        let mut state = self.state();
+        if let Some(pending) = state.pending.remove(&index) {
+            state.report.would_store(size);
+            self.progress
+                .list(&printable(&pending.path.to_string_lossy()));
+        }
     }
 
     /// The report so far; what is unconfirmed counts as failed.
@@ -365,111 +509,31 @@ impl Confirmations {
     }
 }
 
+/// Adds to a set, within its bound; false when it was there.
+fn remember(set: &mut HashSet<u64>, hash: u64) -> bool {
+    if set.len() >= MAX_COUNTED {
+        return !set.contains(&hash);
+    }
+    set.insert(hash)
+}
+
 impl State {
-    fn begin(&mut self, path: &Path) -> u64 {
+    /// An entry that will be answered.
+    fn add(&mut self, path: &Path, target: Option<Vec<u8>>, sent: Option<(u64, Hash)>) -> u64 {
         let index = self.next;
         self.next += 1;
-        self.active.push((index, path.to_owned()));
+        self.pending.insert(
+            index,
+            Pending {
+                path: path.to_owned(),
+                target,
+                wanted: None,
+                sent,
+            },
+        );
         index
-    }
-
-    fn end(&mut self) -> Option<(u64, PathBuf)> {
-        let ended = self.active.pop();
-        if self
-            .refused
-            .is_some_and(|position| position >= self.active.len())
-        {
-            self.refused = None;
-        }
-        ended
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::transfer::report::Listing;
-
-    fn confirmations() -> Confirmations {
-        Confirmations::new(Report::new(Listing::Files), ProgressBar::hidden())
-    }
-
-    fn failures(report: &mut Report) -> serde_json::Value {
-        let mut out = Vec::new();
-        let summary = serde_json::json!({"failed": report.failed});
-        report.write_json(&summary, &mut out).unwrap();
-        serde_json::from_slice::<serde_json::Value>(&out).unwrap()["failures"].take()
-    }
-
-    #[test]
-    fn a_directory_left_long_ago_is_refused_by_its_name_and_is_not_stored() {
-        let confirmations = confirmations();
-        for name in ["a", "b", "c"] {
-            confirmations.enter(Path::new(name));
-            confirmations.leave();
-        }
-        confirmations
-            .reject(1, Refusal::Exists, "it is there")
-            .unwrap();
-        assert!(confirmations.reject(1, Refusal::Exists, "again").is_err());
-        confirmations.finish(0, 0).unwrap();
-        let mut report = confirmations.take_report();
-        assert_eq!((report.directories, report.failed), (2, 1));
-        assert_eq!(failures(&mut report)[0]["path"], "b");
-    }
-
-    #[test]
-    fn what_falls_with_a_directory_is_counted_once_however_soon_we_hear() {
-        // Heard before the file was sent, while it was sent, and after.
-        for heard in 0..3 {
-            let confirmations = confirmations();
-            let refuse = |index, reason| confirmations.reject(index, reason, "").unwrap();
-            confirmations.enter(Path::new("dir"));
-            if heard == 0 {
-                refuse(0, Refusal::Exists);
-                assert!(confirmations.is_refused());
-                confirmations.leave_out();
-            } else {
-                confirmations.begin_file(Path::new("dir/file")).unwrap();
-                if heard == 1 {
-                    refuse(0, Refusal::Exists);
-                    confirmations.abort_file(None);
-                } else {
-                    confirmations.end_file(1, [0; 32]);
-                }
-            }
-            confirmations.leave();
-            if heard == 2 {
-                refuse(0, Refusal::Exists);
-            }
-            if heard > 0 {
-                refuse(1, Refusal::Parent);
-            }
-            confirmations.finish(0, 0).unwrap();
-            let mut report = confirmations.take_report();
-            let counts = (report.directories, report.failed, report.within_refused);
-            assert_eq!(counts, (0, 2, 1), "{heard}");
-            assert_eq!(failures(&mut report).as_array().unwrap().len(), 1);
-        }
-    }
-
-    #[test]
-    fn more_directories_than_are_remembered() {
-        let confirmations = confirmations();
-        confirmations.enter(Path::new("root"));
-        for number in 0..MAX_REMEMBERED + 10 {
-            confirmations.enter(Path::new(&format!("root/{number}")));
-            confirmations.leave();
-        }
-        confirmations.reject(2, Refusal::Name, "").unwrap();
-        confirmations.reject(0, Refusal::Storage, "").unwrap();
-        confirmations.leave();
-        confirmations.finish(0, 0).unwrap();
-        let mut report = confirmations.take_report();
-        assert_eq!(report.directories, MAX_REMEMBERED as u64 + 9);
-        let failures = failures(&mut report);
-        let path = failures[0]["path"].as_str().unwrap();
-        assert_eq!(path, "(a directory sent before root/11)");
-        assert_eq!(failures[1]["path"], "root");
-    }
-}
+mod tests;

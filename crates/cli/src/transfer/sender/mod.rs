@@ -1,6 +1,11 @@
 //! `tack send`: reads files, and reports which of them the receiver confirmed.
 
+mod attempts;
 pub(super) mod command;
 pub(super) mod confirmations;
+mod content;
+mod directories;
+pub(super) mod options;
+pub(super) mod progress;
 pub(super) mod send;
-pub(super) mod source;
+mod walk;

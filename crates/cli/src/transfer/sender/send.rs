@@ -2,17 +2,20 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 
 use super::confirmations::{BadAnswer, Confirmations};
-use super::source::{Links, Source, send_all};
-use crate::transfer::buffers::{Disconnected, Outgoing, Ring, drain, silent};
+use super::options::{Options, Source};
+use super::progress::Progress;
+use super::walk::send_all;
+use crate::transfer::buffers::{HEARTBEAT, Outgoing, Ring, drain, silent};
 use crate::transfer::channel::Writer;
-use crate::transfer::names::{RULES, printable};
-use crate::transfer::protocol::{HEAD, Head, MAX_CONTROL, Refusal, Reply, Request, Violation};
+use crate::transfer::names::printable;
+use crate::transfer::protocol::{
+    HEAD, Head, Hello, MAX_CONTROL, NameRules, Refusal, Reply, Request, Violation,
+};
 
 /// How long to look for the receiver's own words after the stream broke.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -43,6 +46,13 @@ impl SendError {
     }
 }
 
+impl SendError {
+    /// The connection is lost; another one may go on.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+}
+
 impl From<Violation> for SendError {
     fn from(error: Violation) -> Self {
         Self::Violation(error)
@@ -59,11 +69,12 @@ impl From<io::Error> for SendError {
 #[derive(Clone, Debug)]
 pub(crate) struct Outbound {
     pub(crate) sources: Vec<Source>,
-    pub(crate) links: Links,
+    pub(crate) options: Options,
+    pub(crate) hello: Hello,
     /// How long the receiver may be silent.
     pub(crate) silence: Duration,
-    /// Bytes handed to the stream so far, for the progress bar.
-    pub(crate) written: Arc<AtomicU64>,
+    /// Most bytes a second.
+    pub(crate) limit: Option<u64>,
 }
 
 /// Sends everything and waits until all of it is answered.
@@ -72,139 +83,168 @@ pub(crate) async fn send<R, W>(
     writer: &mut W,
     outbound: Outbound,
     confirmations: &Arc<Confirmations>,
+    progress: &Progress,
 ) -> Result<(), SendError>
 where
     R: AsyncRead + Unpin,
     W: Writer,
 {
-    let result = run(reader, writer, outbound, confirmations).await;
+    let result = run(reader, writer, outbound, confirmations, progress).await;
     confirmations.hang();
     result
 }
 
 async fn run<R, W>(
-    read_half: R,
-    mut write_half: &mut W,
+    reader: R,
+    mut writer: &mut W,
     outbound: Outbound,
     confirmations: &Arc<Confirmations>,
+    progress: &Progress,
 ) -> Result<(), SendError>
 where
     R: AsyncRead + Unpin,
     W: Writer,
 {
-    let silence = outbound.silence;
+    let (silence, limit, dry_run) = (outbound.silence, outbound.limit, outbound.options.dry_run);
     let mut answers = Answers {
-        stream: BufReader::with_capacity(64 << 10, read_half),
+        stream: BufReader::with_capacity(64 << 10, reader),
         payload: vec![0; MAX_CONTROL],
         silence,
+        progress,
     };
+    let mut heartbeat = Vec::new();
+    Request::KeepAlive.encode(&mut heartbeat);
 
     let mut hello = Vec::new();
-    Request::Hello(RULES).encode(&mut hello);
-    write_half.write_all(&hello).await?;
-    write_half.flush().await?;
-    let rules = loop {
-        match answers.next().await? {
-            Reply::Welcome(rules) => break rules,
-            Reply::KeepAlive => {}
-            Reply::Queued { ahead } => confirmations.queued(ahead),
-            Reply::Fatal { reason, message } => {
-                return Err(SendError::Fatal {
-                    reason,
-                    message: printable(&message),
-                });
+    Request::Hello(outbound.hello.clone()).encode(&mut hello);
+    writer.write_all(&hello).await?;
+    writer.flush().await?;
+    let rules = {
+        let mut welcome = std::pin::pin!(welcome(&mut answers, confirmations));
+        loop {
+            match tokio::time::timeout(HEARTBEAT, &mut welcome).await {
+                Ok(rules) => break rules?,
+                // Somebody at the receiver may have to be asked first.
+                Err(_) => {
+                    writer.write_all(&heartbeat).await?;
+                    writer.flush().await?;
+                }
             }
-            _ => return Err(BadAnswer::unexpected().into()),
         }
     };
 
     let ring = Ring::new();
-    let written = Arc::clone(&outbound.written);
     let thread = {
-        let confirmations = Arc::clone(confirmations);
+        let (confirmations, progress) = (Arc::clone(confirmations), progress.clone());
         let mut out = Outgoing::new(ring.full_in, ring.spent_out);
         // Detached on failure: it may be waiting for standard input, which nothing can interrupt.
         tokio::task::spawn_blocking(move || {
-            match send_all(
-                &outbound.sources,
-                outbound.links,
-                rules,
-                &mut out,
-                &confirmations,
-            ) {
-                Ok(()) => true,
-                Err(Disconnected) => false,
-            }
+            let Outbound {
+                sources, options, ..
+            } = &outbound;
+            send_all(sources, options, rules, &mut out, &confirmations, &progress).is_ok()
         })
     };
-    let mut heartbeat = Vec::new();
-    Request::KeepAlive.encode(&mut heartbeat);
     let writing = async {
-        drain(
-            &mut write_half,
-            ring.full_out,
-            ring.spent_in,
-            &heartbeat,
-            |bytes| {
-                written.fetch_add(bytes as u64, Ordering::Relaxed);
-            },
-        )
-        .await?;
-        write_half.shutdown().await?;
+        drain(&mut writer, ring.full_out, ring.spent_in, &heartbeat, limit).await?;
+        writer.shutdown().await?;
         // The answers decide when the transfer is over.
         std::future::pending::<io::Result<()>>().await
     };
-    let mut writing = std::pin::pin!(writing);
-    let mut reading = std::pin::pin!(read_answers(&mut answers, confirmations));
-    let outcome = tokio::select! {
-        answered = &mut reading => answered,
-        Err(broken) = &mut writing => match tokio::time::timeout(LAST_WORDS, reading).await {
-            Ok(Err(error @ SendError::Fatal { .. })) => Err(error),
-            _ => Err(broken.into()),
-        },
+    let outcome = {
+        let mut writing = std::pin::pin!(writing);
+        let mut reading = std::pin::pin!(read_answers(&mut answers, confirmations));
+        tokio::select! {
+            answered = &mut reading => answered,
+            Err(broken) = &mut writing => match tokio::time::timeout(LAST_WORDS, reading).await {
+                Ok(Err(error @ SendError::Fatal { .. })) => Err(error),
+                _ => Err(broken.into()),
+            },
+        }
     };
-    if outcome.is_ok() && !thread.await.unwrap_or(false) {
-        return Err(BadAnswer::unexpected().into());
+    match outcome {
+        Ok(()) => {
+            if dry_run {
+                confirmations.finish_dry();
+            }
+            match thread.await {
+                Ok(true) => Ok(()),
+                _ => Err(BadAnswer::unexpected().into()),
+            }
+        }
+        Err(error) => {
+            confirmations.hang();
+            if error.is_lost() {
+                // Whoever goes on must find it gone.
+                let _ = tokio::time::timeout(silence, thread).await;
+            }
+            Err(error)
+        }
     }
-    outcome
+}
+
+/// Waits until the receiver takes the transfer.
+async fn welcome<R: AsyncRead + Unpin>(
+    answers: &mut Answers<'_, R>,
+    confirmations: &Confirmations,
+) -> Result<NameRules, SendError> {
+    loop {
+        match answers.next().await? {
+            Reply::Welcome(rules) => return Ok(rules),
+            Reply::KeepAlive => {}
+            Reply::Queued { ahead } => confirmations.queued(ahead),
+            Reply::Fatal { reason, message } => return Err(fatal(reason, &message)),
+            _ => return Err(BadAnswer::unexpected().into()),
+        }
+    }
+}
+
+fn fatal(reason: Refusal, message: &str) -> SendError {
+    let message = printable(message);
+    SendError::Fatal { reason, message }
 }
 
 async fn read_answers<R: AsyncRead + Unpin>(
-    answers: &mut Answers<R>,
+    answers: &mut Answers<'_, R>,
     confirmations: &Confirmations,
 ) -> Result<(), SendError> {
     loop {
         match answers.next().await? {
             Reply::KeepAlive => {}
-            Reply::Confirm { index, size, hash } => confirmations.confirm(index, size, &hash)?,
+            Reply::Want { index, listed } => confirmations.want(index, listed)?,
+            Reply::Have { index, kept } => confirmations.have(index, kept)?,
+            Reply::Groups { first, values } => confirmations.groups(first, values)?,
+            Reply::Confirm {
+                index,
+                size,
+                hash,
+                name,
+            } => confirmations.confirm(index, size, &hash, &name)?,
             Reply::Reject {
                 index,
                 reason,
                 message,
             } => confirmations.reject(index, reason, &message)?,
             Reply::Finished { files, bytes } => return Ok(confirmations.finish(files, bytes)?),
-            Reply::Fatal { reason, message } => {
-                return Err(SendError::Fatal {
-                    reason,
-                    message: printable(&message),
-                });
-            }
-            Reply::Welcome(_) | Reply::Queued { .. } => return Err(BadAnswer::unexpected().into()),
+            Reply::Fatal { reason, message } => return Err(fatal(reason, &message)),
+            _ => return Err(BadAnswer::unexpected().into()),
         }
     }
 }
 
 /// The receiver's frames.
-struct Answers<R> {
+struct Answers<'a, R> {
     stream: BufReader<R>,
     payload: Vec<u8>,
     silence: Duration,
+    progress: &'a Progress,
 }
 
-impl<R: AsyncRead + Unpin> Answers<R> {
+impl<R: AsyncRead + Unpin> Answers<'_, R> {
     async fn next(&mut self) -> Result<Reply, SendError> {
         let mut head = [0; HEAD];
         self.fill(&mut head).await?;
+        self.progress.heard();
         let head = Head::parse(head)?;
         if head.len > self.payload.len() {
             return Err(Violation::Unexpected(head.kind).into());

@@ -1,0 +1,173 @@
+//! Transfers as owners of names: whose they are, and whether their senders still live.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::transfer::channel::PeerKey;
+
+/// A living sender says something every second. After this time of silence another transfer of the same peer may take over.
+const DOUBTFUL: Duration = Duration::from_secs(3);
+
+/// One transfer.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    owner: PeerKey,
+    pulse: Mutex<Pulse>,
+    cut: Notify,
+}
+
+#[derive(Debug)]
+struct Pulse {
+    heard: Instant,
+    /// We wait for the sender. When we do not, its silence is our doing.
+    listening: bool,
+    cut: bool,
+}
+
+/// What another transfer may do about the names of this one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Claim {
+    /// Its sender was heard: the names stay its own.
+    Alive,
+    /// Not clear yet.
+    Unclear,
+    /// Its sender is silent, or it was ended already.
+    Gone,
+}
+
+impl Holder {
+    /// `owner` is the peer's key; zeros where peers have none.
+    pub(crate) fn new(owner: Option<PeerKey>) -> Arc<Self> {
+        Arc::new(Self {
+            owner: owner.unwrap_or_default(),
+            pulse: Mutex::new(Pulse {
+                heard: Instant::now(),
+                listening: true,
+                cut: false,
+            }),
+            cut: Notify::new(),
+        })
+    }
+
+    pub(crate) fn owner(&self) -> &PeerKey {
+        &self.owner
+    }
+
+    fn pulse(&self) -> MutexGuard<'_, Pulse> {
+        self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// We begin to wait for bytes, or cease to because some came.
+    pub(crate) fn listen(&self, listening: bool) {
+        let mut pulse = self.pulse();
+        pulse.listening = listening;
+        if !listening {
+            pulse.heard = Instant::now();
+        }
+    }
+
+    /// Whether the sender was heard after `since`.
+    pub(crate) fn claim(&self, since: Instant) -> Claim {
+        let pulse = self.pulse();
+        if pulse.cut || (pulse.listening && pulse.heard.elapsed() >= DOUBTFUL) {
+            Claim::Gone
+        } else if !pulse.listening || pulse.heard > since {
+            Claim::Alive
+        } else {
+            Claim::Unclear
+        }
+    }
+
+    /// Ends the transfer: another one goes on in its place.
+    pub(crate) fn cut_off(&self) {
+        self.pulse().cut = true;
+        self.cut.notify_one();
+    }
+
+    /// Waits until the transfer is ended so.
+    pub(crate) async fn was_cut_off(&self) {
+        self.cut.notified().await;
+    }
+}
+
+/// A peer's key and its name for the transfer.
+type Session = (PeerKey, [u8; 16]);
+
+/// The transfers under way, by what their senders call them.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<BTreeMap<Session, Arc<Holder>>>);
+
+impl Sessions {
+    /// A transfer begins, or goes on over a new connection: then the old one, which its sender has left, ends.
+    pub(crate) fn begin(&self, session: [u8; 16], holder: &Arc<Holder>) {
+        let old = self
+            .lock()
+            .insert((holder.owner, session), Arc::clone(holder));
+        if let Some(old) = old {
+            old.cut_off();
+        }
+    }
+
+    /// A transfer has ended.
+    pub(crate) fn end(&self, session: [u8; 16], holder: &Arc<Holder>) {
+        let mut sessions = self.lock();
+        let key = (holder.owner, session);
+        if sessions
+            .get(&key)
+            .is_some_and(|found| Arc::ptr_eq(found, holder))
+        {
+            sessions.remove(&key);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Session, Arc<Holder>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_session_that_goes_on_ends_its_old_connection_only() {
+        let sessions = Sessions::default();
+        let (old, stranger, new) = (
+            Holder::new(Some([1; 32])),
+            Holder::new(Some([2; 32])),
+            Holder::new(Some([1; 32])),
+        );
+        sessions.begin([7; 16], &old);
+        sessions.begin([7; 16], &stranger);
+        let since = Instant::now();
+        assert_ne!(old.claim(since), Claim::Gone, "the same name, another key");
+        sessions.begin([7; 16], &new);
+        old.was_cut_off().await;
+        assert_eq!(old.claim(since), Claim::Gone);
+        assert_ne!(stranger.claim(since), Claim::Gone);
+        sessions.end([7; 16], &old);
+        assert_eq!(sessions.lock().len(), 2, "the new one is still there");
+        sessions.end([7; 16], &new);
+        sessions.end([7; 16], &stranger);
+        assert!(sessions.lock().is_empty());
+    }
+
+    #[test]
+    fn a_sender_that_speaks_or_has_to_wait_for_us_is_alive() {
+        let holder = Holder::new(None);
+        let since = Instant::now();
+        assert_eq!(holder.claim(Instant::now()), Claim::Unclear);
+        holder.listen(false);
+        assert_eq!(
+            holder.claim(Instant::now()),
+            Claim::Alive,
+            "it waits for us"
+        );
+        holder.listen(true);
+        assert_eq!(holder.claim(since), Claim::Alive, "it was heard since");
+        assert_eq!(holder.claim(Instant::now()), Claim::Unclear);
+    }
+}

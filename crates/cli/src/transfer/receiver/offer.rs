@@ -1,0 +1,221 @@
+//! Whether an offered file is wanted: what is there, and what may be done about it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::cursor::Cursor;
+use super::existing::Existing;
+use super::part;
+use super::refused::Refused;
+use super::reserved::Reservation;
+use super::staged::{permitted, set_modified};
+use crate::transfer::groups::GROUP;
+use crate::transfer::protocol::{Entry, Hash, Kept, MAX_HOLES, Modified, Refusal};
+
+/// A file whose content the sender is to send.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// Below the receiving directory.
+    pub(crate) path: PathBuf,
+    pub(crate) mode: u32,
+    pub(crate) modified: Modified,
+    /// Bytes of the file, where the sender knows.
+    pub(crate) size: Option<u64>,
+    /// What is done about its name.
+    pub(crate) existing: Existing,
+    /// Bytes of it that may be here already.
+    pub(crate) listed: u64,
+    /// Where those are.
+    pub(crate) here: Here,
+    /// The name of its part; `None` where it is too small for one.
+    pub(crate) part: Option<String>,
+    /// Given back once the file has its name.
+    pub(crate) reservation: Option<Reservation>,
+}
+
+/// What of a file is here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Here {
+    Nothing,
+    /// A transfer of it was cut off.
+    Part,
+    /// Another version of it.
+    Old,
+}
+
+/// The answer to an offer.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Want(Box<Wanted>),
+    Have(Kept),
+}
+
+impl Cursor<'_> {
+    /// Whether a file is wanted here. `hash` is that of its content, if contents are to be compared.
+    pub(crate) fn offer(
+        &mut self,
+        entry: &Entry<'_>,
+        hash: Option<&Hash>,
+    ) -> Result<Answer, Refused> {
+        self.check_name(entry.name)?;
+        let mut wanted = Wanted {
+            path: self.path_of(entry.name),
+            mode: entry.mode,
+            modified: entry.modified,
+            size: entry.size,
+            existing: self.existing,
+            listed: 0,
+            here: Here::Nothing,
+            part: None,
+            reservation: None,
+        };
+        if self.is_nowhere() {
+            return Ok(Answer::Want(Box::new(wanted)));
+        }
+        wanted.reservation = Some(self.reserve(entry.name)?);
+        let found =
+            match rustix::fs::statat(self.dir.as_fd(), entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => Some(found),
+                Err(Errno::NOENT) => None,
+                Err(error) => return Err(Refused::storage(&error.into())),
+            };
+        if let Some(found) = &found {
+            if let Some(kept) = self.compare(entry, hash, found)? {
+                return Ok(Answer::Have(kept));
+            }
+            let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+            // A peer learns what is in a file only where it may replace it.
+            if is_file && wanted.existing.may_replace() {
+                wanted.here = Here::Old;
+                wanted.listed = u64::try_from(found.st_size).unwrap_or(0);
+            }
+        }
+        if let Some(size) = entry.size.filter(|size| *size > GROUP) {
+            let name = part::name(self.holder.owner(), &wanted.path);
+            let len = part::len(&self.dir, &name);
+            if len > 0 {
+                (wanted.here, wanted.listed) = (Here::Part, len);
+            }
+            wanted.listed = wanted.listed.min(size);
+            wanted.part = Some(name);
+        }
+        if wanted.part.is_none() || wanted.listed < GROUP {
+            (wanted.here, wanted.listed) = (Here::Nothing, 0);
+        }
+        self.check_room(entry, wanted.listed)?;
+        Ok(Answer::Want(Box::new(wanted)))
+    }
+
+    /// What is there against what is offered: kept, or to be replaced or joined (`None`), or a reason to refuse.
+    fn compare(
+        &mut self,
+        entry: &Entry<'_>,
+        hash: Option<&Hash>,
+        found: &Stat,
+    ) -> Result<Option<Kept>, Refused> {
+        let kind = FileType::from_raw_mode(found.st_mode);
+        let modified = modified_of(found);
+        let size = u64::try_from(found.st_size).ok();
+        let same_size = kind == FileType::RegularFile && entry.size.is_some() && entry.size == size;
+        let is_same = same_size
+            && match hash {
+                Some(hash) => hash_of(&self.dir, entry.name)
+                    .map_err(|error| Refused::storage(&error))?
+                    .is_some_and(|found| found == *hash),
+                None => is_same_time(entry.modified, modified),
+            };
+        if is_same {
+            self.adjust(entry, found);
+            return Ok(Some(Kept::Unchanged));
+        }
+        if kind == FileType::Directory && self.existing != Existing::Rename {
+            return match self.existing {
+                Existing::Skip => Ok(Some(Kept::Skipped)),
+                _ => Err(Refused::new(Refusal::Exists, "a directory has its name")),
+            };
+        }
+        match self.existing {
+            Existing::Refuse => Err(Refused::differs()),
+            Existing::Skip => Ok(Some(Kept::Skipped)),
+            Existing::Update if modified >= entry.modified => Ok(Some(Kept::Newer)),
+            Existing::Rename | Existing::Update | Existing::Overwrite => Ok(None),
+        }
+    }
+
+    /// Gives an unchanged file the sender's mode and time, where files may be replaced.
+    fn adjust(&mut self, entry: &Entry<'_>, found: &Stat) {
+        let mode = permitted(entry.mode);
+        let is_same = mode.as_raw_mode() == found.st_mode & 0o7777
+            && is_same_time(entry.modified, modified_of(found));
+        if is_same || self.is_dry() || !self.existing.may_replace() {
+            return;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        // Its content is right, so that this is no reason to refuse it.
+        if let Ok(file) = rustix::fs::openat(self.dir.as_fd(), entry.name, flags, Mode::empty()) {
+            let _ = rustix::fs::fchmod(&file, mode);
+            set_modified(&file, entry.modified);
+            self.changed = true;
+        }
+    }
+
+    fn check_room(&self, entry: &Entry<'_>, here: u64) -> Result<(), Refused> {
+        let size = entry.size.unwrap_or(0);
+        if size.saturating_sub(entry.data) > MAX_HOLES {
+            return Err(Refused::holes());
+        }
+        if let (Some(_), Ok(disk)) = (entry.size, rustix::fs::fstatvfs(self.dir.as_fd())) {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let needed = entry.data.saturating_sub(here);
+            if needed > free {
+                let message = format!(
+                    "the receiver's disk has room for {free} bytes, the file needs {needed}"
+                );
+                return Err(Refused::new(Refusal::NoSpace, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn modified_of(found: &Stat) -> Modified {
+    Modified {
+        seconds: found.st_mtime,
+        nanos: u32::try_from(found.st_mtime_nsec).unwrap_or(0),
+    }
+}
+
+/// A file system that keeps whole seconds says nothing about their parts.
+fn is_same_time(offered: Modified, found: Modified) -> bool {
+    offered.seconds == found.seconds && (offered.nanos == found.nanos || found.nanos == 0)
+}
+
+/// Opens a file that is here, if it is a regular one, without following a link or waiting for a pipe.
+pub(super) fn open_here(dir: &Dir, name: impl rustix::path::Arg) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(dir.as_fd(), name, flags, Mode::empty())?);
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+fn hash_of(dir: &Arc<Dir>, name: &[u8]) -> io::Result<Option<Hash>> {
+    let Some(mut file) = open_here(dir, name)? else {
+        return Ok(None);
+    };
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Some(*hasher.finalize().as_bytes())),
+            len => {
+                hasher.update(&buffer[..len]);
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! One transfer over as many connections as it takes: a busy receiver is asked again, a lost connection is made again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::confirmations::Confirmations;
+use super::progress::Progress;
+use super::send::{Outbound, SendError, send};
+use crate::exit::{Exit, Failure};
+use crate::signals::Signals;
+use crate::transfer::channel::Channel;
+
+/// The first pause between attempts, and the longest that it doubles to.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How connections are made.
+pub(crate) trait Dialer {
+    /// What they are.
+    type Channel: Channel;
+
+    /// Makes one.
+    fn dial(&self) -> impl Future<Output = Result<Self::Channel, Failure>>;
+}
+
+/// For how long further attempts are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// While the receiver is busy or was never reached.
+    pub(crate) retry: Duration,
+    /// After a connection was lost.
+    pub(crate) reconnect: Duration,
+}
+
+/// How it ended, and over what.
+#[derive(Debug)]
+pub(crate) enum Outcome<W> {
+    /// No connection was ever made.
+    Unreached(Failure),
+    /// A signal came.
+    Interrupted(Option<W>, Exit),
+    Ended(W, Result<(), SendError>),
+}
+
+/// Sends until it is done, refused, or patience ends.
+pub(crate) async fn send_patiently<D: Dialer>(
+    dialer: &D,
+    outbound: &Outbound,
+    patience: Patience,
+    signals: &mut Signals,
+    confirmations: &Arc<Confirmations>,
+    progress: &Progress,
+) -> Outcome<<D::Channel as Channel>::Writer> {
+    let mut pause = FIRST_PAUSE;
+    // Since when nothing went forward, and how far it went before.
+    let (mut since, mut best) = (Instant::now(), 0);
+    let mut last = None;
+    let (mut lost, mut told) = (false, false);
+    loop {
+        let left = patience.reconnect.saturating_sub(since.elapsed());
+        let dialed = tokio::select! {
+            dialed = dialer.dial() => dialed,
+            // Who waits for the other side to connect is not told that it never will.
+            () = tokio::time::sleep(left), if lost => Err(Failure::network("nobody came back")),
+            exit = signals.next() => return Outcome::Interrupted(last.map(|(writer, _)| writer), exit),
+        };
+        let limit = |lost| {
+            if lost {
+                patience.reconnect
+            } else {
+                patience.retry
+            }
+        };
+        match dialed {
+            Ok(channel) => {
+                if last.is_some() {
+                    confirmations.begin_again(lost);
+                }
+                let (reader, mut writer) = channel.into_split();
+                let outbound = outbound.clone();
+                let sent = tokio::select! {
+                    sent = send(reader, &mut writer, outbound, confirmations, progress) => sent,
+                    exit = signals.next() => return Outcome::Interrupted(Some(writer), exit),
+                };
+                let error = match sent {
+                    Err(error)
+                        if error.is_busy()
+                            || error.is_lost() && patience.reconnect > Duration::ZERO =>
+                    {
+                        error
+                    }
+                    sent => return Outcome::Ended(writer, sent),
+                };
+                lost |= error.is_lost();
+                if progress.bytes() > best {
+                    (since, pause) = (Instant::now(), FIRST_PAUSE);
+                    best = progress.bytes();
+                }
+                if since.elapsed() >= limit(lost) {
+                    return Outcome::Ended(writer, Err(error));
+                }
+                if error.is_lost() {
+                    progress.say(&format!("{error}; reconnecting"));
+                } else if !std::mem::replace(&mut told, true) {
+                    let seconds = limit(lost).as_secs();
+                    progress.say(&format!("the receiver is busy; retrying for {seconds} s"));
+                }
+                progress.reconnecting();
+                last = Some((writer, error));
+            }
+            Err(failure) => {
+                if failure.exit != Exit::Network || since.elapsed() >= limit(lost) {
+                    return match last {
+                        Some((writer, error)) => Outcome::Ended(writer, Err(error)),
+                        None => Outcome::Unreached(failure),
+                    };
+                }
+            }
+        }
+        let left = limit(lost).saturating_sub(since.elapsed());
+        tokio::select! {
+            () = tokio::time::sleep(pause.min(left.max(FIRST_PAUSE))) => {}
+            exit = signals.next() => return Outcome::Interrupted(last.map(|(writer, _)| writer), exit),
+        }
+        pause = (pause * 2).min(LAST_PAUSE);
+    }
+}

@@ -1,0 +1,131 @@
+//! What a sender sends, and how.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use walkdir::WalkDir;
+
+use crate::transfer::holes::allocated;
+
+/// What to do about symbolic links below the paths named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Links {
+    Skip,
+    Follow,
+    Keep,
+}
+
+/// One thing named on the command line, and the name it gets at the receiver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    Path { path: PathBuf, name: OsString },
+    StandardInput { name: OsString },
+}
+
+impl Source {
+    /// The name at the receiver.
+    pub(crate) fn name(&self) -> &OsStr {
+        match self {
+            Self::Path { name, .. } | Self::StandardInput { name } => name,
+        }
+    }
+}
+
+/// How it is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) links: Links,
+    /// Contents are compared, not sizes and times.
+    pub(crate) checksum: bool,
+    /// Nothing is sent.
+    pub(crate) dry_run: bool,
+    pub(crate) exclude: Exclude,
+}
+
+/// What is left out, by patterns as in `.gitignore`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Exclude {
+    patterns: Vec<String>,
+}
+
+impl Exclude {
+    /// # Errors
+    /// The pattern that is malformed, and how.
+    pub(crate) fn new(patterns: Vec<String>) -> Result<Self, String> {
+        let exclude = Self { patterns };
+        exclude.build(Path::new("/"))?;
+        Ok(exclude)
+    }
+
+    fn build(&self, root: &Path) -> Result<Gitignore, String> {
+        let mut builder = GitignoreBuilder::new(root);
+        for pattern in &self.patterns {
+            let added = builder.add_line(None, pattern);
+            added.map_err(|error| format!("{pattern:?}: {error}"))?;
+        }
+        builder.build().map_err(|error| error.to_string())
+    }
+
+    /// The patterns, for paths below `root`.
+    pub(crate) fn below(&self, root: &Path) -> Gitignore {
+        // new() has tried them.
+        self.build(root).unwrap_or_else(|_| Gitignore::empty())
+    }
+}
+
+/// Files below the sources and their bytes outside holes: what cannot be read now counts as nothing. `None` for what is not
+/// known beforehand.
+pub(crate) fn total(sources: &[Source], options: &Options) -> Option<(u64, u64)> {
+    let (mut files, mut bytes) = (0u64, 0u64);
+    for source in sources {
+        let Source::Path { path, .. } = source else {
+            return None;
+        };
+        let exclude = options.exclude.below(path);
+        let walk = WalkDir::new(path)
+            .follow_links(options.links == Links::Follow)
+            .into_iter()
+            .filter_entry(|entry| {
+                entry.depth() == 0
+                    || !exclude
+                        .matched(entry.path(), entry.file_type().is_dir())
+                        .is_ignore()
+            });
+        for entry in walk.flatten().filter(|entry| entry.file_type().is_file()) {
+            files += 1;
+            let metadata = entry.metadata().ok();
+            bytes = bytes.saturating_add(metadata.as_ref().map_or(0, allocated));
+        }
+    }
+    Some((files, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_excluded_does_not_count() {
+        let scratch = tempfile::tempdir().unwrap();
+        for (name, len) in [("a.o", 5), ("b.c", 4096), ("target/x", 7)] {
+            let path = scratch.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, vec![1; len]).unwrap();
+        }
+        let patterns = vec!["*.o".to_owned(), "/target/".to_owned()];
+        let options = Options {
+            links: Links::Skip,
+            checksum: false,
+            dry_run: false,
+            exclude: Exclude::new(patterns).unwrap(),
+        };
+        let source = Source::Path {
+            path: scratch.path().to_owned(),
+            name: "x".into(),
+        };
+        let (files, _) = total(&[source], &options).unwrap();
+        assert_eq!(files, 1);
+        assert!(Exclude::new(vec!["a{b".to_owned()]).is_err());
+    }
+}

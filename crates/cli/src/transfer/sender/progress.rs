@@ -1,0 +1,268 @@
+//! What a sender shows while it works: a bar on a terminal, messages, lists, and events in JSON.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, ProgressBar};
+use serde::Serialize;
+
+use crate::printer::with_stdout;
+use crate::progress;
+use crate::transfer::names::printable;
+
+/// The progress of a transfer whose size is known.
+const KNOWN: &str = "{bar:24} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}  {wide_msg}";
+/// The progress of a transfer whose size is not known.
+const UNKNOWN: &str = "{spinner} {bytes} {bytes_per_sec} {elapsed}  {wide_msg}";
+
+/// A receiver speaks once a second. After this time without a word from it, people are told.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// How much is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Volume {
+    /// Errors only.
+    Quiet,
+    Normal,
+    /// Each file, too.
+    Verbose,
+}
+
+/// Shared by everything that shows something.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    volume: Volume,
+    json: bool,
+    shown: Arc<Shown>,
+}
+
+#[derive(Debug)]
+struct Shown {
+    /// Bytes sent, or found to be at the receiver.
+    bytes: AtomicU64,
+    files: AtomicU64,
+    /// Files of the transfer; 0 where that is not known.
+    all_files: AtomicU64,
+    now: Mutex<Now>,
+}
+
+#[derive(Debug)]
+struct Now {
+    file: PathBuf,
+    heard: Instant,
+    /// A new connection is being made.
+    reconnecting: bool,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    event: &'static str,
+    bytes: u64,
+    files: u64,
+    all_files: Option<u64>,
+    file: &'a str,
+    silent_seconds: f64,
+    reconnecting: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(volume: Volume, json: bool) -> Self {
+        let bar = match volume {
+            Volume::Quiet => ProgressBar::hidden(),
+            Volume::Normal | Volume::Verbose => progress::bar(None, UNKNOWN),
+        };
+        Self::with(bar, volume, json)
+    }
+
+    /// One that shows nothing but messages.
+    #[cfg(test)]
+    pub(crate) fn hidden() -> Self {
+        Self::with(ProgressBar::hidden(), Volume::Quiet, false)
+    }
+
+    fn with(bar: ProgressBar, volume: Volume, json: bool) -> Self {
+        let shown = Shown {
+            bytes: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+            all_files: AtomicU64::new(0),
+            now: Mutex::new(Now {
+                file: PathBuf::new(),
+                heard: Instant::now(),
+                reconnecting: false,
+            }),
+        };
+        Self {
+            bar,
+            volume,
+            json,
+            shown: Arc::new(shown),
+        }
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.shown
+            .now
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How much there is.
+    pub(crate) fn set_total(&self, files: u64, bytes: Option<u64>) {
+        self.shown.all_files.store(files, Ordering::Relaxed);
+        if let Some(bytes) = bytes {
+            progress::set_template(&self.bar, KNOWN);
+            self.bar.set_length(bytes);
+        }
+    }
+
+    /// Bytes went to the stream, or need not.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.shown.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// All of it so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shown.bytes.load(Ordering::Relaxed)
+    }
+
+    /// This file is being sent.
+    pub(crate) fn begin(&self, path: &Path) {
+        self.now().file = path.to_owned();
+    }
+
+    /// This file is answered.
+    pub(crate) fn done(&self, path: &Path) {
+        self.shown.files.fetch_add(1, Ordering::Relaxed);
+        if self.volume == Volume::Verbose {
+            self.say(&printable(&path.to_string_lossy()));
+        }
+    }
+
+    /// The receiver was heard.
+    pub(crate) fn heard(&self) {
+        let mut now = self.now();
+        now.heard = Instant::now();
+        now.reconnecting = false;
+    }
+
+    /// A new connection is being made, and everything is counted again.
+    pub(crate) fn reconnecting(&self) {
+        self.now().reconnecting = true;
+        self.shown.bytes.store(0, Ordering::Relaxed);
+        self.shown.files.store(0, Ordering::Relaxed);
+    }
+
+    /// Says something to people.
+    pub(crate) fn say(&self, what: &str) {
+        self.bar.suspend(|| eprintln!("tack: {what}"));
+    }
+
+    /// Lists something on standard output, where that is not for JSON.
+    pub(crate) fn list(&self, what: &str) {
+        if !self.json {
+            // A reader that went away misses nothing it wants.
+            self.bar.suspend(|| {
+                let _ = with_stdout(|out| writeln!(out, "{what}"));
+            });
+        }
+    }
+
+    /// Shows the state until it is dropped.
+    pub(crate) async fn tick(self) {
+        let mut told = Instant::now();
+        loop {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let text = self.text();
+            self.bar.set_message(text);
+            let most = self.bar.length().unwrap_or(u64::MAX);
+            self.bar.set_position(self.bytes().min(most));
+            if self.json && told.elapsed() >= Duration::from_secs(1) {
+                told = Instant::now();
+                let progress = self.clone();
+                // Whoever does not read our output must not stop the transfer.
+                let _ = tokio::task::spawn_blocking(move || progress.tell()).await;
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let now = self.now();
+        let silent = now.heard.elapsed();
+        if silent >= QUIET || now.reconnecting {
+            let more = if now.reconnecting {
+                ", reconnecting"
+            } else {
+                ""
+            };
+            return format!("stalled for {} s{more}", silent.as_secs());
+        }
+        let files = self.shown.files.load(Ordering::Relaxed);
+        let all = self.shown.all_files.load(Ordering::Relaxed);
+        let name = now.file.file_name().unwrap_or_default();
+        let name = printable(&name.to_string_lossy());
+        match all {
+            0 | 1 => name,
+            all => format!("{files}/{all} {name}"),
+        }
+    }
+
+    /// One event in JSON. That nobody reads it is noticed at the end.
+    fn tell(&self) {
+        let all = self.shown.all_files.load(Ordering::Relaxed);
+        let now = self.now();
+        let event = Event {
+            event: "progress",
+            bytes: self.bytes(),
+            files: self.shown.files.load(Ordering::Relaxed),
+            all_files: (all > 0).then_some(all),
+            file: &now.file.to_string_lossy(),
+            silent_seconds: now.heard.elapsed().as_secs_f64(),
+            reconnecting: now.reconnecting,
+        };
+        let _ = with_stdout(|out| {
+            serde_json::to_writer(&mut *out, &event)?;
+            writeln!(out)
+        });
+    }
+
+    /// Clears the bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Whether people want to hear of a success.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.volume == Volume::Quiet
+    }
+
+    /// `5 files, 1.00 MiB`, of what a dry run found.
+    pub(crate) fn would(&self, files: u64, bytes: u64) -> String {
+        format!("{}, {}", crate::printer::files(files), HumanBytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_and_reconnection_are_told() {
+        let progress = Progress::hidden();
+        progress.set_total(10, Some(100));
+        progress.begin(Path::new("a/b"));
+        progress.done(Path::new("a/a"));
+        assert_eq!(progress.text(), "1/10 b");
+        let Some(before) = Instant::now().checked_sub(Duration::from_millis(7_100)) else {
+            return;
+        };
+        progress.now().heard = before;
+        assert_eq!(progress.text(), "stalled for 7 s");
+        progress.reconnecting();
+        assert_eq!(progress.text(), "stalled for 7 s, reconnecting");
+        progress.heard();
+        assert_eq!(progress.text(), "0/10 b");
+    }
+}

@@ -1,0 +1,344 @@
+//! Transfers that are cut off: processes killed, paths broken, addresses changed. They go on where they were, and no wrong byte
+//! ever has the name of the file.
+//!
+//! `TACK_LONG=1` kills 100 times and cuts the path for up to a minute.
+
+mod support;
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use support::{Ended, Receiver, Running, noise, tack};
+
+const MIB: u64 = 1 << 20;
+
+fn is_long() -> bool {
+    std::env::var_os("TACK_LONG").is_some()
+}
+
+/// A receiver that is started again where it was.
+struct Inbox {
+    dir: tempfile::TempDir,
+    address: SocketAddr,
+    running: Option<Running>,
+}
+
+impl Inbox {
+    fn start() -> Self {
+        let Receiver {
+            running,
+            address,
+            dir,
+        } = Receiver::start(&[]);
+        Self {
+            dir,
+            address,
+            running: Some(running),
+        }
+    }
+
+    fn kill_and_restart(&mut self) {
+        // Killed and reaped when it is dropped.
+        self.running = None;
+        let listen = self.address.to_string();
+        let mut command = tack();
+        command
+            .args(["recv", "--insecure", "--json", "--listen", &listen, "--dir"])
+            .arg(self.dir.path());
+        let mut running = Running::start(&mut command);
+        assert_eq!(running.line()["event"], "listening");
+        self.running = Some(running);
+    }
+
+    /// Bytes in the unfinished file.
+    fn part(&self) -> u64 {
+        let entries = fs::read_dir(self.dir.path()).unwrap().flatten();
+        let parts = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".part"));
+        parts
+            .filter_map(|entry| entry.metadata().ok())
+            .map(|found| found.len())
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("file")
+    }
+}
+
+fn sender(path: &Path, address: SocketAddr, options: &[&str]) -> Running {
+    Running::start(
+        tack()
+            .args(["send", "--insecure", "--json"])
+            .args(options)
+            .arg(path)
+            .arg(address.to_string()),
+    )
+}
+
+fn source(size: u64) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("file");
+    let content = noise(9, size as usize);
+    fs::write(&path, &content).unwrap();
+    (scratch, path, content)
+}
+
+#[test]
+fn a_side_that_is_killed_goes_on_where_it_was() {
+    let (size, kills) = if is_long() {
+        (256 * MIB, 100)
+    } else {
+        (24 * MIB, 6)
+    };
+    let (_source, path, content) = source(size);
+    let mut inbox = Inbox::start();
+    let options = ["--bwlimit", "150M", "--retry", "60s"];
+    let mut sending = sender(&path, inbox.address, &options);
+    // Where the present sender began, if nothing but its own work counts.
+    let mut began = Some(0);
+    let mut before = 0;
+    for kill in 1..=kills {
+        // At a random point of the next stretch, the last one so that something is left.
+        let stretch = (size - 2 * MIB) / kills;
+        let point = (kill - 1) * stretch + noise(kill, 8)[0] as u64 * stretch / 256;
+        while inbox.part() < point && !inbox.file().exists() {
+            assert!(sending.child.try_wait().unwrap().is_none(), "it ended");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert!(!inbox.file().exists(), "half a file has its name");
+        if noise(kill + 1000, 8)[0] < 128 {
+            sending.child.kill().unwrap();
+            sending.child.wait().unwrap();
+            began = Some(inbox.part());
+            sending = sender(&path, inbox.address, &options);
+        } else {
+            inbox.kill_and_restart();
+            began = None;
+        }
+        let now = inbox.part();
+        assert!(now >= before, "{now} bytes after {before}");
+        before = now;
+    }
+    let ended = sending.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
+    assert_eq!(fs::read_dir(inbox.dir.path()).unwrap().count(), 1);
+    let summary = ended.json();
+    assert_eq!(summary["files"], 1);
+    let carried = summary["carried_bytes"].as_u64().unwrap();
+    match began {
+        // What was on the disk when the sender began did not come again, but for the group that was not complete. The receiver
+        // may have written more before it noticed.
+        Some(began) => assert!(carried <= size - began + MIB, "{carried} after {began}"),
+        None => assert!(summary["reconnects"].as_u64().unwrap() > 0, "{summary}"),
+    }
+}
+
+#[test]
+fn a_folder_goes_on_too() {
+    let scratch = tempfile::tempdir().unwrap();
+    let root = scratch.path().join("folder");
+    for number in 0..40u64 {
+        let dir = root.join(format!("d{}", number % 4));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(number.to_string()), noise(number, 300_000)).unwrap();
+    }
+    fs::write(root.join("d1/large"), noise(99, 5_000_000)).unwrap();
+    let mut inbox = Inbox::start();
+    let sending = sender(&root, inbox.address, &["--bwlimit", "80M"]);
+    // Once some files are there.
+    let arrived = |inbox: &Inbox| support::tree(&inbox.dir.path().join("folder")).len();
+    while !inbox.dir.path().join("folder").exists() || arrived(&inbox) < 10 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    inbox.kill_and_restart();
+    let ended = sending.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let summary = ended.json();
+    assert_eq!(
+        summary["files"].as_u64().unwrap() + summary["unchanged"].as_u64().unwrap(),
+        41,
+        "each counts once: {summary}"
+    );
+    let stored = inbox.dir.path().join("folder");
+    assert!(
+        support::tree(&root) == support::tree(&stored),
+        "they differ"
+    );
+}
+
+/// A UDP path that can be cut, and on which addresses change.
+struct Relay {
+    address: SocketAddr,
+    cut: Arc<AtomicBool>,
+    /// With each number, clients have other addresses at the far end.
+    epoch: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Relay {
+    fn to(receiver: SocketAddr) -> Self {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = near.local_addr().unwrap();
+        near.set_read_timeout(Some(LOOK)).unwrap();
+        let [cut, stop] = [(), ()].map(|()| Arc::new(AtomicBool::new(false)));
+        let epoch = Arc::new(AtomicU64::new(0));
+        let (cut_, stop_, epoch_) = (Arc::clone(&cut), Arc::clone(&stop), Arc::clone(&epoch));
+        let thread = std::thread::spawn(move || {
+            let mut far = HashMap::new();
+            let mut datagram = [0; 65_536];
+            while !stop_.load(Ordering::Relaxed) {
+                let Ok((len, client)) = near.recv_from(&mut datagram) else {
+                    continue;
+                };
+                if cut_.load(Ordering::Relaxed) {
+                    continue;
+                }
+                let key = (client, epoch_.load(Ordering::Relaxed));
+                let socket = far.entry(key).or_insert_with(|| {
+                    let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
+                    socket.connect(receiver).unwrap();
+                    let (back, near) = (Arc::clone(&socket), near.try_clone().unwrap());
+                    let (cut, stop) = (Arc::clone(&cut_), Arc::clone(&stop_));
+                    std::thread::spawn(move || answers(&back, &near, client, &cut, &stop));
+                    socket
+                });
+                // A receiver that is away is part of the test.
+                let _ = socket.send(&datagram[..len]);
+            }
+        });
+        Self {
+            address,
+            cut,
+            epoch,
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+fn answers(
+    back: &UdpSocket,
+    near: &UdpSocket,
+    client: SocketAddr,
+    cut: &AtomicBool,
+    stop: &AtomicBool,
+) {
+    back.set_read_timeout(Some(LOOK)).unwrap();
+    let mut datagram = [0; 65_536];
+    while !stop.load(Ordering::Relaxed) {
+        if let Ok(len) = back.recv(&mut datagram)
+            && !cut.load(Ordering::Relaxed)
+        {
+            let _ = near.send_to(&datagram[..len], client);
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// Sends a file over a path on which `trouble` happens once half of it is there.
+fn sent_through(size: u64, trouble: impl FnOnce(&Relay)) -> Ended {
+    let (_source, path, content) = source(size);
+    let inbox = Inbox::start();
+    let relay = Relay::to(inbox.address);
+    let sending = sender(
+        &path,
+        relay.address,
+        &["--bwlimit", "60M", "--timeout", "4s"],
+    );
+    while inbox.part() < size / 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    trouble(&relay);
+    let ended = sending.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(fs::read(inbox.file()).unwrap() == content, "wrong bytes");
+    assert_eq!(fs::read_dir(inbox.dir.path()).unwrap().count(), 1);
+    ended
+}
+
+#[test]
+fn a_path_that_is_cut_for_a_time_is_survived() {
+    let millis: &[u64] = if is_long() {
+        &[100, 1_000, 3_000, 10_000, 30_000, 60_000]
+    } else {
+        &[100, 5_000]
+    };
+    for cut in millis {
+        let ended = sent_through(8 * MIB, |relay| {
+            relay.cut.store(true, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(*cut));
+            relay.cut.store(false, Ordering::Relaxed);
+        });
+        let reconnects = ended.json()["reconnects"].as_u64().unwrap();
+        // Longer than the sender waits for a word.
+        assert!(*cut < 3_000 || reconnects > 0, "{cut} ms: {ended:?}");
+    }
+}
+
+#[test]
+fn an_address_that_changes_on_the_way_is_survived() {
+    let ended = sent_through(8 * MIB, |relay| {
+        relay.epoch.fetch_add(1, Ordering::Relaxed);
+    });
+    assert!(
+        ended.json()["reconnects"].as_u64().unwrap() > 0,
+        "{ended:?}"
+    );
+    assert!(ended.stderr.contains("reconnecting"), "{}", ended.stderr);
+}
+
+#[test]
+fn who_waits_for_a_return_takes_the_transfer_that_goes_on() {
+    let (_source, path, content) = source(8 * MIB);
+    let receiver = Receiver::start(&["--once"]);
+    let mut first = sender(&path, receiver.address, &["--bwlimit", "60M"]);
+    let part = |receiver: &Receiver| {
+        let entries = fs::read_dir(receiver.dir.path()).unwrap().flatten();
+        entries.map(|entry| entry.metadata().unwrap().len()).max()
+    };
+    while part(&receiver) < Some(3 * MIB) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let ended = sender(&path, receiver.address, &["--retry", "60s"]).wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let carried = ended.json()["carried_bytes"].as_u64().unwrap();
+    assert!(carried <= 6 * MIB, "{carried}");
+    assert!(fs::read(receiver.path("file")).unwrap() == content);
+    let mut running = receiver.running;
+    let events = [running.line(), running.line()].map(|line| line["event"].clone());
+    assert_eq!(events, ["interrupted", "transfer"]);
+    assert_eq!(running.wait().code, Some(0));
+}
+
+#[test]
+fn patience_ends() {
+    let (_source, path, _) = source(8 * MIB);
+    let mut inbox = Inbox::start();
+    let options = ["--bwlimit", "60M", "--reconnect", "1s"];
+    let sending = sender(&path, inbox.address, &options);
+    while inbox.part() < MIB {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    inbox.running = None;
+    let ended = sending.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.json()["ok"], false);
+}
