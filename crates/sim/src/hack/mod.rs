@@ -11,7 +11,7 @@ use tack_wire::Segment;
 use tack_wire::checksum::PROTOCOL_TCP;
 use tack_wlan::mac::hack::{Codec, DecodeError, FlowId, Rebuilt};
 
-use crate::packet::Packet;
+use crate::packet::{Checksums, Packet};
 use crate::scenario::HackCodec;
 use tuple::{Ports, Tuple};
 
@@ -124,6 +124,14 @@ impl Codec<Packet> for RohcCodec {
         }
     }
 
+    fn release_sending(&mut self, cid: u8) {
+        self.compressors.remove(&cid);
+    }
+
+    fn release_receiving(&mut self, cid: u8) {
+        self.rebuilders.remove(&cid);
+    }
+
     fn native_received(&mut self, cid: u8, packet: &Packet) {
         let Some(bare) = headers(packet) else {
             return;
@@ -160,6 +168,10 @@ impl Codec<Packet> for RohcCodec {
     }
 
     fn is_same(&self, a: &Packet, b: &Packet) -> bool {
+        if a.checksums == b.checksums && a.checksums == Checksums::Blank {
+            // Equal bytes have equal checksums.
+            return a.payload == b.payload && a.head == b.head;
+        }
         a.payload == b.payload && wire(a).head == wire(b).head
     }
 

@@ -64,6 +64,55 @@ fn more_data_gains_and_opportunism_does_not() {
     }
 }
 
+/// With a queue of 126 beside the batch on the air the access point's runs dry now and then, so batches promise nothing. What a response
+/// should draw is waited for.
+#[test]
+fn a_short_queue_leaves_few_native_ones() {
+    for interrupt in ["ppdu", "frame"] {
+        let keys = [
+            "wlan.hack=more-data",
+            "wlan.ap_queue=168p",
+            &format!("wlan.host_interrupt={interrupt}"),
+        ];
+        let with = figures(N150, &keys);
+        assert!(with.native_share() < 0.01, "{interrupt}");
+        assert_eq!(with.timeouts, 0, "{interrupt}");
+    }
+}
+
+/// Where a radio also sends data, native acknowledgements wait behind it. They do not keep the others from being compressed.
+#[test]
+fn what_waits_behind_data_is_compressed() {
+    const BOTH_WAYS: &str = "duration = '4s'\nwarmup = '1s'\n[wired]\nrate = '1Gbps'\ndelay = '1ms'\nqueue = '20000p'\n[wlan]\npreset = 'tack-g'\nstations = 10\nhost_interrupt = 'ppdu'\nhack = 'more-data'\n[[flow]]\nto = 'each'\nack = 'delayed:2'\n[[flow]]\nfrom = 'each'\nack = 'delayed:2'\n";
+    // Queues of 50 ms.
+    for (preset, queue) in [("tack-g", 108), ("tack-n", 875)] {
+        let keys = [
+            &*format!("wlan.preset={preset}"),
+            &format!("wlan.queue={queue}p"),
+        ];
+        let with = figures(BOTH_WAYS, &keys);
+        assert!(
+            with.native_share() < 0.05,
+            "{preset}: {}",
+            with.native_share()
+        );
+    }
+}
+
+/// Hundreds of short flows, one after the other, over frames that get lost: CIDs change owners, and contexts stay right.
+#[test]
+fn hundreds_of_flows_share_the_cids() {
+    let mut text = String::from(
+        "duration = '13s'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\nhack = 'more-data'\nframe_error_rate = 0.05\n[wired]\nrate = '500Mbps'\ndelay = '1ms'\nqueue = '10000p'\n",
+    );
+    for flow in 0..600 {
+        let start = 20 * flow;
+        text += &format!("[[flow]]\nbytes = '60000B'\nstart = '{start}ms'\nack = 'delayed:2'\n");
+    }
+    let with = figures(&text, &[]);
+    assert!(with.hack.rebuilt > 1_000, "{}", with.hack.rebuilt);
+}
+
 /// The RFC's timestamps take ten bytes where they do not move; without a checksum two less.
 #[test]
 fn the_codec_decides_what_an_acknowledgement_takes() {

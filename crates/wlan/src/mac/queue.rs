@@ -127,6 +127,12 @@ impl<M: Clone> TransmitQueue<M> {
         self.len
     }
 
+    /// True when a packet can join only if another one goes for it.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len >= self.capacity
+    }
+
     /// How many packets have left so far, for whatever reason.
     pub fn departures(&self) -> u64 {
         self.arrivals - self.len as u64

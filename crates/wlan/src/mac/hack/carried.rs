@@ -5,6 +5,7 @@
 //!  entry     0 | length : 7             | compressed acknowledgement of the flow of the entry before
 //!            1 | length : 7 | CID : 8   | compressed acknowledgement
 //!            0 | 0 : 7                  nothing: this MSN is not used
+//!            1 | 0 : 7 | CID : 8 | name : 32   the CID is that flow's from now on
 //! ```
 //!
 //! The length lets a receiver skip what it has, which it could not parse: its context has moved on. A flow of its own costs
@@ -44,6 +45,13 @@ impl<'a> Writer<'a> {
         self.out.extend_from_slice(bytes);
     }
 
+    /// The next entry: flow `cid` is the one with that name from now on.
+    pub(super) fn announce(&mut self, cid: u8, name: u32) {
+        self.out.extend([NAMED, cid]);
+        self.out.extend(name.to_be_bytes());
+        self.cid = Some(cid);
+    }
+
     /// The next master sequence number stands for nothing any more.
     pub(super) fn skip(&mut self) {
         self.out.push(0);
@@ -55,7 +63,16 @@ impl<'a> Writer<'a> {
 pub(super) struct Entry<'a> {
     pub(super) msn: u8,
     pub(super) cid: u8,
-    pub(super) bytes: &'a [u8],
+    pub(super) says: Says<'a>,
+}
+
+/// What an entry says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Says<'a> {
+    /// A compressed acknowledgement.
+    Ack(&'a [u8]),
+    /// The CID is the flow's with this name from now on.
+    Owner(u32),
 }
 
 /// Reads entries; ends early where the bytes are malformed.
@@ -96,9 +113,16 @@ impl<'a> Iterator for Reader<'a> {
             self.bytes = rest;
             let msn = self.msn;
             self.msn = msn.wrapping_add(1);
-            if !bytes.is_empty() {
+            let says = if head == NAMED {
+                let (name, rest) = self.bytes.split_first_chunk()?;
+                self.bytes = rest;
+                Says::Owner(u32::from_be_bytes(*name))
+            } else {
+                Says::Ack(bytes)
+            };
+            if !bytes.is_empty() || head == NAMED {
                 let cid = self.cid?;
-                return Some(Entry { msn, cid, bytes });
+                return Some(Entry { msn, cid, says });
             }
         }
     }
@@ -115,23 +139,31 @@ mod tests {
         writer.push(9, &[1, 2, 3]);
         writer.push(9, &[4]);
         writer.skip();
+        writer.announce(0, 0x0708_090a);
         writer.push(0, &[5, 6]);
-        assert_eq!(bytes, [254, 0x83, 9, 1, 2, 3, 1, 4, 0, 0x82, 0, 5, 6]);
+        let announced = [0x80, 0, 7, 8, 9, 10];
+        let expected = [
+            &[254, 0x83, 9, 1, 2, 3, 1, 4, 0],
+            &announced[..],
+            &[2, 5, 6],
+        ];
+        assert_eq!(bytes, expected.concat());
         let mut reader = Reader::new(&bytes).unwrap();
         let entries: Vec<_> = reader
             .by_ref()
-            .map(|entry| (entry.msn, entry.cid, entry.bytes.to_vec()))
+            .map(|entry| (entry.msn, entry.cid, entry.says))
             .collect();
         let expected = [
-            (254, 9, Vec::from([1, 2, 3])),
-            (255, 9, Vec::from([4])),
-            (1, 0, Vec::from([5, 6])),
+            (254, 9, Says::Ack(&[1, 2, 3])),
+            (255, 9, Says::Ack(&[4])),
+            (1, 0, Says::Owner(0x0708_090a)),
+            (2, 0, Says::Ack(&[5, 6])),
         ];
-        assert_eq!((&entries[..], reader.msn()), (&expected[..], 2));
+        assert_eq!((&entries[..], reader.msn()), (&expected[..], 3));
         // Cut off anywhere, it ends early.
         for len in 0..bytes.len() {
             let read = Reader::new(&bytes[..len]).map_or(0, Iterator::count);
-            assert!(read < 3, "{len}");
+            assert!(read < 4, "{len}");
         }
         assert!(Reader::new(&[7, 3, 1, 2, 3]).unwrap().next().is_none());
     }

@@ -13,6 +13,11 @@ impl FlowId {
     pub const fn cid(self) -> u8 {
         self.0 as u8
     }
+
+    /// Tells flows with one CID apart: the four bytes of the hash before the lowest one.
+    pub const fn name(self) -> u32 {
+        (self.0 >> 8) as u32
+    }
 }
 
 /// Why a compressed acknowledgement could not be rebuilt.
@@ -51,6 +56,12 @@ pub trait Codec<M>: core::fmt::Debug + Send {
     /// What was compressed since the last native acknowledgement may not have arrived. Nothing is compressed until
     /// [`Codec::native_sent`].
     fn forget(&mut self, cid: u8);
+
+    /// The CID becomes another flow's at this end, which compresses: nothing of the last one is known any more.
+    fn release_sending(&mut self, cid: u8);
+
+    /// The CID becomes another flow's at this end, which rebuilds.
+    fn release_receiving(&mut self, cid: u8);
 
     /// A native acknowledgement came from the other end: the context of what comes after it.
     fn native_received(&mut self, cid: u8, packet: &M);

@@ -11,15 +11,20 @@ use tack_base::time::nanos;
 
 use super::codec::{CodecFactory, FlowId};
 use super::config::{HackConfig, Variant};
-use super::nic::{Answers, Descriptor};
-use super::peer::{Fate, Peer, RebuiltAck};
+use super::nic::{Answers, Descriptor, Place};
+use super::peer::{Peer, RebuiltAck};
 use super::stats::HackStats;
 use crate::frame::{AckPolicy, Class, Data, Msdu, NodeId};
-use crate::mac::link::Settlement;
+
+/// Acknowledgements draw data, which comes a round trip later if the sender has some and its window was full. So a response that
+/// carries some promises another one, though only the transport keeps that promise; it is relied on no longer than this,
+/// as the echo of a timestamp is. A batch whose header promises nothing would draw the same data by the response to it, were its
+/// own acknowledgements not sent natively before.
+const DRAWN: Duration = Duration::from_millis(20);
 
 /// What the NIC tells.
 #[derive(Debug)]
-enum Interrupt<M> {
+pub(super) enum Interrupt<M> {
     /// The first frame of a PPDU of data was read.
     Data { from: NodeId, more: bool },
     /// A frame with data of a flow came, which echoes a timestamp.
@@ -34,6 +39,8 @@ enum Interrupt<M> {
     Settled {
         to: NodeId,
         packet: M,
+        /// When it was first sent, nanoseconds.
+        left: u64,
         is_acked: bool,
     },
 }
@@ -43,26 +50,61 @@ enum Interrupt<M> {
 pub(in crate::mac) struct Native<M> {
     pub(in crate::mac) msdu: Msdu<M>,
     pub(in crate::mac) to: NodeId,
+    /// It is held compressed as well, so it may stay out of a queue that is full.
+    pub(in crate::mac) is_twin: bool,
+}
+
+/// What the driver wants of the transmit queue.
+#[derive(Debug)]
+pub(in crate::mac) struct Wishes<M> {
+    pub(in crate::mac) to: NodeId,
+    /// These leave it, in order: they are held compressed, and data is promised.
+    pub(in crate::mac) recalled: Vec<Msdu<M>>,
+    /// These join it, in order.
+    pub(in crate::mac) natives: Vec<Native<M>>,
+    /// Native acknowledgements of this flow that were never sent can be compressed where they wait.
+    pub(in crate::mac) lacks_twins: Option<FlowId>,
+}
+
+impl<M> Wishes<M> {
+    fn none(to: NodeId) -> Self {
+        Self {
+            to,
+            recalled: Vec::new(),
+            natives: Vec::new(),
+            lacks_twins: None,
+        }
+    }
+
+    fn queue_twins(&mut self, msdus: Vec<Msdu<M>>) {
+        let to = self.to;
+        let twin = |msdu| Native {
+            msdu,
+            to,
+            is_twin: true,
+        };
+        self.natives.extend(msdus.into_iter().map(twin));
+    }
 }
 
 /// TCP/HACK at one radio.
 #[derive(Debug)]
 pub struct Hack<M> {
-    config: HackConfig,
-    hold: u64,
+    pub(super) config: HackConfig,
+    pub(super) hold: u64,
     /// From what the NIC sees to the driver, nanoseconds.
     delay: u64,
-    factory: CodecFactory<M>,
-    peers: Vec<Option<Peer<M>>>,
+    pub(super) factory: CodecFactory<M>,
+    pub(super) peers: Vec<Option<Peer<M>>>,
     interrupts: VecDeque<(u64, Interrupt<M>)>,
     /// When the radio was last woken, nanoseconds.
-    now: u64,
+    pub(super) now: u64,
     /// From when on a peer may have gone on without a frame, nanoseconds after it was first sent.
-    patience: u64,
+    pub(super) patience: u64,
     /// The first deadline of all peers.
     deadline: u64,
-    rebuilt: VecDeque<RebuiltAck<M>>,
-    stats: HackStats,
+    pub(super) rebuilt: VecDeque<RebuiltAck<M>>,
+    pub(super) stats: HackStats,
 }
 
 impl<M: Clone> Hack<M> {
@@ -105,12 +147,7 @@ impl<M: Clone> Hack<M> {
         };
     }
 
-    /// True when acknowledgements are queued as they are while they are held compressed.
-    pub(in crate::mac) fn queues_twins(&self) -> bool {
-        self.config.variant == Variant::Opportunistic
-    }
-
-    fn peer(&mut self, id: NodeId) -> &mut Peer<M> {
+    pub(super) fn peer(&mut self, id: NodeId) -> &mut Peer<M> {
         let index = id.index();
         if self.peers.len() <= index {
             self.peers.resize_with(index + 1, || None);
@@ -119,7 +156,7 @@ impl<M: Clone> Hack<M> {
         self.peers[index].get_or_insert_with(|| Peer::new(factory.make()))
     }
 
-    fn known(&self, id: NodeId) -> Option<&Peer<M>> {
+    pub(super) fn known(&self, id: NodeId) -> Option<&Peer<M>> {
         self.peers.get(id.index())?.as_ref()
     }
 
@@ -130,7 +167,7 @@ impl<M: Clone> Hack<M> {
         interrupt.min(self.deadline)
     }
 
-    fn interrupt(&mut self, at: u64, interrupt: Interrupt<M>) {
+    pub(super) fn interrupt(&mut self, at: u64, interrupt: Interrupt<M>) {
         let due = at + self.delay;
         let later = self.interrupts.iter().rev();
         let later = later.take_while(|(other, _)| *other > due).count();
@@ -138,59 +175,64 @@ impl<M: Clone> Hack<M> {
         self.interrupts.insert(position, (due, interrupt));
     }
 
-    fn set_deadline(&mut self, id: NodeId, deadline: u64) {
+    pub(super) fn set_deadline(&mut self, id: NodeId, deadline: u64) {
         self.peer(id).deadline = deadline;
         let all = self.peers.iter().flatten().map(|peer| peer.deadline);
         self.deadline = all.min().unwrap_or(u64::MAX);
     }
 
-    /// An acknowledgement for `to`. Returns what goes to the transmit queue now, in order: nothing when it is held compressed.
-    pub(in crate::mac) fn admit(&mut self, at: u64, to: NodeId, msdu: Msdu<M>) -> Vec<Native<M>> {
+    /// An acknowledgement for `to`. It goes to the transmit queue, or is held compressed, or both.
+    pub(in crate::mac) fn admit(&mut self, at: u64, to: NodeId, msdu: Msdu<M>) -> Wishes<M> {
         let variant = self.config.variant;
-        let native = |msdu| Native { msdu, to };
-        let peer = self.peer(to);
-        let Some(packet) = &msdu.payload else {
-            return Vec::from([native(msdu)]);
+        let native = |msdu| Native {
+            msdu,
+            to,
+            is_twin: false,
         };
-        let flow = peer.codec.flow(packet);
-        let Some(cid) = flow.and_then(|flow| peer.sending.claim(flow)) else {
-            return Vec::from([native(msdu)]);
+        let mut wishes = Wishes::none(to);
+        let peer = self.peer(to);
+        let behind = core::mem::take(&mut peer.behind);
+        wishes.natives.extend(behind.into_iter().map(native));
+        let flow = msdu.payload.as_ref();
+        let flow = flow.and_then(|packet| peer.codec.flow(packet));
+        let cid = flow.and_then(|flow| peer.claim(flow, at));
+        let (Some(packet), Some(flow), Some(cid)) = (&msdu.payload, flow, cid) else {
+            wishes.natives.push(native(msdu));
+            return wishes;
         };
         let stamp = peer.codec.timestamp(packet);
-        let mut natives = Vec::new();
-        if peer.waits(variant, cid, stamp.is_some()) {
-            if let Some(bytes) = peer.compress(cid, packet) {
-                return self.hold(at, (to, cid), bytes, msdu);
+        let waits = peer.waits(variant, cid, stamp.is_some(), at);
+        if let Some(bytes) = peer.compress_newest(flow, packet) {
+            self.hold(at, (to, cid), bytes, msdu, Place::Held);
+            let peer = self.peer(to);
+            if waits {
+                wishes.recalled = peer.recall(variant);
+                self.limit_wait(at, to);
+                return wishes;
             }
-            if !peer.nic.has_room() {
-                natives = self.flush(to, false);
-            }
+            wishes.queue_twins(peer.queue_held(cid));
+            return wishes;
         }
         // It goes as it is, after what is held of its flow.
-        let (peer, stats) = self.with_stats(to);
-        natives.extend(peer.withdraw(cid, stats).into_iter().map(native));
-        natives.push(native(msdu));
-        if peer.nic.is_empty() {
-            self.set_deadline(to, u64::MAX);
-        }
-        natives
+        wishes.queue_twins(peer.queue_held(cid));
+        wishes.natives.push(native(msdu));
+        wishes
     }
 
-    fn with_stats(&mut self, id: NodeId) -> (&mut Peer<M>, &mut HackStats) {
+    pub(super) fn with_stats(&mut self, id: NodeId) -> (&mut Peer<M>, &mut HackStats) {
         self.peer(id);
         let peer = self.peers[id.index()].as_mut();
         (peer.expect("it was made above"), &mut self.stats)
     }
 
-    fn hold(
+    pub(super) fn hold(
         &mut self,
         at: u64,
         (to, cid): (NodeId, u8),
         bytes: Vec<u8>,
         msdu: Msdu<M>,
-    ) -> Vec<Native<M>> {
-        let is_queued = self.queues_twins();
-        let twin = is_queued.then(|| msdu.clone());
+        place: Place,
+    ) {
         let due = at.saturating_add(self.hold);
         let (peer, stats) = self.with_stats(to);
         stats.compressed += 1;
@@ -202,40 +244,66 @@ impl<M: Clone> Hack<M> {
             cid,
             bytes,
             msdu,
-            is_queued,
+            place,
         });
         let retained = peer.nic.held().count() as u64;
         stats.retained_max = stats.retained_max.max(retained);
         if is_first {
             self.set_deadline(to, due);
         }
-        twin.into_iter().map(|msdu| Native { msdu, to }).collect()
     }
 
-    /// Gives up what is held for `to`: all of it, or with `only_unsent` the flows of which something waits that does not wait
-    /// any more. Returns what goes to the transmit queue.
-    fn flush(&mut self, to: NodeId, only_unsent: bool) -> Vec<Native<M>> {
+    /// What waits for data that is not promised, and that a response should draw, waits no longer than that usually takes.
+    fn limit_wait(&mut self, now: u64, to: NodeId) {
         let variant = self.config.variant;
-        let (peer, stats) = self.with_stats(to);
-        let mut natives = Vec::new();
-        for (cid, is_stamped) in peer.held_flows(only_unsent) {
-            if only_unsent {
-                if !peer.waits(variant, cid, is_stamped) {
-                    natives.extend(peer.withdraw(cid, stats));
-                }
-            } else {
-                natives.extend(peer.give_up(cid, stats));
+        let peer = self.peer(to);
+        let until = peer.draws_until;
+        if peer.expects(variant, now)
+            && !peer.more
+            && peer.deadline > until
+            && peer.nic.has_unsent()
+        {
+            self.set_deadline(to, until);
+        }
+    }
+
+    /// A response has left, and the next one is not promised to some flows: what waits of them goes to the transmit queue, too.
+    fn release(&mut self, to: NodeId) -> Wishes<M> {
+        let variant = self.config.variant;
+        let now = self.now;
+        self.limit_wait(now, to);
+        let peer = self.peer(to);
+        let mut queued = Vec::new();
+        for (cid, is_stamped) in peer.waiting_flows() {
+            if !peer.waits(variant, cid, is_stamped, now) {
+                queued.extend(peer.queue_held(cid));
             }
         }
-        if peer.nic.is_empty() {
-            self.set_deadline(to, u64::MAX);
-        }
-        let native = |msdu| Native { msdu, to };
-        natives.into_iter().map(native).collect()
+        let mut wishes = Wishes::none(to);
+        wishes.queue_twins(queued);
+        wishes
     }
 
-    /// Does one thing that is due. Returns what goes to the transmit queue; `None` when nothing is due.
-    pub(in crate::mac) fn handle_timeout(&mut self, now: u64) -> Option<Vec<Native<M>>> {
+    /// What is held for `to` has waited too long: it goes to the transmit queue, too. Of a flow of which a response has carried
+    /// everything the newest does.
+    fn end_wait(&mut self, to: NodeId) -> Wishes<M> {
+        self.set_deadline(to, u64::MAX);
+        let peer = self.peer(to);
+        let mut queued = Vec::new();
+        for (cid, _) in peer.held_flows(|_| true) {
+            queued.extend(peer.queue_held(cid));
+            queued.extend(peer.repeat_newest(cid));
+        }
+        peer.draws_until = 0;
+        // A promise that was not kept counts no more.
+        peer.more = false;
+        let mut wishes = Wishes::none(to);
+        wishes.queue_twins(queued);
+        wishes
+    }
+
+    /// Does one thing that is due; `None` when nothing is.
+    pub(in crate::mac) fn handle_timeout(&mut self, now: u64) -> Option<Wishes<M>> {
         if let Some((at, _)) = self.interrupts.front()
             && *at <= now
         {
@@ -247,170 +315,53 @@ impl<M: Clone> Hack<M> {
         }
         let overdue = |peer: &Option<Peer<M>>| peer.as_ref().is_some_and(|p| p.deadline <= now);
         let index = self.peers.iter().position(overdue)?;
-        let to = NodeId(index as u16);
-        self.set_deadline(to, u64::MAX);
-        let natives = self.flush(to, false);
-        // A promise that was not kept counts no more.
-        self.peer(to).more = false;
-        Some(natives)
+        Some(self.end_wait(NodeId(index as u16)))
     }
 
-    fn handle_interrupt(&mut self, interrupt: Interrupt<M>) -> Vec<Native<M>> {
+    fn handle_interrupt(&mut self, interrupt: Interrupt<M>) -> Wishes<M> {
+        let variant = self.config.variant;
         match interrupt {
             Interrupt::Data { from, more } => {
                 let peer = self.peer(from);
                 peer.more = more;
                 peer.is_answering = true;
+                Wishes {
+                    recalled: peer.recall(variant),
+                    ..Wishes::none(from)
+                }
             }
             Interrupt::Echo { from, flow, value } => {
                 self.peer(from).sending.on_echo(flow, value);
+                Wishes::none(from)
             }
             Interrupt::Answered(to) => {
                 self.peer(to).is_answering = false;
-                return self.flush(to, true);
+                self.release(to)
             }
             Interrupt::Settled {
                 to,
                 packet,
+                left,
                 is_acked,
             } => {
                 let peer = self.peer(to);
                 let flow = peer.codec.flow(&packet);
-                let cid = flow.and_then(|flow| peer.sending.on_settled(flow, is_acked));
+                let cid = flow.and_then(|flow| peer.sending.on_settled(flow, left, is_acked));
                 if let Some(cid) = cid {
                     peer.codec.native_sent(cid, &packet);
                 }
-            }
-        }
-        Vec::new()
-    }
-
-    /// An acknowledgement is in the transmit queue.
-    pub(in crate::mac) fn on_queued(&mut self, to: NodeId, packet: &M) {
-        self.stats.native += 1;
-        let is_twin = self.queues_twins();
-        let peer = self.peer(to);
-        let Some(flow) = peer.codec.flow(packet) else {
-            return;
-        };
-        peer.sending.on_queued(flow);
-        if let Some(value) = peer.codec.timestamp(packet)
-            && !is_twin
-        {
-            peer.sending.on_timestamp(flow.cid(), value);
-        }
-    }
-
-    /// One that was never sent was taken out of the transmit queue.
-    pub(in crate::mac) fn on_gone(&mut self, to: NodeId, msdu: &Msdu<M>) {
-        let (Class::TransportAck, Some(packet)) = (msdu.class, &msdu.payload) else {
-            return;
-        };
-        self.stats.native = self.stats.native.saturating_sub(1);
-        let Peer {
-            codec,
-            sending,
-            nic,
-            ..
-        } = self.peer(to);
-        let Some(flow) = codec.flow(packet) else {
-            return;
-        };
-        sending.on_gone(flow);
-        nic.unqueue(|held| {
-            let same = |other| codec.is_same(packet, other);
-            held.cid == flow.cid() && held.msdu.payload.as_ref().is_some_and(same)
-        });
-    }
-
-    /// The transmit queue was full for an acknowledgement, which is dropped. If it is held compressed, it is dropped there, too, as
-    /// without TCP/HACK; the twins of the others are in the queue.
-    pub(in crate::mac) fn on_refused(&mut self, to: NodeId, packet: &M) {
-        let (peer, stats) = self.with_stats(to);
-        let Some(flow) = peer.codec.flow(packet) else {
-            return;
-        };
-        let (cid, codec) = (flow.cid(), &peer.codec);
-        let is_held = peer.nic.unqueue(|held| {
-            let same = |other| codec.is_same(packet, other);
-            held.cid == cid && held.msdu.payload.as_ref().is_some_and(same)
-        });
-        if !is_held {
-            return;
-        }
-        let removed = peer.withdraw(cid, stats);
-        stats.flushed -= removed.len() as u64;
-        if peer.nic.is_empty() {
-            self.set_deadline(to, u64::MAX);
-        }
-    }
-
-    /// An acknowledgement leaves the transmit queue for the first time: where it has a twin, what is held of its flow is out of
-    /// date.
-    pub(in crate::mac) fn on_leaving(
-        &mut self,
-        (to, function): (NodeId, usize),
-        seq: u16,
-        packet: &M,
-    ) {
-        let (now, has_twins) = (self.now, self.queues_twins());
-        let (peer, stats) = self.with_stats(to);
-        peer.leaving[function].push((seq, now));
-        if !has_twins {
-            return;
-        }
-        let flow = peer.codec.flow(packet);
-        let Some(cid) = flow.and_then(|flow| peer.sending.claim(flow)) else {
-            return;
-        };
-        // Their twins are in the queue, or something newer is.
-        let removed = peer.withdraw(cid, stats);
-        stats.flushed -= removed.len() as u64;
-        if peer.nic.is_empty() {
-            self.set_deadline(to, u64::MAX);
-        }
-    }
-
-    /// What the link to `to` has settled, of one function.
-    pub(in crate::mac) fn on_settled(
-        &mut self,
-        at: u64,
-        (to, function): (NodeId, usize),
-        settled: Vec<Settlement<M>>,
-        start: Option<u16>,
-    ) {
-        let patience = self.patience;
-        let peer = self.peer(to);
-        for Settlement {
-            seq,
-            msdu,
-            is_acked,
-        } in settled
-        {
-            let since = peer.take_leaving(function, seq, at);
-            let is_acked = is_acked && at - since < patience;
-            if let Some(packet) = msdu.payload {
-                let fate = Fate {
-                    seq,
-                    packet,
-                    is_acked,
+                let native = |msdu| Native {
+                    msdu,
+                    to,
+                    is_twin: false,
                 };
-                peer.note_fate(function, fate);
+                let behind = core::mem::take(&mut peer.behind);
+                Wishes {
+                    natives: behind.into_iter().map(native).collect(),
+                    lacks_twins: flow.filter(|flow| peer.lacks_twins(*flow).is_some()),
+                    ..Wishes::none(to)
+                }
             }
-        }
-        let Some(start) = start else {
-            return;
-        };
-        for Fate {
-            packet, is_acked, ..
-        } in peer.take_fates(function, start)
-        {
-            let settled = Interrupt::Settled {
-                to,
-                packet,
-                is_acked,
-            };
-            self.interrupt(at, settled);
         }
     }
 
@@ -424,30 +375,36 @@ impl<M: Clone> Hack<M> {
         self.known(to).is_some_and(|peer| peer.unanswered)
     }
 
-    /// The header of frame `index` of a PPDU was read, the first one of it that could be. The host can know at `at`.
+    /// The header of frame `index` of a PPDU was read, the first one of it that could be. The host can know at `at`. Returns the
+    /// acknowledgements that the peer has, as this confirms, and that have to be taken out of the transmit queue.
     pub(in crate::mac) fn on_data_header(
         &mut self,
         at: u64,
         from: NodeId,
         data: &Data<M>,
         index: usize,
-    ) {
+    ) -> Vec<Msdu<M>> {
         let Some(mpdu) = data.mpdus.get(index) else {
-            return;
+            return Vec::new();
         };
         let answers = match data.ack {
             AckPolicy::Normal => Answers::Single(data.category, mpdu.seq),
             AckPolicy::BlockAck => Answers::Block,
         };
-        let due = at.saturating_add(self.hold);
+        let (due, now) = (at.saturating_add(self.hold), self.now);
         let peer = self.peer(from);
         peer.ready = at;
-        if peer.nic.on_data(answers, mpdu.retry, data.sync) && peer.deadline != u64::MAX {
+        let confirmed = peer.nic.on_data(answers, mpdu.retry, data.sync);
+        for cid in confirmed.iter().flat_map(|confirmed| &confirmed.owned) {
+            peer.sending.on_agreed(*cid, now);
+        }
+        if confirmed.is_some() && peer.deadline != u64::MAX {
             let deadline = if peer.nic.is_empty() { u64::MAX } else { due };
             self.set_deadline(from, deadline);
         }
         let more = data.more_data;
         self.interrupt(at, Interrupt::Data { from, more });
+        confirmed.map_or(Vec::new(), |confirmed| confirmed.twins)
     }
 
     /// A Block ACK request came.
@@ -499,9 +456,10 @@ impl<M: Clone> Hack<M> {
         carried: &mut Vec<u8>,
     ) -> Vec<Msdu<M>> {
         let due = at.saturating_add(self.hold);
+        let drawn = nanos(DRAWN).min(self.hold);
         let (peer, stats) = self.with_stats(to);
         let new = peer.nic.load(carried);
-        let mut twins = Vec::new();
+        peer.draws_until = if new > 0 { at + drawn } else { 0 };
         peer.on_air.clear();
         for (msn, held) in peer.nic.sent() {
             peer.on_air
@@ -513,7 +471,12 @@ impl<M: Clone> Hack<M> {
             if let Some(value) = packet.and_then(|packet| peer.codec.timestamp(packet)) {
                 peer.sending.on_timestamp(held.cid, value);
             }
-            if held.is_queued {
+        }
+        let mut twins = Vec::new();
+        // All that is held is in the response.
+        for held in peer.nic.held_mut() {
+            if held.place == Place::Queued {
+                held.place = Place::Held;
                 twins.push(held.msdu.clone());
             }
         }
@@ -521,7 +484,6 @@ impl<M: Clone> Hack<M> {
         if !peer.nic.is_empty() {
             self.set_deadline(to, due);
         }
-        twins.reverse();
         twins
     }
 
@@ -533,52 +495,5 @@ impl<M: Clone> Hack<M> {
     /// A response to `to` left, or could not.
     pub(in crate::mac) fn on_responded(&mut self, at: u64, to: NodeId) {
         self.interrupt(at, Interrupt::Answered(to));
-    }
-
-    /// A response carried these bytes.
-    pub(in crate::mac) fn unpack(&mut self, from: NodeId, carried: &[u8]) {
-        if carried.is_empty() {
-            return;
-        }
-        self.peer(from);
-        let Self {
-            peers,
-            rebuilt,
-            stats,
-            ..
-        } = self;
-        if let Some(Some(peer)) = peers.get_mut(from.index()) {
-            peer.unpack(from, carried, stats, |ack| rebuilt.push_back(ack));
-        }
-    }
-
-    /// The next acknowledgement that was rebuilt.
-    pub(in crate::mac) fn poll_rebuilt(&mut self) -> Option<RebuiltAck<M>> {
-        self.rebuilt.pop_front()
-    }
-
-    /// Where a descriptor of the last response to `to` came from.
-    pub(in crate::mac) fn original(&self, to: NodeId, msn: u8) -> Option<&M> {
-        let on_air = &self.known(to)?.on_air;
-        let found = on_air.iter().find(|(number, _)| *number == msn);
-        found.map(|(_, packet)| packet)
-    }
-
-    /// True when two packets to `to` are the same.
-    pub(in crate::mac) fn is_same(&self, to: NodeId, a: &M, b: &M) -> bool {
-        let peer = self.known(to);
-        peer.is_some_and(|peer| peer.codec.is_same(a, b))
-    }
-
-    /// Compares a rebuilt acknowledgement with what it came from, and gives it what does not travel.
-    pub(in crate::mac) fn compare(&mut self, ack: &mut RebuiltAck<M>, original: &M) {
-        let (peer, stats) = self.with_stats(ack.from);
-        if let Some(packet) = &mut ack.msdu.payload {
-            if peer.codec.is_same(packet, original) {
-                peer.codec.adopt(packet, original);
-            } else {
-                stats.differing += 1;
-            }
-        }
     }
 }

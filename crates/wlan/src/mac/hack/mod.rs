@@ -8,8 +8,10 @@ pub mod codec;
 pub mod config;
 mod contexts;
 mod driver;
+mod natives;
 mod nic;
 mod peer;
+mod rebuilding;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -19,5 +21,6 @@ mod toy;
 pub use codec::{BoxedCodec, Codec, CodecFactory, DecodeError, FlowId, Rebuilt};
 pub use config::{HackConfig, Variant};
 pub use driver::Hack;
+pub(in crate::mac) use driver::{Native, Wishes};
 pub use peer::RebuiltAck;
 pub use stats::HackStats;

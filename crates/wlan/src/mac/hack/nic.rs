@@ -29,6 +29,17 @@ pub(super) enum Answers {
     Single(AccessCategory, u16),
 }
 
+/// Where an acknowledgement is that is held compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// Nowhere else: it waits for a response.
+    Held,
+    /// In the transmit queue, too: it has a twin there, and what leaves first wins.
+    Queued,
+    /// It was in the transmit queue, and something newer took its place there.
+    Gone,
+}
+
 /// A compressed acknowledgement.
 #[derive(Clone, Debug)]
 pub(super) struct Descriptor<M> {
@@ -36,8 +47,37 @@ pub(super) struct Descriptor<M> {
     pub(super) bytes: Vec<u8>,
     /// The acknowledgement itself, in case it has to be sent as it is.
     pub(super) msdu: Msdu<M>,
-    /// It is in the transmit queue, too.
-    pub(super) is_queued: bool,
+    pub(super) place: Place,
+}
+
+/// What has a master sequence number.
+#[derive(Clone, Debug)]
+enum Item<M> {
+    Ack(Descriptor<M>),
+    /// The CID is the flow's with this name from now on.
+    Owner(u8, u32),
+    /// It was taken back.
+    Nothing,
+}
+
+impl<M> Item<M> {
+    fn ack(&self) -> Option<&Descriptor<M>> {
+        match self {
+            Self::Ack(descriptor) => Some(descriptor),
+            Self::Owner(..) | Self::Nothing => None,
+        }
+    }
+
+    fn ack_mut(&mut self) -> Option<&mut Descriptor<M>> {
+        match self {
+            Self::Ack(descriptor) => Some(descriptor),
+            Self::Owner(..) | Self::Nothing => None,
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
 }
 
 /// What was taken back.
@@ -47,21 +87,36 @@ pub(super) struct Removed<M> {
     pub(super) unsent: Vec<Descriptor<M>>,
     /// How many were sent and may have arrived.
     pub(super) sent: u64,
-    /// The newest of them.
-    pub(super) newest_sent: Option<Msdu<M>>,
 }
 
 impl<M> Removed<M> {
     pub(super) fn is_empty(&self) -> bool {
-        self.unsent.is_empty() && self.newest_sent.is_none()
+        self.unsent.is_empty() && self.sent == 0
+    }
+}
+
+/// What a header confirms.
+#[derive(Debug)]
+pub(super) struct Confirmed<M> {
+    /// Acknowledgements that have arrived and are in the transmit queue, too.
+    pub(super) twins: Vec<Msdu<M>>,
+    /// CIDs of which the other end has learned the owner.
+    pub(super) owned: Vec<u8>,
+}
+
+impl<M> Default for Confirmed<M> {
+    fn default() -> Self {
+        Self {
+            twins: Vec::new(),
+            owned: Vec::new(),
+        }
     }
 }
 
 /// The descriptors for one radio.
 #[derive(Debug)]
 pub(super) struct Nic<M> {
-    /// `None` where a descriptor was taken back.
-    held: VecDeque<Option<Descriptor<M>>>,
+    held: VecDeque<Item<M>>,
     /// Master sequence number of the first.
     first: u8,
     /// So many of them, from the first, were in the last response.
@@ -102,7 +157,13 @@ impl<M> Nic<M> {
 
     pub(super) fn push(&mut self, descriptor: Descriptor<M>) {
         debug_assert!(self.has_room());
-        self.held.push_back(Some(descriptor));
+        self.held.push_back(Item::Ack(descriptor));
+    }
+
+    /// Tells the other end whose the CID is from now on.
+    pub(super) fn announce(&mut self, cid: u8, name: u32) {
+        debug_assert!(self.has_room());
+        self.held.push_back(Item::Owner(cid, name));
     }
 
     /// True when nothing is held.
@@ -117,25 +178,39 @@ impl<M> Nic<M> {
 
     /// The descriptors that no response has carried.
     pub(super) fn unsent(&self) -> impl Iterator<Item = &Descriptor<M>> {
-        self.held.iter().skip(self.sent).flatten()
+        self.held.iter().skip(self.sent).filter_map(Item::ack)
     }
 
     /// All descriptors.
-    pub(super) fn held(&self) -> impl Iterator<Item = &Descriptor<M>> {
-        self.held.iter().flatten()
+    pub(super) fn held(&self) -> impl DoubleEndedIterator<Item = &Descriptor<M>> {
+        self.held.iter().filter_map(Item::ack)
     }
 
-    /// The header of a data frame was read. Says whether it confirms the last response (HACK, section 3.4): it does, unless
+    /// All descriptors, in case their place changes.
+    pub(super) fn held_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Descriptor<M>> {
+        self.held.iter_mut().filter_map(Item::ack_mut)
+    }
+
+    /// Those that no response has carried, in case their place changes.
+    pub(super) fn unsent_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Descriptor<M>> {
+        let unsent = self.held.iter_mut().skip(self.sent);
+        unsent.filter_map(Item::ack_mut)
+    }
+
+    /// The header of a data frame was read. Says what it confirms of the last response (HACK, section 3.4): it does, unless
     /// SYNC is set or it is the repetition of the single frame that the response answered.
-    pub(super) fn on_data(&mut self, answers: Answers, is_retry: bool, sync: bool) -> bool {
+    pub(super) fn on_data(
+        &mut self,
+        answers: Answers,
+        is_retry: bool,
+        sync: bool,
+    ) -> Option<Confirmed<M>> {
         let is_repetition =
             is_retry && matches!(answers, Answers::Single(..)) && answers == self.answered;
         let confirms = !sync && !is_repetition;
-        if confirms {
-            self.confirm();
-        }
+        let confirmed = confirms.then(|| self.confirm());
         self.answering = answers;
-        confirms
+        confirmed
     }
 
     /// A Block ACK request came, which confirms nothing: what it asks for may be the last response.
@@ -143,18 +218,26 @@ impl<M> Nic<M> {
         self.answering = Answers::Block;
     }
 
-    fn confirm(&mut self) {
+    fn confirm(&mut self) -> Confirmed<M> {
+        let mut confirmed = Confirmed::default();
         let Some(loaded) = self.loaded.take() else {
-            return;
+            return confirmed;
         };
         self.confirmed = loaded;
-        self.held.drain(..self.sent);
+        for item in self.held.drain(..self.sent) {
+            match item {
+                Item::Ack(held) if held.place == Place::Queued => confirmed.twins.push(held.msdu),
+                Item::Owner(cid, _) => confirmed.owned.push(cid),
+                Item::Ack(_) | Item::Nothing => {}
+            }
+        }
         self.first = self.first.wrapping_add(self.sent as u8);
         self.sent = 0;
         self.trim();
+        confirmed
     }
 
-    /// Writes what the response carries that is about to go on the air. Returns how many descriptors are in it for the first
+    /// Writes what the response carries that is about to go on the air. Returns how many numbers are in it for the first
     /// time: the last ones.
     pub(super) fn load(&mut self, carried: &mut Vec<u8>) -> usize {
         let gap = self.next().wrapping_sub(self.confirmed);
@@ -166,8 +249,9 @@ impl<M> Nic<M> {
         let mut writer = Writer::new(carried, self.first);
         for held in &self.held {
             match held {
-                Some(descriptor) => writer.push(descriptor.cid, &descriptor.bytes),
-                None => writer.skip(),
+                Item::Ack(descriptor) => writer.push(descriptor.cid, &descriptor.bytes),
+                Item::Owner(cid, name) => writer.announce(*cid, *name),
+                Item::Nothing => writer.skip(),
             }
         }
         self.loaded = Some(self.next());
@@ -181,7 +265,7 @@ impl<M> Nic<M> {
         let numbered = self.held.iter().take(self.sent).enumerate();
         numbered.filter_map(|(at, held)| {
             let msn = self.first.wrapping_add(at as u8);
-            held.as_ref().map(|descriptor| (msn, descriptor))
+            held.ack().map(|descriptor| (msn, descriptor))
         })
     }
 
@@ -190,43 +274,28 @@ impl<M> Nic<M> {
         let mut removed = Removed {
             unsent: Vec::new(),
             sent: 0,
-            newest_sent: None,
         };
         for (at, held) in self.held.iter_mut().enumerate() {
-            if held.as_ref().is_none_or(|descriptor| descriptor.cid != cid) {
+            if held.ack().is_none_or(|descriptor| descriptor.cid != cid) {
                 continue;
             }
-            if let Some(descriptor) = held.take() {
-                if at < self.sent {
-                    removed.sent += 1;
-                    removed.newest_sent = Some(descriptor.msdu);
-                } else {
-                    removed.unsent.push(descriptor);
-                }
+            if at < self.sent {
+                removed.sent += 1;
+                *held = Item::Nothing;
+            } else if let Item::Ack(descriptor) = core::mem::replace(held, Item::Nothing) {
+                removed.unsent.push(descriptor);
             }
         }
         self.trim();
         removed
     }
 
-    /// The first unsent descriptor that `is` says it is no longer is in the transmit queue. Says whether there is one.
-    pub(super) fn unqueue(&mut self, is: impl Fn(&Descriptor<M>) -> bool) -> bool {
-        let unsent = self.held.iter_mut().skip(self.sent).flatten();
-        for descriptor in unsent {
-            if descriptor.is_queued && is(descriptor) {
-                descriptor.is_queued = false;
-                return true;
-            }
-        }
-        false
-    }
-
     /// Numbers at the end that were never sent are given again; those at the beginning are passed over.
     fn trim(&mut self) {
-        while self.held.len() > self.sent && matches!(self.held.back(), Some(None)) {
+        while self.held.len() > self.sent && self.held.back().is_some_and(Item::is_nothing) {
             self.held.pop_back();
         }
-        while matches!(self.held.front(), Some(None)) {
+        while self.held.front().is_some_and(Item::is_nothing) {
             self.held.pop_front();
             self.first = self.first.wrapping_add(1);
             self.sent = self.sent.saturating_sub(1);

@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use super::carried::{self, Reader};
-use super::codec::{BoxedCodec, DecodeError};
+use super::carried::{self, Reader, Says};
+use super::codec::{BoxedCodec, DecodeError, FlowId};
 use super::config::Variant;
-use super::contexts::{Receiving, Sending};
-use super::nic::{Descriptor, Nic, Received};
+use super::contexts::{Claim, Receiving, Sending};
+use super::nic::{Descriptor, Nic, Place, Received};
 use super::stats::HackStats;
 use crate::frame::{Msdu, seq_before};
 
@@ -15,6 +15,8 @@ use crate::frame::{Msdu, seq_before};
 pub(super) struct Fate<M> {
     pub(super) seq: u16,
     pub(super) packet: M,
+    /// When it was first sent, nanoseconds.
+    pub(super) left: u64,
     pub(super) is_acked: bool,
 }
 
@@ -51,6 +53,10 @@ pub(super) struct Peer<M> {
     pub(super) fates: [Vec<Fate<M>>; 4],
     /// By function: native acknowledgements under way, with the time at which they were first sent.
     pub(super) leaving: [Vec<(u16, u64)>; 4],
+    /// Acknowledgements that were held compressed, found no room in the transmit queue, and have to follow one that left it.
+    pub(super) behind: Vec<Msdu<M>>,
+    /// Until when the data may come that the last response draws, nanoseconds.
+    pub(super) draws_until: u64,
     /// What the last response carried, with numbers: for the simulator, which compares.
     pub(super) on_air: Vec<(u8, M)>,
 }
@@ -70,28 +76,90 @@ impl<M: Clone> Peer<M> {
             deadline: u64::MAX,
             fates: Default::default(),
             leaving: Default::default(),
+            behind: Vec::new(),
+            draws_until: 0,
             on_air: Vec::new(),
         }
     }
 
-    /// Whether an acknowledgement of flow `cid` that has the driver's attention now waits for a response.
-    pub(super) fn waits(&self, variant: Variant, cid: u8, is_stamped: bool) -> bool {
+    /// Whether an acknowledgement of flow `cid` that has the driver's attention now waits for a response, and for nothing else.
+    pub(super) fn waits(&self, variant: Variant, cid: u8, is_stamped: bool, now: u64) -> bool {
         match variant {
-            Variant::Off => false,
-            Variant::Opportunistic | Variant::Timer => true,
-            Variant::MoreData => self.more || self.is_answering,
-            Variant::TimestampEcho => {
-                let awaits = self.sending.awaits_echo(cid).filter(|_| is_stamped);
-                awaits.unwrap_or(self.more) || self.is_answering
+            Variant::Off | Variant::Opportunistic => false,
+            Variant::Timer => true,
+            Variant::MoreData | Variant::TimestampEcho => {
+                self.is_promised(variant, cid, is_stamped)
+                    || self.is_answering
+                    || self.expects(variant, now)
             }
         }
     }
 
+    /// Whether the last response carried acknowledgements, which the peer's transport will answer by data soon.
+    pub(super) fn expects(&self, variant: Variant, now: u64) -> bool {
+        variant == Variant::MoreData && now < self.draws_until
+    }
+
+    /// Whether data is certain to come that a response will answer.
+    fn is_promised(&self, variant: Variant, cid: u8, is_stamped: bool) -> bool {
+        match variant {
+            Variant::Off | Variant::Opportunistic | Variant::Timer => false,
+            Variant::MoreData => self.more,
+            Variant::TimestampEcho => {
+                let awaits = self.sending.awaits_echo(cid).filter(|_| is_stamped);
+                awaits.unwrap_or(self.more)
+            }
+        }
+    }
+
+    /// The CID of a flow that has an acknowledgement to send at `now`, if it owns it.
+    pub(super) fn claim(&mut self, flow: FlowId, now: u64) -> Option<u8> {
+        let Self { sending, nic, .. } = self;
+        let is_free = || nic.held().all(|held| held.cid != flow.cid());
+        match sending.claim(flow, now, is_free) {
+            Claim::Own(cid) => Some(cid),
+            Claim::Announce(cid) if nic.has_room() => {
+                self.codec.release_sending(cid);
+                nic.announce(cid, flow.name());
+                sending.on_announced(flow, now);
+                None
+            }
+            Claim::Announce(_) | Claim::Taken => None,
+        }
+    }
+
+    /// How many of a flow are held compressed and are in the transmit queue, too.
+    fn twins(&self, cid: u8) -> usize {
+        let held = self.nic.held();
+        let queued = held.filter(|held| held.place == Place::Queued && held.cid == cid);
+        queued.count()
+    }
+
+    /// The CID of a flow of which native acknowledgements wait, all of them without a compressed twin, if they could have one
+    /// now.
+    pub(super) fn lacks_twins(&self, flow: FlowId) -> Option<u8> {
+        let cid = self.sending.cid(flow)?;
+        let could = self.sending.waiting(flow) > 0
+            && self.sending.is_settled(cid)
+            && self.nic.has_room()
+            && self.twins(cid) == 0;
+        could.then_some(cid)
+    }
+
+    /// Compresses an acknowledgement that comes after all those of its flow, if that keeps their order, both ends certainly have
+    /// the same context, and it can be told from old ones.
+    pub(super) fn compress_newest(&mut self, flow: FlowId, packet: &M) -> Option<Vec<u8>> {
+        let cid = flow.cid();
+        let keeps_order = self.sending.waiting(flow) == self.twins(cid);
+        if !keeps_order {
+            return None;
+        }
+        self.compress(cid, packet)
+    }
+
     /// Compresses an acknowledgement, if both ends certainly have the same context and it can be told from old ones.
     pub(super) fn compress(&mut self, cid: u8, packet: &M) -> Option<Vec<u8>> {
-        let twins = self.nic.unsent();
-        let twins = twins.filter(|held| held.is_queued && held.cid == cid);
-        if !self.sending.is_settled(cid, twins.count()) || !self.nic.has_room() {
+        if !self.sending.is_settled(cid) || !self.nic.has_room() {
             return None;
         }
         let mut bytes = Vec::new();
@@ -111,59 +179,116 @@ impl<M: Clone> Peer<M> {
         self.sending.on_doubt(cid);
     }
 
-    /// Takes back what is held of a flow, because an acknowledgement of it leaves by another way. Returns what has to be sent as
-    /// it is before that. What a response has carried and is not confirmed is cleared (HACK, Fig. 7): what leaves now
-    /// says more.
-    pub(super) fn withdraw(&mut self, cid: u8, stats: &mut HackStats) -> Vec<Msdu<M>> {
-        let (natives, _) = self.take_back(cid, stats);
-        natives
+    /// Those of a flow that wait for a response and have not been in one: they go to the transmit queue, too. In order.
+    pub(super) fn queue_held(&mut self, cid: u8) -> Vec<Msdu<M>> {
+        let unsent = self.nic.unsent_mut();
+        let held = unsent.filter(|held| held.cid == cid && held.place == Place::Held);
+        held.map(|held| {
+            held.place = Place::Queued;
+            held.msdu.clone()
+        })
+        .collect()
     }
 
-    /// As [`Peer::withdraw`], when nothing else is about to leave: then the newest of those that were carried and not confirmed goes
-    /// again, unless a newer one does.
-    pub(super) fn give_up(&mut self, cid: u8, stats: &mut HackStats) -> Vec<Msdu<M>> {
-        let (mut natives, newest) = self.take_back(cid, stats);
-        if natives.is_empty()
-            && let Some(newest) = newest
-        {
-            stats.flushed += 1;
-            natives.push(newest);
+    /// The newest of a flow, if all of them have been in a response and none is in the transmit queue: it goes there, too.
+    pub(super) fn repeat_newest(&mut self, cid: u8) -> Option<Msdu<M>> {
+        if self.nic.unsent().any(|held| held.cid == cid) {
+            return None;
         }
-        natives
+        let newest = self.nic.held_mut().rev().find(|held| held.cid == cid)?;
+        if newest.place != Place::Held {
+            return None;
+        }
+        newest.place = Place::Queued;
+        Some(newest.msdu.clone())
     }
 
-    fn take_back(&mut self, cid: u8, stats: &mut HackStats) -> (Vec<Msdu<M>>, Option<Msdu<M>>) {
+    /// The transmit queue has no room for the twin of an acknowledgement. Says whether it is held compressed.
+    pub(super) fn refuse(&mut self, packet: &M) -> bool {
+        let codec = &self.codec;
+        let same = |held: &Descriptor<M>| {
+            let other = held.msdu.payload.as_ref();
+            held.place == Place::Queued && other.is_some_and(|other| codec.is_same(packet, other))
+        };
+        let refused = self.nic.held_mut().rev().find(|held| same(held));
+        let is_held = refused.is_some();
+        if let Some(refused) = refused {
+            refused.place = Place::Held;
+        }
+        is_held
+    }
+
+    /// Data is promised: the twins of what is held compressed leave the transmit queue, all of a flow or, where something newer
+    /// is in there without twin, none. Returns them, in order.
+    pub(super) fn recall(&mut self, variant: Variant) -> Vec<Msdu<M>> {
+        let queued = |held: &Descriptor<M>| held.place == Place::Queued;
+        if !self.nic.held().any(queued) {
+            return Vec::new();
+        }
+        let mut recalled = Vec::new();
+        for (cid, is_stamped) in self.held_flows(queued) {
+            if !self.is_promised(variant, cid, is_stamped) || !self.has_twins_only(cid) {
+                continue;
+            }
+            let all = self.nic.held_mut();
+            for held in all.filter(|held| held.cid == cid && held.place == Place::Queued) {
+                held.place = Place::Held;
+                recalled.push(held.msdu.clone());
+            }
+        }
+        recalled
+    }
+
+    fn has_twins_only(&mut self, cid: u8) -> bool {
+        let newest = self.nic.held().find(|held| held.cid == cid);
+        let packet = newest.and_then(|held| held.msdu.payload.as_ref());
+        let flow = packet.and_then(|packet| self.codec.flow(packet));
+        flow.is_some_and(|flow| self.sending.waiting(flow) == self.twins(cid))
+    }
+
+    /// Takes back what is held of a flow, because an acknowledgement of it leaves by another way. Returns those that have to be
+    /// sent as they are after that and are not in the transmit queue. What a response has carried and is not confirmed is cleared
+    /// (HACK, Fig. 7): what leaves now says more.
+    pub(super) fn withdraw(&mut self, cid: u8, stats: &mut HackStats) -> Vec<Msdu<M>> {
         let removed = self.nic.remove(cid);
         if removed.is_empty() {
-            return (Vec::new(), None);
+            return Vec::new();
         }
         self.doubt(cid);
         stats.cleared += removed.sent;
-        let has_twin = removed.unsent.iter().any(|held| held.is_queued);
-        let alone = removed.unsent.into_iter().filter(|held| !held.is_queued);
-        let natives: Vec<_> = alone.map(|held| held.msdu).collect();
-        stats.flushed += natives.len() as u64;
-        // A twin in the queue is newer than what was sent.
-        let newest = removed.newest_sent.filter(|_| !has_twin);
-        (natives, newest)
+        let mut natives = Vec::new();
+        for held in removed.unsent {
+            stats.flushed += u64::from(held.place != Place::Gone);
+            if held.place == Place::Held {
+                natives.push(held.msdu);
+            }
+        }
+        natives
     }
 
-    /// The flows of which something is held; with `only_unsent`, of which something is held that no response has carried.
-    pub(super) fn held_flows(&self, only_unsent: bool) -> Vec<(u8, bool)> {
+    /// The flows of which something is held that `is` what is asked for, and whether it has timestamps.
+    pub(super) fn held_flows(&self, is: impl Fn(&Descriptor<M>) -> bool) -> Vec<(u8, bool)> {
         let mut flows: Vec<(u8, bool)> = Vec::new();
-        let mut add = |held: &Descriptor<M>| {
+        for held in self.nic.held().filter(|held| is(held)) {
             if !flows.iter().any(|(cid, _)| *cid == held.cid) {
                 let packet = held.msdu.payload.as_ref();
                 let stamp = packet.and_then(|packet| self.codec.timestamp(packet));
                 flows.push((held.cid, stamp.is_some()));
             }
-        };
-        if only_unsent {
-            self.nic.unsent().for_each(&mut add);
-        } else {
-            self.nic.held().for_each(&mut add);
         }
         flows
+    }
+
+    /// The flows of which something waits for a response and has not been in one.
+    pub(super) fn waiting_flows(&self) -> Vec<(u8, bool)> {
+        if !self.nic.has_unsent() {
+            return Vec::new();
+        }
+        let mut unsent = self.nic.unsent();
+        if !unsent.any(|held| held.place == Place::Held) {
+            return Vec::new();
+        }
+        self.held_flows(|held| held.place == Place::Held)
     }
 
     /// When a frame was first sent; `otherwise`, if that is not known.
@@ -206,11 +331,19 @@ impl<M: Clone> Peer<M> {
                 stats.duplicates += 1;
                 continue;
             }
+            let bytes = match entry.says {
+                Says::Ack(bytes) => bytes,
+                Says::Owner(name) => {
+                    self.receiving.on_announced(entry.cid, name);
+                    self.codec.release_receiving(entry.cid);
+                    continue;
+                }
+            };
             let Some(description) = self.receiving.description(entry.cid) else {
                 stats.decode_failures += 1;
                 continue;
             };
-            match self.codec.decompress(entry.cid, entry.bytes) {
+            match self.codec.decompress(entry.cid, bytes) {
                 Ok(made) => {
                     stats.rebuilt += 1;
                     let msdu = Msdu {

@@ -49,6 +49,14 @@ impl Codec<Toy> for ToyCodec {
         self.sent.remove(&cid);
     }
 
+    fn release_sending(&mut self, cid: u8) {
+        self.sent.remove(&cid);
+    }
+
+    fn release_receiving(&mut self, cid: u8) {
+        self.received.remove(&cid);
+    }
+
     fn native_received(&mut self, cid: u8, packet: &Toy) {
         self.received.insert(cid, *packet);
     }

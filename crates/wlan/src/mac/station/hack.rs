@@ -6,7 +6,7 @@ use tack_base::{Duration, Instant};
 
 use super::Station;
 use crate::frame::{AccessCategory, Class, Data, Frame, Mpdu, Msdu, NodeId, Ppdu};
-use crate::mac::hack::{Hack, HackStats, RebuiltAck};
+use crate::mac::hack::{FlowId, Hack, HackStats, Native, RebuiltAck, Wishes};
 use crate::mac::link::{Link, Settlement};
 
 impl<M: Clone> Station<M> {
@@ -49,26 +49,76 @@ impl<M: Clone> Station<M> {
         to: NodeId,
         msdu: Msdu<M>,
     ) -> Result<(), Msdu<M>> {
+        let at = now.as_nanos();
+        if let Some(hack) = &mut self.hack
+            && let Some(flow) = hack.lacks_twins(to, &msdu)
+        {
+            self.compress_waiting(at, to, flow);
+        }
         let Some(hack) = &mut self.hack else {
             return self.push(now, to, msdu);
         };
+        let wishes = hack.admit(at, to, msdu);
+        self.fulfil(at, wishes)
+    }
+
+    /// Does what the driver wants. The result is that of the last acknowledgement that joins the queue.
+    fn fulfil(&mut self, at: u64, wishes: Wishes<M>) -> Result<(), Msdu<M>> {
+        let Wishes {
+            to,
+            recalled,
+            natives,
+            lacks_twins,
+        } = wishes;
+        self.take_out(at, to, &recalled);
         let mut last = Ok(());
-        for native in hack.admit(now.as_nanos(), to, msdu) {
-            last = self.push_native(now, native.to, native.msdu);
+        for native in natives {
+            last = self.push_native(Instant::from_nanos(at), native);
+        }
+        if let Some(flow) = lacks_twins {
+            self.compress_waiting(at, to, flow);
         }
         last
     }
 
-    fn push_native(&mut self, now: Instant, to: NodeId, msdu: Msdu<M>) -> Result<(), Msdu<M>> {
+    fn push_native(&mut self, now: Instant, native: Native<M>) -> Result<(), Msdu<M>> {
+        let Native { msdu, to, is_twin } = native;
         let packet = msdu.payload.clone();
-        let outcome = self.push(now, to, msdu);
-        if let (Some(hack), Some(packet)) = (&mut self.hack, packet) {
-            match outcome {
-                Ok(()) => hack.on_queued(to, &packet),
-                Err(_) => hack.on_refused(to, &packet),
+        let function = self.function(msdu.category);
+        if is_twin && self.queues[function].is_full() {
+            if let (Some(hack), Some(packet)) = (&mut self.hack, packet) {
+                hack.on_refused(now.as_nanos(), to, &packet);
             }
+            return Ok(());
+        }
+        let outcome = self.push(now, to, msdu);
+        if let (Some(hack), Some(packet), Ok(())) = (&mut self.hack, packet, &outcome) {
+            hack.on_queued(to, &packet);
         }
         outcome
+    }
+
+    /// Acknowledgements of a flow that wait in the transmit queue and were never sent are held compressed from now on, too.
+    fn compress_waiting(&mut self, at: u64, to: NodeId, flow: FlowId) {
+        let Some(hack) = &mut self.hack else {
+            return;
+        };
+        let mut waiting = Vec::new();
+        let links = self.queues.iter().filter_map(|queue| queue.link(to));
+        for msdu in links.flat_map(|link| link.waiting().iter()) {
+            if msdu.class == Class::TransportAck && hack.flow(to, msdu) == Some(flow) {
+                waiting.push(msdu.clone());
+            }
+        }
+        // Several categories have no order among each other.
+        if waiting
+            .windows(2)
+            .any(|two| two[0].category != two[1].category)
+        {
+            return;
+        }
+        let recalled = hack.compress_waiting(at, (to, flow), waiting);
+        self.take_out(at, to, &recalled);
     }
 
     /// The driver does what is due.
@@ -78,12 +128,10 @@ impl<M: Clone> Station<M> {
         }
         while let Some(hack) = &mut self.hack
             && hack.next() <= at
-            && let Some(natives) = hack.handle_timeout(at)
+            && let Some(wishes) = hack.handle_timeout(at)
         {
-            for native in natives {
-                // A full queue drops it, which is counted.
-                let _dropped = self.push_native(Instant::from_nanos(at), native.to, native.msdu);
-            }
+            // What finds the queue full is dropped, which is counted.
+            let _dropped = self.fulfil(at, wishes);
         }
     }
 
@@ -91,9 +139,12 @@ impl<M: Clone> Station<M> {
     /// `known`.
     #[inline]
     pub fn on_data_header(&mut self, known: Instant, from: NodeId, data: &Data<M>, index: usize) {
-        if let Some(hack) = &mut self.hack {
-            hack.on_data_header(known.as_nanos(), from, data, index);
-        }
+        let Some(hack) = &mut self.hack else {
+            return;
+        };
+        let at = known.as_nanos();
+        let arrived = hack.on_data_header(at, from, data, index);
+        self.take_out(at, from, &arrived);
     }
 
     /// MORE DATA and SYNC of a PPDU with `sent` frames to `to`.
@@ -153,9 +204,7 @@ impl<M: Clone> Station<M> {
                 hack.count_fitting();
             }
         }
-        for twin in twins {
-            self.take_out(at, to, &twin);
-        }
+        self.take_out(at, to, &twins);
         response
     }
 
@@ -165,21 +214,36 @@ impl<M: Clone> Station<M> {
         self.config.timing.sifs + best_effort.aifsn * self.config.timing.slot
     }
 
-    /// Takes an acknowledgement out of the transmit queue that left another way.
-    fn take_out(&mut self, at: u64, to: NodeId, twin: &Msdu<M>) {
-        let Some(packet) = &twin.payload else {
-            return;
-        };
-        let (Some(hack), Some(waiting)) = (&self.hack, self.waiting(twin.category, to)) else {
-            return;
-        };
-        let is_twin = |msdu: &Msdu<M>| {
-            let other = msdu.payload.as_ref();
-            other.is_some_and(|other| hack.is_same(to, packet, other))
-        };
-        let position = { waiting.iter().position(is_twin) };
-        if let Some(position) = position {
-            self.remove(Instant::from_nanos(at), twin.category, to, position);
+    /// Takes acknowledgements out of the transmit queue that were never sent: they leave another way.
+    fn take_out(&mut self, at: u64, to: NodeId, twins: &[Msdu<M>]) {
+        let mut from = 0;
+        for twin in twins {
+            let (Some(hack), Some(packet)) = (&self.hack, &twin.payload) else {
+                continue;
+            };
+            let function = self.function(twin.category);
+            let Some(link) = self.queues[function].link(to) else {
+                continue;
+            };
+            let is_twin = |msdu: &Msdu<M>| {
+                let other = msdu.payload.as_ref().filter(|_| msdu.class == twin.class);
+                other.is_some_and(|other| hack.is_same(to, packet, other))
+            };
+            // They mostly are in order, each behind the one before.
+            let waiting = link.waiting();
+            let behind = waiting.iter().skip(from).position(is_twin);
+            let position = behind.map(|behind| from + behind);
+            let Some(position) = position.or_else(|| waiting.iter().position(is_twin)) else {
+                continue;
+            };
+            from = position;
+            if let Some(msdu) = self.queues[function].remove(to, position) {
+                self.stats.removed += 1;
+                if let Some(hack) = &mut self.hack {
+                    hack.on_taken(to, &msdu);
+                }
+                self.wish(Instant::from_nanos(at), function);
+            }
         }
     }
 
