@@ -1,9 +1,13 @@
 //! The figures of the TCP/HACK paper (ATC 2014).
 
+pub(super) mod cross_validation;
 pub(super) mod fig10_downloads;
 pub(super) mod fig11_12_noise;
 pub(super) mod fig1_analytic;
-pub(super) mod fig9_prototype;
+pub(super) mod fig9_goodput;
+mod prototype;
+pub(super) mod table1_first_attempts;
+pub(super) mod table2_3_transfer;
 
 use crate::measure::Values;
 use crate::point::Cell;
