@@ -28,6 +28,9 @@ const PLAIN_RATE: &str = "wired.rate=10Gbps";
 /// in anything that matters.
 const ANY_FLOW: &str = "flow.0.start=0s";
 
+/// Stands for TCP/HACK being on.
+const HACK: &str = "more-data";
+
 /// The Wi-Fi link, and the wired path behind it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LinkArgs {
@@ -125,6 +128,19 @@ impl LinkArgs {
         Ok(scenario)
     }
 
+    /// The links for a comparison in which some networks have TCP/HACK turned on later: hosts hear of frames as they do by default
+    /// with TCP/HACK, in all networks alike, unless a setting says how.
+    pub(crate) fn scenario_with_hosts_of_hack(&mut self) -> Result<Scenario, Failure> {
+        let mut scenario = self.scenario()?;
+        let chosen = self.hack.replace(HACK.into());
+        let with_hack = self.scenario();
+        self.hack = chosen;
+        if let (Some(wlan), Some(with_hack)) = (&mut scenario.wlan, with_hack?.wlan) {
+            wlan.world.interrupt = with_hack.world.interrupt;
+        }
+        Ok(scenario)
+    }
+
     /// What the radios do with acknowledgements.
     fn radio_settings(&self) -> Vec<String> {
         let filter = self.ack_filter.iter();
@@ -207,6 +223,7 @@ fn share(text: &str) -> Result<f64, String> {
 mod tests {
     use tack_wlan::mac::discipline::AckFilter;
     use tack_wlan::mac::hack::Variant;
+    use tack_wlan::world::HostInterrupt;
 
     use super::*;
 
@@ -256,6 +273,23 @@ mod tests {
         for path in [scenario.wired.forward, scenario.wired.reverse] {
             assert_eq!(path.bottleneck.delay, Duration::from_millis(12));
         }
+    }
+
+    #[test]
+    fn a_comparison_has_one_kind_of_hosts() {
+        let interrupt = |scenario: Scenario| scenario.wlan.unwrap().world.interrupt;
+        let mut plain = links();
+        assert_eq!(interrupt(plain.scenario().unwrap()), HostInterrupt::Frame);
+        let compared = plain.scenario_with_hosts_of_hack().unwrap();
+        assert!(!compared.wlan.as_ref().unwrap().world.hack.is_on());
+        assert_eq!(interrupt(compared), HostInterrupt::Ppdu);
+        assert_eq!(plain.hack, None);
+        let mut explicit = LinkArgs {
+            overrides: vec!["wlan.host_interrupt=frame".into()],
+            ..links()
+        };
+        let compared = explicit.scenario_with_hosts_of_hack().unwrap();
+        assert_eq!(interrupt(compared), HostInterrupt::Frame);
     }
 
     #[test]

@@ -26,6 +26,11 @@ pub(crate) struct Mechanism {
 }
 
 impl Mechanism {
+    /// True when the radios have TCP/HACK on, whatever the links say.
+    pub(crate) fn turns_hack_on(&self) -> bool {
+        self.hack.is_some_and(|variant| variant != Variant::Off)
+    }
+
     /// The links with what this mechanism wants of the radios.
     pub(crate) fn links(&self, links: &Scenario) -> Scenario {
         let mut links = links.clone();

@@ -24,7 +24,7 @@ use crate::signals::Signals;
 pub(crate) use args::DemoArgs;
 use content::Content;
 use figures::Outcome;
-use mechanism::radios;
+use mechanism::{Mechanism, radios};
 use page::Page;
 use setting::Setting;
 
@@ -49,9 +49,13 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
         args.links.wifi.get_or_insert_with(|| WIFI.into());
         args.links.delay.get_or_insert(DELAY);
     }
-    let links = args.links.scenario()?;
-    args.trust.prepare();
     let mechanisms = &args.compare.0;
+    let links = if mechanisms.iter().any(Mechanism::turns_hack_on) {
+        args.links.scenario_with_hosts_of_hack()?
+    } else {
+        args.links.scenario()?
+    };
+    args.trust.prepare();
     let mut content = Content::open(args.file.as_ref())?;
     // What fits into the time is known beforehand: virtual time is much faster.
     let (most, time) = (content.most(), args.time);
