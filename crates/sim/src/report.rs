@@ -31,6 +31,8 @@ pub struct Report {
     pub events: u64,
     /// One entry a flow, in the scenario's order.
     pub flows: Vec<FlowReport>,
+    /// 95th percentile of the one-way delay of all flows' data packets together: one that starves weighs little in it.
+    pub owd_p95_us: Option<u64>,
     /// Figures of the 802.11 part; `None` on a wired path.
     pub wlan: Option<WlanReport>,
     /// What happened on the wired path, warm-up included.

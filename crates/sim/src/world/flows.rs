@@ -13,7 +13,7 @@ use super::check::WireObserver;
 use super::datagram::Datagrams;
 use super::event::{Broken, Event};
 use super::host::Host;
-use super::meter::Meter;
+use super::meter::{Meter, Percentiles};
 use super::ports::{flow_of, listen_port};
 use super::progress::{Progress, Timer};
 use super::stream::Pattern;
@@ -436,6 +436,15 @@ impl Flows {
             .enumerate()
             .map(|(id, (state, flow))| state.report(id, flow, hosts, warmup, end))
             .collect()
+    }
+
+    /// 95th percentile of the one-way delay of all flows' data packets together, microseconds; `None` without packets.
+    pub(super) fn one_way_p95(&self) -> Option<u64> {
+        let mut all = Percentiles::new();
+        for state in &self.list {
+            all.add(&state.meter.one_way);
+        }
+        all.quantile(0.95)
     }
 }
 

@@ -37,6 +37,12 @@ impl Percentiles {
         self.0.len()
     }
 
+    /// Adds all values of another one.
+    pub(super) fn add(&mut self, other: &Self) {
+        let added = self.0.add(&other.0);
+        debug_assert!(added.is_ok(), "the histogram grows as needed");
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.reset();
     }

@@ -574,6 +574,7 @@ impl<'a, 'o> World<'a, 'o> {
             flows: self
                 .flows
                 .report(scenario, &self.hosts, self.warmup, self.end),
+            owd_p95_us: self.flows.one_way_p95(),
             wlan,
             wired: WiredReport {
                 checksum_drops: self.checksum_drops,
