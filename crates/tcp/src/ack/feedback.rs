@@ -41,6 +41,10 @@ pub(crate) struct AckInfo {
     pub(crate) lost: Vec<Range<PacketNumber>>,
     /// The largest transmission number received, where the receiver says.
     pub(crate) largest: Option<PacketNumber>,
+    /// When it left, if that is on record.
+    pub(crate) largest_left: Option<Instant>,
+    /// How long before the acknowledgement left that had arrived.
+    pub(crate) largest_age: Duration,
     /// Round trip; `None` leaves it to the sender's own log.
     pub(crate) round_trip: Option<RoundTrip>,
     /// Delivery rate.
@@ -66,6 +70,8 @@ impl AckInfo {
         self.duplicate = None;
         self.lost.clear();
         self.largest = None;
+        self.largest_left = None;
+        self.largest_age = Duration::ZERO;
         self.round_trip = None;
         self.rate = Measured::BySender;
         self.numbered = false;

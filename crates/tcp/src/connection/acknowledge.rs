@@ -199,12 +199,14 @@ impl Connection {
                 arrived: event.arrived,
                 lost: &info.lost,
                 largest: info.largest,
+                largest_left: info.largest_left,
+                largest_age: info.largest_age,
                 complete: ack == self.snd.una
                     && info
                         .above
                         .is_some_and(|above| above <= self.log.sacked_bytes()),
             };
-            self.recovery.on_report(&view, &self.log);
+            self.recovery.on_report(&view);
             // Judged at the time of arrival: what waits behind this acknowledgement to be processed
             // may report what seems overdue by now.
             event.lost = self.detect_losses(event.arrived);
@@ -227,6 +229,7 @@ impl Connection {
         let late_original = event.delivery.late_original;
         self.try_undo(
             event.now,
+            event.advanced.then_some(event.arrived),
             event.echoed,
             event.duplicate.is_some(),
             late_original,

@@ -104,10 +104,12 @@ impl Connection {
         self.due.add(Due::Retransmission);
     }
 
-    /// Undoes a false episode where there is proof. `echoed` is a fresh timestamp echo.
+    /// Undoes a false episode where there is proof. `echoed` is a fresh timestamp echo, `advanced`
+    /// is when an acknowledgement arrived that moved SND.UNA.
     pub(super) fn try_undo(
         &mut self,
         now: Instant,
+        advanced: Option<Instant>,
         echoed: Option<u32>,
         duplicate: bool,
         late_original: bool,
@@ -118,10 +120,18 @@ impl Connection {
             .filter(|_| self.feedback.info.duplicate.is_none())
             .zip(self.recovery.first_retransmission())
             .map(|(echo, instant)| self.timestamps.is_before(echo, instant));
+        // Without an echo and without a report only time tells them apart.
+        let silent = echoed.is_none() && !self.feedback.info.numbered;
+        let too_soon = advanced
+            .filter(|_| silent)
+            .zip(self.recovery.oldest_retransmission())
+            .zip(self.rtt.least())
+            .is_some_and(|((arrived, left), least)| arrived < left + least);
         let evidence = Evidence {
             echoes_original,
             duplicate,
             late_original,
+            too_soon,
         };
         if self.recover(now, self.snd.una, |recovery, sending| {
             recovery.try_undo(&evidence, sending)

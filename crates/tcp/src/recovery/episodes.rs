@@ -206,8 +206,8 @@ impl LossRecovery {
     }
 
     /// An acknowledgement says what the receiver misses.
-    pub(crate) fn on_report(&mut self, view: &LossView<'_>, log: &SentLog) {
-        self.detector.on_report(view, log);
+    pub(crate) fn on_report(&mut self, view: &LossView<'_>) {
+        self.detector.on_report(view);
     }
 
     /// Marks what is lost in the scoreboard.
@@ -295,7 +295,9 @@ impl LossRecovery {
         let probe = self.tlp.repeated_at();
         let confused = sending.log.retransmitted_segments() > usize::from(probe.is_some());
         let sent = sending.snd_una..sending.snd_nxt;
-        self.evidence.begin(sent, probe, confused, originals_count);
+        let lone = sending.log.segment_count() == 1;
+        self.evidence
+            .begin(sent, probe, lone, confused, originals_count);
     }
 
     /// The retransmission timer ran out (RFC 6298 §5.4 to 5.7, RFC 8985 §6.3). `in_flight` is what
@@ -452,7 +454,7 @@ impl LossRecovery {
 
     /// The segment at `start` left again.
     pub(crate) fn on_retransmission(&mut self, now: Instant, start: StreamOffset) {
-        self.evidence.on_retransmit(now);
+        self.evidence.on_retransmit(now, start);
         self.retransmitted.note(start);
     }
 

@@ -1,8 +1,9 @@
 //! Evidence against an episode: was everything that was retransmitted in it already there?
 //!
-//! Three kinds of evidence: timestamps (Eifel, RFC 3522: the first acknowledgement after a
+//! Four kinds of evidence: timestamps (Eifel, RFC 3522: the first acknowledgement after a
 //! retransmission echoes a time before it), DSACK (RFC 3708: every retransmission is reported as a
-//! duplicate), and originals that arrive after a timeout declared them lost (F-RTO, RFC 5682).
+//! duplicate), originals that arrive after a timeout declared them lost (F-RTO, RFC 5682), and an
+//! acknowledgement that comes sooner after the retransmission than any round trip took.
 
 use core::ops::Range;
 
@@ -25,6 +26,8 @@ struct Episode {
     retransmitted: bool,
     /// When the first retransmission left.
     first_retransmission: Option<Instant>,
+    /// When what starts at `marker` left again for the first time.
+    oldest_retransmission: Option<Instant>,
     /// A retransmission of an earlier episode was still out when it began: what arrives may answer
     /// that one.
     confused: bool,
@@ -34,12 +37,14 @@ struct Episode {
 
 impl EpisodeEvidence {
     /// An episode begins, about what was sent and not acknowledged. `probe` tells when a tail loss
-    /// probe repeated a segment of it, `confused` that other retransmissions of an earlier episode
-    /// are still out, `originals_count` is set for timeouts outside any other episode.
+    /// probe repeated a segment of it, `lone` that it is a single segment, `confused` that other
+    /// retransmissions of an earlier episode are still out, `originals_count` is set for timeouts
+    /// outside any other episode.
     pub(crate) fn begin(
         &mut self,
         sent: Range<StreamOffset>,
         probe: Option<Instant>,
+        lone: bool,
         confused: bool,
         originals_count: bool,
     ) {
@@ -56,17 +61,21 @@ impl EpisodeEvidence {
             unreported: u64::from(probe.is_some()),
             retransmitted: false,
             first_retransmission: probe,
+            oldest_retransmission: probe.filter(|_| lone),
             confused,
             originals_count: originals_count && !confused,
         });
     }
 
-    /// A segment was retransmitted.
-    pub(crate) fn on_retransmit(&mut self, now: Instant) {
+    /// The segment at `start` was retransmitted.
+    pub(crate) fn on_retransmit(&mut self, now: Instant, start: StreamOffset) {
         if let Some(episode) = &mut self.episode {
             episode.unreported += 1;
             episode.retransmitted = true;
             episode.first_retransmission.get_or_insert(now);
+            if start == episode.marker {
+                episode.oldest_retransmission.get_or_insert(now);
+            }
         }
     }
 
@@ -101,6 +110,13 @@ impl EpisodeEvidence {
         self.episode
             .filter(|episode| !episode.confused)
             .and_then(|episode| episode.first_retransmission)
+    }
+
+    /// When the segment that was oldest as the episode began left again for the first time.
+    pub(crate) fn oldest_retransmission(&self) -> Option<Instant> {
+        self.episode
+            .filter(|episode| !episode.confused)
+            .and_then(|episode| episode.oldest_retransmission)
     }
 
     /// True when the arrival of originals after the timeout would prove it false.

@@ -75,6 +75,10 @@ pub(crate) struct LossView<'a> {
     pub(crate) lost: &'a [Range<PacketNumber>],
     /// The largest number received, where the receiver tells.
     pub(crate) largest: Option<PacketNumber>,
+    /// When it left, if that is on record.
+    pub(crate) largest_left: Option<Instant>,
+    /// How long before the acknowledgement left that had arrived.
+    pub(crate) largest_age: Duration,
     /// All that was received is known: what is outstanding below `largest` had not arrived.
     pub(crate) complete: bool,
 }
@@ -90,8 +94,8 @@ pub(crate) trait LossDetector: fmt::Debug + Send {
     fn on_duplicate_report(&mut self, snd_una: StreamOffset, snd_nxt: StreamOffset);
 
     /// An acknowledgement says what the receiver misses.
-    fn on_report(&mut self, view: &LossView<'_>, log: &SentLog) {
-        let _ = (view, log);
+    fn on_report(&mut self, view: &LossView<'_>) {
+        let _ = view;
     }
 
     /// Marks what is lost in the log. Returns the bytes marked, and when to look again.

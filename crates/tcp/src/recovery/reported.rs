@@ -8,6 +8,10 @@
 //! received, is not acknowledged and was not named long after the receiver had to name it, is lost
 //! all the same. A receiver that forgets a hole, or whose reports get lost, costs a round trip then
 //! and not a timeout.
+//!
+//! Nothing follows the last retransmission of a flight, so no number above its own shows that it got
+//! lost. But a receiver with an open loss repeats its reports. One that left long after the
+//! retransmission should have arrived, and does not know it, shows the same.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -21,13 +25,28 @@ use crate::send::sent::{Delivered, SentLog};
 
 /// Periods of acknowledgement that the receiver has to name a loss: its report may get lost once.
 const PERIODS: u32 = 2;
+/// Round trips after which a transmission must be known to a report, as a tail loss probe has it
+/// (RFC 8985 §7.2).
+const PROBE_ROUND_TRIPS: u32 = 2;
+
+/// The newest transmission known to have arrived.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    number: PacketNumber,
+    left: Instant,
+    /// How long it took from there until its arrival was heard.
+    heard_after: Duration,
+}
 
 /// The detector.
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
     named: Vec<Range<PacketNumber>>,
-    /// Largest number received, and how long it took from its departure until that was heard.
-    newest: Option<(PacketNumber, Duration)>,
+    /// Largest number received.
+    newest: Option<Newest>,
+    /// The newest report left when what had left by then would have arrived, if there was no way to
+    /// go. The time on the way is not in it, nor what held the report up.
+    told: Option<Instant>,
     /// The newest report accounts for all that was received: what it does not name has not arrived.
     complete: bool,
     /// Highest position delivered.
@@ -50,6 +69,14 @@ impl Reported {
         round_trip.max(context.smoothed_rtt.unwrap_or_default())
             + settling
             + context.ack_delay * PERIODS
+    }
+
+    /// What left by then, and is not known, is lost, whatever its number: within an episode, when
+    /// reports are repeated.
+    fn overdue(&self, context: &DetectionContext, round_trip: Duration) -> Option<Instant> {
+        let round_trip = round_trip.max(context.smoothed_rtt.unwrap_or_default());
+        let told = self.told.filter(|_| context.in_recovery)?;
+        Some(told - round_trip * PROBE_ROUND_TRIPS)
     }
 
     /// The oldest transmission that can be judged by what was received, and when it left. Where a
@@ -78,15 +105,22 @@ impl LossDetector for Reported {
         self.reordering_seen = true;
     }
 
-    fn on_report(&mut self, view: &LossView<'_>, log: &SentLog) {
+    fn on_report(&mut self, view: &LossView<'_>) {
         self.named.clear();
         self.named.extend_from_slice(view.lost);
         self.complete = view.complete;
-        if let Some(number) = view.largest
-            && self.newest.is_none_or(|(newest, _)| number > newest)
-            && let Some(left) = log.sent_at(number)
+        let Some(number) = view.largest else { return };
+        if self.newest.is_none_or(|newest| number > newest.number)
+            && let Some(left) = view.largest_left
         {
-            self.newest = Some((number, view.arrived.saturating_since(left)));
+            self.newest = Some(Newest {
+                number,
+                left,
+                heard_after: view.arrived.saturating_since(left),
+            });
+        }
+        if let Some(newest) = self.newest.filter(|newest| newest.number == number) {
+            self.told = Some((newest.left + view.largest_age).min(view.arrived));
         }
     }
 
@@ -102,12 +136,17 @@ impl LossDetector for Reported {
                 .sum(),
             look_again: None,
         };
-        let Some((newest, round_trip)) = self.newest else {
+        let Some(newest) = self.newest else {
             return detection;
         };
-        let patience = self.patience(context, round_trip);
-        while let Some((number, left)) = self.oldest_missing(log).filter(|(n, _)| *n < newest) {
-            if left + patience > context.now {
+        let patience = self.patience(context, newest.heard_after);
+        let overdue = self.overdue(context, newest.heard_after);
+        while let Some((number, left)) = self.oldest_missing(log) {
+            if number > newest.number {
+                if overdue.is_none_or(|overdue| left > overdue) {
+                    break;
+                }
+            } else if left + patience > context.now {
                 detection.look_again = Some(left + patience);
                 break;
             }
@@ -181,21 +220,23 @@ mod tests {
         }
     }
 
-    fn report(detector: &mut Reported, log: &SentLog, complete: bool) {
+    fn report(detector: &mut Reported, complete: bool) {
         let view = LossView {
             arrived: at(105),
             lost: &[],
             largest: Some(PacketNumber(4)),
+            largest_left: Some(at(4)),
+            largest_age: Duration::ZERO,
             complete,
         };
-        detector.on_report(&view, log);
+        detector.on_report(&view);
     }
 
     #[test]
     fn what_the_receiver_forgot_is_lost_after_its_time_to_name_it() {
         let (mut log, mut detector) = (log(6), Reported::default());
         log.acknowledge_selectively(StreamOffset::range(3001..5001), |_| {});
-        report(&mut detector, &log, true);
+        report(&mut detector, true);
         let due = at(0) + Duration::from_millis(101) + RTT / 4 + PERIOD * 2;
         let early = detector.detect(&context(at(105)), &mut log);
         assert_eq!((early.lost, early.look_again), (0, Some(due)));
@@ -208,7 +249,7 @@ mod tests {
     #[test]
     fn where_a_report_had_no_room_only_the_first_hole_is_certain() {
         let (mut log, mut detector) = (log(6), Reported::default());
-        report(&mut detector, &log, false);
+        report(&mut detector, false);
         let late = context(at(10_000));
         assert_eq!(detector.detect(&late, &mut log).lost, 1000);
         assert_eq!(detector.detect(&late, &mut log).lost, 0);
@@ -219,5 +260,48 @@ mod tests {
         let (mut log, mut detector) = (log(6), Reported::default());
         let detection = detector.detect(&context(at(10_000)), &mut log);
         assert_eq!((detection.lost, detection.look_again), (0, None));
+    }
+    /// A report that left `age` after the arrival of number 4 and arrives at `arrived`.
+    fn later_report(detector: &mut Reported, age: Duration, arrived: Instant) {
+        let view = LossView {
+            arrived,
+            lost: &[],
+            largest: Some(PacketNumber(4)),
+            largest_left: Some(at(4)),
+            largest_age: age,
+            complete: true,
+        };
+        detector.on_report(&view);
+    }
+
+    #[test]
+    fn the_last_retransmission_is_lost_when_a_later_report_does_not_know_it() {
+        let (mut log, mut detector) = (log(6), Reported::default());
+        log.acknowledge_selectively(StreamOffset::range(1..5001), |_| {});
+        let in_recovery = |now| DetectionContext {
+            in_recovery: true,
+            ..context(now)
+        };
+        report(&mut detector, true);
+        // Number 5 left one millisecond after number 4, and round trips take 101.
+        later_report(&mut detector, RTT * 2, at(310));
+        assert_eq!(detector.detect(&in_recovery(at(310)), &mut log).lost, 0);
+        let age = (RTT + Duration::from_millis(1)) * 2 + Duration::from_millis(1);
+        later_report(&mut detector, age, at(320));
+        // Outside of an episode that is a tail loss probe's business.
+        assert_eq!(detector.detect(&context(at(320)), &mut log).lost, 0);
+        assert_eq!(detector.detect(&in_recovery(at(320)), &mut log).lost, 1000);
+    }
+
+    #[test]
+    fn what_held_a_report_up_proves_nothing() {
+        let (mut log, mut detector) = (log(6), Reported::default());
+        log.acknowledge_selectively(StreamOffset::range(1..5001), |_| {});
+        later_report(&mut detector, Duration::ZERO, at(5_000));
+        let context = DetectionContext {
+            in_recovery: true,
+            ..context(at(5_000))
+        };
+        assert_eq!(detector.detect(&context, &mut log).lost, 0);
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Evidence {
     pub(crate) duplicate: bool,
     /// A segment presumed lost by a timeout, and not retransmitted, arrived.
     pub(crate) late_original: bool,
+    /// What was oldest is acknowledged sooner after it left again than any round trip took.
+    pub(crate) too_soon: bool,
 }
 
 impl LossRecovery {
@@ -23,6 +25,14 @@ impl LossRecovery {
     pub(crate) fn first_retransmission(&self) -> Option<Instant> {
         self.evidence
             .first_retransmission()
+            .filter(|_| self.is_undoable())
+    }
+
+    /// When what was oldest as the open episode began left again for the first time. `None` when
+    /// there is nothing to undo.
+    pub(crate) fn oldest_retransmission(&self) -> Option<Instant> {
+        self.evidence
+            .oldest_retransmission()
             .filter(|_| self.is_undoable())
     }
 
@@ -45,12 +55,14 @@ impl LossRecovery {
         let by_original = evidence.late_original
             && self.evidence.originals_count()
             && !self.frto.awaits_first_ack();
+        // It is its original that is acknowledged.
+        let by_time = evidence.too_soon && self.is_after_timeout();
         let by_duplicates = evidence.duplicate && self.evidence.is_every_retransmission_duplicate();
         // Everything deemed lost arrived before any of it left again: it was reordered.
         let by_arrival = matches!(self.phase, Phase::Recovery { .. })
             && self.evidence.is_untouched()
             && sending.log.lost_bytes() == 0;
-        if !(by_original || by_duplicates || by_echo || by_arrival) {
+        if !(by_original || by_time || by_duplicates || by_echo || by_arrival) {
             return false;
         }
         sending.log.unmark_lost();

@@ -25,6 +25,8 @@ pub(crate) struct RttEstimator {
     smoothed: Option<Duration>,
     variation: Duration,
     min: WindowedMin<u64>,
+    /// The shortest round trip ever.
+    least: Option<Duration>,
     initial_rto: Duration,
     /// What the peer stated, before there was a sample.
     stated: Option<Duration>,
@@ -48,6 +50,7 @@ impl RttEstimator {
             smoothed: None,
             variation: Duration::ZERO,
             min: WindowedMin::new(nanos(MIN_WINDOW)),
+            least: None,
             initial_rto,
             stated: None,
             min_rto,
@@ -76,6 +79,7 @@ impl RttEstimator {
         snd_nxt: StreamOffset,
     ) {
         self.min.update(now.as_nanos(), nanos(fastest).max(1));
+        self.least = Some(self.least.map_or(fastest, |least| least.min(fastest)));
         self.sample_smooth(smooth, snd_una, snd_nxt);
     }
 
@@ -239,6 +243,11 @@ impl RttEstimator {
     /// RTTVAR.
     pub(crate) fn variation(&self) -> Option<Duration> {
         self.smoothed.map(|_| self.variation)
+    }
+
+    /// The shortest round trip since the connection began: nothing was ever answered sooner.
+    pub(crate) fn least(&self) -> Option<Duration> {
+        self.least
     }
 
     /// Smallest sample of the filter window.

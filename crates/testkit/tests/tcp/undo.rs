@@ -71,6 +71,31 @@ fn dsack_undoes_a_false_recovery() {
     assert!(after.cwnd >= before.cwnd, "{before:?}\n{after:?}");
 }
 
+/// Without timestamps, and without a second acknowledgement: the first one after a timeout comes sooner after the retransmission than
+/// any round trip took, and so the original brought it about. One that comes a round trip later may answer either.
+#[test]
+fn an_answer_sooner_than_any_round_trip_undoes_a_timeout() {
+    // The handshake took 10 ms.
+    for (answered, undone) in [(9, 1), (10, 0)] {
+        let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
+        peer.run("write 5000\n+0 > . 1:5001(5000) ack 1 each 1000");
+        let before = peer.connection().stats(peer.now());
+        while peer.connection().stats(peer.now()).rto_count == 0 {
+            peer.next_output();
+        }
+        peer.wait(ms(answered));
+        peer.take_output();
+        peer.arrives(". 1:1(0) ack 5001");
+        let after = peer.connection().stats(peer.now());
+        assert_eq!(after.undone_episodes, undone, "after {answered} ms");
+        assert_eq!(
+            after.cwnd >= before.cwnd,
+            undone == 1,
+            "{before:?}\n{after:?}"
+        );
+    }
+}
+
 /// RFC 5682 §3 (SACK-enhanced F-RTO): after a timeout the first acknowledgement lets new data out, and the second, advancing again
 /// over what was never repeated, shows that the timeout was false. No go-back-N.
 #[test]

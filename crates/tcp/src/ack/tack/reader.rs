@@ -383,14 +383,14 @@ impl TackReader {
         info.numbered = true;
         info.above = Some(above.into());
         info.largest = largest;
-        let newest = largest
-            .and_then(|number| context.log.sent_at(number))
-            .and_then(|sent_at| {
-                let since = context.arrived.saturating_since(sent_at);
-                since
-                    .checked_sub(Duration::from_micros(largest_delay.into()))
-                    .filter(|rtt| !rtt.is_zero())
-            });
+        info.largest_age = Duration::from_micros(largest_delay.into());
+        info.largest_left = largest.and_then(|number| context.log.sent_at(number));
+        let newest = info.largest_left.and_then(|sent_at| {
+            let since = context.arrived.saturating_since(sent_at);
+            since
+                .checked_sub(info.largest_age)
+                .filter(|rtt| !rtt.is_zero())
+        });
         if let Some(TackOption::Report(report)) = segment.header.options.tack {
             info.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
             let fastest = Self::fastest(context, report.timing);
