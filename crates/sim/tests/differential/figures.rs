@@ -12,6 +12,9 @@ pub(crate) const PLAIN: &str = "delayed:2";
 pub(crate) struct Figures {
     /// Bits per second of all judged flows.
     pub(crate) goodput: f64,
+    /// The same of the slower and the faster one of two alike flows; of the judged ones where there are none.
+    pub(crate) slower: f64,
+    pub(crate) faster: f64,
     /// Bytes of them.
     pub(crate) bytes: f64,
     /// Until the last byte of the last flow, seconds; the whole run where it never came.
@@ -86,9 +89,21 @@ impl Figures {
     fn new(report: &Report, path: &Path) -> Self {
         let flows = &report.flows[..path.judged];
         let sum = |figure: fn(&FlowReport) -> f64| flows.iter().map(figure).sum();
+        let goodput = sum(|flow| flow.goodput_bps);
+        let alike = || report.flows.iter().map(|flow| flow.goodput_bps);
+        let (slower, faster) = if path.has_alike_neighbour {
+            (
+                alike().fold(f64::INFINITY, f64::min),
+                alike().fold(0.0, f64::max),
+            )
+        } else {
+            (goodput, goodput)
+        };
         let is_unfinished = |flow: &FlowReport| flow.closed != [Some("graceful"); 2];
         Self {
-            goodput: sum(|flow| flow.goodput_bps),
+            goodput,
+            slower,
+            faster,
             bytes: sum(|flow| flow.bytes_delivered as f64),
             completion: flows
                 .iter()
@@ -138,7 +153,7 @@ impl Figures {
         }
     }
 
-    /// Each figure's median; unfinished or broken when any run was.
+    /// Each figure's median; unfinished when most runs were, broken when any was.
     pub(crate) fn median(runs: &[Self]) -> Self {
         let median = |figure: fn(&Self) -> f64| {
             let mut values: Vec<f64> = runs.iter().map(figure).collect();
@@ -147,6 +162,8 @@ impl Figures {
         };
         Self {
             goodput: median(|run| run.goodput),
+            slower: median(|run| run.slower),
+            faster: median(|run| run.faster),
             bytes: median(|run| run.bytes),
             completion: median(|run| run.completion),
             data: median(|run| run.data),
@@ -160,7 +177,7 @@ impl Figures {
             stalls: runs.iter().map(|run| run.stalls).max().unwrap_or(0),
             no_progress: median(|run| run.no_progress),
             min_rtt: median(|run| run.min_rtt),
-            unfinished: runs.iter().any(|run| run.unfinished),
+            unfinished: runs.iter().filter(|run| run.unfinished).count() * 2 > runs.len(),
             broken: runs.iter().find_map(|run| run.broken.clone()),
         }
     }

@@ -35,8 +35,12 @@ pub(crate) struct Path {
     pub(crate) shared: bool,
     /// One-way delay of the wire, microseconds.
     pub(crate) delay_us: u64,
+    /// The judged flow has a neighbour that differs from it in nothing but how it acknowledges.
+    pub(crate) has_alike_neighbour: bool,
     /// Round trip without queues, seconds.
     pub(crate) rtt: f64,
+    /// How long the run may last, seconds.
+    pub(crate) duration: f64,
     /// The faults, by name.
     pub(crate) faults: Vec<String>,
 }
@@ -63,19 +67,23 @@ pub(crate) fn path(number: u64) -> Path {
     let rate = mbps * 1e6;
     let (work, duration, busy) = work(random, rate, rtt, &mut flow);
     let mut judged = 1;
+    let mut has_alike_neighbour = false;
     draft.flows.push(flow.clone());
     if work == Work::Bulk && random.chance(0.3) {
         if random.chance(0.5) {
             // A neighbour that acknowledges by delay in both runs: what differs is the share beside it.
             flow.text("ack", "delayed:2");
+            has_alike_neighbour = true;
         } else {
             judged = 2;
         }
         if random.chance(0.5) {
             flow.text("start", micros(1.5 * random.unit()));
+            has_alike_neighbour = false;
         }
         if random.chance(0.3) {
             flow.text("extra_delay", micros(0.5 * rtt * scaled(random, 0.25, 4)));
+            has_alike_neighbour = false;
         }
         draft.flows.push(flow);
     }
@@ -94,7 +102,9 @@ pub(crate) fn path(number: u64) -> Path {
         congestion,
         work,
         judged,
+        has_alike_neighbour,
         rtt,
+        duration,
         faults,
     }
 }

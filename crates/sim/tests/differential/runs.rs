@@ -66,7 +66,7 @@ pub(crate) fn search(path: Path) -> Verdict {
                 .map(|variant| figures::processor_without_checks(&path, variant, seed));
             flags = judge(&path, &tack, &plain);
         }
-        if nth == 0 && flags.is_empty() || flags.iter().any(|flag| flag.is_certain()) {
+        if nth == 0 && flags.is_empty() || flags.iter().any(|flag| flag.is_certain(&path, &plain)) {
             return Verdict {
                 path,
                 seed,
