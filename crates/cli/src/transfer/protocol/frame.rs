@@ -105,7 +105,7 @@ impl Kind {
 /// What a peer sent that no peer following the protocol would.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Violation {
-    #[error("unknown frame kind 0x{0:02x}")]
+    #[error("{}", unknown(*.0))]
     UnknownKind(u8),
     #[error("a frame of kind {kind:?} announces {len} bytes, expected at most {max}")]
     TooLong { kind: Kind, len: u32, max: usize },
@@ -123,6 +123,15 @@ pub(crate) enum Violation {
     TooManyOffers,
     #[error("group {0} is not one that may follow")]
     Group(u64),
+}
+
+/// What a kind means that no frame has.
+fn unknown(kind: u8) -> String {
+    if tack::secure::is_tls(kind) {
+        "the other side encrypts, and this side sends clear text".to_owned()
+    } else {
+        format!("unknown frame kind 0x{kind:02x}")
+    }
 }
 
 /// A checked frame head: the length is within the bounds of its kind.
