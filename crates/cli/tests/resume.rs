@@ -108,7 +108,8 @@ fn a_side_that_is_killed_goes_on_where_it_was() {
         let stretch = (size - 2 * MIB) / kills;
         let point = (kill - 1) * stretch + noise(kill, 8)[0] as u64 * stretch / 256;
         while inbox.part() < point && !inbox.file().exists() {
-            assert!(sending.child.try_wait().unwrap().is_none(), "it ended");
+            let ended = sending.child.try_wait().unwrap();
+            assert!(ended.is_none(), "after {kill} kills: {:?}", sending.wait());
             std::thread::sleep(Duration::from_millis(2));
         }
         assert!(!inbox.file().exists(), "half a file has its name");

@@ -11,6 +11,9 @@ use crate::transfer::channel::PeerKey;
 /// A living sender says something every second. After this time of silence another transfer of the same peer may take over.
 const DOUBTFUL: Duration = Duration::from_secs(3);
 
+/// What a sender said before it was gone may still be on its way to us. What comes after this time comes from one that lives.
+const IN_FLIGHT: Duration = Duration::from_secs(2);
+
 /// One transfer.
 #[derive(Debug)]
 pub(crate) struct Holder {
@@ -69,12 +72,12 @@ impl Holder {
         }
     }
 
-    /// Whether the sender was heard after `since`.
+    /// Whether the sender lives, as far as it was heard after `since`.
     pub(crate) fn claim(&self, since: Instant) -> Claim {
         let pulse = self.pulse();
         if pulse.cut || (pulse.listening && pulse.heard.elapsed() >= DOUBTFUL) {
             Claim::Gone
-        } else if !pulse.listening || pulse.heard > since {
+        } else if pulse.heard > since + IN_FLIGHT {
             Claim::Alive
         } else {
             Claim::Unclear
@@ -156,18 +159,23 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_speaks_or_has_to_wait_for_us_is_alive() {
+    fn only_a_sender_that_goes_on_speaking_is_alive() {
         let holder = Holder::new(None);
-        let since = Instant::now();
-        assert_eq!(holder.claim(Instant::now()), Claim::Unclear);
         holder.listen(false);
-        assert_eq!(
-            holder.claim(Instant::now()),
-            Claim::Alive,
-            "it waits for us"
-        );
         holder.listen(true);
-        assert_eq!(holder.claim(since), Claim::Alive, "it was heard since");
-        assert_eq!(holder.claim(Instant::now()), Claim::Unclear);
+        let now = Instant::now();
+        // What was on its way when its sender was killed.
+        assert_eq!(holder.claim(now), Claim::Unclear);
+        let Some(since) = now.checked_sub(IN_FLIGHT + Duration::from_secs(1)) else {
+            return;
+        };
+        assert_eq!(holder.claim(since), Claim::Alive);
+        holder.pulse().heard = since;
+        assert_eq!(holder.claim(since), Claim::Gone, "silent for 3 s");
+        holder.listen(false);
+        holder.pulse().heard = since;
+        assert_eq!(holder.claim(since), Claim::Unclear, "it waits for us");
+        holder.cut_off();
+        assert_eq!(holder.claim(since), Claim::Gone);
     }
 }

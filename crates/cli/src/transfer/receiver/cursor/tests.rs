@@ -66,7 +66,10 @@ fn links_stay_below_the_receiving_directory() {
 fn a_name_belongs_to_the_transfer_that_began_first() {
     let scratch = tempfile::tempdir().unwrap();
     let store = Store::open(scratch.path(), Existing::Refuse).unwrap();
-    let (mut first, mut second) = (cursor(&store), cursor(&store));
+    let mut first = cursor(&store);
+    // One of the same peer would wait until it is clear that the first lives.
+    let other = Holder::new(Some([1; 32]));
+    let mut second = Cursor::new(&store, other, store.existing, false);
     let entry = |name| Entry {
         name,
         mode: 0o755,
@@ -75,7 +78,6 @@ fn a_name_belongs_to_the_transfer_that_began_first() {
         data: 1,
     };
     let offered = first.offer(&entry(b"wanted"), None).unwrap();
-    first.holder.listen(false);
     let refused = second.offer(&entry(b"wanted"), None).unwrap_err();
     assert_eq!(refused.reason, Refusal::Exists);
     assert!(
