@@ -1,0 +1,141 @@
+//! Other programs: run to their end, or in the background until dropped.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// Runs `command` to its end; what it says is in the error if it fails.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let output = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .with_context(|| format!("{command:?}"))?;
+    if !output.status.success() {
+        bail!(
+            "{command:?} ended with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}
+
+/// A program in the background; killed when dropped.
+pub(crate) struct Background(Child);
+
+impl Background {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{command:?}"))?;
+        Ok(Self(child))
+    }
+
+    /// Starts it and waits for a line of standard output or error that has `mark` in it; gives that line.
+    pub(crate) fn start_and_wait(command: &mut Command, mark: &str) -> Result<(Self, String)> {
+        let (reader, writer) = std::io::pipe()?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .spawn()
+            .with_context(|| format!("{command:?}"))?;
+        let this = Self(child);
+        let mut lines = BufReader::new(reader).lines();
+        let mut all = String::new();
+        for line in lines.by_ref() {
+            let line = line?;
+            if line.contains(mark) {
+                // Nobody must be stopped by a full pipe.
+                std::thread::spawn(move || lines.for_each(drop));
+                return Ok((this, line));
+            }
+            all.push_str(&line);
+            all.push('\n');
+        }
+        bail!("expected a line with {mark:?} from the program, got {all:?}")
+    }
+
+    /// Waits for its end, which has to be a good one.
+    pub(crate) fn wait(mut self) -> Result<()> {
+        let status = self.0.wait()?;
+        if !status.success() {
+            bail!("a program in the background ended with {status}");
+        }
+        Ok(())
+    }
+
+    /// As kill -9 does.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A TCP port of 127.0.0.1 that was free a moment ago.
+pub(crate) fn free_port() -> Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port())
+}
+
+/// Waits until something listens on a TCP port of 127.0.0.1.
+pub(crate) fn wait_for_port(port: u16) -> Result<()> {
+    until("a server to listen", || {
+        Ok(TcpStream::connect(("127.0.0.1", port)).is_ok())
+    })
+}
+
+/// Waits until `condition` holds, for a minute at most.
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
+    let start = Instant::now();
+    while !condition()? {
+        if start.elapsed() > Duration::from_secs(60) {
+            bail!("waited a minute for {what}");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// Where a program is found, in the PATH or in the folders where servers are.
+pub(crate) fn which(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")])
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+/// All bytes of the files below a folder.
+pub(crate) fn bytes_below(folder: &Path) -> u64 {
+    walkdir::WalkDir::new(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(std::fs::Metadata::is_file)
+        .map(|metadata| metadata.len())
+        .sum()
+}
