@@ -24,7 +24,7 @@ pub(crate) enum Output {
     Table(Vec<Report>),
     Json,
     Csv(Vec<Report>),
-    Parquet(ParquetOutput),
+    Parquet(Box<ParquetOutput>),
 }
 
 /// Runs that go into one row group.
@@ -37,7 +37,8 @@ impl Output {
             Format::Json => Self::Json,
             Format::Csv => Self::Csv(Vec::new()),
             Format::Parquet(file) => {
-                Self::Parquet(ParquetOutput::new(file).map_err(parquet_failure)?)
+                let output = ParquetOutput::new(file).map_err(parquet_failure)?;
+                Self::Parquet(Box::new(output))
             }
         })
     }
