@@ -191,9 +191,8 @@ impl Bbr {
         self.model
             .on_sample(ack.now, sample, &self.round, self.feedback);
         self.feedback.on_path(self.bandwidth(), self.mss);
-        // While startup lasts, pacing does not conserve, and the peer reports often.
-        self.recovery
-            .set_sparse(self.feedback.is_sparse() && self.full_pipe.reached());
+        let paced = self.feedback.is_sparse() && self.full_pipe.reached();
+        self.recovery.set_sparse(paced, self.feedback.unreported());
     }
 
     fn update_extra_acked(&mut self, ack: &Ack) {

@@ -35,6 +35,9 @@ pub(super) struct Recovery {
     /// by, paced: a loss told just after it finds little in flight, and to conserve that would take the window down to the
     /// trough between two acknowledgements, episode after episode. Pacing at the measured rate conserves enough.
     sparse: bool,
+    /// While startup lasts it does not: packets are conserved then, but for what an acknowledgement took out of flight and
+    /// leaves by and by, bytes.
+    room: u64,
 }
 
 impl Recovery {
@@ -45,12 +48,15 @@ impl Recovery {
             conserving: false,
             prior_cwnd: 0,
             sparse: false,
+            room: 0,
         }
     }
 
-    /// Whether acknowledgements come by the clock instead of with the data.
-    pub(super) fn set_sparse(&mut self, sparse: bool) {
+    /// Whether acknowledgements come by the clock instead of with the data, and pacing conserves; `room` is what one of them
+    /// reports at a time, bytes.
+    pub(super) fn set_sparse(&mut self, sparse: bool, room: u64) {
         self.sparse = sparse;
+        self.room = room;
     }
 
     /// The window from before the episode, or before ProbeRTT.
@@ -106,7 +112,7 @@ impl Recovery {
             self.conserving = true;
             round.restart(ack.total_delivered);
             // Window that was not in use does not come back in a burst.
-            cwnd = conserved;
+            cwnd = conserved.saturating_add(self.room);
         } else {
             cwnd = self.restore(cwnd);
         }
