@@ -14,16 +14,17 @@ use tack_base::Instant;
 pub struct Kernel<E> {
     heap: BinaryHeap<Entry<E>>,
     slots: Vec<Entry<E>>,
-    /// A tournament among slots, if there are more than a few: place 1 has the slot that is next, place n the earlier of those at 2n and 2n + 1. The slots
-    /// themselves are in the last row, behind as many inner places.
+    /// A tournament among the slots after the first few: place 1 has the one that is next, place n the earlier of those at 2n
+    /// and 2n + 1. The slots themselves are in the last row, behind as many inner places.
     earliest: Vec<usize>,
     inserted: u64,
     now: Instant,
     handled: u64,
 }
 
-/// So few slots are looked at one by one when an event is due: that is cheaper than a tournament each time one is set.
-const FEW: usize = 8;
+/// So many slots, the first that are made, are looked at one by one when an event is due. They are those of links and radios,
+/// which are set at almost every event: a tournament costs more the more slots take part in it.
+const FEW: usize = 5;
 
 #[derive(Debug)]
 struct Entry<E> {
@@ -76,49 +77,48 @@ impl<E: Clone> Kernel<E> {
         let (at, number) = (Instant::FAR_FUTURE, u64::MAX);
         self.slots.push(Entry { at, number, event });
         // Slots are made before the run: the tournament starts over.
-        let row = self.slots.len().next_power_of_two();
-        // The rest of the row repeats the last slot, whose matches are the only ones that it takes part in.
         let last = self.slots.len() - 1;
-        self.earliest = vec![last; 2 * row];
-        for slot in 0..last {
-            self.earliest[row + slot] = slot;
+        if last >= FEW {
+            let row = (self.slots.len() - FEW).next_power_of_two();
+            // The rest of the row repeats the last slot, whose matches are the only ones that it takes part in.
+            self.earliest = vec![last; 2 * row];
+            for slot in FEW..last {
+                self.earliest[row + slot - FEW] = slot;
+            }
+            for place in (1..row).rev() {
+                self.earliest[place] = self.winner(place);
+            }
         }
-        for place in (1..row).rev() {
-            self.earliest[place] = self.winner(place);
-        }
-        Slot(self.slots.len() - 1)
+        Slot(last)
     }
 
     /// The earlier one of the two slots below a place of the tournament.
     #[inline]
     fn winner(&self, place: usize) -> usize {
-        let (one, other) = (self.earliest[2 * place], self.earliest[2 * place + 1]);
-        if self.slots[other] > self.slots[one] {
-            other
-        } else {
-            one
-        }
+        self.earlier(self.earliest[2 * place], self.earliest[2 * place + 1])
+    }
+
+    #[inline]
+    fn earlier(&self, one: usize, other: usize) -> usize {
+        let key = |slot: usize| (self.slots[slot].at, self.slots[slot].number);
+        if key(other) < key(one) { other } else { one }
     }
 
     /// The slot that is next.
     #[inline]
     fn first(&self) -> Option<usize> {
-        if self.slots.len() > FEW {
-            return self.earliest.get(1).copied();
-        }
-        let slots = self.slots.iter().enumerate();
-        slots
-            .max_by(|(_, one), (_, other)| one.cmp(other))
-            .map(|(slot, _)| slot)
+        let few = 0..self.slots.len().min(FEW);
+        few.chain(self.earliest.get(1).copied())
+            .reduce(|one, other| self.earlier(one, other))
     }
 
     /// Plays the matches of `slot` again.
     #[inline]
     fn replay(&mut self, slot: usize) {
-        if self.slots.len() <= FEW {
+        let Some(position) = slot.checked_sub(FEW) else {
             return;
-        }
-        let mut place = (self.earliest.len() / 2 + slot) / 2;
+        };
+        let mut place = (self.earliest.len() / 2 + position) / 2;
         while place > 0 {
             let winner = self.winner(place);
             if self.earliest[place] == winner && winner != slot {
