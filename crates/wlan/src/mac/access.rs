@@ -16,6 +16,7 @@
 mod carrier;
 mod shared;
 mod span;
+mod targets;
 
 use alloc::vec::Vec;
 

@@ -181,6 +181,9 @@ impl<M: Clone> Link<M> {
     /// Puts together the next PSDU, as long as `airtime` allows; outstanding frames go first. At least one frame
     /// goes in any case.
     ///
+    /// `mpdus` is a list to use. If it is what was sent last, with the same `airtime`, that is sent again, and more if there is
+    /// more.
+    ///
     /// Returns `None` when there is no frame.
     pub fn prepare(
         &mut self,
@@ -194,12 +197,20 @@ impl<M: Clone> Link<M> {
         } else {
             1
         };
-        let fits = |psdu: u32| {
-            psdu <= limits.bytes
-                && config.timing.airtime(config.data_mode, psdu as usize) <= airtime
-        };
+        let is_short =
+            |psdu: u32| config.timing.airtime(config.data_mode, psdu as usize) <= airtime;
+        // At most rates the limit in bytes is the narrower one.
+        let all_are_short = most > 1 && is_short(limits.bytes);
+        let fits = |psdu: u32| psdu <= limits.bytes && (all_are_short || is_short(psdu));
         let mut psdu = 0;
-        mpdus.clear();
+        if !self.is_front(&mpdus) {
+            mpdus.clear();
+        }
+        for (frame, mpdu) in self.outstanding.iter_mut().zip(&mut mpdus) {
+            psdu = len::ampdu(psdu, len::mpdu(mpdu.msdu.len, config.is_qos));
+            mpdu.retry = true;
+            frame.attempts = frame.attempts.saturating_add(1);
+        }
         while mpdus.len() < most {
             let at = mpdus.len();
             if at == self.outstanding.len() {
@@ -247,6 +258,19 @@ impl<M: Clone> Link<M> {
         Some(Prepared { mpdus, psdu })
     }
 
+    /// Whether outstanding frames begin with these, a list that they began with once.
+    fn is_front(&self, mpdus: &[Mpdu<M>]) -> bool {
+        let (Some(first), Some(last)) = (mpdus.first(), mpdus.last()) else {
+            return false;
+        };
+        // Frames only leave, so those between two that kept their places did, too.
+        let is_at = |at: usize, mpdu: &Mpdu<M>| {
+            let frame = self.outstanding.get(at);
+            frame.is_some_and(|frame| frame.seq == mpdu.seq)
+        };
+        is_at(0, first) && is_at(mpdus.len() - 1, last)
+    }
+
     /// The single frame sent last was acknowledged.
     pub fn on_ack(&mut self) -> Settled {
         let acked = self.outstanding.pop_front();
@@ -273,16 +297,19 @@ impl<M: Clone> Link<M> {
             }
         }
         let before = self.outstanding.len();
-        let settled = &mut self.settled;
-        self.outstanding.retain(|frame| {
-            let offset = seq_distance(start, frame.seq);
-            let acked =
-                seq_before(frame.seq, start) || (offset < WINDOW && bitmap >> offset & 1 == 1);
-            if acked {
-                note(settled, frame, true);
-            }
-            !acked
-        });
+        // Nothing was received, if the receiver wants what is missing first and has nothing after it.
+        if bitmap != 0 || start != self.window_start() {
+            let settled = &mut self.settled;
+            self.outstanding.retain(|frame| {
+                let offset = seq_distance(start, frame.seq);
+                let acked =
+                    seq_before(frame.seq, start) || (offset < WINDOW && bitmap >> offset & 1 == 1);
+                if acked {
+                    note(settled, frame, true);
+                }
+                !acked
+            });
+        }
         let acked = before - self.outstanding.len();
         let dropped = self.give_up(config);
         Settled { acked, dropped }
@@ -340,6 +367,17 @@ impl<M: Clone> Link<M> {
     /// Drops the frames that had their last attempt. In a Block ACK agreement the receiver has to be told to expect them no
     /// more.
     fn give_up(&mut self, config: &MacConfig) -> usize {
+        // A PPDU takes them from the front, so no frame had more attempts than the first.
+        let first = self.outstanding.front();
+        if first.is_none_or(|frame| frame.attempts < config.retry_limit) {
+            debug_assert!(
+                self.outstanding
+                    .iter()
+                    .all(|frame| frame.attempts < config.retry_limit),
+                "the first was sent most often"
+            );
+            return 0;
+        }
         let before = self.outstanding.len();
         let settled = &mut self.settled;
         self.outstanding.retain(|frame| {

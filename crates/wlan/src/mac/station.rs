@@ -137,11 +137,15 @@ pub struct Station<M> {
     recipients: Vec<[Recipient<M>; 4]>,
     /// The recipients that hold frames back: when these will have waited too long, transmitter and category.
     holds: BTreeSet<(Instant, NodeId, usize)>,
+    /// The first of them.
+    next_hold: Instant,
     duplicates: DuplicateCache,
     /// TCP/HACK, where it is on.
     hack: Option<Box<Hack<M>>>,
     /// MPDU lists that can be used again.
     spare: Vec<Vec<Mpdu<M>>>,
+    /// What was sent last, of which nothing was read: function and receiver, and the list.
+    unread: Option<(usize, NodeId, Vec<Mpdu<M>>)>,
     stats: StationStats,
     sifs: Duration,
     response_timeout: Duration,
@@ -194,9 +198,11 @@ impl<M: Clone> Station<M> {
             reception: None,
             recipients: Vec::new(),
             holds: BTreeSet::new(),
+            next_hold: Instant::FAR_FUTURE,
             duplicates: DuplicateCache::default(),
             hack: None,
             spare: Vec::new(),
+            unread: None,
             stats: StationStats::default(),
             sifs: timing.sifs,
             response_timeout: config.response_timeout(),
@@ -305,16 +311,19 @@ impl<M: Clone> Station<M> {
     }
 
     /// When this radio next has something to do by itself.
-    #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let mut first = self.next_beacon;
+        let next = self.next_wake();
+        (next != Instant::FAR_FUTURE).then_some(next)
+    }
+
+    /// As [`Station::poll_timeout`]; [`Instant::FAR_FUTURE`] for never.
+    #[inline]
+    pub(crate) fn next_wake(&self) -> Instant {
+        let mut first = self.next_beacon.min(self.next_hold);
         if let Some((at, _)) = &self.response {
             first = first.min(*at);
         }
         first = first.min(Instant::from_nanos(self.next_interrupt()));
-        if let Some((at, ..)) = self.holds.first() {
-            first = first.min(*at);
-        }
         match self.exchange {
             Some(exchange) => match exchange.step {
                 Step::Pausing { until } => first = first.min(until),
@@ -328,7 +337,7 @@ impl<M: Clone> Station<M> {
             }
             None => {}
         }
-        (first != Instant::FAR_FUTURE).then_some(first)
+        first
     }
 
     /// The medium becomes busy: a signal begins, or this radio sends.
@@ -358,8 +367,7 @@ impl<M: Clone> Station<M> {
     /// True when frames have waited too long for one before them: [`Station::release_overdue`] is due.
     #[inline]
     pub fn holds_overdue(&self, now: Instant) -> bool {
-        let first = self.holds.first();
-        first.is_some_and(|(due, ..)| *due <= now)
+        self.next_hold <= now
     }
 
     /// True while an exchange is under way that this radio began.
@@ -412,6 +420,32 @@ impl<M: Clone> Station<M> {
         self.stats.collisions += 1;
         let is_first = self.exchange.is_some_and(|exchange| exchange.attempts == 1);
         self.stats.access_collisions += u64::from(is_first);
+    }
+
+    /// Takes back what this radio sent to `to` and nobody read. Most often it is sent again as it is.
+    pub fn keep(&mut self, to: Option<NodeId>, category: AccessCategory, mpdus: Vec<Mpdu<M>>) {
+        match to {
+            // Within a limit the next attempt may have less time.
+            Some(to) if self.config.txop_limit[category as usize].is_zero() => {
+                let function = self.function(category);
+                if let Some((.., mpdus)) = self.unread.replace((function, to, mpdus)) {
+                    self.recycle(mpdus);
+                }
+            }
+            _ => self.recycle(mpdus),
+        }
+    }
+
+    /// A list for the next frames of `function` to `to`: what was sent last, if it was sent to that one, or an empty one.
+    fn list(&mut self, function: usize, to: NodeId) -> Vec<Mpdu<M>> {
+        match self.unread.take() {
+            Some((of, who, mpdus)) if (of, who) == (function, to) => mpdus,
+            Some((.., mut mpdus)) => {
+                mpdus.clear();
+                mpdus
+            }
+            None => self.spare.pop().unwrap_or_default(),
+        }
     }
 
     /// Takes back a list of MPDUs to use it again.

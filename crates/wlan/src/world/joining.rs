@@ -13,9 +13,15 @@ impl<M: Clone> World<M> {
     /// Radio `index` is about to do more than to look on.
     #[inline]
     pub(super) fn single_out(&mut self, index: usize) {
-        if let Some(crowd) = &mut self.crowd
-            && crowd.has(index)
-        {
+        if self.crowd.as_ref().is_some_and(|crowd| crowd.has(index)) {
+            self.take_out(index);
+            self.rewake(index);
+        }
+    }
+
+    /// Radio `index` leaves the crowd. When it wants to be woken remains to be said.
+    fn take_out(&mut self, index: usize) {
+        if let Some(crowd) = &mut self.crowd {
             crowd.standing[index] = Standing::Alone;
             let position = crowd
                 .alone
@@ -25,7 +31,6 @@ impl<M: Clone> World<M> {
             let locked = crowd.radio.lock.and_then(|number| self.air.find(number));
             let header_end = locked.map(|flight| flight.header_end);
             self.stations[index].leave(&mut crowd.access, header_end);
-            self.rewake(index);
         }
     }
 
@@ -34,7 +39,8 @@ impl<M: Clone> World<M> {
         while let Some(crowd) = &self.crowd
             && let Some(who) = crowd.access.granted(at)
         {
-            self.single_out(usize::from(who));
+            self.take_out(usize::from(who));
+            self.wakes[usize::from(who)] = at;
         }
     }
 
@@ -60,8 +66,8 @@ impl<M: Clone> World<M> {
         }
     }
 
-    /// Radios that go by themselves and have nothing to do but look on join the crowd. `flight` has begun.
-    pub(super) fn gather(&mut self, now: Instant, flight: &InFlight<M>) {
+    /// Radios that go by themselves and have nothing to do but look on join the crowd: a signal has begun.
+    pub(super) fn gather(&mut self, at: Instant) {
         let Self {
             crowd: Some(crowd),
             radios,
@@ -88,9 +94,8 @@ impl<M: Clone> World<M> {
             let is_first = access.members() == 0;
             let receives = |flight: &InFlight<M>| flight.ppdu.to == Some(NodeId(*who));
             if !(is_first || radio.hears_as(heard))
-                || receives(flight)
                 || air.flights.iter().any(receives)
-                || !stations[index].join(access, now)
+                || !stations[index].join(access, at)
             {
                 return true;
             }
@@ -103,33 +108,37 @@ impl<M: Clone> World<M> {
         });
     }
 
-    /// Radios to which the signal of radio `from` has to be brought one by one, ascending. They are handed back by
-    /// [`World::give_back`].
+    /// Radios to which signals have to be brought one by one, ascending: all that hear radio `from`, perhaps that one itself,
+    /// and others if not [`World::all_hear`] it. They are handed back by [`World::give_back`]; until then nobody leaves the
+    /// crowd.
     #[inline]
     pub(super) fn take_listeners(&mut self, from: usize) -> Vec<u16> {
-        let audience = &mut self.audience[from];
-        let Some(crowd) = &self.crowd else {
-            return core::mem::take(audience);
-        };
-        let mut listeners = core::mem::take(&mut self.listeners);
-        if audience.len() + 1 == self.radios.len() {
-            listeners.extend_from_slice(&crowd.alone);
-            listeners.retain(|at| usize::from(*at) != from);
-        } else {
-            let hear_it = |at: &&u16| audience.binary_search(at).is_ok();
-            listeners.extend(crowd.alone.iter().filter(hear_it));
+        match &mut self.crowd {
+            Some(crowd) => core::mem::take(&mut crowd.alone),
+            None => core::mem::take(&mut self.audience[from]),
         }
-        listeners
+    }
+
+    /// Whether all listeners but itself hear radio `from`.
+    #[inline]
+    pub(super) fn all_hear(&self, from: usize) -> bool {
+        self.crowd.is_none() || self.audience[from].len() + 1 == self.radios.len()
+    }
+
+    /// Whether `listener` hears radio `from`, which not all do.
+    pub(super) fn hears(&self, from: usize, listener: u16) -> bool {
+        self.audience[from].binary_search(&listener).is_ok()
     }
 
     /// Takes back what [`World::take_listeners`] gave.
     #[inline]
-    pub(super) fn give_back(&mut self, from: usize, mut listeners: Vec<u16>) {
-        if self.crowd.is_none() {
-            self.audience[from] = listeners;
-        } else {
-            listeners.clear();
-            self.listeners = listeners;
+    pub(super) fn give_back(&mut self, from: usize, listeners: Vec<u16>) {
+        match &mut self.crowd {
+            Some(crowd) => {
+                debug_assert!(crowd.alone.is_empty(), "nobody has left the crowd");
+                crowd.alone = listeners;
+            }
+            None => self.audience[from] = listeners,
         }
     }
 

@@ -46,14 +46,17 @@ impl<M: Clone> World<M> {
         }
         self.stations[from].on_reception_lost();
         self.stations[from].on_busy(at);
-        self.touch(from);
+        self.rewake(from);
+        let all_hear = self.all_hear(from);
         let listeners = self.take_listeners(from);
         for listener in &listeners {
-            self.reach(at, usize::from(*listener), &mut flight);
+            let index = usize::from(*listener);
+            if index != from && (all_hear || self.hears(from, *listener)) {
+                self.reach(at, index, &mut flight);
+            }
         }
         self.give_back(from, listeners);
         self.reach_crowd(at, &flight);
-        self.gather(at, &flight);
         flight.seek(0, self.mac.is_qos);
         self.air.flights.push(flight);
     }
@@ -98,15 +101,30 @@ impl<M: Clone> World<M> {
         if self.radios[from].heard == 0 {
             self.stations[from].on_idle(at, BusyEnd::Energy);
         }
-        self.touch(from);
+        if self.stations[from].is_in_exchange() {
+            // It waits for a response: its queues are what they were.
+            self.rewake(from);
+        } else {
+            self.touch(from);
+        }
+        let all_hear = self.all_hear(from);
         let listeners = self.take_listeners(from);
         // The receiver comes last: it takes the MPDUs out.
         self.fade_crowd(at, &flight);
         let receiver = flight.ppdu.to.map(|to| to.0);
-        for listener in listeners.iter().filter(|to| Some(**to) != receiver) {
-            self.fade(at, usize::from(*listener), &mut flight);
+        let mut is_received = false;
+        for listener in &listeners {
+            let index = usize::from(*listener);
+            if index == from || !(all_hear || self.hears(from, *listener)) {
+                continue;
+            }
+            if Some(*listener) == receiver {
+                is_received = true;
+            } else {
+                self.fade(at, index, &mut flight);
+            }
         }
-        if let Some(receiver) = receiver.filter(|to| listeners.contains(to)) {
+        if is_received && let Some(receiver) = receiver {
             self.fade(at, usize::from(receiver), &mut flight);
         }
         self.give_back(from, listeners);
@@ -116,54 +134,72 @@ impl<M: Clone> World<M> {
             let look = at + announcement(&self.mac, cts);
             self.air.announcements.push((look, flight.number));
         }
-        if let Frame::Data(Data { mpdus, .. }) = flight.ppdu.frame {
-            self.stations[from].recycle(mpdus);
+        if let Frame::Data(data) = flight.ppdu.frame {
+            let Data {
+                mpdus, category, ..
+            } = data;
+            if flight.arriving.any {
+                self.stations[from].recycle(mpdus);
+            } else {
+                self.stations[from].keep(flight.ppdu.to, category, mpdus);
+            }
         }
     }
 
     /// The signal of `flight` ends at a radio.
     #[inline]
     fn fade(&mut self, now: Instant, listener: usize, flight: &mut InFlight<M>) {
-        let is_involved = flight.ppdu.to == Some(NodeId(listener as u16))
-            || self.stations[listener].is_in_exchange();
         let radio = &mut self.radios[listener];
         radio.heard -= 1;
         let is_locked = radio.lock == Some(flight.number);
+        let is_idle = radio.heard == 0 && !radio.is_sending;
         if is_locked {
-            radio.lock = None;
-            radio.announced = None;
-            let id = NodeId(listener as u16);
-            let is_for_it = flight.ppdu.to == Some(id);
-            let is_read = if is_for_it && matches!(flight.ppdu.frame, Frame::Data(_)) {
-                self.receive_rest(now, listener, flight)
+            let was_in_exchange = self.stations[listener].is_in_exchange();
+            self.take_signal(now, listener, flight);
+            let last = self.radios[listener].last;
+            if is_idle {
+                self.stations[listener].on_idle(now, last);
+            }
+            if was_in_exchange || flight.ppdu.to == Some(NodeId(listener as u16)) {
+                self.touch(listener);
             } else {
-                self.is_read(id, flight)
-            };
+                self.rewake(listener);
+            }
+        } else if is_idle {
             let station = &mut self.stations[listener];
-            let radio = &mut self.radios[listener];
-            radio.last = BusyEnd::Frame;
-            if !is_read {
-                radio.last = BusyEnd::Error;
-                station.on_reception_error(now);
-            } else if is_for_it {
-                self.hand_over(now, listener, &flight.ppdu);
-            } else {
-                if matches!(flight.ppdu.frame, Frame::Rts) {
-                    radio.announced = Some(flight.number);
-                }
-                station.overhear(now, &flight.ppdu);
+            station.on_idle(now, radio.last);
+            // What an exchange waits for does not depend on carrier sense.
+            if !station.is_in_exchange() {
+                self.rewake(listener);
             }
         }
-        let radio = &self.radios[listener];
-        let is_idle = radio.heard == 0 && !radio.is_sending;
-        if is_idle {
-            self.stations[listener].on_idle(now, radio.last);
-        }
-        if is_involved {
-            self.touch(listener);
-        } else if is_locked || is_idle {
-            // To a radio that senses other energy still, the end of what it could not read moves no deadline.
-            self.rewake(listener);
+    }
+
+    /// What a radio makes of `flight`, which it was locked on to and which ends.
+    fn take_signal(&mut self, now: Instant, listener: usize, flight: &mut InFlight<M>) {
+        let radio = &mut self.radios[listener];
+        radio.lock = None;
+        radio.announced = None;
+        let id = NodeId(listener as u16);
+        let is_for_it = flight.ppdu.to == Some(id);
+        let is_read = if is_for_it && matches!(flight.ppdu.frame, Frame::Data(_)) {
+            self.receive_rest(now, listener, flight)
+        } else {
+            self.is_read(id, flight)
+        };
+        let station = &mut self.stations[listener];
+        let radio = &mut self.radios[listener];
+        radio.last = BusyEnd::Frame;
+        if !is_read {
+            radio.last = BusyEnd::Error;
+            station.on_reception_error(now);
+        } else if is_for_it {
+            self.hand_over(now, listener, &flight.ppdu);
+        } else {
+            if matches!(flight.ppdu.frame, Frame::Rts) {
+                radio.announced = Some(flight.number);
+            }
+            station.overhear(now, &flight.ppdu);
         }
     }
 

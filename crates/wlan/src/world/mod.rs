@@ -77,8 +77,6 @@ pub struct World<M> {
     audience: Vec<Vec<u16>>,
     /// Radios that only look on; none in a small network.
     crowd: Option<Crowd>,
-    /// A list that can be used again.
-    listeners: Vec<u16>,
     air: Air<M>,
     errors: Vec<ErrorModel>,
     noise: Vec<RandomStream>,
@@ -128,7 +126,6 @@ impl<M: Clone> World<M> {
             next_wake: Instant::FAR_FUTURE,
             audience: config.audience(count),
             crowd: Crowd::new(config, count, least),
-            listeners: Vec::new(),
             air: Air::default(),
             errors: config.errors(count),
             noise: Vec::with_capacity(count),
@@ -431,11 +428,18 @@ impl<M: Clone> World<M> {
         if self.next_wake <= at {
             self.wake_due(at);
         }
-        let mut starting = core::mem::take(&mut self.starting);
-        for ppdu in starting.drain(..) {
-            self.begin(at, ppdu);
+        if !self.starting.is_empty() {
+            let mut starting = core::mem::take(&mut self.starting);
+            let mut is_first = true;
+            for ppdu in starting.drain(..) {
+                self.begin(at, ppdu);
+                if core::mem::take(&mut is_first) {
+                    // Those that the first signal makes bystanders hear the others as such.
+                    self.gather(at);
+                }
+            }
+            self.starting = starting;
         }
-        self.starting = starting;
         self.find_next();
     }
 
@@ -450,11 +454,14 @@ impl<M: Clone> World<M> {
         }
         self.single_out_granted(at);
         let mut position = 0;
-        while let Some(crowd) = &self.crowd
-            && let Some(index) = crowd.alone().get(position)
-        {
-            self.wake(at, usize::from(*index));
-            position += 1;
+        while let Some(crowd) = &self.crowd {
+            let later = &crowd.alone()[position..];
+            let is_due = |index: &u16| self.wakes[usize::from(*index)] <= at;
+            let Some(next) = later.iter().position(is_due) else {
+                return;
+            };
+            self.wake(at, usize::from(later[next]));
+            position += next + 1;
         }
     }
 
@@ -463,12 +470,14 @@ impl<M: Clone> World<M> {
         while self.wakes[index] <= at {
             self.events += 1;
             self.release_overdue(index);
-            let ppdu = self.stations[index].handle_timeout(at);
-            self.touch(index);
-            if let Some(ppdu) = ppdu {
-                // Whatever else is due at this radio has to wait until it is done sending.
-                self.starting.push(ppdu);
-                self.wakes[index] = Instant::FAR_FUTURE;
+            match self.stations[index].handle_timeout(at) {
+                Some(ppdu) => {
+                    self.account_for_sender(index);
+                    // Whatever else is due at this radio has to wait until it is done sending.
+                    self.starting.push(ppdu);
+                    self.wakes[index] = Instant::FAR_FUTURE;
+                }
+                None => self.touch(index),
             }
         }
     }
@@ -514,13 +523,17 @@ impl<M: Clone> World<M> {
     /// Brings what is derived from a radio's state up to date.
     #[inline]
     fn touch(&mut self, index: usize) {
+        self.account(index);
+        self.rewake(index);
+    }
+
+    /// As [`World::touch`], but for when the radio wants to be woken.
+    #[inline]
+    fn account(&mut self, index: usize) {
         let station = &mut self.stations[index];
         if let Some(source) = &mut self.sources[index] {
             source.refill(self.now, station);
         }
-        let wake = wake(station);
-        self.wakes[index] = wake;
-        self.next_wake = self.next_wake.min(wake);
         let is_shorter = self.queues[index].update(self.now, station.queued());
         let radio = &mut self.radios[index];
         if is_shorter && !radio.has_departures && index < usize::from(self.members) {
@@ -534,10 +547,22 @@ impl<M: Clone> World<M> {
         }
     }
 
+    /// As [`World::account`], for a radio that begins to send. What it sends stays in its queue for now.
+    #[inline]
+    fn account_for_sender(&mut self, index: usize) {
+        if self.hack.is_on() {
+            // Its driver may have moved acknowledgements.
+            self.account(index);
+        } else if !self.radios[index].is_active {
+            self.radios[index].is_active = true;
+            self.air.count_active(true);
+        }
+    }
+
     /// As [`World::touch`], for a radio that only senses what others do: its queues and what it is about do not change.
     #[inline]
     fn rewake(&mut self, index: usize) {
-        let wake = wake(&self.stations[index]);
+        let wake = self.stations[index].next_wake();
         self.wakes[index] = wake;
         self.next_wake = self.next_wake.min(wake);
     }
@@ -554,12 +579,6 @@ impl<M: Clone> World<M> {
         let end = if at == NodeId::AP { from } else { at };
         self.errors[end.index()].loss(mode, len as usize)
     }
-}
-
-/// When a station wants to be woken.
-#[inline]
-fn wake<M: Clone>(station: &Station<M>) -> Instant {
-    station.poll_timeout().unwrap_or(Instant::FAR_FUTURE)
 }
 
 #[cfg(test)]

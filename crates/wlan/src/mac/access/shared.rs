@@ -4,11 +4,11 @@
 //! number is added up here; the backoff of a radio ends when the sum has grown by the slots that it had left when it joined. What
 //! a busy period costs does not depend on how many there are.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use tack_base::{Duration, Instant};
 
+use super::targets::Targets;
 use super::{Carrier, ChannelAccess, Contention, Rules, Span};
 
 /// Most functions of a radio: one for each category.
@@ -22,8 +22,8 @@ struct SharedFunction {
     aifs_slots: u64,
     /// Slots counted so far.
     counted: u64,
-    /// Radios that want to send: at which count, and which radio.
-    targets: BTreeSet<(u64, u16)>,
+    /// Radios that want to send, by the count at which they may.
+    targets: Targets,
 }
 
 /// Channel access of several radios that sense the same.
@@ -54,7 +54,7 @@ impl SharedAccess {
                 rules: contention.rules,
                 aifs_slots: u64::from(contention.aifsn),
                 counted: 0,
-                targets: BTreeSet::new(),
+                targets: Targets::new(radios, contention.cw_max.max(contention.cw_min)),
             })
             .collect();
         Self {
@@ -96,12 +96,12 @@ impl SharedAccess {
         }
         self.members += 1;
         let since = &mut self.since[usize::from(who)];
-        let shared = self.functions.iter_mut().zip(since);
-        for ((shared, since), own) in shared.zip(&access.functions) {
-            *since = shared.counted;
+        for (index, own) in access.functions.iter().enumerate() {
+            let shared = &mut self.functions[index];
+            since[index] = shared.counted;
             if own.wants {
                 let target = shared.counted + u64::from(own.slots);
-                shared.targets.insert((target, who));
+                shared.targets.insert(target, who);
             }
         }
         true
@@ -112,12 +112,12 @@ impl SharedAccess {
         self.members -= 1;
         access.carrier = self.carrier;
         let since = &self.since[usize::from(who)];
-        let shared = self.functions.iter_mut().zip(since);
-        for ((shared, since), own) in shared.zip(&mut access.functions) {
+        for (index, own) in access.functions.iter_mut().enumerate() {
+            let (shared, since) = (&mut self.functions[index], since[index]);
             if own.wants {
                 let target = since + u64::from(own.slots);
-                let was_there = shared.targets.remove(&(target, who));
-                debug_assert!(was_there, "its wishes do not change while it is in");
+                // Its wishes do not change while it is in.
+                shared.targets.remove(target, who);
             }
             let counted = shared.counted - since;
             let left = u64::from(own.slots).saturating_sub(counted);
@@ -169,7 +169,7 @@ impl SharedAccess {
             let left = target - function.counted;
             Some((
                 self.slot.times_after(function.aifs_slots + left, start),
-                *who,
+                who,
             ))
         });
         ends.min()

@@ -272,3 +272,52 @@ fn sequence_numbers_wrap() {
     }
     assert_eq!(sent, 5_000);
 }
+
+/// The list that was sent last comes back where nobody read it, and a PPDU is the same as without.
+#[test]
+fn an_unread_list_is_sent_again_as_a_new_one_would_be() {
+    for config in [n150(), ac866(), a54()] {
+        let mut random = 7_u64;
+        let [mut own, mut other] = [link(50, 1_500), link(50, 1_500)];
+        let mut list = Vec::new();
+        for step in 0..400_u64 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(99);
+            let longest = config.ampdu.airtime;
+            let Some(again) = own.prepare(&config, longest, core::mem::take(&mut list)) else {
+                break;
+            };
+            let anew = prepare(&mut other, &config).unwrap();
+            let (again_text, anew_text) = (std::format!("{again:?}"), std::format!("{anew:?}"));
+            assert_eq!(again_text, anew_text, "step {step}");
+            let start = own.window_start();
+            let outcome = random >> 60;
+            for link in [&mut own, &mut other] {
+                match outcome {
+                    // Nobody read it.
+                    0..=7 => {}
+                    8 => {
+                        let _settled = link.on_missed_ack(&config);
+                    }
+                    9..=11 if config.aggregates() => {
+                        let said = (start, random >> 3);
+                        let _settled = link.on_block_ack(Answers::Data, said, &config);
+                    }
+                    _ if config.aggregates() => {
+                        let said = (seq_add(start, 20), 0);
+                        let _settled = link.on_block_ack(Answers::Data, said, &config);
+                    }
+                    _ => {
+                        let _settled = link.on_ack();
+                    }
+                }
+                let more = self::link(3, 700);
+                for msdu in more.waiting().iter() {
+                    link.push(msdu.clone(), 1_000 + step);
+                }
+            }
+            list = again.mpdus;
+        }
+    }
+}

@@ -12,7 +12,7 @@ impl<M: Clone> Station<M> {
             && self.response.is_none()
             && !self.is_sending
             && self.beacons.is_none()
-            && self.holds.is_empty()
+            && self.next_hold == Instant::FAR_FUTURE
             && self.next_interrupt() == u64::MAX
     }
 

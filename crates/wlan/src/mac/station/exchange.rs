@@ -158,6 +158,7 @@ impl<M: Clone> Station<M> {
 
     /// A PPDU of data frames to `to`.
     fn data(&mut self, function: usize, to: NodeId, limit: Duration) -> Option<Ppdu<M>> {
+        let mpdus = self.list(function, to);
         let config = &self.config;
         let timing = &config.timing;
         let longest = config.ampdu.airtime;
@@ -172,7 +173,6 @@ impl<M: Clone> Station<M> {
         } else {
             longest
         };
-        let mpdus = self.spare.pop().unwrap_or_default();
         let prepared =
             self.queues[function].change(to, |link| link.prepare(config, longest, mpdus))?;
         self.on_leaving(to, function, &prepared.mpdus);

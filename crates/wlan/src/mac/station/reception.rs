@@ -247,6 +247,8 @@ impl<M: Clone> Station<M> {
             if let Some(since) = after {
                 self.holds.insert(due(since));
             }
+            let first = self.holds.first();
+            self.next_hold = first.map_or(Instant::FAR_FUTURE, |(due, ..)| *due);
         }
         result
     }
