@@ -1,4 +1,4 @@
-//! Addresses on the command line, and which of them are allowed while there is no encryption.
+//! Addresses on the command line, and which of them are allowed.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -184,8 +184,8 @@ impl Address {
                 .find(|address| !address.ip().to_canonical().is_loopback())
         {
             return Err(Failure::usage(format!(
-                "{beyond} is not a loopback address, and tack does not encrypt yet: anyone on the path could read and change the \
-                 data, anyone could pose as either side; give --insecure to use it all the same"
+                "{beyond} is not on this machine, and this command cannot yet encrypt for a peer there that it knows: anyone on \
+                 the path could read and change the data, anyone could pose as either side"
             )));
         }
         Ok(addresses)
@@ -259,7 +259,11 @@ mod tests {
             .await
             .unwrap_err();
         assert_eq!(refused.exit, crate::exit::Exit::Usage);
-        assert!(refused.to_string().contains("--insecure"), "{refused}");
+        let said = refused.to_string();
+        assert!(
+            said.contains("cannot yet encrypt") && !said.contains("--insecure"),
+            "{said}"
+        );
         assert_eq!(
             address
                 .resolve(1, Reach::Anywhere, Family::Any)

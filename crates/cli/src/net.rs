@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tack::{Config, ConnectError, Endpoint, Stats, Stream};
+use tack::secure::{Identity, PublicKey, SecureError, SecureStream};
+use tack::{Builder, Config, ConnectError, Endpoint, Stats, Stream};
 
 use crate::address::{Address, Family, Reach};
 use crate::exit::Failure;
@@ -13,10 +14,14 @@ use crate::exit::Failure;
 pub(crate) const TRANSFER_UDP_PORT: u16 = 7777;
 /// The UDP port of `tack perf --server`.
 pub(crate) const PERF_UDP_PORT: u16 = 7778;
+/// The UDP port of `tack perf --server --insecure`: clear text has ports of its own, so that neither is taken for the other.
+pub(crate) const CLEAR_PERF_UDP_PORT: u16 = 7779;
 /// The TCP port of transfers within the UDP port, so that the handshake refuses other programs already.
 pub(crate) const TRANSFER_PORT: u16 = tack::DEFAULT_PORT;
+/// The TCP port of `tack perf --insecure`.
+pub(crate) const CLEAR_PERF_PORT: u16 = tack::DEFAULT_PORT + 1;
 /// The TCP port of `tack perf`.
-pub(crate) const PERF_PORT: u16 = tack::DEFAULT_PORT + 1;
+pub(crate) const PERF_PORT: u16 = tack::DEFAULT_PORT + 3;
 
 /// Where to connect from and to, and how patiently.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +38,66 @@ pub(crate) struct Dial {
     pub(crate) patience: Duration,
 }
 
-/// Connects to the first address of `to` that answers, each from a socket of its own.
+/// Connects to the first address of `to` that answers, each from a socket of its own, in clear text.
 pub(crate) async fn connect(to: &Address, dial: &Dial, config: &Config) -> Result<Stream, Failure> {
+    first(to, dial, |address| async move {
+        let endpoint = dial.endpoint(address, Endpoint::builder())?;
+        let connect = endpoint.connect(address).port(dial.tcp_port);
+        let connecting = connect.config(config.clone()).into_future();
+        sensible(&endpoint, connecting)
+            .await?
+            .map_err(|error| dial.explain(error))
+    })
+    .await
+}
+
+/// What an encrypted connection needs besides an address.
+#[derive(Clone, Debug)]
+pub(crate) struct Encryption {
+    /// What this side proves to be.
+    pub(crate) identity: Identity,
+    /// The one key that the peer may have; `None` accepts any, for the caller to judge.
+    pub(crate) expected: Option<PublicKey>,
+    /// The protocol inside.
+    pub(crate) alpn: &'static [u8],
+}
+
+/// Connects to the first address of `to` that answers, each from a socket of its own, and encrypts.
+pub(crate) async fn connect_encrypted(
+    to: &Address,
+    dial: &Dial,
+    config: &Config,
+    encryption: &Encryption,
+) -> Result<SecureStream, Failure> {
+    first(to, dial, |address| async move {
+        let builder = Endpoint::builder().identity(encryption.identity.clone());
+        let endpoint = dial.endpoint(address, builder)?;
+        let connect = endpoint.connect(address).port(dial.tcp_port);
+        let connect = connect.config(config.clone());
+        let connect = match encryption.expected {
+            Some(key) => connect.expecting(key, encryption.alpn),
+            None => connect.any_key(encryption.alpn),
+        };
+        sensible(&endpoint, connect.into_future())
+            .await?
+            .map_err(|error| match error {
+                SecureError::Connect(ConnectError::Refused { .. }) => format!(
+                    "another tack service listens there, or one in clear text; expected `{}`",
+                    dial.service
+                ),
+                SecureError::Connect(error) => dial.explain(error),
+                error => error.to_string(),
+            })
+    })
+    .await
+}
+
+/// The first connection that `attempt` has to an address of `to`.
+async fn first<T, F: Future<Output = Result<T, String>>>(
+    to: &Address,
+    dial: &Dial,
+    attempt: impl Fn(SocketAddr) -> F,
+) -> Result<T, Failure> {
     let mut addresses = to.resolve(dial.udp_port, dial.reach, dial.family).await?;
     if let Some(from) = dial.from {
         addresses.retain(|address| address.is_ipv4() == from.is_ipv4());
@@ -47,7 +110,7 @@ pub(crate) async fn connect(to: &Address, dial: &Dial, config: &Config) -> Resul
     let share = dial.patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut last = None;
     for address in addresses {
-        let failed = match tokio::time::timeout(share, dial_one(address, dial, config)).await {
+        let failed = match tokio::time::timeout(share, attempt(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => error,
             Err(_) => format!(
@@ -78,47 +141,60 @@ pub(crate) async fn strange(endpoint: &Endpoint) {
     tokio::time::sleep(STRANGE).await;
 }
 
-/// Connects to one address, or says in words why not.
-async fn dial_one(address: SocketAddr, dial: &Dial, config: &Config) -> Result<Stream, String> {
-    let mut builder = Endpoint::builder().bind_towards(address);
-    if let Some(from) = dial.from {
-        builder = builder.bind(SocketAddr::new(from, 0));
+impl Dial {
+    /// The socket for a connection to `address`, or in words why there is none.
+    fn endpoint(&self, address: SocketAddr, builder: Builder) -> Result<Endpoint, String> {
+        let builder = match self.from {
+            Some(from) => builder.bind(SocketAddr::new(from, 0)),
+            None => builder.bind_towards(address),
+        };
+        builder
+            .insecure(self.reach == Reach::Anywhere)
+            .build()
+            .map_err(|error| error.to_string())
     }
-    let endpoint = builder
-        .insecure(dial.reach == Reach::Anywhere)
-        .build()
-        .map_err(|error| error.to_string())?;
-    let connecting = endpoint
-        .connect(address)
-        .port(dial.tcp_port)
-        .config(config.clone());
-    let connected = tokio::select! {
-        connected = connecting.into_future() => connected,
-        () = strange(&endpoint) => return Err(NOT_TACK.into()),
-    };
-    connected.map_err(|error| match error {
-        ConnectError::Unreachable(_) => {
-            "connection refused: no program listens on this port".into()
+
+    fn explain(&self, error: ConnectError) -> String {
+        match error {
+            ConnectError::Unreachable(_) => {
+                "connection refused: no program listens on this port".into()
+            }
+            // Its stack answers, so the UDP port is right, and the service is not.
+            ConnectError::Refused { .. } => format!(
+                "another tack service listens there, expected `{}`",
+                self.service
+            ),
+            error => error.to_string(),
         }
-        // Its stack answers, so the UDP port is right, and the service is not.
-        ConnectError::Refused { .. } => format!(
-            "another tack service listens there, expected `{}`",
-            dial.service
-        ),
-        error => error.to_string(),
-    })
+    }
 }
 
-/// Opens the socket of a server on the first address of `at`.
+/// Waits for a connection of `endpoint`, unless what answers is no TCP.
+async fn sensible<T>(
+    endpoint: &Endpoint,
+    connecting: impl Future<Output = T>,
+) -> Result<T, String> {
+    tokio::select! {
+        connected = connecting => Ok(connected),
+        () = strange(endpoint) => Err(NOT_TACK.into()),
+    }
+}
+
+/// Opens the socket of a server on the first address of `at`; with an identity it may serve encrypted connections.
 pub(crate) async fn serve(
     at: &Address,
     udp_port: u16,
     reach: Reach,
     family: Family,
     max_connections: usize,
+    identity: Option<Identity>,
 ) -> Result<Endpoint, Failure> {
     let address = at.resolve(udp_port, reach, family).await?[0];
-    Endpoint::builder()
+    let builder = match identity {
+        Some(identity) => Endpoint::builder().identity(identity),
+        None => Endpoint::builder(),
+    };
+    builder
         .bind(address)
         .insecure(reach == Reach::Anywhere)
         .max_connections(max_connections)

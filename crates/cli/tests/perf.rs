@@ -9,20 +9,42 @@ use serde_json::Value;
 use support::{Ended, Running, finish, tack};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+/// The TCP ports of encrypted tests and of those in clear text.
+const PORT: u16 = tack::DEFAULT_PORT + 3;
+const CLEAR_PORT: u16 = tack::DEFAULT_PORT + 1;
+
 struct Server {
     running: Running,
     address: SocketAddr,
+    /// What server and clients are told about encryption.
+    mode: &'static [&'static str],
 }
 
 impl Server {
     fn start(options: &[&str]) -> Self {
+        Self::start_in(&[], options)
+    }
+
+    /// In clear text.
+    fn clear(options: &[&str]) -> Self {
+        Self::start_in(&["--insecure"], options)
+    }
+
+    fn start_in(mode: &'static [&'static str], options: &[&str]) -> Self {
         let mut command = tack();
         command
             .args(["perf", "--server", "--listen", "127.0.0.1:0", "--json"])
+            .args(mode)
             .args(options);
         let mut running = Running::start(&mut command);
-        let address = running.line()["address"].as_str().unwrap().parse().unwrap();
-        Self { running, address }
+        let first = running.line();
+        assert_eq!(first["encrypted"], mode.is_empty());
+        let address = first["address"].as_str().unwrap().parse().unwrap();
+        Self {
+            running,
+            address,
+            mode,
+        }
     }
 
     fn test(&self, options: &[&str]) -> Ended {
@@ -30,6 +52,7 @@ impl Server {
             tack()
                 .arg("perf")
                 .arg(self.address.to_string())
+                .args(self.mode)
                 .args(options),
         )
     }
@@ -38,6 +61,54 @@ impl Server {
         let ended = self.test(&[options, &["--json"]].concat());
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.json()
+    }
+}
+
+#[test]
+fn a_test_is_encrypted_unless_it_is_to_be_clear() {
+    let mut server = Server::start(&[]);
+    let test = server.json(&["--bytes", "1MiB"]);
+    assert_eq!(test["encrypted"], true);
+    assert_eq!(test["key_exchange"], "X25519MLKEM768");
+    let cipher = test["cipher"].as_str().unwrap();
+    assert!(cipher.starts_with("TLS13_"), "{cipher}");
+    let served = server.running.line();
+    assert_eq!(
+        (&served["encrypted"], &served["ok"]),
+        (&true.into(), &true.into())
+    );
+    let said = server.test(&["--bytes", "1MiB"]).stdout;
+    assert!(said.contains(&format!("encrypted ({cipher})")), "{said}");
+
+    let mut server = Server::clear(&[]);
+    let test = server.json(&["--bytes", "1MiB"]);
+    assert_eq!(
+        (&test["encrypted"], &test["cipher"]),
+        (&false.into(), &Value::Null)
+    );
+    assert_eq!(server.running.line()["encrypted"], false);
+    let said = server.test(&["--bytes", "1MiB"]).stdout;
+    assert!(said.contains("in clear text"), "{said}");
+}
+
+#[test]
+fn clear_text_and_encryption_never_meet() {
+    for (server, mode, expected) in [
+        (
+            Server::start(&[]),
+            &["--insecure"][..],
+            "--server --insecure`",
+        ),
+        (
+            Server::clear(&[]),
+            &[],
+            "or one in clear text; expected `tack perf --server`",
+        ),
+    ] {
+        let address = server.address.to_string();
+        let ended = finish(tack().args(["perf", &address, "-n", "1K"]).args(mode));
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
 }
 
@@ -156,8 +227,14 @@ fn shortest(test: &Value) -> f64 {
 
 #[test]
 fn the_last_interval_has_its_true_length_and_every_interval_its_rows() {
-    let server = Server::start(&[]);
-    for options in [&[][..], &["-R"], &["-P", "3"], &["-u", "-b", "5M"]] {
+    let (encrypted, clear) = (Server::start(&[]), Server::clear(&[]));
+    for (server, options) in [
+        (&encrypted, &[][..]),
+        (&encrypted, &["-R"]),
+        (&encrypted, &["-P", "3"]),
+        (&clear, &["-P", "3"]),
+        (&clear, &["-u", "-b", "5M"]),
+    ] {
         let options = [&["-t", "500ms", "-i", "250ms"], options].concat();
         let test = server.json(&options);
         let (summary, role, bytes) = match options.contains(&"-R") {
@@ -178,7 +255,7 @@ fn the_last_interval_has_its_true_length_and_every_interval_its_rows() {
 
 #[test]
 fn a_test_with_datagrams_counts_loss_and_jitter() {
-    let server = Server::start(&[]);
+    let server = Server::clear(&[]);
     let test = server.json(&[
         "-u", "-b", "2M", "-t", "400ms", "-l", "500", "-P", "2", "--bidir",
     ]);
@@ -205,8 +282,8 @@ fn a_test_with_datagrams_counts_loss_and_jitter() {
 
 #[test]
 fn what_is_omitted_is_shown_and_not_counted() {
-    let server = Server::start(&[]);
-    for direction in ["--bidir", "-u"] {
+    let (encrypted, clear) = (Server::start(&[]), Server::clear(&[]));
+    for (server, direction) in [(&encrypted, "--bidir"), (&clear, "--bidir"), (&clear, "-u")] {
         let options = [
             "-O", "300ms", "-t", "300ms", "-i", "100ms", "-b", "8M", direction,
         ];
@@ -222,7 +299,7 @@ fn what_is_omitted_is_shown_and_not_counted() {
         assert!(intervals.iter().any(|interval| interval["omitted"] == true));
         assert_eq!(sum(&counted, "sender"), up["bytes_sent"]);
     }
-    let said = server
+    let said = encrypted
         .test(&["-O", "100ms", "-t", "100ms", "-i", "100ms"])
         .stdout;
     assert!(said.contains("(omitted)"), "{said}");
@@ -306,7 +383,7 @@ fn iperf3s_spellings_run_a_test_between_chosen_addresses() {
 
 #[test]
 fn a_public_server_has_limits_and_names_them() {
-    let server = Server::start(&[
+    let server = Server::clear(&[
         "--max-clients",
         "1",
         "--max-duration",
@@ -332,8 +409,17 @@ fn a_public_server_has_limits_and_names_them() {
     assert_eq!(brief.code, Some(1), "{brief:?}");
     assert!(brief.stderr.contains("--max-duration"), "{}", brief.stderr);
     let address = server.address.to_string();
-    let mut first =
-        Running::start(tack().args(["perf", &address, "-t", "15s", "-b", "8K", "-i", "50ms"]));
+    let mut first = Running::start(tack().args([
+        "perf",
+        &address,
+        "--insecure",
+        "-t",
+        "15s",
+        "-b",
+        "8K",
+        "-i",
+        "50ms",
+    ]));
     // The heads of its columns come when its test has begun.
     first.text_line();
     let second = server.test(&["-n", "1K"]);
@@ -376,21 +462,23 @@ fn a_server_prints_an_object_a_test() {
     assert_eq!(served["flows"].as_array().unwrap().len(), 2);
     assert_eq!(served["request"]["congestion"], "cubic");
     // The other way round, the client says why it failed; a stranger asks for nothing.
-    let stranger = tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let endpoint = tack::Endpoint::builder().build().unwrap();
-        let port = tack::DEFAULT_PORT + 1;
-        let stream = endpoint.connect(server.address).port(port);
-        let mut stream = stream.await.unwrap();
-        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-        stream.shutdown().await.unwrap();
-        server.running.line()
-    });
-    assert_eq!(stranger["ok"], false);
-    assert_eq!(stranger["request"], Value::Null);
-    assert!(
-        stranger["error"].as_str().unwrap().contains("tack perf"),
-        "{stranger}"
-    );
+    for (mut server, port, complaint) in [
+        (server, PORT, "does not encrypt"),
+        (Server::clear(&[]), CLEAR_PORT, "tack perf"),
+    ] {
+        let stranger = tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let endpoint = tack::Endpoint::builder().build().unwrap();
+            let stream = endpoint.connect(server.address).port(port);
+            let mut stream = stream.await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            stream.shutdown().await.unwrap();
+            server.running.line()
+        });
+        assert_eq!(stranger["ok"], false);
+        assert_eq!(stranger["request"], Value::Null);
+        let error = stranger["error"].as_str().unwrap();
+        assert!(error.contains(complaint), "{stranger}");
+    }
 }
 
 #[test]
@@ -425,11 +513,11 @@ fn one_off_ends_the_server() {
 
 #[tokio::test]
 async fn the_server_survives_bad_clients() {
-    let server = Server::start(&[]);
+    let server = Server::clear(&[]);
     let control = async || {
         let endpoint = tack::Endpoint::builder().build().unwrap();
-        let port = tack::DEFAULT_PORT + 1;
-        endpoint.connect(server.address).port(port).await.unwrap()
+        let connect = endpoint.connect(server.address).port(CLEAR_PORT);
+        connect.await.unwrap()
     };
     for greeting in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
@@ -491,6 +579,41 @@ async fn the_server_survives_bad_clients() {
     assert!(ended.code.is_some());
 }
 
+#[tokio::test]
+async fn an_encrypting_server_survives_bad_clients() {
+    let mut server = Server::start(&[]);
+    let endpoint = tack::Endpoint::builder().build().unwrap();
+    let control = || endpoint.connect(server.address).port(PORT);
+    // Clear text, and half a handshake.
+    for greeting in [&b"tackperf\x02\0\0\0\x02{}"[..], &[22, 3, 1, 0, 99, 1, 0]] {
+        let mut stream = control().await.unwrap();
+        stream.write_all(greeting).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(
+            answer.is_empty() || tack::secure::is_tls(answer[0]),
+            "{answer:?}"
+        );
+    }
+    // A proper handshake, and then nothing that a client says.
+    let mut stream = control()
+        .any_key(b"tack-perf/2")
+        .identity(tack::secure::Identity::generate().unwrap())
+        .await
+        .unwrap();
+    stream.write_all(b"tackperf\x01\0\0\0\0").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert_eq!(answer, b"");
+    for _ in 0..3 {
+        assert_eq!(server.running.line()["ok"], false);
+    }
+    let test = tokio::task::spawn_blocking(move || server.json(&["--bytes", "1MB"]));
+    let test = test.await.unwrap();
+    assert_eq!(test["summary"]["up"]["bytes_received"], 1_000_000);
+}
+
 #[test]
 fn a_killed_server_is_noticed() {
     let mut server = Server::start(&[]);
@@ -523,7 +646,14 @@ fn wrong_usage_is_said_before_anything_happens() {
         ),
         (&["perf", "127.0.0.1", "--time", "soon"], "duration"),
         (&["perf", "127.0.0.1", "--window", "100GiB"], "window"),
-        (&["perf", "192.0.2.1"], "--insecure"),
+        (
+            &["perf", "192.0.2.1"],
+            "cannot yet encrypt for a peer there",
+        ),
+        (
+            &["perf", "127.0.0.1", "-u"],
+            "nothing encrypts the datagrams",
+        ),
     ] {
         let ended = finish(tack().args(arguments));
         assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");

@@ -88,7 +88,7 @@ fn addresses_beyond_loopback_need_the_word_and_errors_say_why() {
         let ended = finish(tack().args(arguments));
         assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
         assert!(
-            ended.stderr.contains("--insecure") && ended.stderr.contains("encrypt"),
+            !ended.stderr.contains("--insecure") && ended.stderr.contains("encrypt"),
             "{}",
             ended.stderr
         );

@@ -42,6 +42,14 @@ impl Inner {
         })
     }
 
+    /// Bytes written that the peer has not acknowledged.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.handle.look(|state, _| {
+            let connection = state.core.get(self.id);
+            connection.map_or(0, |connection| connection.unacknowledged() as u64)
+        })
+    }
+
     pub(crate) fn reset(&self) {
         self.handle.run(|state, now| {
             if let Some(connection) = state.core.get_mut(self.id) {
@@ -313,6 +321,45 @@ impl Inner {
     }
 
     /// Appends up to `most` received bytes to `to`, and returns how many; 0 is the end of the peer's stream.
+    fn fetch(
+        &self,
+        state: &mut State,
+        now: Instant,
+        to: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.look_for_bytes(state).map_ok(|connection| {
+            let mut taken = 0;
+            while taken < most {
+                let (front, _) = connection.peek();
+                let piece = &front[..front.len().min(most - taken)];
+                if piece.is_empty() {
+                    break;
+                }
+                to.extend_from_slice(piece);
+                let len = piece.len();
+                connection.consume(now, len);
+                taken += len;
+            }
+            taken
+        })
+    }
+
+    /// As reading, into the spare room of `to`: up to `most` bytes; 0 is the end of the peer's stream.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is here yet; otherwise as reading.
+    pub(crate) fn try_fetch(&self, to: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+        match self
+            .handle
+            .run(|state, now| self.fetch(state, now, to, most))
+        {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// As [`Inner::try_fetch`], but waits for bytes.
     pub(crate) fn poll_fetch(
         &self,
         cx: &Context<'_>,
@@ -320,21 +367,7 @@ impl Inner {
         most: usize,
     ) -> Poll<io::Result<usize>> {
         self.handle.run(|state, now| {
-            let outcome = self.look_for_bytes(state).map_ok(|connection| {
-                let mut taken = 0;
-                while taken < most {
-                    let (front, _) = connection.peek();
-                    let piece = &front[..front.len().min(most - taken)];
-                    if piece.is_empty() {
-                        break;
-                    }
-                    to.extend_from_slice(piece);
-                    let len = piece.len();
-                    connection.consume(now, len);
-                    taken += len;
-                }
-                taken
-            });
+            let outcome = self.fetch(state, now, to, most);
             if outcome.is_pending()
                 && let Some(slot) = state.slots.get_mut(&self.id)
             {

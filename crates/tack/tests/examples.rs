@@ -13,6 +13,8 @@ mod copy;
 mod echo;
 #[path = "../examples/policy.rs"]
 mod policy;
+#[path = "../examples/secure_echo.rs"]
+mod secure_echo;
 #[path = "../examples/simulate.rs"]
 mod simulate;
 
@@ -29,6 +31,11 @@ fn a_file_is_copied() {
 #[test]
 fn an_echo_comes_back() {
     echo::main().unwrap();
+}
+
+#[test]
+fn an_encrypted_echo_comes_back() {
+    secure_echo::main().unwrap();
 }
 
 #[test]

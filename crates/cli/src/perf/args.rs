@@ -12,7 +12,7 @@ use super::request::{
     Carrier, Coalescing, DEFAULT_DATAGRAM, Direction, Limit, MAX_STREAMS, MAX_TIME, ServerOutput,
     TestRequest,
 };
-use crate::address::{Address, Family, ReachArgs};
+use crate::address::{Address, Family, Reach};
 use crate::exit::Failure;
 use crate::values::{duration, interval, listen, rate, size};
 
@@ -23,7 +23,7 @@ const UDP_RATE: Rate = Rate::from_bits_per_sec(1_000_000);
 
 #[derive(Debug, Args)]
 pub(crate) struct PerfArgs {
-    /// The server: host, host:port or [v6]:port; the default port is 7778
+    /// The server: host, host:port or [v6]:port; the default port is 7778, with --insecure 7779
     #[arg(
         value_name = "ADDR",
         required_unless_present_any = ["server", "client"],
@@ -36,11 +36,12 @@ pub(crate) struct PerfArgs {
     /// Serve tests
     #[arg(long, short)]
     pub(crate) server: bool,
-    /// Server: address to listen on, or a port of 127.0.0.1; port 0 picks a free port
+    /// Server: address to listen on, or a port of 127.0.0.1; the default port is 7778, with --insecure 7779; port 0 picks a
+    /// free port
     #[arg(
         long,
         value_name = "ADDR",
-        default_value = "127.0.0.1:7778",
+        default_value = "127.0.0.1",
         value_parser = listen,
         requires = "server"
     )]
@@ -87,7 +88,7 @@ pub(crate) struct PerfArgs {
     /// Maximum rate of each connection: 10Mbps or 10M; 0 is no limit [default: no limit, with --udp 1Mbps]
     #[arg(long, short, value_name = "RATE", value_parser = rate, conflicts_with = "server")]
     bitrate: Option<Rate>,
-    /// Send plain UDP datagrams instead: measures loss and jitter
+    /// Send plain UDP datagrams instead: measures loss and jitter. Nothing encrypts them, so both sides need --insecure
     #[arg(long, short, conflicts_with_all = ["server", "congestion", "ack", "coalesce", "mss", "window"])]
     udp: bool,
     /// The server sends, this side receives
@@ -145,8 +146,10 @@ pub(crate) struct PerfArgs {
     /// Time to wait for an answer when connecting
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
     pub(crate) connect_timeout: Duration,
-    #[command(flatten)]
-    pub(crate) reach: ReachArgs,
+    /// Do not encrypt, and allow addresses beyond loopback: anyone on the path can read and change the data. Both sides need
+    /// it; the ports are others than those of encrypted tests
+    #[arg(long)]
+    insecure: bool,
 }
 
 impl PerfArgs {
@@ -190,8 +193,28 @@ impl PerfArgs {
         }
     }
 
+    /// True for clear text.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.insecure
+    }
+
+    /// Which addresses may be used.
+    pub(crate) fn reach(&self) -> Reach {
+        if self.insecure {
+            Reach::Anywhere
+        } else {
+            Reach::LoopbackOnly
+        }
+    }
+
     /// The test that a client asks for.
     pub(crate) fn request(&self) -> Result<TestRequest, Failure> {
+        if self.udp && !self.is_clear() {
+            return Err(Failure::usage(
+                "nothing encrypts the datagrams of a UDP test (-u), and this test is to be encrypted; `tack perf --help` \
+                 says what -u needs",
+            ));
+        }
         let direction = match (self.reverse, self.bidir) {
             (_, true) => Direction::Both,
             (true, false) => Direction::Down,
@@ -285,16 +308,22 @@ mod tests {
         let blocks = parse("perf -c ::1 -k 10").request().unwrap();
         assert_eq!(blocks.limit, Limit::Bytes(10 * BLOCK));
         assert_eq!(blocks.bitrate, None);
-        let udp = parse("perf -c ::1 -u -k 10 -O 1").request().unwrap();
+        let udp = parse("perf -c ::1 -u -k 10 -O 1 --insecure")
+            .request()
+            .unwrap();
         assert_eq!(udp.limit, Limit::Bytes(14_480));
         assert_eq!((udp.bitrate, udp.omit_millis), (Some(1_000_000), 1000));
         assert_eq!(udp.carrier, Carrier::Udp { length: 1448 });
-        let fast = parse("perf -c ::1 -u -b 0 -l 100").request().unwrap();
+        let fast = parse("perf -c ::1 -u -b 0 -l 100 --insecure")
+            .request()
+            .unwrap();
         assert_eq!(fast.bitrate, None);
         assert!(
-            parse("perf -c ::1 -u -l 10").request().is_err(),
+            parse("perf -c ::1 -u -l 10 --insecure").request().is_err(),
             "no room for the head"
         );
+        let refused = parse("perf -c ::1 -u").request().unwrap_err().to_string();
+        assert!(refused.contains("encrypt") && !refused.contains("--insecure"));
         assert!(parse("perf -c host:1 -p 2").server_address().is_err());
     }
 }

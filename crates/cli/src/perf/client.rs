@@ -3,7 +3,6 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use tack::Stream;
 use tack_base::Rate;
 use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::net::UdpSocket;
@@ -12,6 +11,7 @@ use tokio::sync::{oneshot, watch as channel};
 use super::args::PerfArgs;
 use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines, summary_lines};
+use super::link::{Link, Protection, Security};
 use super::protocol::{
     ClientMessage, MAGIC, MAX_ANSWER, ServerMessage, TICKET, Ticket, read_message, write_message,
 };
@@ -22,7 +22,6 @@ use super::udp::{self, Traffic};
 use super::watch::{Flows, GRACE, Timing, watch};
 use crate::address::Address;
 use crate::exit::{Exit, Failure};
-use crate::net::{self, Dial, PERF_PORT, PERF_UDP_PORT};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 use crate::transfer::printable;
@@ -40,6 +39,7 @@ pub(crate) async fn run(args: &PerfArgs, address: &Address) -> Result<Exit, Fail
         args,
         request: &request,
         peer: address.to_string(),
+        protection: Protection::default(),
         intervals: Vec::new(),
     };
     let outcome = tokio::select! {
@@ -73,12 +73,13 @@ struct Test<'a> {
     args: &'a PerfArgs,
     request: &'a TestRequest,
     peer: String,
+    protection: Protection,
     intervals: Vec<Interval>,
 }
 
 /// What the data of the test goes over.
 enum Paths {
-    Connections(Vec<Stream>),
+    Connections(Vec<Link>),
     Datagrams(UdpSocket, u64),
 }
 
@@ -99,16 +100,9 @@ impl Test<'_> {
             .config(MAX_TIME, None)
             .map_err(Failure::usage)?;
         let patience = args.connect_timeout;
-        let dial = Dial {
-            udp_port: PERF_UDP_PORT,
-            tcp_port: PERF_PORT,
-            service: "tack perf --server",
-            reach: args.reach.reach(),
-            family: args.family(),
-            from: args.bind,
-            patience,
-        };
-        let mut control = net::connect(address, &dial, &config).await?;
+        let security = Security::of(args)?;
+        let mut control = security.dial(args, address, &config).await?;
+        self.protection = control.protection();
         self.peer = control.peer_addr().to_string();
         let paths = within(patience, "begin", self.begin(&mut control, &config)).await?;
         if !args.json {
@@ -175,7 +169,7 @@ impl Test<'_> {
             Carrier::Udp { .. } => "stream",
         };
         format!(
-            "{} {noun}{} with {}, {}, {what}\n{}",
+            "{} {noun}{} with {}, {}, {what}, {}\n{}",
             request.streams,
             if request.streams == 1 { "" } else { "s" },
             self.peer,
@@ -183,6 +177,10 @@ impl Test<'_> {
                 Direction::Up => "the client sends",
                 Direction::Down => "the server sends",
                 Direction::Both => "both sides send",
+            },
+            match &self.protection.cipher {
+                Some(cipher) => format!("encrypted ({cipher})"),
+                None => "in clear text".into(),
             },
             if self.args.interval.is_zero() {
                 String::new()
@@ -193,7 +191,7 @@ impl Test<'_> {
     }
 
     /// Agrees on the test and opens its paths.
-    async fn begin(&self, control: &mut Stream, config: &tack::Config) -> Result<Paths, Failure> {
+    async fn begin(&self, control: &mut Link, config: &tack::Config) -> Result<Paths, Failure> {
         let lost =
             |error: io::Error| Failure::failed("the connection to the server was lost", error);
         control.write_all(&MAGIC).await.map_err(lost)?;
@@ -225,17 +223,11 @@ impl Test<'_> {
                 _ => Err(unexpected()),
             };
         }
-        let (endpoint, peer) = (control.endpoint(), control.peer_addr());
         let mut streams = Vec::new();
         for stream in 0..self.request.streams {
-            let mut connection = endpoint
-                .connect(peer)
-                .port(port)
-                .config(config.clone())
-                .await
-                .map_err(|error| {
-                    Failure::network(format!("cannot open data connection {stream}: {error}"))
-                })?;
+            let mut connection = control.another(port, config).await.map_err(|error| {
+                Failure::network(format!("cannot open data connection {stream}: {error}"))
+            })?;
             Ticket { token, stream }
                 .write(&mut connection)
                 .await
@@ -249,7 +241,7 @@ impl Test<'_> {
     }
 
     /// A socket towards the server's port for datagrams.
-    async fn datagram_socket(&self, control: &Stream, port: u16) -> Result<UdpSocket, Failure> {
+    async fn datagram_socket(&self, control: &Link, port: u16) -> Result<UdpSocket, Failure> {
         let mut local = control.local_addr();
         local.set_port(0);
         let mut peer = control.peer_addr();
@@ -267,7 +259,7 @@ impl Test<'_> {
     async fn run_flows(
         &mut self,
         paths: Paths,
-        control: &mut Stream,
+        control: &mut Link,
     ) -> Result<(Vec<FlowResult>, ServerMessage), Failure> {
         let request = self.request;
         let count = usize::from(request.streams);
@@ -388,6 +380,7 @@ impl Test<'_> {
             let json = TestJson {
                 event: "test",
                 peer: self.peer.clone(),
+                protection: &self.protection,
                 request: self.request,
                 intervals: &self.intervals,
                 summary: sides.summary.as_ref(),

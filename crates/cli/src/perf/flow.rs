@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tack::{Stats, Stream};
+use tack::Stats;
 use tack_base::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
+use super::link::Link;
 use super::request::Limit;
 use super::results::{FlowResult, Snapshot};
 use crate::net::TransportFigures;
@@ -160,7 +161,7 @@ impl Counts {
 }
 
 /// Runs one connection to its end.
-pub(crate) async fn run(stream: Stream, job: Job, mut shared: Shared) -> io::Result<Ended> {
+pub(crate) async fn run(stream: Link, job: Job, mut shared: Shared) -> io::Result<Ended> {
     let mut counts = Counts {
         job,
         sent: 0,

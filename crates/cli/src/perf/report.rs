@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::link::Protection;
 use super::request::{Direction, TestRequest};
 use super::results::{Datagrams, FlowResult, Snapshot};
 use crate::net::AcksByKind;
@@ -362,6 +363,8 @@ impl Summary {
 pub(crate) struct TestJson<'a> {
     pub(crate) event: &'static str,
     pub(crate) peer: String,
+    #[serde(flatten)]
+    pub(crate) protection: &'a Protection,
     pub(crate) request: &'a TestRequest,
     pub(crate) intervals: &'a [Interval],
     pub(crate) summary: Option<&'a Summary>,

@@ -8,16 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tack::{Config, Endpoint, ListenOptions, Listener, Stream};
+use tack::secure::PublicKey;
+use tack::{Config, Endpoint, ListenOptions};
 use tack_base::Rate;
 use tokio::io::AsyncReadExt;
 use tokio::net::UdpSocket;
-use tokio::sync::{Semaphore, oneshot, watch as channel};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch as channel};
 use tokio::task::JoinSet;
 
 use super::args::PerfArgs;
 use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines};
+use super::link::{Link, Listening, Protection, Security};
 use super::protocol::{
     ClientMessage, MAGIC, MAX_REQUEST, ServerMessage, Ticket, read_message, write_message,
 };
@@ -27,16 +29,20 @@ use super::results::FlowResult;
 use super::udp::{self, Traffic};
 use super::watch::{Flows, Timing, watch};
 use crate::exit::{Exit, Failure};
-use crate::net::{self, PERF_PORT, PERF_UDP_PORT};
+use crate::net;
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 
 /// How long a client may take for each step before the test begins.
 const STEP: Duration = Duration::from_secs(10);
+/// How much longer for each data connection: a handshake on a busy machine.
+const STEP_PER_CONNECTION: Duration = Duration::from_millis(50);
 /// How long connections may take to close at the program's end.
 const WIND_UP: Duration = Duration::from_secs(2);
 /// Intervals that a client gets, in bytes of text or JSON; later ones are left out.
 const MAX_OUTPUT: usize = 2 << 20;
+/// Peers without a handshake that wait to be told of.
+const STRANGERS: usize = 64;
 /// TCP ports for data connections (the dynamic range of RFC 6335 §6).
 const DATA_PORTS: std::ops::RangeInclusive<u16> = 49152..=65535;
 
@@ -51,15 +57,19 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     });
     let connections = limits.clients * (usize::from(MAX_STREAMS) + 1) + 64;
     let listen = args.listen_address()?;
-    let reach = args.reach.reach();
-    let endpoint = net::serve(&listen, PERF_UDP_PORT, reach, args.family(), connections).await?;
+    let reach = args.reach();
+    let security = Security::of(args)?;
+    let (port, identity) = (security.udp_port(), security.identity());
+    let endpoint = net::serve(&listen, port, reach, args.family(), connections, identity).await?;
     // Requests and results are small; nothing about them is measured.
     let config = Config {
         user_timeout: Some(PATIENCE),
         ..Config::default()
     };
-    let listener = endpoint
-        .listen_with(PERF_PORT, ListenOptions::new().config(config).backlog(64))
+    let (noticed, mut strangers) = mpsc::channel(STRANGERS);
+    let options = ListenOptions::new().config(config).backlog(64);
+    let listener = security
+        .listen(&endpoint, options, noticed)
         .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
     let address = endpoint.local_addr();
     if args.json {
@@ -67,11 +77,19 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
             writeln!(
                 out,
                 "{}",
-                serde_json::json!({"event": "listening", "address": address.to_string()})
+                serde_json::json!({
+                    "event": "listening",
+                    "address": address.to_string(),
+                    "encrypted": security.identity().is_some(),
+                })
             )
         })?;
     } else {
-        eprintln!("listening on {address}");
+        let how = match security {
+            Security::Clear => "in clear text",
+            Security::Encrypted(_) => "encrypted",
+        };
+        eprintln!("listening on {address}, {how}");
     }
     let json = args.json;
     let mut tests = JoinSet::new();
@@ -80,12 +98,23 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
             accepted = listener.accept() => {
                 let (control, peer) = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
                 let (endpoint, limits) = (endpoint.clone(), Arc::clone(&limits));
+                let security = security.clone();
                 tests.spawn(async move {
                     let mut request = None;
-                    let result = serve(control, &endpoint, &limits, &mut request).await;
+                    let protection = control.protection();
+                    let site = Site { endpoint, security, limits };
+                    let result = serve(control, &site, &mut request).await;
                     // On a separate thread: a slow reader of our output must not stop other tests.
-                    tokio::task::spawn_blocking(move || tell(json, peer, request, result)).await
+                    tokio::task::spawn_blocking(move || tell(json, peer, protection, request, result)).await
                 });
+            }
+            Some((peer, error)) = strangers.recv() => {
+                let error = io::Error::other(error);
+                let telling = move || tell(json, peer, Protection::default(), None, Err(error));
+                let told = tokio::task::spawn_blocking(telling).await;
+                if let Err(failure) = told.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())) {
+                    break Err(failure);
+                }
             }
             Some(ended) = tests.join_next() => {
                 let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
@@ -101,6 +130,13 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     // The results must reach the client before this process and its socket are gone.
     let _ = endpoint.shutdown(WIND_UP).await;
     exit
+}
+
+/// Where tests are served.
+struct Site {
+    endpoint: Endpoint,
+    security: Security,
+    limits: Arc<Limits>,
 }
 
 /// What this server allows.
@@ -119,6 +155,8 @@ struct Limits {
 struct Served<'a> {
     event: &'static str,
     peer: String,
+    #[serde(flatten)]
+    protection: Protection,
     ok: bool,
     error: Option<String>,
     /// What the client asked for, when it got so far.
@@ -132,6 +170,7 @@ struct Served<'a> {
 fn tell(
     json: bool,
     peer: SocketAddr,
+    protection: Protection,
     request: Option<TestRequest>,
     result: io::Result<Vec<FlowResult>>,
 ) -> Result<Exit, Failure> {
@@ -149,6 +188,7 @@ fn tell(
         let served = Served {
             event: "test",
             peer: peer.to_string(),
+            protection,
             ok: result.is_ok(),
             error: result.as_ref().err().map(ToString::to_string),
             request: request.as_ref(),
@@ -170,11 +210,11 @@ fn tell(
 
 /// One control connection from greeting to results.
 async fn serve(
-    mut control: Stream,
-    endpoint: &Endpoint,
-    limits: &Limits,
+    mut control: Link,
+    site: &Site,
     asked: &mut Option<TestRequest>,
 ) -> io::Result<Vec<FlowResult>> {
+    let limits = &*site.limits;
     let request = step("its request", read_request(&mut control)).await?;
     let request = &*asked.insert(request);
     let Ok(permit) = limits.permits.try_acquire() else {
@@ -192,11 +232,11 @@ async fn serve(
             return refuse(control, ServerMessage::Refused { message }).await;
         }
     };
-    let paths = open_paths(&mut control, endpoint, request, &config).await?;
+    let paths = open_paths(&mut control, site, request, &config).await?;
     write_message(&mut control, &ServerMessage::Started).await?;
 
     let cpu = cpu_time();
-    let coalescing = request.coalesce.apply(endpoint);
+    let coalescing = request.coalesce.apply(&site.endpoint);
     let mut said = Said::new(request);
     let outcome = run_flows(paths, &mut control, request, limits, &mut said).await;
     drop((coalescing, permit));
@@ -226,14 +266,14 @@ async fn serve(
 
 /// What the data of a test goes over.
 enum Paths {
-    Connections(Vec<Stream>),
+    Connections(Vec<Link>),
     Datagrams(UdpSocket, u64),
 }
 
 /// Tells the client where its data goes, and waits for all of its connections, or its first datagram.
 async fn open_paths(
-    control: &mut Stream,
-    endpoint: &Endpoint,
+    control: &mut Link,
+    site: &Site,
     request: &TestRequest,
     config: &Config,
 ) -> io::Result<Paths> {
@@ -241,15 +281,16 @@ async fn open_paths(
     let peer = control.peer_addr().ip();
     match request.carrier {
         Carrier::Tcp => {
-            let data = open_data_port(endpoint, config, request.streams)?;
+            let data = open_data_port(site, config, request.streams, control.peer_key())?;
             let port = data.port();
             write_message(control, &ServerMessage::Accepted { port, token }).await?;
             let accepting = accept_all(&data, token, request.streams);
-            let streams = step("its data connections", accepting).await?;
+            let patience = STEP + STEP_PER_CONNECTION * request.streams.into();
+            let streams = within(patience, "its data connections", accepting).await?;
             Ok(Paths::Connections(streams))
         }
         Carrier::Udp { .. } => {
-            let local = endpoint.local_addr().ip();
+            let local = site.endpoint.local_addr().ip();
             let socket = UdpSocket::bind((local, 0)).await?;
             let port = socket.local_addr()?.port();
             write_message(control, &ServerMessage::Accepted { port, token }).await?;
@@ -314,13 +355,26 @@ impl Said {
 }
 
 async fn step<T>(what: &str, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(STEP, work).await.unwrap_or_else(|_| {
-        let message = format!("the client did not send {what} within {} s", STEP.as_secs());
-        Err(io::Error::new(io::ErrorKind::TimedOut, message))
-    })
+    within(STEP, what, work).await
 }
 
-async fn read_request(control: &mut Stream) -> io::Result<TestRequest> {
+async fn within<T>(
+    patience: Duration,
+    what: &str,
+    work: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    tokio::time::timeout(patience, work)
+        .await
+        .unwrap_or_else(|_| {
+            let message = format!(
+                "the client did not send {what} within {} s",
+                patience.as_secs()
+            );
+            Err(io::Error::new(io::ErrorKind::TimedOut, message))
+        })
+}
+
+async fn read_request(control: &mut Link) -> io::Result<TestRequest> {
     let mut magic = [0; MAGIC.len()];
     control.read_exact(&mut magic).await?;
     if magic != MAGIC {
@@ -332,7 +386,7 @@ async fn read_request(control: &mut Stream) -> io::Result<TestRequest> {
     read_message(control, MAX_REQUEST).await
 }
 
-async fn refuse(mut control: Stream, answer: ServerMessage) -> io::Result<Vec<FlowResult>> {
+async fn refuse(mut control: Link, answer: ServerMessage) -> io::Result<Vec<FlowResult>> {
     write_message(&mut control, &answer).await?;
     farewell(control).await;
     let message = match answer {
@@ -346,7 +400,7 @@ async fn refuse(mut control: Stream, answer: ServerMessage) -> io::Result<Vec<Fl
 }
 
 /// Sees to it that the last message arrives.
-async fn farewell(mut control: Stream) {
+async fn farewell(mut control: Link) {
     let ending = async {
         tokio::io::AsyncWriteExt::shutdown(&mut control).await?;
         control.finished().await
@@ -355,15 +409,23 @@ async fn farewell(mut control: Stream) {
     let _ = tokio::time::timeout(WIND_UP, ending).await;
 }
 
-/// A free TCP port of the endpoint, with the settings of the test.
-fn open_data_port(endpoint: &Endpoint, config: &Config, streams: u16) -> io::Result<Listener> {
+/// A free TCP port of the endpoint, with the settings of the test, for the client with this key.
+fn open_data_port(
+    site: &Site,
+    config: &Config,
+    streams: u16,
+    client: Option<PublicKey>,
+) -> io::Result<Listening> {
     let ports = u64::from(DATA_PORTS.end() - DATA_PORTS.start());
     for _ in 0..64 {
         let port = DATA_PORTS.start() + (random() % ports) as u16;
         let options = ListenOptions::new()
             .config(config.clone())
             .backlog(streams.into());
-        match endpoint.listen_with(port, options) {
+        match site
+            .security
+            .listen_for(client, &site.endpoint, port, options)
+        {
             Ok(listener) => return Ok(listener),
             Err(tack::ListenError::InUse(_)) => {}
             Err(error) => return Err(error.into()),
@@ -376,10 +438,10 @@ fn open_data_port(endpoint: &Endpoint, config: &Config, streams: u16) -> io::Res
 }
 
 /// Takes the client's data connections, in the order of their numbers; other connections are dropped.
-async fn accept_all(data: &Listener, token: u64, streams: u16) -> io::Result<Vec<Stream>> {
+async fn accept_all(data: &Listening, token: u64, streams: u16) -> io::Result<Vec<Link>> {
     let mut arrived = BTreeMap::new();
     while arrived.len() < usize::from(streams) {
-        let (mut stream, _) = data.accept().await.map_err(io::Error::from)?;
+        let (mut stream, _) = data.accept().await?;
         match Ticket::read(&mut stream).await {
             Ok(ticket) if ticket.token == token && ticket.stream < streams => {
                 arrived.insert(ticket.stream, stream);
@@ -393,7 +455,7 @@ async fn accept_all(data: &Listener, token: u64, streams: u16) -> io::Result<Vec
 /// Runs the server's side of all flows to their ends.
 async fn run_flows(
     paths: Paths,
-    control: &mut Stream,
+    control: &mut Link,
     request: &TestRequest,
     limits: &Limits,
     said: &mut Said,

@@ -45,6 +45,7 @@ impl Entrance {
                 Reach::Anywhere,
                 Family::Any,
                 listen.max_connections,
+                None,
             )
             .await?;
             let options = ListenOptions::new().config(config).backlog(listen.backlog);

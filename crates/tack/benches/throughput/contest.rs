@@ -82,14 +82,14 @@ fn table(
         .filter_map(|(name, outcomes)| Some((name, median(outcomes, figure)?)))
         .collect();
     println!("\nmedian {unit}, and as a multiple of the column's");
-    print!("{:<14}{unit:>12}", "");
-    figures.iter().for_each(|(name, _)| print!("{name:>14}"));
+    print!("{:<15}{unit:>12}", "");
+    figures.iter().for_each(|(name, _)| print!("{name:>15}"));
     println!();
     for (name, own) in &figures {
-        print!("{name:<14}{own:>12.2}");
+        print!("{name:<15}{own:>12.2}");
         figures
             .iter()
-            .for_each(|(_, other)| print!("{:>14.2}", own / other));
+            .for_each(|(_, other)| print!("{:>15.2}", own / other));
         println!();
     }
 }

@@ -1,9 +1,10 @@
 //! One connection over loopback, as fast as it goes, beside quinn and the kernel's TCP in the same run.
 //!
-//! `cargo bench -p tack --bench throughput -- [--seconds N] [--rounds N] [--only tack,quinn,kernel]`
+//! `cargo bench -p tack --bench throughput -- [--seconds N] [--rounds N] [--only tack,quinn,kernel]`, where a name stands for
+//! all that begin with it.
 //!
 //! Each side is a process of its own with one thread, as an application would be. Everything moves in packets of 1,500
-//! bytes: tack and quinn in UDP payloads of 1,472, the kernel over a veth pair with TSO, GSO and GRO off. What cannot
+//! bytes: tack and quinn in UDP payloads of 1,472 (quinn and `tack tls` encrypt), the kernel over a veth pair with TSO, GSO and GRO off. What cannot
 //! run is reported as skipped with the reason. The contestants take turns, so that a busy machine is busy for all.
 
 mod contest;
@@ -16,6 +17,8 @@ use std::time::Duration;
 
 use contest::{Contestant, Outcome};
 use tack::Audits;
+use tack_pair::Content::{Clear, Encrypted};
+use tack_pair::{Content, Tack};
 
 /// As often as a listener audits by default. The sender connects here, and would not.
 const AUDITS: Audits = Audits::Every(4096);
@@ -66,6 +69,15 @@ impl Options {
     }
 }
 
+fn tack(
+    name: &'static str,
+    content: Content,
+    congestion: &'static str,
+    audits: Audits,
+) -> Box<dyn Contestant> {
+    Box::new(Tack::new(name, content, congestion, audits))
+}
+
 fn main() {
     // The benchmark starts itself again for each side of a connection.
     if let Some(role) = std::env::args().nth(1)
@@ -85,9 +97,11 @@ fn main() {
     });
     let time = Duration::from_secs(options.seconds.max(1));
     let contestants: Vec<Box<dyn Contestant>> = vec![
-        Box::new(tack_pair::Tack::new("tack bbr", "bbr", Audits::Never)),
-        Box::new(tack_pair::Tack::new("tack audits", "bbr", AUDITS)),
-        Box::new(tack_pair::Tack::new("tack cubic", "cubic", Audits::Never)),
+        tack("tack bbr", Clear, "bbr", Audits::Never),
+        tack("tack audits", Clear, "bbr", AUDITS),
+        tack("tack cubic", Clear, "cubic", Audits::Never),
+        tack("tack tls", Encrypted, "bbr", Audits::Never),
+        tack("tack tls cubic", Encrypted, "cubic", Audits::Never),
         Box::new(quinn::Quinn),
         Box::new(kernel::Kernel),
     ];
@@ -110,7 +124,7 @@ fn main() {
                 .expect("listed above");
             match contestant.run(time) {
                 Ok(outcome) => {
-                    println!("round {}: {name:<12} {outcome}", round + 1);
+                    println!("round {}: {name:<14} {outcome}", round + 1);
                     outcomes.push(outcome);
                     true
                 }

@@ -1,25 +1,58 @@
-//! tack against itself.
+//! tack against itself, in clear text and encrypted.
 
-use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tack::{Audits, Config, Endpoint};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tack::secure::{Admission, Identity, SecureListenOptions};
+use tack::{Audits, Config, Endpoint, Stats};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::contest::{Contestant, Outcome};
 use crate::process::run_pair;
 
+const ALPN: &[u8] = b"tack-throughput/1";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Clear,
+    /// TLS 1.3, both sides with a key.
+    Encrypted,
+}
+
+impl Content {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Clear => "clear",
+            Self::Encrypted => "encrypted",
+        }
+    }
+
+    fn parse(word: &str) -> Self {
+        match word {
+            "clear" => Self::Clear,
+            "encrypted" => Self::Encrypted,
+            other => panic!("no content {other}"),
+        }
+    }
+}
+
 pub(crate) struct Tack {
     name: &'static str,
+    content: Content,
     congestion: &'static str,
     audits: Audits,
 }
 
 impl Tack {
-    pub(crate) fn new(name: &'static str, congestion: &'static str, audits: Audits) -> Self {
+    pub(crate) fn new(
+        name: &'static str,
+        content: Content,
+        congestion: &'static str,
+        audits: Audits,
+    ) -> Self {
         Self {
             name,
+            content,
             congestion,
             audits,
         }
@@ -38,10 +71,11 @@ impl Contestant for Tack {
     fn run(&self, time: Duration) -> Result<Outcome, String> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut receiver = Command::new(&own);
-        receiver.arg("role=receiver");
+        receiver.args(["role=receiver", self.content.word()]);
         let mut sender = Command::new(&own);
         sender.args([
             "role=sender",
+            self.content.word(),
             self.congestion,
             &match self.audits {
                 Audits::Every(segments) => segments.to_string(),
@@ -59,31 +93,56 @@ pub(crate) fn play(side: &str, mut args: impl Iterator<Item = String>) {
         .enable_all()
         .build()
         .expect("a runtime");
+    let mut next = || {
+        args.next()
+            .expect("content, controller, audits, milliseconds, address, key")
+    };
+    let content = Content::parse(&next());
     runtime.block_on(async {
         match side {
-            "receiver" => receive().await,
+            "receiver" => receive(content).await,
             "sender" => {
-                let mut next = || {
-                    args.next()
-                        .expect("controller, audits, milliseconds, address")
-                };
                 let config = Config {
                     congestion: next().parse().expect("a controller's name"),
                     audit: next().parse().map_or(Audits::Never, Audits::Every),
                     ..Config::default()
                 };
                 let time = Duration::from_millis(next().parse().expect("milliseconds"));
-                send(config, time, next().parse().expect("an address")).await;
+                let key = (content == Content::Encrypted).then(&mut next);
+                send(config, time, &next(), key).await;
             }
             other => panic!("no role {other}"),
         }
     });
 }
 
-async fn receive() {
-    let listener = tack::Listener::bind("127.0.0.1:0").await.expect("a socket");
-    println!("{}", listener.local_addr());
-    let (mut stream, _) = listener.accept().await.expect("a connection");
+async fn receive(content: Content) {
+    let identity = Identity::generate().expect("random bytes");
+    let builder = Endpoint::builder().identity(identity.clone());
+    let endpoint = builder.build().expect("a socket");
+    let address = endpoint.local_addr();
+    match content {
+        Content::Clear => {
+            let listener = endpoint.listen(tack::DEFAULT_PORT).expect("a port");
+            println!("{address}");
+            let (stream, _) = listener.accept().await.expect("a connection");
+            drain(stream).await;
+        }
+        Content::Encrypted => {
+            let options = SecureListenOptions::new(ALPN, |_, _| Admission::Admit);
+            let listener = endpoint
+                .listen_secure(tack::DEFAULT_PORT, options)
+                .expect("a port");
+            println!("{} {address}", identity.public_key());
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            stream.shutdown().await.expect("an end");
+            drain(stream).await;
+        }
+    }
+    let _ = endpoint.shutdown(Duration::from_secs(5)).await;
+}
+
+async fn drain(mut stream: impl AsyncRead + Unpin) {
     let mut block = vec![0; 256 << 10];
     let mut bytes = stream.read(&mut block).await.expect("bytes") as u64;
     #[expect(clippy::disallowed_methods, reason = "a benchmark owns a clock")]
@@ -95,16 +154,35 @@ async fn receive() {
         }
     }
     print_result(bytes, start.elapsed());
-    drop(stream);
-    let _ = listener.endpoint().shutdown(Duration::from_secs(5)).await;
 }
 
-async fn send(config: Config, time: Duration, peer: SocketAddr) {
+async fn send(config: Config, time: Duration, peer: &str, key: Option<String>) {
     let endpoint = Endpoint::builder()
         .config(config)
+        .identity(Identity::generate().expect("random bytes"))
         .build()
         .expect("a socket");
-    let mut stream = endpoint.connect(peer).await.expect("a connection");
+    let connect = endpoint.connect(peer);
+    match key {
+        None => {
+            let mut stream = connect.await.expect("a connection");
+            let (bytes, start) = fill(&mut stream, time).await;
+            stream.finished().await.expect("acknowledgement");
+            tell(bytes, start, &stream.stats(), &endpoint);
+        }
+        Some(key) => {
+            let connect = connect.expecting(key.parse().expect("a key"), ALPN);
+            let mut stream = connect.await.expect("a connection");
+            let (bytes, start) = fill(&mut stream, time).await;
+            stream.finished().await.expect("acknowledgement");
+            tell(bytes, start, &stream.stats(), &endpoint);
+        }
+    }
+    let _ = endpoint.shutdown(Duration::from_secs(5)).await;
+}
+
+/// Writes for `time`, and ends the stream: how many bytes, and when the first was written.
+async fn fill(stream: &mut (impl AsyncWrite + Unpin), time: Duration) -> (u64, Instant) {
     let block = vec![0x5a; 256 << 10];
     #[expect(clippy::disallowed_methods, reason = "a benchmark owns a clock")]
     let start = Instant::now();
@@ -114,13 +192,14 @@ async fn send(config: Config, time: Duration, peer: SocketAddr) {
         bytes += block.len() as u64;
     }
     stream.shutdown().await.expect("an end");
-    stream.finished().await.expect("acknowledgement");
+    (bytes, start)
+}
+
+fn tell(bytes: u64, start: Instant, stats: &Stats, endpoint: &Endpoint) {
     print_result(bytes, start.elapsed());
     if std::env::var_os("TACK_BENCH_STATS").is_some() {
-        eprintln!("{:#?}\n{:#?}", stream.stats(), endpoint.carrier_stats());
+        eprintln!("{stats:#?}\n{:#?}", endpoint.carrier_stats());
     }
-    drop(stream);
-    let _ = endpoint.shutdown(Duration::from_secs(5)).await;
 }
 
 fn print_result(bytes: u64, time: Duration) {

@@ -23,6 +23,16 @@ pub(super) struct Setup {
     pub(super) exporter: Arc<ExporterSecret>,
 }
 
+/// The name of a protocol, as TLS can carry it (RFC 7301 §3.1).
+pub(super) fn protocol(alpn: &[u8]) -> Vec<u8> {
+    let len = alpn.len();
+    assert!(
+        (1..=255).contains(&len),
+        "expected the name of a protocol of 1 to 255 bytes, got {len}"
+    );
+    alpn.to_vec()
+}
+
 impl Setup {
     pub(super) fn new(identity: Identity, alpn: Vec<u8>, keys: Arc<RawKeys>) -> Self {
         Self {

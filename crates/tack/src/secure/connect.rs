@@ -8,7 +8,7 @@ use std::time::Duration;
 use tack_tcp::Config;
 use tokio::net::ToSocketAddrs;
 
-use super::config::Setup;
+use super::config::{Setup, protocol};
 use super::error::SecureError;
 use super::handshake::{self, Unfinished};
 use super::identity::Identity;
@@ -44,13 +44,19 @@ impl<A> fmt::Debug for SecureConnect<'_, A> {
 }
 
 impl<'a, A> Connect<'a, A> {
-    /// Encrypts the connection, and accepts no peer but the owner of `key`.
+    /// Encrypts the connection, and accepts no peer but the owner of `key`; both sides speak `alpn` inside (RFC 7301).
+    ///
+    /// # Panics
+    /// If `alpn` has not 1 to 255 bytes.
     pub fn expecting(self, key: PublicKey, alpn: &[u8]) -> SecureConnect<'a, A> {
         SecureConnect::new(self, Some(key), alpn)
     }
 
     /// Encrypts the connection to whoever answers, for a first meeting: the program judges
     /// [`SecureStream::peer_key`] before it trusts the peer with anything. Until then somebody on the path may be the peer.
+    ///
+    /// # Panics
+    /// If `alpn` has not 1 to 255 bytes.
     pub fn any_key(self, alpn: &[u8]) -> SecureConnect<'a, A> {
         SecureConnect::new(self, None, alpn)
     }
@@ -61,7 +67,7 @@ impl<'a, A> SecureConnect<'a, A> {
         Self {
             connect,
             expected,
-            alpn: alpn.to_vec(),
+            alpn: protocol(alpn),
             identity: None,
             deadline: HANDSHAKE_DEADLINE,
         }

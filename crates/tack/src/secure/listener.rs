@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
-use super::config::Setup;
+use super::config::{Setup, protocol};
 use super::error::SecureError;
 use super::handshake::{self, Unfinished};
 use super::identity::Identity;
@@ -55,14 +55,17 @@ impl fmt::Debug for SecureListenOptions {
 }
 
 impl SecureListenOptions {
-    /// For the one protocol `alpn` (RFC 7301, 1 to 255 bytes), and peers that `authorise` admits by their key, which they have
+    /// For the one protocol `alpn` (RFC 7301), and peers that `authorise` admits by their key, which they have
     /// proven, and their address. It is asked after the handshake, on the runtime: it must not block.
+    ///
+    /// # Panics
+    /// If `alpn` has not 1 to 255 bytes.
     pub fn new(
         alpn: &[u8],
         authorise: impl Fn(&PublicKey, SocketAddr) -> Admission + Send + Sync + 'static,
     ) -> Self {
         Self {
-            alpn: alpn.to_vec(),
+            alpn: protocol(alpn),
             authorise: Box::new(authorise),
             observe: None,
             identity: None,
@@ -221,6 +224,9 @@ impl Drop for SecureListener {
     }
 }
 
+/// What ends a handshake, and whose it is.
+type UnderWay = (AbortHandle, SocketAddr);
+
 /// What the task and the handshakes of a listener share.
 struct Plan {
     identity: Identity,
@@ -228,7 +234,7 @@ struct Plan {
     authorise: Box<Authorise>,
     observe: Option<Box<Observe>>,
     limits: HandshakeLimits,
-    places: Mutex<Places<AbortHandle>>,
+    places: Mutex<Places<UnderWay>>,
     completed: AtomicU64,
     failed: AtomicU64,
     crowded_out: AtomicU64,
@@ -241,7 +247,7 @@ impl fmt::Debug for Plan {
 }
 
 impl Plan {
-    fn with_places<R>(&self, work: impl FnOnce(&mut Places<AbortHandle>) -> R) -> R {
+    fn with_places<R>(&self, work: impl FnOnce(&mut Places<UnderWay>) -> R) -> R {
         work(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -339,11 +345,12 @@ fn begin(
         }
     };
     let handle = tasks.spawn(task);
+    let under_way = (handle, peer);
     let (number, displaced) =
-        plan.with_places(|places| places.enter(Network::of(peer.ip()), handle));
-    if let Some(displaced) = displaced {
-        displaced.abort();
-        plan.tell(peer, &SecureError::Crowded);
+        plan.with_places(|places| places.enter(Network::of(peer.ip()), under_way));
+    if let Some((handle, displaced)) = displaced {
+        handle.abort();
+        plan.tell(displaced, &SecureError::Crowded);
     }
     // The task may have been aborted meanwhile.
     let _ = take_place.send(number);

@@ -56,19 +56,25 @@ struct Reading {
     at: usize,
     idle: u32,
     end: Option<End>,
+    /// Why it is broken, until that was told.
+    fault: Option<SecureError>,
 }
 
-/// How the peer ended its stream.
+/// How the peer's stream ended.
 #[derive(Clone, Copy)]
 enum End {
     /// With `close_notify`.
     Closed,
     /// With another alert.
     Alert(AlertDescription),
+    /// The peer broke the rules, and this side gave the connection up.
+    Broken,
 }
 
 struct Writing {
     sealer: Sealer,
+    /// Bytes of plaintext that became records.
+    taken: u64,
     /// `close_notify` was sent.
     closed: bool,
 }
@@ -103,9 +109,11 @@ impl Session {
                 at: 0,
                 idle: 0,
                 end: None,
+                fault: None,
             }),
             write: Mutex::new(Writing {
                 sealer: Sealer::new(suite, agreed.secrets.tx)?,
+                taken: 0,
                 closed: false,
             }),
             update_wanted: AtomicBool::new(false),
@@ -126,33 +134,34 @@ impl Session {
         cx: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = out.remaining();
+        let room = out.remaining();
         let mut read = lock(&self.read);
         while out.remaining() > 0 {
             if read.give(out) {
                 continue;
             }
+            // What is here comes first, before an error and before what may come.
+            let filled = out.remaining() < room;
             match self.next(&mut read) {
                 Ok(Progress::Record) => {}
-                Ok(Progress::End(end)) => {
-                    return match end {
-                        _ if out.remaining() < before => Poll::Ready(Ok(())),
-                        End::Closed => Poll::Ready(Ok(())),
-                        End::Alert(alert) => {
-                            Poll::Ready(Err(SecureError::from_alert(alert).into()))
-                        }
-                    };
-                }
-                // What is here is worth more than what may come.
-                Ok(Progress::Incomplete) if out.remaining() < before => break,
+                Ok(_) if filled => break,
                 Ok(Progress::Incomplete) => match ready!(self.fetch(&mut read, cx)) {
                     Ok(()) => {}
                     Err(error) => return Poll::Ready(Err(error)),
                 },
-                Err(error) => {
-                    drop(read);
-                    self.give_up(&error);
+                Ok(Progress::End(End::Closed)) => break,
+                Ok(Progress::End(End::Alert(alert))) => {
+                    return Poll::Ready(Err(SecureError::from_alert(alert).into()));
+                }
+                Ok(Progress::End(End::Broken)) => {
+                    let given_up = || SecureError::Misbehaved("the connection was given up".into());
+                    let error = read.fault.take().unwrap_or_else(given_up);
                     return Poll::Ready(Err(error.into()));
+                }
+                Err(error) => {
+                    self.give_up(&error);
+                    read.end = Some(End::Broken);
+                    read.fault = Some(error);
                 }
             }
         }
@@ -214,15 +223,15 @@ impl Session {
         Ok(())
     }
 
+    /// Appends what is here to the buffer; false when there is nothing.
+    fn fetch_now(&self, read: &mut Reading) -> bool {
+        let most = read.make_room();
+        matches!(self.stream.try_fetch(&mut read.buffer, most), Ok(1..))
+    }
+
     /// Appends what arrived to the buffer.
     fn fetch(&self, read: &mut Reading, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        read.buffer.drain(..read.at);
-        read.at = 0;
-        read.plain = 0..0;
-        if read.buffer.capacity() < FETCH {
-            read.buffer.reserve_exact(FETCH - read.buffer.len());
-        }
-        let most = FETCH - read.buffer.len();
+        let most = read.make_room();
         match self.stream.poll_fetch(cx, &mut read.buffer, most) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(SecureError::Truncated.into())),
             Poll::Ready(outcome) => Poll::Ready(outcome.map(drop)),
@@ -294,8 +303,42 @@ impl Session {
         }
         let parts: arrayvec::ArrayVec<&[u8], { 2 * RECORDS }> =
             made.iter().map(Vec::as_slice).collect();
-        self.stream.write_whole(&parts)?;
+        if let Err(error) = self.stream.write_whole(&parts) {
+            return Poll::Ready(Err(self.reason(error)));
+        }
+        write.taken += taken as u64;
         Poll::Ready(Ok(taken))
+    }
+
+    /// Why a write failed with `error`: a peer that turns this side away says so by an alert, and then resets the connection.
+    fn reason(&self, error: io::Error) -> io::Error {
+        let Ok(mut read) = self.read.try_lock() else {
+            // The task that reads finds it.
+            return error;
+        };
+        while read.plain.is_empty() {
+            match self.next(&mut read) {
+                Ok(Progress::End(End::Alert(alert))) => {
+                    return SecureError::from_alert(alert).into();
+                }
+                Ok(Progress::Record) => {}
+                Ok(Progress::Incomplete) if self.fetch_now(&mut read) => {}
+                Ok(_) => break,
+                // Left for who reads.
+                Err(fault) => {
+                    read.end = Some(End::Broken);
+                    read.fault = Some(fault);
+                }
+            }
+        }
+        error
+    }
+
+    /// Bytes of plaintext that the peer has acknowledged, as far as that can be told: what waits is counted with its overhead.
+    pub(super) fn acknowledged(&self) -> u64 {
+        // Under the lock: nothing is added between the two figures.
+        let write = lock(&self.write);
+        write.taken.saturating_sub(self.stream.unacknowledged())
     }
 
     /// The record that renews this side's keys, if they have done their share or the peer wants it.
@@ -310,18 +353,18 @@ impl Session {
         write.sealer.update(keys).map(Some)
     }
 
-    /// Says that this side's stream is complete: `close_notify`, then FIN.
-    pub(super) fn poll_shutdown(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+    /// Says that this side's stream is complete: `close_notify`, then FIN. It does not wait for room: two sides that both end
+    /// with full buffers, and read only afterwards, would wait for each other.
+    pub(super) fn shutdown(&self) -> io::Result<()> {
         let mut write = lock(&self.write);
         if !write.closed {
-            ready!(self.stream.poll_room(cx));
             let words = OutboundChunks::Single(&CLOSE_NOTIFY);
             let record = write.sealer.seal(ContentType::Alert, words)?;
             write.closed = true;
             // Where the connection has ended there is nothing left to finish; reads and writes tell.
             let _ = self.stream.write_whole(&[&record]);
         }
-        Poll::Ready(self.stream.finish())
+        self.stream.finish()
     }
 
     #[cfg(test)]
@@ -356,6 +399,17 @@ enum Progress {
 }
 
 impl Reading {
+    /// Moves what was not looked at to the front of the buffer; returns how much fits behind it. All plaintext has been read.
+    fn make_room(&mut self) -> usize {
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        self.plain = 0..0;
+        if self.buffer.capacity() < FETCH {
+            self.buffer.reserve_exact(FETCH - self.buffer.len());
+        }
+        FETCH - self.buffer.len()
+    }
+
     /// Moves plaintext to `out`; false when there is none.
     fn give(&mut self, out: &mut ReadBuf<'_>) -> bool {
         let len = self.plain.len().min(out.remaining());

@@ -101,6 +101,11 @@ impl SecureWriteHalf {
         self.session().stream.stats()
     }
 
+    /// As [`SecureStream::acknowledged`].
+    pub fn acknowledged(&self) -> u64 {
+        self.session().acknowledged()
+    }
+
     /// Ends the connection at once with a reset; what is under way in either direction is lost.
     pub fn reset(self) {
         self.session().stream.reset();
@@ -177,7 +182,7 @@ impl AsyncWrite for SecureWriteHalf {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.session().poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.session().shutdown())
     }
 }

@@ -18,6 +18,7 @@ use super::handshake::{Agreed, Unfinished};
 use super::key::PublicKey;
 use super::parting::farewell;
 use super::session::Session;
+use crate::endpoint::Endpoint;
 
 /// An encrypted connection whose both sides have proven their keys (TLS 1.3, RFC 8446): reads and writes like tokio's
 /// `TcpStream`.
@@ -103,6 +104,19 @@ impl SecureStream {
         self.session.export(label, context, out)
     }
 
+    /// The endpoint this connection belongs to.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            handle: self.session.stream.handle.clone(),
+        }
+    }
+
+    /// Bytes written to this stream that the peer has acknowledged, and that so have arrived: up to a record or two fewer, never
+    /// more.
+    pub fn acknowledged(&self) -> u64 {
+        self.session.acknowledged()
+    }
+
     /// The local UDP address.
     pub fn local_addr(&self) -> SocketAddr {
         self.session.stream.local()
@@ -182,7 +196,7 @@ impl AsyncWrite for SecureStream {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.session.poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.session.shutdown())
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use tack::secure::{Admission, Identity, SecureError, SecureListenOptions};
 use tack::{ConnectError, Endpoint, ListenError};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::pair::within;
 use crate::streams::inner;
@@ -54,9 +54,48 @@ async fn a_key_that_is_not_admitted_is_told_so() {
         "{error:?}"
     );
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    // Writing explains it as well, once the connection is gone.
+    let error = within(async {
+        loop {
+            if let Err(error) = stream.write_all(&[7; 1000]).await {
+                break error;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    assert!(
+        matches!(inner(&error), SecureError::RefusedByPeer),
+        "{error:?}"
+    );
     let told = two.failure().await;
     assert!(told.contains(&stranger.public_key().to_string()), "{told}");
     assert_eq!(two.listener.handshakes().failed, 1);
+}
+
+#[tokio::test]
+async fn a_writer_that_never_reads_learns_why_it_is_refused() {
+    let two = Two::new();
+    let connecting = two
+        .client
+        .connect(two.server.local_addr())
+        .any_key(ALPN)
+        .identity(Identity::generate().unwrap());
+    let stream = within(connecting).await.unwrap();
+    let (_reader, mut writer) = stream.into_split();
+    let error = within(async {
+        loop {
+            if let Err(error) = writer.write_all(&[7; 1000]).await {
+                break error;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    assert!(
+        matches!(inner(&error), SecureError::RefusedByPeer),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]

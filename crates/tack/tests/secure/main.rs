@@ -5,5 +5,8 @@
 mod pair;
 
 mod access;
+mod crowds;
+mod hostile;
+mod relay;
 mod streams;
 mod two;

@@ -88,6 +88,11 @@ impl Connection {
         self.send_limit().saturating_sub(self.queue.len())
     }
 
+    /// Bytes written that the peer has not acknowledged, whether sent or not.
+    pub fn unacknowledged(&self) -> usize {
+        self.queue.len()
+    }
+
     /// True when a write would not be blocked: it takes a byte at least, or fails for good. Otherwise
     /// [`Event::Writable`] will tell.
     pub fn is_write_ready(&mut self) -> bool {
