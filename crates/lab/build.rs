@@ -1,12 +1,13 @@
-//! Derives the version of the code that results depend on: a hash over the sources of the simulator and all below it, and
-//! of what this crate measures.
+//! Derives the version of the code that results depend on: a hash over the sources of the simulator
+//! and all below it, and of what this crate measures.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Everything of ours that a result depends on. The compiler and other people's crates are not among it; nor are plans,
-/// reductions, plots and claims: a plan's parameters are in a result's key, and the rest only reads results.
+/// Everything of ours that a result depends on. The compiler and other people's crates are not
+/// among it; nor are plans, reductions, plots and claims: a plan's parameters are in a result's
+/// key, and the rest only reads results.
 const SOURCES: [&str; 6] = [
     "../base/src",
     "../wire/src",

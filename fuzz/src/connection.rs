@@ -34,7 +34,8 @@ const SPIN: usize = 20_000;
 #[derive(Arbitrary, Debug, Clone)]
 pub struct Run {
     sides: [Side; 2],
-    /// Nobody forges, alters or gives up: operations that do are left out, and everything must arrive.
+    /// Nobody forges, alters or gives up: operations that do are left out, and everything must
+    /// arrive.
     peaceful: bool,
     /// The handshake is done before anything else happens.
     connected: bool,
@@ -481,7 +482,8 @@ impl World {
     }
 
     fn forge(&self, to: usize, forged: &Forged) -> Vec<u8> {
-        // What the receiver saw last from the other side, and what it sent last, are where it hurts.
+        // What the receiver saw last from the other side, and what it sent last, are where it
+        // hurts.
         let (theirs, own) = (&self.seen[1 - to], &self.seen[to]);
         let clock = |header: &Header, offset: i16| {
             header
@@ -644,12 +646,14 @@ impl World {
         }
     }
 
-    /// Lets both sides send what they want to send, hears what they have to say, checks what must hold.
+    /// Lets both sides send what they want to send, hears what they have to say, checks what must
+    /// hold.
     fn settle(&mut self) {
         for side in [CLIENT, SERVER] {
             self.collect(side);
             self.listen_to(side);
-            // Segments forged onto other ports make connections of their own; a full endpoint takes no more.
+            // Segments forged onto other ports make connections of their own; a full endpoint takes
+            // no more.
             assert!(self.endpoints[side].len() <= 8);
             let now = self.now;
             if let Some(connection) = self.connection(side) {
@@ -739,7 +743,8 @@ impl World {
                     .is_some_and(|reason| reason != CloseReason::Graceful)
             };
             if self.apps.iter().any(given_up) {
-                // Only a handshake may have been given up, or an idle connection whose probes were all lost.
+                // Only a handshake may have been given up, or an idle connection whose probes were
+                // all lost.
                 let idle = self
                     .apps
                     .iter()

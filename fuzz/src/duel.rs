@@ -1,4 +1,5 @@
-//! A transfer between the two endpoints of the testkit, with an adversary on each direction whose script is the input.
+//! A transfer between the two endpoints of the testkit, with an adversary on each direction whose
+//! script is the input.
 
 use arbitrary::{Arbitrary, Unstructured};
 use tack_tcp::{Algorithm, Config};
@@ -16,7 +17,8 @@ pub struct Match {
 }
 
 impl<'a> Arbitrary<'a> for Match {
-    /// What follows the settings are steps, all of it: the top bit of each says whose segments it is for.
+    /// What follows the settings are steps, all of it: the top bit of each says whose segments it
+    /// is for.
     fn arbitrary(input: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         let (seed, sides, loss) = input.arbitrary()?;
         let mut scripts = [Vec::new(), Vec::new()];

@@ -17,8 +17,8 @@ const ACK: [u8; 72] = [
     1, 1, 253, 6, 1, 2, 3, 4, // unknown
 ];
 
-/// A mode in the first byte, then packets, each behind a byte with its length (seven bits) and whether it is a native
-/// packet. A native packet establishes the first context.
+/// A mode in the first byte, then packets, each behind a byte with its length (seven bits) and
+/// whether it is a native packet. A native packet establishes the first context.
 pub fn rohc_packets(bytes: &[u8]) {
     let Some((mode, mut rest)) = bytes.split_first() else {
         return;
@@ -54,8 +54,8 @@ pub fn rohc_packets(bytes: &[u8]) {
     }
 }
 
-/// Mode and robustness in the first byte, then edits of a packet, three bytes each: where, what, and whether the packet is
-/// compressed then, and lost.
+/// Mode and robustness in the first byte, then edits of a packet, three bytes each: where, what,
+/// and whether the packet is compressed then, and lost.
 pub fn rohc_streams(bytes: &[u8]) {
     let [first, edits @ ..] = bytes else { return };
     let config = Config {
@@ -68,7 +68,8 @@ pub fn rohc_streams(bytes: &[u8]) {
     let mut packet = ACK;
     let mut lost_in_row = 0;
     for edit in edits.chunks_exact(3) {
-        // Version, lengths and checksum of the IP header stay right, else nothing would be compressed.
+        // Version, lengths and checksum of the IP header stay right, else nothing would be
+        // compressed.
         let at = usize::from(edit[0]) % packet.len();
         if !matches!(at, 0 | 2 | 3 | 9..=11 | 32) {
             packet[at] = edit[1];

@@ -7,8 +7,8 @@
 //! What three candidates can and cannot promise, right after an update:
 //! * the estimate is a sample of the window, so it is never better than the window's true extreme;
 //! * no sample since the estimate's own is better, so a new extreme shows at once;
-//! * it may be worse than the true extreme when that came before the estimate's own sample, was
-//!   not the best while it was new, and its better has left the window since.
+//! * it may be worse than the true extreme when that came before the estimate's own sample, was not
+//!   the best while it was new, and its better has left the window since.
 
 /// Which extreme a filter keeps.
 pub trait Extreme {

@@ -1,6 +1,8 @@
-//! The small pure pieces every other crate stands on: time, rates, random streams, stream positions, filters, timers.
+//! The small pure pieces every other crate stands on: time, rates, random streams, stream
+//! positions, filters, timers.
 //!
-//! Nothing here reads a clock, opens a socket or starts a thread; `no_std` makes that a compile error.
+//! Nothing here reads a clock, opens a socket or starts a thread; `no_std` makes that a compile
+//! error.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -13,7 +13,8 @@ pub struct RandomStream(Xoshiro256PlusPlus);
 impl RandomStream {
     /// The stream of `component` number `index` in the run with this `seed`.
     pub fn new(seed: u64, component: &str, index: u64) -> Self {
-        // FNV-1a over the name spreads the streams; SplitMix (inside seed_from_u64) does the mixing.
+        // FNV-1a over the name spreads the streams; SplitMix (inside seed_from_u64) does the
+        // mixing.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in component
             .bytes()
@@ -90,7 +91,8 @@ mod tests {
             counts[stream.below(10) as usize] += 1;
             hits += u32::from(stream.chance(0.01));
         }
-        // Six standard deviations: 6 * sqrt(100_000 * 0.1 * 0.9) = 570, 6 * sqrt(1_000 * 0.99) = 190.
+        // Six standard deviations: 6 * sqrt(100_000 * 0.1 * 0.9) = 570, 6 * sqrt(1_000 * 0.99) =
+        // 190.
         assert!(
             counts.iter().all(|count| count.abs_diff(10_000) < 570),
             "{counts:?}"

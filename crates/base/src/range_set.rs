@@ -1,12 +1,14 @@
 //! A set of disjoint, non-adjacent half-open ranges of positions.
 //!
-//! Few ranges live at a time (holes of a window), but a peer may make as many as its window holds, and touch any of them: a
-//! tree keeps each step logarithmic, whichever range it is about. The number of positions is a counter.
+//! Few ranges live at a time (holes of a window), but a peer may make as many as its window holds,
+//! and touch any of them: a tree keeps each step logarithmic, whichever range it is about. The
+//! number of positions is a counter.
 
 use alloc::collections::BTreeMap;
 use core::ops::{Bound, Range, Sub};
 
-/// Disjoint, non-adjacent half-open ranges in ascending order, of positions whose difference is a number.
+/// Disjoint, non-adjacent half-open ranges in ascending order, of positions whose difference is a
+/// number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet<P> {
     /// Where each range ends, by where it starts.
@@ -81,7 +83,8 @@ impl<P: Copy + Ord + Sub<Output = u64>> RangeSet<P> {
                 .is_some_and(|r| r.end >= range.end)
     }
 
-    /// True when some range overlaps `range` or adjoins it: to add it makes no range more. For ranges that are not empty.
+    /// True when some range overlaps `range` or adjoins it: to add it makes no range more. For
+    /// ranges that are not empty.
     pub fn touches(&self, range: &Range<P>) -> bool {
         self.starting_by(range.end)
             .is_some_and(|known| known.end >= range.start)

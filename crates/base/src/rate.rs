@@ -67,7 +67,8 @@ impl Rate {
         }
     }
 
-    /// Time that `bytes` take at this rate, rounded down to a nanosecond; a very long time at rate zero.
+    /// Time that `bytes` take at this rate, rounded down to a nanosecond; a very long time at rate
+    /// zero.
     #[inline]
     pub fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {

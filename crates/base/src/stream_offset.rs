@@ -3,11 +3,11 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Range, Sub};
 
-/// A position in the stream that one side of a connection sends, 64 bits: the SYN is 0, the first byte 1, and the FIN follows
-/// the last byte.
+/// A position in the stream that one side of a connection sends, 64 bits: the SYN is 0, the first
+/// byte 1, and the FIN follows the last byte.
 ///
-/// It is neither a count of bytes nor a packet number nor a sequence number (32 bits on the wire): two positions differ by a
-/// count, and a count moves a position.
+/// It is neither a count of bytes nor a packet number nor a sequence number (32 bits on the wire):
+/// two positions differ by a count, and a count moves a position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct StreamOffset(pub u64);
 

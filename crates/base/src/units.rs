@@ -24,7 +24,8 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Units that are read, largest first, each with its value in nanoseconds, bits per second or bytes.
+    /// Units that are read, largest first, each with its value in nanoseconds, bits per second or
+    /// bytes.
     const fn units(self) -> &'static [(&'static str, u64)] {
         match self {
             Self::Duration => &[
@@ -169,7 +170,8 @@ impl FromStr for Rate {
     }
 }
 
-/// `text` in the smallest unit of `quantity`; a number alone counts `bare` of them, if that is allowed.
+/// `text` in the smallest unit of `quantity`; a number alone counts `bare` of them, if that is
+/// allowed.
 fn parse(text: &str, quantity: Quantity, bare: Option<u64>) -> Result<u64, UnitError> {
     let problem = match value(text.trim(), quantity, bare) {
         Ok(value) => return Ok(value),
@@ -213,7 +215,8 @@ fn value(text: &str, quantity: Quantity, bare: Option<u64>) -> Result<u64, Probl
             sum.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
         })
     };
-    // Overflowing 128 bits here means more than 64 bits of the result: the divisor is at most 10^18.
+    // Overflowing 128 bits here means more than 64 bits of the result: the divisor is at most
+    // 10^18.
     let scaled = digits(whole)
         .and_then(|whole| whole.checked_mul(divisor))
         .zip(digits(fraction))
@@ -260,7 +263,8 @@ pub fn show_rate(rate: Rate) -> impl fmt::Display {
     }
 }
 
-/// Prints a size in the largest unit of which it is a whole number, binary ones first: `64KiB`, `10MB`, `1500B`.
+/// Prints a size in the largest unit of which it is a whole number, binary ones first: `64KiB`,
+/// `10MB`, `1500B`.
 pub fn show_size(bytes: u64) -> impl fmt::Display {
     let units: &[_] = &[
         (1 << 40, "TiB", 0),

@@ -93,8 +93,8 @@ pub(crate) enum Reach {
 /// Which addresses may be used.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ReachArgs {
-    /// Clear text, without encryption and without knowing who the other side is: anyone on the path can read and change the
-    /// data. For measurements; both sides have to say so
+    /// Clear text, without encryption and without knowing who the other side is: anyone on the
+    /// path can read and change the data. For measurements; both sides have to say so
     #[arg(long)]
     insecure: bool,
 }

@@ -14,7 +14,8 @@ use crate::perf::PerfArgs;
 use crate::sim::SimArgs;
 use crate::transfer::{RecvArgs, SendArgs};
 
-/// Reliable transport with few acknowledgements, for Wi-Fi: move files, measure a path, run simulations.
+/// Reliable transport with few acknowledgements, for Wi-Fi: move files, measure a path, run
+/// simulations.
 #[derive(Debug, Parser)]
 #[command(name = "tack", version, after_long_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {

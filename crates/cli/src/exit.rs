@@ -1,4 +1,5 @@
-//! Exit codes: part of the interface. The long help lists them from here, and `docs/cli.md` repeats that list.
+//! Exit codes: part of the interface. The long help lists them from here, and `docs/cli.md` repeats
+//! that list.
 
 use std::fmt;
 use std::io;
@@ -28,7 +29,8 @@ pub(crate) enum Exit {
     Done = 0,
     /// The transfer, test or run failed.
     Failed = 1,
-    /// The command line, an address, a path named on it or a scenario file is wrong: nothing was attempted.
+    /// The command line, an address, a path named on it or a scenario file is wrong: nothing was
+    /// attempted.
     Usage = 2,
     /// The address cannot be listened on, the name has no address, or nobody answers there.
     Network = 3,
@@ -36,7 +38,8 @@ pub(crate) enum Exit {
     Partial = 4,
     /// The server has as many clients as it takes: the same may go well later.
     Busy = 5,
-    /// The run was delivered late, so that its figures are not to be trusted (only where asked for).
+    /// The run was delivered late, so that its figures are not to be trusted (only where asked
+    /// for).
     Untrusted = 6,
     /// SIGINT cut the work off.
     Interrupted = 130,

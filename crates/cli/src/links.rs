@@ -24,8 +24,8 @@ const PLAIN: &str = "[wlan]\n";
 /// Their wired path, which is never the bottleneck, unless another is chosen.
 const PLAIN_RATE: &str = "wired.rate=10Gbps";
 
-/// Scenarios need a flow, which is not used here: one is added if there is none, and the first of others is not changed
-/// in anything that matters.
+/// Scenarios need a flow, which is not used here: one is added if there is none, and the first of
+/// others is not changed in anything that matters.
 const ANY_FLOW: &str = "flow.0.start=0s";
 
 /// Stands for TCP/HACK being on.
@@ -34,11 +34,12 @@ const HACK: &str = "more-data";
 /// The Wi-Fi link, and the wired path behind it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LinkArgs {
-    /// Kind of Wi-Fi: a generation of 802.11 at its fastest rate for one stream, or one of the TACK paper's devices (tack-…)
-    /// [default: tack-n in a demo; an emulation needs one]
+    /// Kind of Wi-Fi: a generation of 802.11 at its fastest rate for one stream, or one of the
+    /// TACK paper's devices (tack-…) [default: tack-n in a demo; an emulation needs one]
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS))]
     pub(crate) wifi: Option<String>,
-    /// Scenario file whose [wlan] and [wired] tables describe the links; its flows and its duration do not count
+    /// Scenario file whose [wlan] and [wired] tables describe the links; its flows and its
+    /// duration do not count
     #[arg(long, value_name = "FILE")]
     pub(crate) scenario: Option<PathBuf>,
     /// Change a key of the scenario: wlan.rate=300Mbps, wired.loss=0.01
@@ -47,32 +48,34 @@ pub(crate) struct LinkArgs {
     /// Seed of the random draws of the model [default: as the scenario has it, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Delay of the wired path behind the access point, one way [default: as the scenario has it, else 10ms in a demo and
-    /// 1ms in an emulation]
+    /// Delay of the wired path behind the access point, one way [default: as the scenario has it,
+    /// else 10ms in a demo and 1ms in an emulation]
     #[arg(long, value_name = "DURATION", value_parser = delay)]
     pub(crate) delay: Option<Duration>,
-    /// Rate of that path: 100Mbps; short for --set wired.rate=… [default: as the scenario has it, else 10Gbps]
+    /// Rate of that path: 100Mbps; short for --set wired.rate=… [default: as the scenario has it,
+    /// else 10Gbps]
     #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "trace")]
     pub(crate) rate: Option<Rate>,
     /// Recorded rate of that path, a Mahimahi trace; short for --set wired.trace.file=…
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Share of the packets that that path loses, each way: 0.01 or 1%; short for --set wired.loss=… [default: as the
-    /// scenario has it, else 0]
+    /// Share of the packets that that path loses, each way: 0.01 or 1%; short for --set
+    /// wired.loss=… [default: as the scenario has it, else 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) loss: Option<f64>,
     /// Packets that the queue of each radio holds [default: as the scenario has it, else 1000]
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) queue: Option<u32>,
-    /// Saturated stations of a neighbouring network on the same channel [default: as the scenario has it, else 0]
+    /// Saturated stations of a neighbouring network on the same channel [default: as the scenario
+    /// has it, else 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=500))]
     pub(crate) contenders: Option<u16>,
-    /// What drops TCP ACKs that wait in a queue of a radio when a newer one says as much; short for --set wlan.ack_filter=…
-    /// [default: as the scenario has it, else off]
+    /// What drops TCP ACKs that wait in a queue of a radio when a newer one says as much; short
+    /// for --set wlan.ack_filter=… [default: as the scenario has it, else off]
     #[arg(long, value_name = "MODE", value_parser = names(&ACK_FILTERS))]
     pub(crate) ack_filter: Option<String>,
-    /// When TCP ACKs wait to travel inside ACKs of the link, compressed (TCP/HACK); short for --set wlan.hack=… [default: as
-    /// the scenario has it, else off]
+    /// When TCP ACKs wait to travel inside ACKs of the link, compressed (TCP/HACK); short for
+    /// --set wlan.hack=… [default: as the scenario has it, else off]
     #[arg(long, value_name = "VARIANT", value_parser = names(&HACK_VARIANTS))]
     pub(crate) hack: Option<String>,
 }
@@ -87,7 +90,8 @@ fn names<T>(choices: &[(&'static str, T)]) -> PossibleValuesParser {
 }
 
 impl LinkArgs {
-    /// The links as a scenario. What `--set` says goes before the other options, and these before the file.
+    /// The links as a scenario. What `--set` says goes before the other options, and these before
+    /// the file.
     pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
         let (name, text) = match &self.scenario {
             None => (self.wifi.clone().unwrap_or_default(), PLAIN.to_owned()),
@@ -128,8 +132,9 @@ impl LinkArgs {
         Ok(scenario)
     }
 
-    /// The links for a comparison in which some networks have TCP/HACK turned on later: hosts hear of frames as they do by default
-    /// with TCP/HACK, in all networks alike, unless a setting says how.
+    /// The links for a comparison in which some networks have TCP/HACK turned on later: hosts hear
+    /// of frames as they do by default with TCP/HACK, in all networks alike, unless a setting
+    /// says how.
     pub(crate) fn scenario_with_hosts_of_hack(&mut self) -> Result<Scenario, Failure> {
         let mut scenario = self.scenario()?;
         let chosen = self.hack.replace(HACK.into());

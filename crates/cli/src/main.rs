@@ -80,13 +80,14 @@ fn run(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// Threads that may block. A transfer has one from its beginning to its end, and afterwards, before its permit goes to
-/// the next, one that prints its summary: never two at a time. The rest is for standard input, names to look up, and
-/// what the runtime itself needs; a transfer that had to wait for a thread would be deaf to its sender.
+/// Threads that may block. A transfer has one from its beginning to its end, and afterwards, before
+/// its permit goes to the next, one that prints its summary: never two at a time. The rest is for
+/// standard input, names to look up, and what the runtime itself needs; a transfer that had to wait
+/// for a thread would be deaf to its sender.
 const BLOCKING_THREADS: usize = transfer::MAX_TRANSFERS as usize + 64;
 
-/// Runs an asynchronous command. Threads that wait for something that never comes (standard input) do not keep the
-/// program alive.
+/// Runs an asynchronous command. Threads that wait for something that never comes (standard input)
+/// do not keep the program alive.
 fn within_runtime(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

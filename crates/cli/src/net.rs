@@ -14,9 +14,11 @@ use crate::exit::Failure;
 pub(crate) const TRANSFER_UDP_PORT: u16 = 7777;
 /// The UDP port of `tack perf --server`.
 pub(crate) const PERF_UDP_PORT: u16 = 7778;
-/// The UDP port of `tack perf --server --insecure`: clear text has ports of its own, so that neither is taken for the other.
+/// The UDP port of `tack perf --server --insecure`: clear text has ports of its own, so that
+/// neither is taken for the other.
 pub(crate) const CLEAR_PERF_UDP_PORT: u16 = 7779;
-/// The TCP port of transfers within the UDP port, so that the handshake refuses other programs already.
+/// The TCP port of transfers within the UDP port, so that the handshake refuses other programs
+/// already.
 pub(crate) const TRANSFER_PORT: u16 = tack::DEFAULT_PORT;
 /// The TCP port of `tack perf --insecure`.
 pub(crate) const CLEAR_PERF_PORT: u16 = tack::DEFAULT_PORT + 1;
@@ -38,7 +40,8 @@ pub(crate) struct Dial {
     pub(crate) patience: Duration,
 }
 
-/// Connects to the first address of `to` that answers, each from a socket of its own, in clear text.
+/// Connects to the first address of `to` that answers, each from a socket of its own, in clear
+/// text.
 pub(crate) async fn connect(to: &Address, dial: &Dial, config: &Config) -> Result<Stream, Failure> {
     first(to, dial, |address| async move {
         let endpoint = dial.endpoint(address, Endpoint::builder())?;
@@ -180,7 +183,8 @@ async fn sensible<T>(
     }
 }
 
-/// Opens the socket of a server on the first address of `at`; with an identity it may serve encrypted connections.
+/// Opens the socket of a server on the first address of `at`; with an identity it may serve
+/// encrypted connections.
 pub(crate) async fn serve(
     at: &Address,
     udp_port: u16,

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar of `length` steps, if that is known, in the form of `template`. It hides itself when standard error is not a
-/// terminal.
+/// A bar of `length` steps, if that is known, in the form of `template`. It hides itself when
+/// standard error is not a terminal.
 pub(crate) fn bar(length: Option<u64>, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr_with_hz(10));
     set_template(&bar, template);

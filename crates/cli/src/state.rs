@@ -16,8 +16,8 @@ const MAX_FILE: u64 = 1 << 20;
 /// Where the program remembers.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StateArgs {
-    /// Folder for the identity, the peers and the tickets of this installation [default: TACK_STATE_DIR, else the
-    /// platform's folder for configuration]
+    /// Folder for the identity, the peers and the tickets of this installation [default:
+    /// TACK_STATE_DIR, else the platform's folder for configuration]
     #[arg(long, value_name = "DIR", global = true)]
     state_dir: Option<PathBuf>,
 }
@@ -92,8 +92,8 @@ impl StateDir {
             .map_err(|error| cannot("lock", &path, error))
     }
 
-    /// The contents of a file; `None` when there is none. A file that others could read or change is refused: they may
-    /// have done so.
+    /// The contents of a file; `None` when there is none. A file that others could read or change
+    /// is refused: they may have done so.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, Failure> {
         let path = self.path.join(name);
         let mut file = match File::open(&path) {

@@ -7,8 +7,8 @@ use crate::exit::Exit;
 /// What `tack emulate` and `tack demo` have in common about that.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct TrustArgs {
-    /// Run with real-time priority, so that other programs seldom make deliveries late. Takes root, CAP_SYS_NICE or
-    /// `ulimit -r 10`
+    /// Run with real-time priority, so that other programs seldom make deliveries late. Takes
+    /// root, CAP_SYS_NICE or `ulimit -r 10`
     #[arg(long)]
     pub(crate) realtime: bool,
     /// Exit with code 6 when a run is not to be trusted because the machine did not keep up
@@ -17,7 +17,8 @@ pub(crate) struct TrustArgs {
 }
 
 impl TrustArgs {
-    /// Asks for what the arguments want, and says so where the system refuses. Threads that start later have it, too.
+    /// Asks for what the arguments want, and says so where the system refuses. Threads that start
+    /// later have it, too.
     pub(crate) fn prepare(self) {
         if self.realtime
             && let Err(error) = tack_io::realtime::request()

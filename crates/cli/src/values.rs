@@ -31,7 +31,8 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Both sides say once a second that they are alive; less patience than three of those is a mistake.
+/// Both sides say once a second that they are alive; less patience than three of those is a
+/// mistake.
 pub(crate) fn silence(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         duration if duration >= Duration::from_secs(3) => Ok(duration),

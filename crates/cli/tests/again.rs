@@ -1,4 +1,5 @@
-//! The same folder a second time: what is unchanged is not sent, and nothing is lost that nobody gave up.
+//! The same folder a second time: what is unchanged is not sent, and nothing is lost that nobody
+//! gave up.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! Two machines on one network find each other by multicast DNS: in network namespaces, which takes root and iproute2.
+//! Two machines on one network find each other by multicast DNS: in network namespaces, which takes
+//! root and iproute2.
 
 mod support;
 

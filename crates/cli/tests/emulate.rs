@@ -243,7 +243,8 @@ fn the_demo_moves_a_file_twice_and_writes_its_page() {
     assert_eq!(html.matches("role=\"img\"").count(), 4);
 }
 
-/// All answers to the same question on one page: what a filter drops is dropped, what TCP/HACK carries arrives.
+/// All answers to the same question on one page: what a filter drops is dropped, what TCP/HACK
+/// carries arrives.
 #[test]
 fn the_demo_compares_filters_and_hack_with_tack() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -332,7 +333,8 @@ fn the_demo_can_be_interrupted() {
             .args(["demo", "--time", "60s", "--report"])
             .arg(&page),
     );
-    // It may not have taken the signal over yet, and is killed by it then. Either way it ends and leaves nothing.
+    // It may not have taken the signal over yet, and is killed by it then. Either way it ends and
+    // leaves nothing.
     std::thread::sleep(std::time::Duration::from_millis(500));
     running.signal(rustix::process::Signal::INT);
     let status = running.status();

@@ -1,5 +1,6 @@
-//! Transfers over real sockets, with an emulator between them that has random faults: every byte arrives, whatever the
-//! acknowledgement policy. Nothing here asserts how long anything takes, but a transfer that does not end in minutes fails.
+//! Transfers over real sockets, with an emulator between them that has random faults: every byte
+//! arrives, whatever the acknowledgement policy. Nothing here asserts how long anything takes, but
+//! a transfer that does not end in minutes fails.
 //!
 //! A few paths are a test. More take minutes of real time:
 //!
@@ -17,7 +18,8 @@ use tack_emulator::{Emulator, Settings};
 use tack_sim::{Scenario, parse_seeds};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Far more than a path here needs, timeouts that double included, on a machine that does much else.
+/// Far more than a path here needs, timeouts that double included, on a machine that does much
+/// else.
 const PATIENCE: Duration = Duration::from_secs(240);
 const POLICIES: [&str; 2] = ["tack", "delayed:2"];
 const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
@@ -112,7 +114,8 @@ async fn transfer(number: u64, policy: &str) -> Result<(), String> {
         let answer = stream.write_all(&read.to_be_bytes()).await;
         answer.map_err(|error| format!("the answer: {error}"))?;
         stream.shutdown().await.map_err(|error| error.to_string())?;
-        // Until the peer has it: what is dropped earlier closes in the background, and the runtime may end first.
+        // Until the peer has it: what is dropped earlier closes in the background, and the runtime
+        // may end first.
         stream.finished().await.map_err(|error| error.to_string())
     });
     let mut stream = client
@@ -140,7 +143,8 @@ fn byte_at(number: u64, at: u64) -> u8 {
     ((at ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// How many bytes cross path `number`, and its links: radios without losses, and two to four faults on the wire beside them.
+/// How many bytes cross path `number`, and its links: radios without losses, and two to four faults
+/// on the wire beside them.
 fn path(number: u64) -> (u64, String) {
     let mut random = RandomStream::new(number, "faults", 0);
     let random = &mut random;

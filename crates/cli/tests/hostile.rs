@@ -1,5 +1,5 @@
-//! A sender written by hand that lies: nothing it says may place a byte outside the receiving directory, leave half a
-//! file, or end the receiver.
+//! A sender written by hand that lies: nothing it says may place a byte outside the receiving
+//! directory, leave half a file, or end the receiver.
 
 mod support;
 
@@ -249,7 +249,8 @@ async fn broken_frames_end_the_transfer_and_nothing_else() {
         bytes
     };
     let cases: [Vec<u8>; 14] = [
-        // Contents that were not offered, and groups that nobody told of or that are not in the file.
+        // Contents that were not offered, and groups that nobody told of or that are not in the
+        // file.
         number(CONTENT, 0),
         number(SEEK, 0),
         file(&number(CONTENT, 0)),

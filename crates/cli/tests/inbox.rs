@@ -1,4 +1,5 @@
-//! What a receiver lets strangers do to its directory, to its permissions and to its other transfers.
+//! What a receiver lets strangers do to its directory, to its permissions and to its other
+//! transfers.
 
 mod support;
 
@@ -95,7 +96,8 @@ fn a_closed_output_does_not_cut_off_other_transfers() {
     receiver.running.close_stdout();
     let sent = receiver.send(&[path.to_str().unwrap()]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
-    // Nobody hears of transfers any more, so none begins, sooner or later; the one under way goes on.
+    // Nobody hears of transfers any more, so none begins, sooner or later; the one under way goes
+    // on.
     while receiver
         .send(&["--name", "late", path.to_str().unwrap()])
         .code

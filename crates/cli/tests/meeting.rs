@@ -1,4 +1,5 @@
-//! Two installations meet: with tickets, codes and keys, whichever of them sends, and with whoever has none of these.
+//! Two installations meet: with tickets, codes and keys, whichever of them sends, and with whoever
+//! has none of these.
 
 mod support;
 

@@ -1,5 +1,6 @@
-//! The pages that `tack lab report` and `tack demo` write, in a real browser: headless Chromium renders them, light and
-//! dark, wide and as narrow as a small phone, and has nothing to complain about.
+//! The pages that `tack lab report` and `tack demo` write, in a real browser: headless Chromium
+//! renders them, light and dark, wide and as narrow as a small phone, and has nothing to complain
+//! about.
 
 mod browser;
 mod support;
@@ -62,7 +63,8 @@ fn inspect(browser: &mut Browser, file: &Path) -> Value {
     last
 }
 
-/// Every figure has its place on the page, and in it a plot, claims, and the command that measures it again.
+/// Every figure has its place on the page, and in it a plot, claims, and the command that measures
+/// it again.
 fn has_every_figure(seen: &Value) -> Result<(), String> {
     let sections = seen["sections"].as_array().unwrap();
     for figure in FIGURES {
@@ -93,7 +95,8 @@ fn has_the_demonstration(seen: &Value) -> Result<(), String> {
     }
 }
 
-/// The report with numbers for one cheap figure, and for the others what is drawn when nothing was measured.
+/// The report with numbers for one cheap figure, and for the others what is drawn when nothing was
+/// measured.
 fn report(folder: &Path) -> String {
     let mut store = Store::open(folder).unwrap();
     let depth = Depth {
@@ -132,8 +135,8 @@ fn the_report_of_the_lab_renders_with_every_figure() {
     has_every_figure(&inspect(&mut browser, &file)).unwrap();
 }
 
-/// In a browser of the width of a desk, plots have the width of the page; each can be saved, and what was not measured is
-/// folded away.
+/// In a browser of the width of a desk, plots have the width of the page; each can be saved, and
+/// what was not measured is folded away.
 #[test]
 fn the_report_of_the_lab_uses_its_page() {
     let Some(mut browser) = browser() else {

@@ -1,5 +1,5 @@
-//! Transfers that are cut off: processes killed, paths broken, addresses changed. They go on where they were, and no wrong byte
-//! ever has the name of the file.
+//! Transfers that are cut off: processes killed, paths broken, addresses changed. They go on where
+//! they were, and no wrong byte ever has the name of the file.
 //!
 //! `TACK_LONG=1` kills 100 times and cuts the path for up to a minute.
 
@@ -134,8 +134,8 @@ fn a_side_that_is_killed_goes_on_where_it_was() {
     assert_eq!(summary["files"], 1);
     let carried = summary["carried_bytes"].as_u64().unwrap();
     match began {
-        // What was on the disk when the sender began did not come again, but for the group that was not complete. The receiver
-        // may have written more before it noticed.
+        // What was on the disk when the sender began did not come again, but for the group that was
+        // not complete. The receiver may have written more before it noticed.
         Some(began) => assert!(carried <= size - began + MIB, "{carried} after {began}"),
         None => assert!(summary["reconnects"].as_u64().unwrap() > 0, "{summary}"),
     }

@@ -73,7 +73,8 @@ fn ten_thousand_small_files() {
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join(number.to_string()), noise(number, 1024)).unwrap();
     }
-    // In memory where there is such a place: a disk takes them in two seconds, but some take a minute to delete them.
+    // In memory where there is such a place: a disk takes them in two seconds, but some take a
+    // minute to delete them.
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let receiver = Receiver::start_in(dir.unwrap(), &["--once"]);
     let sent = receiver.send(&["--json", root.to_str().unwrap()]);
@@ -329,7 +330,8 @@ fn under_way(receiver: &Receiver) -> (Running, std::process::ChildStdin) {
             .stdin(Stdio::piped()),
     );
     let mut input = sender.child.stdin.take().unwrap();
-    // More than all buffers on the way hold together, so that the receiver has begun when this returns.
+    // More than all buffers on the way hold together, so that the receiver has begun when this
+    // returns.
     input.write_all(&noise(3, 24 << 20)).unwrap();
     (sender, input)
 }
@@ -503,7 +505,8 @@ fn a_file_that_changes_while_it_is_sent_is_not_stored() {
         while sender.peak_memory().is_some_and(|peak| peak < 3 << 20) {
             std::thread::yield_now();
         }
-        // Whenever it happens: before the file is opened it is the size that is sent; so change it until the end.
+        // Whenever it happens: before the file is opened it is the size that is sent; so change it
+        // until the end.
         let mut sender = sender;
         let mut size = 1u64 << 30;
         while sender.child.try_wait().unwrap().is_none() {

@@ -17,7 +17,8 @@ fn begun(receiver: &Receiver, name: &str) -> (Running, ChildStdin) {
             .stdin(Stdio::piped()),
     );
     let mut input = sender.child.stdin.take().unwrap();
-    // More than all buffers on the way hold together, so that the receiver has begun when this returns.
+    // More than all buffers on the way hold together, so that the receiver has begun when this
+    // returns.
     input.write_all(&noise(3, 24 << 20)).unwrap();
     (sender, input)
 }

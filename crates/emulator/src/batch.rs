@@ -65,8 +65,8 @@ impl Batch {
         self.due.push(at);
     }
 
-    /// Sends what there is. When the socket is full, the rest stays for the next try; what the kernel refuses for any other
-    /// reason is lost, as on a real link.
+    /// Sends what there is. When the socket is full, the rest stays for the next try; what the
+    /// kernel refuses for any other reason is lost, as on a real link.
     pub(crate) fn flush(
         &mut self,
         sender: &mut UdpSender,

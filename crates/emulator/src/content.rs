@@ -7,10 +7,12 @@ use tack_wire::Segment;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counting {
-    /// Its datagrams are TCP segments, one each, as this project's UDP carrier sends them: an acknowledgement is a segment
-    /// without payload, SYN, FIN or RST, or with a report as its only payload. A flow counts so when it begins with a SYN.
+    /// Its datagrams are TCP segments, one each, as this project's UDP carrier sends them: an
+    /// acknowledgement is a segment without payload, SYN, FIN or RST, or with a report as its
+    /// only payload. A flow counts so when it begins with a SYN.
     Tcp,
-    /// Its datagrams are anything: those of at most [`SMALL`] bytes count as acknowledgements, right or wrong.
+    /// Its datagrams are anything: those of at most [`SMALL`] bytes count as acknowledgements,
+    /// right or wrong.
     Size,
 }
 

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// How many datagrams the kernel dropped, since it was opened, for the UDP socket bound to `local`. `None` where the
-/// system does not say (it does on Linux), or when there is no such socket.
+/// How many datagrams the kernel dropped, since it was opened, for the UDP socket bound to `local`.
+/// `None` where the system does not say (it does on Linux), or when there is no such socket.
 pub fn kernel_drops(local: SocketAddr) -> Option<u64> {
     let table = match local.ip() {
         IpAddr::V4(_) => "/proc/net/udp",
@@ -12,7 +12,8 @@ pub fn kernel_drops(local: SocketAddr) -> Option<u64> {
     find(&std::fs::read_to_string(table).ok()?, &hexadecimal(local))
 }
 
-/// The drops of the line for `address`: `sl: local remote st tx:rx tr:when retrnsmt uid timeout inode ref pointer drops`.
+/// The drops of the line for `address`: `sl: local remote st tx:rx tr:when retrnsmt uid timeout
+/// inode ref pointer drops`.
 fn find(table: &str, address: &str) -> Option<u64> {
     table.lines().skip(1).find_map(|line| {
         let mut columns = line.split_whitespace();
@@ -22,7 +23,8 @@ fn find(table: &str, address: &str) -> Option<u64> {
     })
 }
 
-/// An address as the kernel's table has it: words of 32 bits in the machine's byte order, then the port.
+/// An address as the kernel's table has it: words of 32 bits in the machine's byte order, then the
+/// port.
 fn hexadecimal(address: SocketAddr) -> String {
     let words = |bytes: &[u8]| -> String {
         bytes

@@ -35,8 +35,8 @@ impl std::ops::AddAssign for Totals {
     }
 }
 
-/// Time on the air by use: seconds, whose parts add up to the time that passed, or shares of it (see [`Self::shares`]), which
-/// add up to 1.
+/// Time on the air by use: seconds, whose parts add up to the time that passed, or shares of it
+/// (see [`Self::shares`]), which add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AirSeconds {
     /// Data frames, neighbours' included.
@@ -51,7 +51,8 @@ pub struct AirSeconds {
     pub access: f64,
     /// Nothing to send.
     pub idle: f64,
-    /// What of `data` and `control` radios of a neighbouring network sent. Not a part of the total.
+    /// What of `data` and `control` radios of a neighbouring network sent. Not a part of the
+    /// total.
     pub neighbour: f64,
 }
 
@@ -191,8 +192,8 @@ pub struct Summary {
     pub wired: WiredReport,
     /// How late deliveries were.
     pub lateness: Lateness,
-    /// How late datagrams entered the model, after the kernel had received them. The model's time is past: what is late here
-    /// met another air than it should have.
+    /// How late datagrams entered the model, after the kernel had received them. The model's time
+    /// is past: what is late here met another air than it should have.
     pub entry_lateness: Lateness,
     /// Whether these figures say something about the network.
     pub trust: Trust,

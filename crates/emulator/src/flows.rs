@@ -1,4 +1,5 @@
-//! The table of flows: one for each client address, each with a socket of its own towards the far side.
+//! The table of flows: one for each client address, each with a socket of its own towards the far
+//! side.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,7 +16,8 @@ use crate::lateness::Meter;
 /// A flow that has been silent for this long makes room for a new one when the table is full.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Names a flow on its way through the model: its place in the table, and which flow of that place it is.
+/// Names a flow on its way through the model: its place in the table, and which flow of that place
+/// it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FlowId {
     place: u16,
@@ -23,8 +25,8 @@ pub(crate) struct FlowId {
 }
 
 impl FlowId {
-    /// As four bytes, which packets of the model carry where UDP ports would be: in this order from a client, with the two
-    /// halves swapped on the way back.
+    /// As four bytes, which packets of the model carry where UDP ports would be: in this order from
+    /// a client, with the two halves swapped on the way back.
     pub(crate) fn to_bytes(self) -> [u8; 4] {
         let [a, b] = self.place.to_be_bytes();
         let [c, d] = self.generation.to_be_bytes();
@@ -82,7 +84,8 @@ impl Flow {
         sent.add_to(&mut self.up)
     }
 
-    /// Sends what waits for the client through `sender`. Returns how many datagrams the kernel refused.
+    /// Sends what waits for the client through `sender`. Returns how many datagrams the kernel
+    /// refused.
     pub(crate) fn flush_down(
         &mut self,
         sender: &mut UdpSender,
@@ -152,8 +155,8 @@ impl Flows {
         (flow.id == id).then_some(flow)
     }
 
-    /// The flow of `client`; a new one, counted as `first` suggests, when there is none. Must be called within a tokio
-    /// runtime.
+    /// The flow of `client`; a new one, counted as `first` suggests, when there is none. Must be
+    /// called within a tokio runtime.
     pub(crate) fn of_client(
         &mut self,
         now: Instant,
@@ -174,7 +177,8 @@ impl Flows {
             .map_err(|_| NoFlow::Socket)?;
         let id = FlowId {
             place: place as u16,
-            // Packets of a flow that has gone leave the model long before its place was taken 65,536 times.
+            // Packets of a flow that has gone leave the model long before its place was taken
+            // 65,536 times.
             generation: self.seen as u16,
         };
         let host = 1 + (self.seen % self.stations as u64) as usize;

@@ -6,11 +6,12 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tack_base::Instant;
 
-/// A delivery is late when it comes more than this after its time in the model, and an entry when the model has come so much
-/// further: a tenth of a short Wi-Fi round trip.
+/// A delivery is late when it comes more than this after its time in the model, and an entry when
+/// the model has come so much further: a tenth of a short Wi-Fi round trip.
 pub const LATE: Duration = Duration::from_millis(2);
 
-/// A run is not to be trusted when more than this share of its deliveries, or of its entries, was late.
+/// A run is not to be trusted when more than this share of its deliveries, or of its entries, was
+/// late.
 pub const LATE_SHARE: f64 = 0.01;
 
 /// Longest lateness that is resolved, microseconds.
@@ -80,8 +81,8 @@ impl Meter {
 }
 
 impl Trust {
-    /// The verdict on a run whose deliveries and entries were so late, and of which the kernel dropped `drops` datagrams before
-    /// the model had them and `refused` after.
+    /// The verdict on a run whose deliveries and entries were so late, and of which the kernel
+    /// dropped `drops` datagrams before the model had them and `refused` after.
     pub(crate) fn judge(
         deliveries: &Lateness,
         entries: &Lateness,

@@ -1,23 +1,25 @@
-//! Wi-Fi between real programs: the simulator's 802.11 model driven by the wall clock, carrying real UDP datagrams between
-//! real sockets.
+//! Wi-Fi between real programs: the simulator's 802.11 model driven by the wall clock, carrying
+//! real UDP datagrams between real sockets.
 //!
-//! An [`Emulator`] is a relay. What programs send to its address crosses the links of a scenario (a station, the air, an
-//! access point, the wired path) and goes on to one fixed address; the answers come back the same way. Each client address
-//! is a flow with a station of its own, as long as there are stations; all flows, both directions and whatever neighbours
-//! the scenario has contend for the same air.
+//! An [`Emulator`] is a relay. What programs send to its address crosses the links of a scenario (a
+//! station, the air, an access point, the wired path) and goes on to one fixed address; the answers
+//! come back the same way. Each client address is a flow with a station of its own, as long as
+//! there are stations; all flows, both directions and whatever neighbours the scenario has contend
+//! for the same air.
 //!
 //! ```text
 //!  client ── UDP ──▶ listen ─┐  station ))) access point ── wired ──┐ upstream ── UDP ──▶ to
 //!  client ◀── UDP ── listen ◀┘  station ((( access point ── wired ◀─┘ upstream ◀── UDP ── to
 //! ```
 //!
-//! The timing of the model is exact: a datagram enters at the instant the kernel received it, and everything after that
-//! happens in model time. Its delivery can be late, because the machine has other things to do, and its entry, when it is read
-//! only after the model has passed that instant. How late is measured, and a run that was too late too often says so:
-//! [`Summary::trust`].
+//! The timing of the model is exact: a datagram enters at the instant the kernel received it, and
+//! everything after that happens in model time. Its delivery can be late, because the machine has
+//! other things to do, and its entry, when it is read only after the model has passed that instant.
+//! How late is measured, and a run that was too late too often says so: [`Summary::trust`].
 //!
-//! A flow that begins with a SYN of TCP in UDP is TCP to the model as well: the scenario's ACK filter may drop its
-//! acknowledgements, and TCP/HACK may carry them inside ACKs of the link. Nothing looks into other datagrams.
+//! A flow that begins with a SYN of TCP in UDP is TCP to the model as well: the scenario's ACK
+//! filter may drop its acknowledgements, and TCP/HACK may carry them inside ACKs of the link.
+//! Nothing looks into other datagrams.
 //!
 //! ```
 //! use std::net::UdpSocket;
@@ -56,6 +58,6 @@ pub use lateness::{LATE, LATE_SHARE, Lateness, Trust};
 pub use runner::{Emulator, StartError};
 pub use settings::Settings;
 
-/// Longest datagram payload that passes: what an IP packet of 1500 bytes holds. Longer ones would need fragments, which
-/// the links do not make; they are dropped and counted.
+/// Longest datagram payload that passes: what an IP packet of 1500 bytes holds. Longer ones would
+/// need fragments, which the links do not make; they are dropped and counted.
 pub const MAX_DATAGRAM: usize = 1_500 - 20 - 8;

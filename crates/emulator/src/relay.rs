@@ -1,12 +1,14 @@
 //! The loop: take in what arrived, let the model catch up with the clock, send what came out, rest.
 //!
-//! One turn handles everything up to now. The kernel says when each datagram arrived, so the loop need not be woken for
-//! one: it enters the model at its own time, however late it is read, as long as the model has not passed that time. So
-//! turns are at least [`REST`] apart, which costs deliveries as much and saves most of the wake-ups.
+//! One turn handles everything up to now. The kernel says when each datagram arrived, so the loop
+//! need not be woken for one: it enters the model at its own time, however late it is read, as long
+//! as the model has not passed that time. So turns are at least [`REST`] apart, which costs
+//! deliveries as much and saves most of the wake-ups.
 //!
-//! A peer that answers each datagram answers bunched deliveries in a bunch, so its answers contend for the channel otherwise
-//! than in virtual time. With 100 µs between turns a transfer with delayed acknowledgements was 5 % slower over 802.11n than
-//! in virtual time, with 20 µs 2.5 %, for a quarter more of processor time.
+//! A peer that answers each datagram answers bunched deliveries in a bunch, so its answers contend
+//! for the channel otherwise than in virtual time. With 100 µs between turns a transfer with
+//! delayed acknowledgements was 5 % slower over 802.11n than in virtual time, with 20 µs 2.5 %, for
+//! a quarter more of processor time.
 
 use std::future::Future;
 use std::io;
@@ -89,7 +91,8 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// A relay between the sockets of `listen` and the address of `settings`. Must be called within a tokio runtime.
+    /// A relay between the sockets of `listen` and the address of `settings`. Must be called within
+    /// a tokio runtime.
     pub(crate) fn new(
         settings: &Settings,
         (sender, receiver): (UdpSender, UdpReceiver),
@@ -165,8 +168,8 @@ impl Relay {
         }
     }
 
-    /// Ready when every socket has been seen writable once. The runtime learns that of a new socket only when it looks next;
-    /// until then the socket takes nothing, so time has to wait.
+    /// Ready when every socket has been seen writable once. The runtime learns that of a new socket
+    /// only when it looks next; until then the socket takes nothing, so time has to wait.
     fn await_sockets(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut all = Poll::Ready(());
         if self.is_new {
@@ -205,7 +208,8 @@ impl Relay {
                 continue;
             };
             for datagrams in received {
-                // The clock that stamps is not the clock that is read: what came later must not look earlier.
+                // The clock that stamps is not the clock that is read: what came later must not
+                // look earlier.
                 *latest = datagrams.arrived.max(*latest);
                 for datagram in datagrams.datagrams() {
                     taken += 1;
@@ -440,7 +444,8 @@ impl Future for Relay {
         if Pin::new(&mut relay.stop).poll(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        // The thread is the relay's own, so it may sleep: a wake-up for each datagram in between would only cost time.
+        // The thread is the relay's own, so it may sleep: a wake-up for each datagram in between
+        // would only cost time.
         let rest = relay.rested.saturating_since(relay.clock.now());
         if !rest.is_zero() {
             std::thread::sleep(rest);

@@ -1,4 +1,5 @@
-//! An emulator as a thing to start and stop: it has a thread of its own, because it sleeps and must not be kept waiting.
+//! An emulator as a thing to start and stop: it has a thread of its own, because it sleeps and must
+//! not be kept waiting.
 
 use std::io;
 use std::net::SocketAddr;
@@ -71,7 +72,8 @@ impl Emulator {
         let (stop, stopped) = oneshot::channel();
         let (sampler, samples) = mpsc::channel(SAMPLES);
         let (opened, opening) = std::sync::mpsc::channel();
-        // The runtime is made on its own thread: the caller may be within a runtime, which must not drop another one.
+        // The runtime is made on its own thread: the caller may be within a runtime, which must not
+        // drop another one.
         let work = move || {
             let (runtime, relay) = match prepare(&settings, sampler, stopped) {
                 Ok((runtime, relay)) => (runtime, relay),
@@ -112,7 +114,8 @@ impl Emulator {
         self.samples.take()
     }
 
-    /// Stops, and says what the run was. Takes no longer than a turn of the loop, well below a millisecond.
+    /// Stops, and says what the run was. Takes no longer than a turn of the loop, well below a
+    /// millisecond.
     ///
     /// # Errors
     /// When the system failed the emulator while it ran.
@@ -157,7 +160,8 @@ fn prepare(
     Ok((runtime, relay))
 }
 
-/// Asks the kernel not to round this thread's sleeps up by the 50 µs that it allows itself. Not every system can.
+/// Asks the kernel not to round this thread's sleeps up by the 50 µs that it allows itself. Not
+/// every system can.
 fn sleep_exactly() {
     #[cfg(target_os = "linux")]
     let _unsupported = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

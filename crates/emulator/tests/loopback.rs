@@ -1,4 +1,5 @@
-//! Real sockets on loopback with emulated Wi-Fi between them. Nothing here asserts how long anything took.
+//! Real sockets on loopback with emulated Wi-Fi between them. Nothing here asserts how long
+//! anything took.
 
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -76,7 +77,8 @@ fn datagrams_cross_both_ways_whole_and_in_order() {
         bytes[..4].copy_from_slice(&number.to_be_bytes());
         bytes
     };
-    // Few at a time: what waits for this thread has to fit a socket's buffer, however long it is kept from running.
+    // Few at a time: what waits for this thread has to fit a socket's buffer, however long it is
+    // kept from running.
     let few = |round: u32| round * ROUND..(round + 1) * ROUND;
     for round in 0..COUNT / ROUND {
         for number in few(round) {
@@ -186,7 +188,8 @@ fn hostile_datagrams_are_counted_and_harmless() {
     };
     send(&client, b"first");
     let (_, upstream) = receive(&far);
-    // Too long to pass, in both directions; nothing at all; from an address that is not the far side's.
+    // Too long to pass, in both directions; nothing at all; from an address that is not the far
+    // side's.
     send(&client, &[1; MAX_DATAGRAM + 1]);
     far.send_to(&[1; MAX_DATAGRAM + 1], upstream).unwrap();
     stranger.send_to(b"hello", upstream).unwrap();
@@ -303,8 +306,8 @@ fn segment(flags: Flags, number: u32, payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// A burst of acknowledgements of one flow behind data that fills the air, as often as it takes for chance to have no say. The
-/// flow begins with `first`. Returns what was sent and what came of it.
+/// A burst of acknowledgements of one flow behind data that fills the air, as often as it takes for
+/// chance to have no say. The flow begins with `first`. Returns what was sent and what came of it.
 fn acknowledge(settings: &[&str], first: &[u8]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>, Summary) {
     const ACKS: u32 = 40;
     let (client, far) = (socket(), socket());
@@ -360,7 +363,8 @@ fn without_a_filter_or_for_what_is_no_tcp_every_datagram_arrives() {
     let syn = segment(Flags::SYN, 0, 0);
     let (sent, received, _) = acknowledge(&[], &syn);
     assert!(received == sent);
-    // The same bytes in a flow that did not begin as TCP: they may be anything, and nothing looks into them.
+    // The same bytes in a flow that did not begin as TCP: they may be anything, and nothing looks
+    // into them.
     let settings = ["wlan.ack_filter=paper", "wlan.hack=timer"];
     let (sent, received, summary) = acknowledge(&settings, b"hello");
     assert!(received == sent);
@@ -369,7 +373,8 @@ fn without_a_filter_or_for_what_is_no_tcp_every_datagram_arrives() {
     assert_eq!(summary.wlan.hack.unwrap().compressed_acks, 0);
 }
 
-/// Each segment of data is answered, and the answers travel inside the link's acknowledgements of the next ones.
+/// Each segment of data is answered, and the answers travel inside the link's acknowledgements of
+/// the next ones.
 #[test]
 fn hack_carries_acknowledgements_and_they_arrive_as_they_were() {
     let (client, far) = (socket(), socket());

@@ -50,8 +50,8 @@ pub(crate) struct Reading {
 
 impl Reading {
     pub(crate) fn take(clock: &Clock) -> Self {
-        // In this order: should the process lose the processor in between, arrivals look late (an RTT too long, once)
-        // rather than early (a minimum RTT too short, for long).
+        // In this order: should the process lose the processor in between, arrivals look late (an
+        // RTT too long, once) rather than early (a minimum RTT too short, for long).
         let wall = Clock::wall();
         let now = clock.now();
         Self { now, wall }
@@ -59,8 +59,8 @@ impl Reading {
 
     /// True when the wall clock was set between `earlier` and this reading.
     ///
-    /// Linux disciplines the rate of both clocks alike, so that only a step (or the machine's sleep) parts them. The
-    /// allowance is for the time between the two halves of a reading.
+    /// Linux disciplines the rate of both clocks alike, so that only a step (or the machine's
+    /// sleep) parts them. The allowance is for the time between the two halves of a reading.
     fn is_stepped_since(&self, earlier: &Self) -> bool {
         const ALLOWANCE: Duration = Duration::from_micros(100);
         let (Some(wall), Some(wall_before)) = (self.wall, earlier.wall) else {
@@ -75,11 +75,11 @@ impl Reading {
 /// How far back a receive timestamp is believed.
 const OLDEST_ARRIVAL: Duration = Duration::from_secs(1);
 
-/// When a datagram arrived, from its wall-clock `stamp`, read from the socket at `read`. The socket was seen empty at
-/// `emptied`, so nothing that is in it now came before.
+/// When a datagram arrived, from its wall-clock `stamp`, read from the socket at `read`. The socket
+/// was seen empty at `emptied`, so nothing that is in it now came before.
 ///
-/// A stamp counts as "just now" when the wall clock was set since then, or when it is from the future or older than
-/// [`OLDEST_ARRIVAL`]: an arrival too late spoils one RTT sample, one that precedes the departure of what it answers spoils
+/// A stamp counts as "just now" when the wall clock was set since then, or when it is from the
+/// future or older than [`OLDEST_ARRIVAL`]: an arrival too late spoils one RTT sample, one that precedes the departure of what it answers spoils
 /// the minimum RTT. Steps below a tenth of a millisecond go unnoticed.
 pub(crate) fn arrival(
     read: &Reading,
@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_step_of_the_wall_clock_makes_no_early_arrival() {
-        // A segment left at 4.4 s, its answer was stamped at 4.45 s, and then the clock was set, either way.
+        // A segment left at 4.4 s, its answer was stamped at 4.45 s, and then the clock was set,
+        // either way.
         let emptied = reading(4_300, 999_300);
         for wall in [999_700, 999_501, 999_499, 999_000] {
             let read = reading(4_500, wall);

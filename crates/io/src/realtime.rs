@@ -2,15 +2,17 @@
 
 use std::io;
 
-/// A low one: above ordinary programs and below the system's own real-time threads (sched(7): 1 to 99).
+/// A low one: above ordinary programs and below the system's own real-time threads (sched(7): 1 to
+/// 99).
 #[cfg(target_os = "linux")]
 const PRIORITY: libc::c_int = 10;
 
-/// Asks for real-time priority for all threads of this process; those that they start later inherit it.
+/// Asks for real-time priority for all threads of this process; those that they start later inherit
+/// it.
 ///
 /// # Errors
-/// `PermissionDenied` where the system wants a privilege for that: on Linux root, `CAP_SYS_NICE`, or a limit
-/// (`ulimit -r`) of at least 10. `Unsupported` elsewhere.
+/// `PermissionDenied` where the system wants a privilege for that: on Linux root, `CAP_SYS_NICE`,
+/// or a limit (`ulimit -r`) of at least 10. `Unsupported` elsewhere.
 pub fn request() -> io::Result<()> {
     system::request()
 }

@@ -38,8 +38,8 @@ pub enum Verdict<'a> {
 }
 
 impl Claim {
-    /// A claim that is true when `holds`. Compute that with comparisons that are false for NaN: a measurement
-    /// that is missing then fails its claim.
+    /// A claim that is true when `holds`. Compute that with comparisons that are false for NaN: a
+    /// measurement that is missing then fails its claim.
     pub fn new(
         words: impl Into<String>,
         paper: impl Into<String>,
@@ -67,8 +67,8 @@ impl Claim {
         self
     }
 
-    /// States whether the claim's bound is `within` the interval: then a claim that does not hold is undecided, not refuted.
-    /// Compute that with comparisons that are false for NaN.
+    /// States whether the claim's bound is `within` the interval: then a claim that does not hold
+    /// is undecided, not refuted. Compute that with comparisons that are false for NaN.
     #[must_use]
     pub fn undecided(mut self, within: bool) -> Self {
         self.undecided = within;

@@ -46,7 +46,8 @@ pub enum ExportError {
     Parquet(#[from] ParquetError),
 }
 
-/// Each plot of `entry` in `format`, and in CSV also its tables: names of files, and what is in them.
+/// Each plot of `entry` in `format`, and in CSV also its tables: names of files, and what is in
+/// them.
 ///
 /// # Errors
 /// [`ExportError`] when a file cannot be made.
@@ -105,7 +106,8 @@ const COLUMNS: [&str; 9] = [
     "reference",
 ];
 
-/// A row for each number of a plot. `low` and `high` are the ends of its interval; what does not apply is empty.
+/// A row for each number of a plot. `low` and `high` are the ends of its interval; what does not
+/// apply is empty.
 pub(crate) fn plot_csv(plot: &Svg) -> Vec<u8> {
     let mut out = csv::Writer::from_writer(Vec::new());
     // Writing to memory does not fail, nor do records of equal length.

@@ -79,7 +79,8 @@ pub enum Paper {
     Tack,
     /// "TCP/HACK: Hierarchical acknowledgment" (ATC 2014).
     Hack,
-    /// "On the cross-layer impact of TCP ACK thinning on IEEE 802.11 wireless MAC dynamics" (VTC 2006).
+    /// "On the cross-layer impact of TCP ACK thinning on IEEE 802.11 wireless MAC dynamics" (VTC
+    /// 2006).
     Filter,
     /// None of them: all mechanisms on the same medium.
     Joint,
@@ -114,7 +115,8 @@ impl Paper {
 pub struct Figure {
     /// Which paper it is of.
     pub paper: Paper,
-    /// What it is called: as in the paper of TACK (`5b`), with the name of the mechanism before it for the others (`hack10`, `filter6`).
+    /// What it is called: as in the paper of TACK (`5b`), with the name of the mechanism before it
+    /// for the others (`hack10`, `filter6`).
     pub id: &'static str,
     /// What it shows.
     pub title: &'static str,
@@ -140,8 +142,8 @@ impl Figure {
         }
     }
 
-    /// Whether `name` means this figure: `5b` is also `5(b)`, `Fig. 5(b)` and `figure 5B`. Figure 12 is the
-    /// drawing of figure 13's topology.
+    /// Whether `name` means this figure: `5b` is also `5(b)`, `Fig. 5(b)` and `figure 5B`. Figure
+    /// 12 is the drawing of figure 13's topology.
     pub fn is_called(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let number = name

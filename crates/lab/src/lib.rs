@@ -1,9 +1,10 @@
-//! The lab: the figures of the TACK paper (SIGCOMM 2020) and of its sequel, measured again in the simulator.
+//! The lab: the figures of the TACK paper (SIGCOMM 2020) and of its sequel, measured again in the
+//! simulator.
 //!
-//! A [`Figure`] is a module with a plan (scenarios, parameters, seeds), a reduction (means with 95 % confidence intervals),
-//! plots and machine-checked [`Claim`]s. [`run()`] does what a plan still lacks and keeps it in a [`Store`], under a key made
-//! of the configuration and the version of the code, so that a finished point is never run twice. [`page()`] makes one HTML
-//! page of all of it.
+//! A [`Figure`] is a module with a plan (scenarios, parameters, seeds), a reduction (means with 95
+//! % confidence intervals), plots and machine-checked [`Claim`]s. [`run()`] does what a plan still
+//! lacks and keeps it in a [`Store`], under a key made of the configuration and the version of the
+//! code, so that a finished point is never run twice. [`page()`] makes one HTML page of all of it.
 //!
 //! Everything here is a pure function of configuration and seed. No clock is read.
 //!

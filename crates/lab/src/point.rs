@@ -10,7 +10,8 @@ use crate::measure::Measure;
 use crate::recorded::TraceFile;
 use crate::scenarios::Source;
 
-/// The version of the code that results depend on: a hash over the sources of the simulator, all below it, and the measures.
+/// The version of the code that results depend on: a hash over the sources of the simulator, all
+/// below it, and the measures.
 pub const CODE_VERSION: &str = env!("TACK_LAB_CODE");
 
 /// A configuration, of which each seed makes one point.
@@ -91,7 +92,8 @@ impl Point {
         for setting in &self.cell.set {
             part(setting.as_bytes());
         }
-        // Their names have hashes of their contents, and are in the settings; the settings alone would do for honest files.
+        // Their names have hashes of their contents, and are in the settings; the settings alone
+        // would do for honest files.
         for file in &self.cell.brought {
             part(&file.hash);
         }

@@ -1,9 +1,10 @@
 //! Recorded link traces, which the user brings: their licences keep them out of this program.
 //!
-//! A folder is read for two kinds of recordings, which the names of files distinguish: `NAME.down` with `NAME.up`, the
-//! two directions of a cellular link in Mahimahi's format, and `NAME.pitree-trace`, the rate of a wireless link over time.
-//! Each becomes a path that figure 14 ranks transports on. Nothing about a file is trusted: sizes, rates and lengths are
-//! bounded, and an error says which file, which line, and what would be right.
+//! A folder is read for two kinds of recordings, which the names of files distinguish: `NAME.down`
+//! with `NAME.up`, the two directions of a cellular link in Mahimahi's format, and
+//! `NAME.pitree-trace`, the rate of a wireless link over time. Each becomes a path that figure 14
+//! ranks transports on. Nothing about a file is trusted: sizes, rates and lengths are bounded, and
+//! an error says which file, which line, and what would be right.
 
 mod rates;
 
@@ -259,8 +260,8 @@ fn cellular(folder: &Path, name: String) -> Result<RecordedPath, RecordedError> 
     })
 }
 
-/// A wireless link as Zhuge (SIGCOMM 2022) simulates it: 25 ms each way, 250 packets before the link, and more than enough
-/// of a link for what comes back.
+/// A wireless link as Zhuge (SIGCOMM 2022) simulates it: 25 ms each way, 250 packets before the
+/// link, and more than enough of a link for what comes back.
 fn wireless(folder: &Path, name: String) -> Result<RecordedPath, RecordedError> {
     let path = folder.join(format!("{name}{RATE_OVER_TIME}"));
     let text = rates::opportunities(&read(&path)?).map_err(|error| RecordedError::Rate {

@@ -55,9 +55,9 @@ pub(crate) fn missing(wanted: &[Point], results: &Results) -> Vec<Point> {
         .collect()
 }
 
-/// Runs what `store` lacks of `wanted` on `jobs` threads, and keeps it. `progress` hears how many of how many are done,
-/// first with none. One that fails does not keep others from being run, unless its result cannot be kept; all failures are
-/// returned.
+/// Runs what `store` lacks of `wanted` on `jobs` threads, and keeps it. `progress` hears how many
+/// of how many are done, first with none. One that fails does not keep others from being run,
+/// unless its result cannot be kept; all failures are returned.
 ///
 /// # Errors
 /// Of the points that failed: their errors. Nothing is run when a scenario is wrong.
@@ -111,7 +111,8 @@ pub fn run(
     }
 }
 
-/// Reads all scenarios before the first is run, so that a mistake is known at once. None is kept: a trace may be long.
+/// Reads all scenarios before the first is run, so that a mistake is known at once. None is kept: a
+/// trace may be long.
 fn prepare(missing: &[Point], folder: &Path) -> Result<(), PointError> {
     for point in missing {
         point.place(folder).map_err(|error| StoreError::Io {

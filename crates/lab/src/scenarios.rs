@@ -1,5 +1,5 @@
-//! The scenario files of the figures, which travel in the program. They are those of the folder `scenarios`, so that
-//! `tack sim` runs the same.
+//! The scenario files of the figures, which travel in the program. They are those of the folder
+//! `scenarios`, so that `tack sim` runs the same.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Writes the scenario, where it names files, below `folder`, and beside it these and those that were `brought`.
+    /// Writes the scenario, where it names files, below `folder`, and beside it these and those
+    /// that were `brought`.
     pub(crate) fn place<'a>(
         &self,
         folder: &Path,

@@ -9,7 +9,8 @@ use tack_plot::format_interval;
 pub struct Estimate {
     /// The mean; not a number when nothing was measured.
     pub mean: f64,
-    /// Half the width of the interval (Student's t); zero for a single value, which says nothing about its spread.
+    /// Half the width of the interval (Student's t); zero for a single value, which says nothing
+    /// about its spread.
     pub half_width: f64,
     /// Values behind it.
     pub count: usize,
@@ -22,8 +23,9 @@ const STUDENT: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The 97.5 % quantile of Student's t distribution with so many degrees of freedom, at least 1: beyond the table by the
-/// expansion around the normal one (Abramowitz and Stegun 26.7.5), which is right to four digits there.
+/// The 97.5 % quantile of Student's t distribution with so many degrees of freedom, at least 1:
+/// beyond the table by the expansion around the normal one (Abramowitz and Stegun 26.7.5), which is
+/// right to four digits there.
 fn student(freedom: usize) -> f64 {
     const NORMAL: f64 = 1.959_964;
     let n = freedom as f64;

@@ -1,4 +1,5 @@
-//! Results on disk: a journal with a line for each finished run, and tables of them for other programs.
+//! Results on disk: a journal with a line for each finished run, and tables of them for other
+//! programs.
 
 mod tables;
 
@@ -15,7 +16,8 @@ use crate::measure::Values;
 use crate::point::{CODE_VERSION, Point};
 use crate::results::Results;
 
-/// A line of the journal. Key and values are what is read back; the rest says what the key stands for.
+/// A line of the journal. Key and values are what is read back; the rest says what the key stands
+/// for.
 #[derive(Serialize, Deserialize)]
 struct Line {
     key: String,
@@ -29,8 +31,8 @@ struct Line {
 
 /// A folder with results.
 ///
-/// `points.jsonl` is the journal: it only grows, a line at a time, so that a run that was cut off loses at most the points
-/// under way. `results.csv` and `results.parquet` are made from it.
+/// `points.jsonl` is the journal: it only grows, a line at a time, so that a run that was cut off
+/// loses at most the points under way. `results.csv` and `results.parquet` are made from it.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -63,8 +65,8 @@ pub enum StoreError {
 const JOURNAL: &str = "points.jsonl";
 
 impl Store {
-    /// Opens the store in `folder`, which is made where missing, and reads what it has. A damaged line, as a crash leaves
-    /// it, counts for nothing; [`Store::damaged`] tells of it.
+    /// Opens the store in `folder`, which is made where missing, and reads what it has. A damaged
+    /// line, as a crash leaves it, counts for nothing; [`Store::damaged`] tells of it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when files cannot be read or made.
@@ -119,7 +121,8 @@ impl Store {
         self.folder.join(JOURNAL)
     }
 
-    /// Numbers, from 1, of the journal's lines that cannot be read: their runs count as not measured.
+    /// Numbers, from 1, of the journal's lines that cannot be read: their runs count as not
+    /// measured.
     pub fn damaged(&self) -> &[usize] {
         &self.damaged
     }
@@ -157,8 +160,9 @@ impl Store {
         Ok(())
     }
 
-    /// Writes `results.csv` and `results.parquet`: a row for each number of each finished run that `figures` want, each at its
-    /// depth, in the order of their plans. A file is replaced when its successor is whole.
+    /// Writes `results.csv` and `results.parquet`: a row for each number of each finished run that
+    /// `figures` want, each at its depth, in the order of their plans. A file is replaced when
+    /// its successor is whole.
     ///
     /// # Errors
     /// [`StoreError`] when a file cannot be made.

@@ -6,8 +6,9 @@ use crate::claim::{Claim, Verdict};
 use crate::entry::Entry;
 use crate::point::CODE_VERSION;
 
-/// `claims.csv`: a row for each claim of each figure that was measured, in reading order. `figure`, `command` (which measures
-/// it), `code` (the version of the code), `claim`, `paper`, `ours`, `verdict` ([`Verdict::name`]), `reason`.
+/// `claims.csv`: a row for each claim of each figure that was measured, in reading order. `figure`,
+/// `command` (which measures it), `code` (the version of the code), `claim`, `paper`, `ours`,
+/// `verdict` ([`Verdict::name`]), `reason`.
 pub fn claims_csv(entries: &[Entry]) -> Vec<u8> {
     let mut out = csv::Writer::from_writer(Vec::new());
     let header = [
@@ -55,7 +56,8 @@ pub fn counts(entries: &[Entry]) -> String {
     }
 }
 
-/// The claims as JSON: an array with an object for each, with the same names as the columns of [`claims_csv`].
+/// The claims as JSON: an array with an object for each, with the same names as the columns of
+/// [`claims_csv`].
 pub fn claims_json(entries: &[Entry]) -> String {
     let objects: Vec<_> = entries
         .iter()

@@ -1,4 +1,5 @@
-//! The page about mechanisms (`docs/mechanisms.md`) says what was measured (`docs/validation/mechanisms.csv`).
+//! The page about mechanisms (`docs/mechanisms.md`) says what was measured
+//! (`docs/validation/mechanisms.csv`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -106,7 +107,8 @@ fn tables_are_what_was_measured() {
     assert_eq!(seen, METRICS.len() * measured.len(), "all of the file");
 }
 
-/// What the page concludes: how much more goodput a mechanism has than another one, over all cases of a kind.
+/// What the page concludes: how much more goodput a mechanism has than another one, over all cases
+/// of a kind.
 #[test]
 fn conclusions_follow_from_the_tables() {
     let measured = measured();

@@ -1,7 +1,8 @@
-//! Codes: `7-guitarist-orca`, to be read aloud. A number that tells waiting programs apart, and two words that are secret.
+//! Codes: `7-guitarist-orca`, to be read aloud. A number that tells waiting programs apart, and two
+//! words that are secret.
 //!
-//! The words are of the PGP word list: first one of 256 with three syllables, then one of 256 with two. These 16 bits can
-//! be guessed in 65,536 attempts, so a code permits one ([`Desk`]).
+//! The words are of the PGP word list: first one of 256 with three syllables, then one of 256 with
+//! two. These 16 bits can be guessed in 65,536 attempts, so a code permits one ([`Desk`]).
 
 mod desk;
 

@@ -1,8 +1,9 @@
-//! Who talks to whom: keys, tickets, codes, and the conversation in which two programs prove them to each other.
+//! Who talks to whom: keys, tickets, codes, and the conversation in which two programs prove them
+//! to each other.
 //!
-//! Everything here is pure: no socket, no clock, no file. The program brings an encrypted stream (TLS 1.3, whose keys and
-//! exporter are a [`Channel`]), and carries the messages of [`meeting`] over it. What is promised against whom is in
-//! `docs/security.md`.
+//! Everything here is pure: no socket, no clock, no file. The program brings an encrypted stream
+//! (TLS 1.3, whose keys and exporter are a [`Channel`]), and carries the messages of [`meeting`]
+//! over it. What is promised against whom is in `docs/security.md`.
 #![forbid(unsafe_code)]
 
 pub mod code;

@@ -1,13 +1,16 @@
-//! The meeting: the first messages inside an encrypted stream, in which both sides prove who they are.
+//! The meeting: the first messages inside an encrypted stream, in which both sides prove who they
+//! are.
 //!
-//! One side waits, the other connects; either may be the one that sends files. TLS 1.3 has authenticated the keys of both
-//! sides to each other, and nothing more: whether the key is the right one is decided here. The connecting side proves a
-//! ticket, a code, or that the other side knows its key, and the waiting side answers with a welcome, or with the reason
-//! why not, which TLS could not say.
+//! One side waits, the other connects; either may be the one that sends files. TLS 1.3 has
+//! authenticated the keys of both sides to each other, and nothing more: whether the key is the
+//! right one is decided here. The connecting side proves a ticket, a code, or that the other side
+//! knows its key, and the waiting side answers with a welcome, or with the reason why not, which
+//! TLS could not say.
 //!
-//! [`Connecting`] and [`Waiting`] are the two state machines. They neither wait nor read a clock: the caller carries each
-//! message over the stream behind its length (two bytes, at most [`MAX_MESSAGE`]), and gives up a peer that is silent.
-//! `docs/meeting-protocol.md` describes the messages.
+//! [`Connecting`] and [`Waiting`] are the two state machines. They neither wait nor read a clock:
+//! the caller carries each message over the stream behind its length (two bytes, at most
+//! [`MAX_MESSAGE`]), and gives up a peer that is silent. `docs/meeting-protocol.md` describes the
+//! messages.
 
 mod connecting;
 mod message;
@@ -24,7 +27,8 @@ pub use message::{MAX_MESSAGE, Malformed, Message};
 pub use outcome::{Failed, How, Intent, Met, Refusal, Step};
 pub use waiting::{Host, Waiting};
 
-/// Label of the TLS exporter (RFC 8446 §7.5) whose 32 bytes bind the proofs to the stream; its context is empty.
+/// Label of the TLS exporter (RFC 8446 §7.5) whose 32 bytes bind the proofs to the stream; its
+/// context is empty.
 pub const EXPORTER_LABEL: &[u8] = b"EXPORTER-tack-meeting-1";
 
 /// What an encrypted stream says of itself.

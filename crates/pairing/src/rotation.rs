@@ -1,4 +1,5 @@
-//! A new key in place of an old one: the old key signs the new one, so that peers need not pair again.
+//! A new key in place of an old one: the old key signs the new one, so that peers need not pair
+//! again.
 
 use tack::secure::{Identity, PublicKey};
 
@@ -41,8 +42,8 @@ impl Rotation {
     }
 }
 
-/// True when `rotations` lead from `known` to `shown`, each signed by the key before it. At most [`MAX_ROTATIONS`] are
-/// looked at.
+/// True when `rotations` lead from `known` to `shown`, each signed by the key before it. At most
+/// [`MAX_ROTATIONS`] are looked at.
 pub fn leads(known: &PublicKey, shown: &PublicKey, rotations: &[Rotation]) -> bool {
     let mut at = *known;
     // Each step takes one rotation, so that rotations in a circle end.

@@ -2,8 +2,8 @@
 
 use tack::secure::PublicKey;
 
-/// The first 80 bits of a key in four groups of four characters. Finding a second key with the same ones takes about 2^80
-/// attempts.
+/// The first 80 bits of a key in four groups of four characters. Finding a second key with the same
+/// ones takes about 2^80 attempts.
 pub fn short(key: &PublicKey) -> String {
     let text = key.to_string();
     format!(

@@ -1,9 +1,10 @@
 //! Tickets: everything that a peer needs to reach us and to be let in, in one text.
 //!
-//! `tack1` and then, in base32 without padding: version (1 byte, 1), public key of the issuer (32), secret (16), expiry
-//! (4, seconds since 1970; 0 is never), the number of addresses (1), each with its family (1, 4 or 6), address (4 or 16) and
-//! UDP port (2), and the first 4 bytes of SHA-256 over all of that. Numbers are big-endian. A text has at most
-//! [`MAX_TEXT`] characters, so that it fits a line of a chat and a QR code that a telephone reads.
+//! `tack1` and then, in base32 without padding: version (1 byte, 1), public key of the issuer (32),
+//! secret (16), expiry (4, seconds since 1970; 0 is never), the number of addresses (1), each with
+//! its family (1, 4 or 6), address (4 or 16) and UDP port (2), and the first 4 bytes of SHA-256
+//! over all of that. Numbers are big-endian. A text has at most [`MAX_TEXT`] characters, so that it
+//! fits a line of a chat and a QR code that a telephone reads.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

@@ -8,8 +8,8 @@ pub enum Scale {
     /// Evenly, with zero on it.
     #[default]
     Linear,
-    /// By powers of ten. Points below zero are left out; points at zero have a place of their own before the first power, on
-    /// horizontal axes alone.
+    /// By powers of ten. Points below zero are left out; points at zero have a place of their own
+    /// before the first power, on horizontal axes alone.
     Log,
 }
 
@@ -80,7 +80,8 @@ impl Axis {
         }
     }
 
-    /// Where `value` lies between the beginning, 0, and the end, 1; what has no place is at the beginning.
+    /// Where `value` lies between the beginning, 0, and the end, 1; what has no place is at the
+    /// beginning.
     pub(crate) fn share(&self, value: f64) -> f64 {
         if !self.has(value) {
             return 0.0;
@@ -105,8 +106,8 @@ impl Axis {
         self.has_zero.then_some(ZERO / 2.0)
     }
 
-    /// The ticks that have room for their numbers on an axis of so many units: all of them, or of each two that are too
-    /// close the first.
+    /// The ticks that have room for their numbers on an axis of so many units: all of them, or of
+    /// each two that are too close the first.
     pub(crate) fn labelled(&self, ticks: &[f64], length: f64) -> Vec<(f64, String)> {
         let mut labelled: Vec<(f64, String)> = Vec::new();
         let mut end = f64::NEG_INFINITY;

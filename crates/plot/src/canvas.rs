@@ -1,4 +1,5 @@
-//! What plots are drawn with: a few kinds of shapes, written as SVG here and as PDF in [`crate::pdf`].
+//! What plots are drawn with: a few kinds of shapes, written as SVG here and as PDF in
+//! [`crate::pdf`].
 
 use std::fmt::Write as _;
 
@@ -103,7 +104,8 @@ impl Canvas {
         self.runs(at, anchor, vec![(text.to_owned(), ink)]);
     }
 
-    /// A text in the lines that it needs in so much width, the first at `at`; returns how many these are.
+    /// A text in the lines that it needs in so much width, the first at `at`; returns how many
+    /// these are.
     pub(crate) fn paragraph(
         &mut self,
         at: Point,

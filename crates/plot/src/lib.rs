@@ -1,9 +1,11 @@
-//! Plots for reports: SVG to stand inline in an HTML page, readable on a phone, in the page's light or dark colours.
+//! Plots for reports: SVG to stand inline in an HTML page, readable on a phone, in the page's light
+//! or dark colours.
 //!
-//! Every plot has a title and a description that screen readers announce, and every text is escaped. Colours are CSS
-//! variables, which [`STYLE`] defines for both schemes; a page that includes it needs no script. (The plotting libraries
-//! there are fix colours when they draw, and give neither names nor descriptions.) A plot is drawn in two [`Width`]s, and
-//! also makes a file of its own, as SVG or PDF, and a list of the numbers in it.
+//! Every plot has a title and a description that screen readers announce, and every text is
+//! escaped. Colours are CSS variables, which [`STYLE`] defines for both schemes; a page that
+//! includes it needs no script. (The plotting libraries there are fix colours when they draw, and
+//! give neither names nor descriptions.) A plot is drawn in two [`Width`]s, and also makes a file
+//! of its own, as SVG or PDF, and a list of the numbers in it.
 //!
 //! ```
 //! use tack_plot::{Line, LineChart, Stroke, Width};
@@ -53,8 +55,8 @@ pub const COLOURS: usize = 6;
 
 /// The CSS that plots need: colours for both schemes, and the look of texts, axes and lines.
 ///
-/// People with the common colour deficiencies can distinguish the colours (Okabe and Ito), which have enough contrast
-/// against either background.
+/// People with the common colour deficiencies can distinguish the colours (Okabe and Ito), which
+/// have enough contrast against either background.
 pub const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--rule:#d0d7de;--paper:#ffffff;--panel:#f6f8fa;\
 --c0:#c2410c;--c1:#0369a1;--c2:#047857;--c3:#7c3aed;--c4:#a16207;--c5:#64748b}\

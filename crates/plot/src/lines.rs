@@ -7,7 +7,8 @@ use crate::drawing::{Datum, Svg};
 use crate::svg::{LINE, format_number, width_of};
 use crate::width::Width;
 
-/// How a line is drawn. Besides its colour each has dashes and marks of its own, so that lines differ in print too.
+/// How a line is drawn. Besides its colour each has dashes and marks of its own, so that lines
+/// differ in print too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Stroke {
     /// With a mark now and then.

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use crate::COLOURS;
 
-/// Width of a column in the units of plots. On a phone about as many pixels, so texts stay as large as those around.
+/// Width of a column in the units of plots. On a phone about as many pixels, so texts stay as large
+/// as those around.
 pub(crate) const WIDTH: f64 = 400.0;
 /// Distance of two lines of text.
 pub(crate) const LINE: f64 = 18.0;
-/// Width of a character at the size of [`crate::STYLE`], on average, in the widest of the fonts that systems come with.
+/// Width of a character at the size of [`crate::STYLE`], on average, in the widest of the fonts
+/// that systems come with.
 const CHARACTER: f64 = 8.0;
 
 /// Text as HTML and SVG may contain it, in elements and in attributes.
@@ -60,8 +62,8 @@ pub fn format_number(number: f64) -> String {
     }
 }
 
-/// A value and half the width of its interval, which is left out when it is zero or no number: `21.3 ± 0.1`. An interval
-/// that is there is never written as none.
+/// A value and half the width of its interval, which is left out when it is zero or no number:
+/// `21.3 ± 0.1`. An interval that is there is never written as none.
 pub fn format_interval(value: f64, half_width: f64) -> String {
     let value = format_number(value);
     if !(half_width.is_finite() && half_width > 0.0) {
@@ -149,8 +151,8 @@ pub(crate) fn ticks(least: f64, most: f64, wanted: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Ticks of a logarithmic axis that covers `low` to `high`, both above zero: powers of ten, and 2 and 5 times them when
-/// there are few.
+/// Ticks of a logarithmic axis that covers `low` to `high`, both above zero: powers of ten, and 2
+/// and 5 times them when there are few.
 pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     if !(low > 0.0 && high >= low && high.is_finite()) {
         return vec![1.0, 10.0];

@@ -28,8 +28,8 @@ pub struct Group {
     pub values: Vec<Value>,
 }
 
-/// Horizontal bars from zero, in groups. Values above zero that span two powers of ten or more are marks on a logarithmic axis
-/// instead, where a bar would have no beginning.
+/// Horizontal bars from zero, in groups. Values above zero that span two powers of ten or more are
+/// marks on a logarithmic axis instead, where a bar would have no beginning.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ValueBars {
     /// Unique in the page.
@@ -199,7 +199,8 @@ impl ValueBars {
         canvas
     }
 
-    /// How much room a value's name and numbers take above its bar: they share a line where they can.
+    /// How much room a value's name and numbers take above its bar: they share a line where they
+    /// can.
     fn above(&self, row: &Row<'_>, width: f64) -> f64 {
         match row {
             Row::Value(name, value) if fits(name, value, width) => LINE - 2.0,
@@ -237,7 +238,8 @@ impl ValueBars {
         }
         let length = layout.right - layout.left;
         for (tick, text) in layout.axis.labelled(&layout.axis.ticks, length) {
-            // The first of a column stands at its edge, and a number below zero is wider than the tick's room.
+            // The first of a column stands at its edge, and a number below zero is wider than the
+            // tick's room.
             let x = layout.x_at(tick).max(width_of(&text) / 2.0 + 2.0);
             canvas.text((x, bottom + 19.0), Anchor::Middle, &text, Ink::Soft);
         }

@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use tack_base::Rate;
 use tack_wlan::phy::{GuardInterval, ModeQuery, Preamble, Standard, Timing, Width};
 
-/// Airtime of a PPDU, in seconds, with preamble and signal extension; `tack.airtime` has its description.
+/// Airtime of a PPDU, in seconds, with preamble and signal extension; `tack.airtime` has its
+/// description.
 #[pyfunction]
 #[pyo3(signature = (psdu, standard, rate=None, mcs=None, spatial_streams=None, channel_width_mhz=None, guard_interval_ns=None))]
 pub(crate) fn airtime(

@@ -38,7 +38,8 @@ impl Columns {
         })
     }
 
-    /// A column for each key of any row, nested ones with dots; in the order in which keys first come.
+    /// A column for each key of any row, nested ones with dots; in the order in which keys first
+    /// come.
     pub(crate) fn of_rows(rows: &[Map<String, Value>]) -> PyResult<Self> {
         let mut names: Vec<String> = Vec::new();
         let mut numbers = std::collections::HashMap::new();
@@ -60,7 +61,8 @@ impl Columns {
         for column in &mut columns {
             column.resize(rows.len(), Value::Null);
         }
-        // A table that sometimes is null (the wireless part of a wired run) has columns of its own elsewhere.
+        // A table that sometimes is null (the wireless part of a wired run) has columns of its own
+        // elsewhere.
         let all: Vec<_> = names
             .iter()
             .zip(columns)
@@ -160,7 +162,8 @@ fn flatten(name: &str, value: &Value, leaf: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// An array of the narrowest type that holds all values: of whole numbers, real ones, truth values or texts.
+/// An array of the narrowest type that holds all values: of whole numbers, real ones, truth values
+/// or texts.
 fn array(values: &[Value]) -> ArrayRef {
     let all = |fits: fn(&Value) -> bool| values.iter().all(|value| value.is_null() || fits(value));
     if values.iter().all(Value::is_null) {
@@ -186,7 +189,8 @@ fn text(value: &Value) -> Option<String> {
 
 #[pymethods]
 impl Columns {
-    /// The table as an Arrow C stream. A schema that is asked for is not looked at: nothing is cast.
+    /// The table as an Arrow C stream. A schema that is asked for is not looked at: nothing is
+    /// cast.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

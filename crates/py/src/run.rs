@@ -39,7 +39,8 @@ struct Job {
     running: Arc<Running>,
 }
 
-/// A receiver behind a lock that nobody else takes: without it it could not be used while Python's lock is released.
+/// A receiver behind a lock that nobody else takes: without it it could not be used while Python's
+/// lock is released.
 type Messages<T> = Mutex<mpsc::Receiver<T>>;
 
 /// What a run gives.
@@ -177,7 +178,8 @@ pub(crate) fn simulate(
     Ok((Reports::new(vec![done.report]), series, events))
 }
 
-/// Many runs side by side; results are in the order of `scenarios`. `progress` is called with how many of how many are done.
+/// Many runs side by side; results are in the order of `scenarios`. `progress` is called with how
+/// many of how many are done.
 #[pyfunction]
 #[pyo3(signature = (scenarios, seeds, jobs=None, progress=None))]
 pub(crate) fn simulate_many(

@@ -82,8 +82,8 @@ pub(crate) fn parse_tack_option<'py>(
     Ok(Some(fields))
 }
 
-/// Blocks `(start, end)` in bytes above the cumulative acknowledgement, and gaps `(distance, count)` below the largest
-/// PKT.SEQ.
+/// Blocks `(start, end)` in bytes above the cumulative acknowledgement, and gaps `(distance,
+/// count)` below the largest PKT.SEQ.
 type Both = (Vec<(u64, u64)>, Vec<(u64, u64)>);
 
 /// Both lists of a data field.

@@ -1,9 +1,10 @@
 //! What each acknowledgement of a capture would compress to.
 //!
-//! `cargo run -p tack-rohc --example pcap -- FILE [ROBUSTNESS]`: FILE is a pcap or pcapng of Ethernet frames or IP packets.
-//! Each direction of each connection is a flow of its own, once for each interface; segments with data do not count. The
-//! first acknowledgement of a flow travels as it is. ROBUSTNESS is 1 to 11 (default 1, as on a carrier that delivers
-//! each packet in order). Each compressed packet is also rebuilt and compared.
+//! `cargo run -p tack-rohc --example pcap -- FILE [ROBUSTNESS]`: FILE is a pcap or pcapng of
+//! Ethernet frames or IP packets. Each direction of each connection is a flow of its own, once for
+//! each interface; segments with data do not count. The first acknowledgement of a flow travels as
+//! it is. ROBUSTNESS is 1 to 11 (default 1, as on a carrier that delivers each packet in order).
+//! Each compressed packet is also rebuilt and compared.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -4,8 +4,9 @@ use arrayvec::ArrayVec;
 
 use crate::error::DecodeError;
 
-/// The most bytes that a compressed packet takes: `co_common` with every field (23), an option list with
-/// 15 indices and all of 40 option bytes in their longest form (64), an irregular chain (66) fit with room to spare.
+/// The most bytes that a compressed packet takes: `co_common` with every field (23), an option list
+/// with 15 indices and all of 40 option bytes in their longest form (64), an irregular chain (66)
+/// fit with room to spare.
 pub const MAX_COMPRESSED_LEN: usize = 192;
 
 /// Bytes of one compressed packet.

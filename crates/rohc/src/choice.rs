@@ -1,13 +1,14 @@
-//! What the compressor finds out about a flow: the step of its acknowledgement numbers, the movement of
-//! its IP-ID, and whether its ECN bits are in use. RFC 6846 leaves all three to the implementation.
+//! What the compressor finds out about a flow: the step of its acknowledgement numbers, the
+//! movement of its IP-ID, and whether its ECN bits are in use. RFC 6846 leaves all three to the
+//! implementation.
 
 use arrayvec::ArrayVec;
 
 use crate::context::{Context, IpIdBehavior};
 use crate::header::Header;
 
-/// How many steps are remembered: enough for a change from one segment per acknowledgement to two to be
-/// noticed within a window's worth of acknowledgements, too many for one odd step to matter.
+/// How many steps are remembered: enough for a change from one segment per acknowledgement to two
+/// to be noticed within a window's worth of acknowledgements, too many for one odd step to matter.
 const STEPS: usize = 16;
 /// Fewer steps than this say nothing.
 const ENOUGH_STEPS: usize = 8;
@@ -21,8 +22,8 @@ pub(crate) struct StrideFinder {
 }
 
 impl StrideFinder {
-    /// Takes note of how far the acknowledgement number moved. Duplicates, and steps that are not those of a
-    /// stream, say nothing.
+    /// Takes note of how far the acknowledgement number moved. Duplicates, and steps that are not
+    /// those of a stream, say nothing.
     pub(crate) fn observe(&mut self, step: u32) {
         let Ok(step) = u16::try_from(step) else {
             return;
@@ -70,12 +71,13 @@ impl StrideFinder {
     }
 }
 
-/// A host that sends to others in between moves its IP-ID by more than one; beyond this it is taken for random.
+/// A host that sends to others in between moves its IP-ID by more than one; beyond this it is taken
+/// for random.
 const SMALL_STEP: u16 = 64;
 /// How many jumps in a row make a sequential IP-ID a random one.
 const JUMPS: u8 = 2;
-/// How many small steps in a row make a random IP-ID a sequential one. A random one makes four such steps once
-/// in 10^12 packets.
+/// How many small steps in a row make a random IP-ID a sequential one. A random one makes four such
+/// steps once in 10^12 packets.
 const SMALL_STEPS: u8 = 4;
 
 /// Follows the IPv4 identification.
@@ -114,7 +116,8 @@ impl IpIdObserver {
     }
 }
 
-/// After how many packets without ECN bits the byte for them goes: signalling the change costs about as much.
+/// After how many packets without ECN bits the byte for them goes: signalling the change costs
+/// about as much.
 const QUIET_PACKETS: u8 = 5;
 
 /// Decides whether the irregular chain carries the ECN bits.
@@ -124,8 +127,8 @@ pub(crate) struct EcnObserver {
 }
 
 impl EcnObserver {
-    /// Whether they travel with this packet. Without them the decompressor keeps the bits of its newest packet, so they
-    /// are left out only where they are zero in every possible one.
+    /// Whether they travel with this packet. Without them the decompressor keeps the bits of its
+    /// newest packet, so they are left out only where they are zero in every possible one.
     pub(crate) fn choose(&mut self, header: &Header, references: &[Context]) -> bool {
         if header.has_ecn_bits() {
             self.quiet = 0;

@@ -1,10 +1,11 @@
-//! Small context identifiers (RFC 5795 §5.1): an octet before the packet says which flow it belongs to.
+//! Small context identifiers (RFC 5795 §5.1): an octet before the packet says which flow it belongs
+//! to.
 
 /// The first four bits of an Add-CID octet; with CID 0 it is padding.
 const ADD_CID: u8 = 0b1110;
 
-/// The context identifier of a packet, 0 to 15. It is 0 unless an Add-CID octet says otherwise. A carrier that has
-/// identifiers in its own frames needs none.
+/// The context identifier of a packet, 0 to 15. It is 0 unless an Add-CID octet says otherwise. A
+/// carrier that has identifiers in its own frames needs none.
 pub fn small_cid(bytes: &[u8]) -> u8 {
     match bytes[padding(bytes)..].first() {
         Some(&first) if first >> 4 == ADD_CID => first & 0xf,

@@ -21,11 +21,12 @@ const MAX_ROBUSTNESS: u8 = 11;
 pub struct Config {
     /// What a compressed packet carries; the decompressor needs the same.
     pub mode: Mode,
-    /// A decompressor that got any one of this many newest compressed packets understands the next one. 1 to
-    /// 11, others are taken for the nearest; each costs about 1.5 KiB.
+    /// A decompressor that got any one of this many newest compressed packets understands the next
+    /// one. 1 to 11, others are taken for the nearest; each costs about 1.5 KiB.
     ///
-    /// It is the width of the W-LSB window and the number of optimistic repetitions (RFC 6846 §5.2.1) in one. 1 is for
-    /// carriers that deliver each packet, in order; the default is 4: three losses in a row are survived.
+    /// It is the width of the W-LSB window and the number of optimistic repetitions (RFC 6846
+    /// §5.2.1) in one. 1 is for carriers that deliver each packet, in order; the default is 4:
+    /// three losses in a row are survived.
     pub robustness: u8,
 }
 
@@ -60,8 +61,8 @@ pub struct Compressed {
 
 /// The sending end of one flow.
 ///
-/// It keeps each context that the decompressor may have, and encodes a field only so that all of them
-/// read it back. A native packet ([`handle_native`](Self::handle_native)) or an IR packet
+/// It keeps each context that the decompressor may have, and encodes a field only so that all of
+/// them read it back. A native packet ([`handle_native`](Self::handle_native)) or an IR packet
 /// ([`compress_ir`](Self::compress_ir)) establishes the first.
 #[derive(Clone, Debug)]
 pub struct Compressor {
@@ -93,14 +94,15 @@ impl Compressor {
         }
     }
 
-    /// Takes note of a packet of the flow that is sent as it is. A packet of another flow starts a new context.
+    /// Takes note of a packet of the flow that is sent as it is. A packet of another flow starts a
+    /// new context.
     ///
-    /// After [`Delivery::Possible`] nothing is compressed until a native packet's delivery is certain, be it that packet's
-    /// or a later one's.
+    /// After [`Delivery::Possible`] nothing is compressed until a native packet's delivery is
+    /// certain, be it that packet's or a later one's.
     ///
     /// # Errors
-    /// [`Refusal`] if this codec could not write the packet again bit for bit; the decompressor refuses it, too, and
-    /// the contexts are as they were.
+    /// [`Refusal`] if this codec could not write the packet again bit for bit; the decompressor
+    /// refuses it, too, and the contexts are as they were.
     pub fn handle_native(&mut self, packet: &[u8], delivery: Delivery) -> Result<(), Refusal> {
         let header = Header::read(packet)?;
         if delivery == Delivery::Possible {
@@ -127,15 +129,16 @@ impl Compressor {
         Ok(())
     }
 
-    /// Takes note that compressed packets may not have arrived, more of them than [`Config::robustness`] covers. Nothing
-    /// is compressed until a native packet's delivery is certain, or an IR packet is made.
+    /// Takes note that compressed packets may not have arrived, more of them than
+    /// [`Config::robustness`] covers. Nothing is compressed until a native packet's delivery is
+    /// certain, or an IR packet is made.
     pub fn handle_loss(&mut self) {
         self.uncertain = true;
         self.stride_in_doubt = true;
     }
 
-    /// Takes note that the decompressor has the compressed packet with this MSN: older contexts are no longer
-    /// possible. An MSN that was not sent lately is ignored.
+    /// Takes note that the decompressor has the compressed packet with this MSN: older contexts are
+    /// no longer possible. An MSN that was not sent lately is ignored.
     pub fn handle_confirmed(&mut self, msn: u16) {
         let is_older = |old: &Context| old.msn.wrapping_sub(msn).cast_signed() < 0;
         if self.references.iter().any(|old| old.msn == msn) {
@@ -204,10 +207,11 @@ impl Compressor {
         })
     }
 
-    /// Writes an IR packet (RFC 6846 §7.1) for this acknowledgement. It is about as long as the packet, and establishes
-    /// a context.
+    /// Writes an IR packet (RFC 6846 §7.1) for this acknowledgement. It is about as long as the
+    /// packet, and establishes a context.
     ///
-    /// Later packets count on it. On a carrier that loses packets, send as many as [`Config::robustness`] says.
+    /// Later packets count on it. On a carrier that loses packets, send as many as
+    /// [`Config::robustness`] says.
     ///
     /// # Errors
     /// [`Refusal`] if this codec could not write the packet again bit for bit.

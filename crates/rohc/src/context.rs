@@ -30,8 +30,8 @@ impl IpIdBehavior {
         }
     }
 
-    /// What a native packet alone says. It must not depend on earlier packets: the two ends may have
-    /// seen different ones.
+    /// What a native packet alone says. It must not depend on earlier packets: the two ends may
+    /// have seen different ones.
     pub(crate) fn of_native(header: &Header) -> Self {
         match header.ip_id() {
             None => Self::Random,
@@ -45,7 +45,8 @@ impl IpIdBehavior {
         matches!(self, Self::Sequential | Self::Swapped)
     }
 
-    /// The distance of an identification from the MSN, which is what travels (RFC 6846 §8.2, `ip_id_lsb`).
+    /// The distance of an identification from the MSN, which is what travels (RFC 6846 §8.2,
+    /// `ip_id_lsb`).
     pub(crate) const fn offset(self, ip_id: u16, msn: u16) -> u16 {
         self.ordered(ip_id).wrapping_sub(msn)
     }
@@ -122,7 +123,8 @@ impl OptionTable {
     }
 }
 
-/// Whether two options have the same kind and length, so that the irregular chain can turn one into the other.
+/// Whether two options have the same kind and length, so that the irregular chain can turn one into
+/// the other.
 pub(crate) fn same_shape(a: &TcpOption, b: &TcpOption) -> bool {
     match (a, b) {
         (
@@ -155,8 +157,8 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// From a packet that was sent as it is. Both ends get the same from the same packet. `None` if its
-    /// options do not fit the tables.
+    /// From a packet that was sent as it is. Both ends get the same from the same packet. `None` if
+    /// its options do not fit the tables.
     pub(crate) fn of_native(header: Header) -> Option<Self> {
         let ip_id_behavior = IpIdBehavior::of_native(&header);
         let mut context = Self {
@@ -173,8 +175,8 @@ impl Context {
         Some(context)
     }
 
-    /// The same flow after another native packet, which says everything but the stride. So one native packet brings any two
-    /// contexts together, but for that.
+    /// The same flow after another native packet, which says everything but the stride. So one
+    /// native packet brings any two contexts together, but for that.
     pub(crate) fn after_native(&self, header: Header) -> Option<Self> {
         Some(Self {
             ack_stride: self.ack_stride,
@@ -193,13 +195,14 @@ impl Context {
         Some(())
     }
 
-    /// The acknowledgement number in steps of the stride, and what is left of it; `None` without a stride.
+    /// The acknowledgement number in steps of the stride, and what is left of it; `None` without a
+    /// stride.
     pub(crate) fn scaled_ack(&self) -> Option<(u32, u32)> {
         scale(self.header.ack, self.ack_stride)
     }
 
-    /// The distance of the identification from the MSN: the reference for the next one, even if that has another
-    /// behaviour.
+    /// The distance of the identification from the MSN: the reference for the next one, even if
+    /// that has another behaviour.
     pub(crate) fn ip_id_offset(&self) -> u16 {
         self.ip_id_behavior
             .offset(self.header.ip_id().unwrap_or(0), self.msn)

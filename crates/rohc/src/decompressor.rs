@@ -16,7 +16,8 @@ use crate::mode::Mode;
 pub struct Decompressed {
     /// The packet, bit for bit as it was compressed.
     pub packet: PacketBytes,
-    /// Bytes of the compressed packet, CID included. What follows them is not part of it: a pure acknowledgement has no payload.
+    /// Bytes of the compressed packet, CID included. What follows them is not part of it: a pure
+    /// acknowledgement has no payload.
     pub consumed: usize,
     /// The format of the compressed packet.
     pub format: Format,
@@ -26,8 +27,9 @@ pub struct Decompressed {
 
 /// The receiving end of one flow.
 ///
-/// It starts without a context; a native packet ([`handle_native`](Self::handle_native)) or an IR packet establishes
-/// one. Any bytes are survived; a refused packet leaves the context as it was. Memory is constant.
+/// It starts without a context; a native packet ([`handle_native`](Self::handle_native)) or an IR
+/// packet establishes one. Any bytes are survived; a refused packet leaves the context as it was.
+/// Memory is constant.
 #[derive(Clone, Debug)]
 pub struct Decompressor {
     mode: Mode,
@@ -43,11 +45,12 @@ impl Decompressor {
         }
     }
 
-    /// Takes note of a packet of the flow that came as it is: its fields become the context's. A packet of another flow
-    /// starts a new context.
+    /// Takes note of a packet of the flow that came as it is: its fields become the context's. A
+    /// packet of another flow starts a new context.
     ///
     /// # Errors
-    /// [`Refusal`] if this codec could not write the packet again bit for bit; the context is then as it was.
+    /// [`Refusal`] if this codec could not write the packet again bit for bit; the context is then
+    /// as it was.
     pub fn handle_native(&mut self, packet: &[u8]) -> Result<(), Refusal> {
         let header = Header::read(packet)?;
         let next = match &self.context {
@@ -58,15 +61,17 @@ impl Decompressor {
         Ok(())
     }
 
-    /// Rebuilds a packet from a compressed one at the start of `bytes`. Padding and an Add-CID octet in front of it are stepped
-    /// over ([`small_cid`](crate::small_cid) reads them); which flow they mean is the caller's matter.
+    /// Rebuilds a packet from a compressed one at the start of `bytes`. Padding and an Add-CID
+    /// octet in front of it are stepped over ([`small_cid`](crate::small_cid) reads them);
+    /// which flow they mean is the caller's matter.
     ///
-    /// IR and IR-DYN packets (RFC 6846 §7.1) establish or refresh the context; they are read as the RFC has them in
-    /// every mode.
+    /// IR and IR-DYN packets (RFC 6846 §7.1) establish or refresh the context; they are read as the
+    /// RFC has them in every mode.
     ///
     /// # Errors
-    /// [`DecodeError`]; the context is then as it was. [`DecodeError::Crc`] means that the contexts of the two
-    /// ends differ, or that bits flipped; a CRC of three bits lets one wrong header in eight pass.
+    /// [`DecodeError`]; the context is then as it was. [`DecodeError::Crc`] means that the contexts
+    /// of the two ends differ, or that bits flipped; a CRC of three bits lets one wrong header
+    /// in eight pass.
     pub fn decompress(&mut self, bytes: &[u8]) -> Result<Decompressed, DecodeError> {
         let prefix = cid::prefix(bytes);
         let (format, header, next, consumed) = match bytes.get(prefix) {
@@ -115,7 +120,8 @@ impl Decompressor {
         let form = match self.mode {
             Mode::Rfc => TimestampForm::Rfc,
             Mode::Lean | Mode::LeanNoChecksum => {
-                // Deviation: in the lean modes the bit says whether the timestamps moved; see [`Mode::Lean`].
+                // Deviation: in the lean modes the bit says whether the timestamps moved; see
+                // [`Mode::Lean`].
                 let moved = core::mem::take(&mut fields.psh);
                 if moved {
                     TimestampForm::LeanMoved

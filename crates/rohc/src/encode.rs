@@ -10,7 +10,8 @@ use crate::list::ListPlan;
 use crate::lsb::Lsb;
 use crate::mode::Mode;
 
-/// No format but `co_common` carries what it carries in five bytes, so up to here nothing else need be tried.
+/// No format but `co_common` carries what it carries in five bytes, so up to here nothing else need
+/// be tried.
 const SHORTEST_COMMON: usize = 5;
 
 /// One packet on its way.

@@ -2,13 +2,14 @@
 
 use core::fmt;
 
-/// Why a packet is not compressed, or does not establish a context. The packet is then sent as it is.
+/// Why a packet is not compressed, or does not establish a context. The packet is then sent as it
+/// is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// Neither a whole IPv4 packet nor a whole IPv6 packet, or bytes follow it.
     NotIp,
-    /// IP options, extension headers, a fragment, a set reserved bit, or a wrong IPv4 header checksum: what this
-    /// codec could not write again bit for bit.
+    /// IP options, extension headers, a fragment, a set reserved bit, or a wrong IPv4 header
+    /// checksum: what this codec could not write again bit for bit.
     IpHeader,
     /// The transport is not TCP.
     NotTcp,
@@ -16,18 +17,20 @@ pub enum Refusal {
     TcpHeader,
     /// The segment carries data.
     Data,
-    /// The acknowledgement flag is clear, or more than one of RST, SYN, FIN is set, or (in the lean modes)
-    /// PSH is set.
+    /// The acknowledgement flag is clear, or more than one of RST, SYN, FIN is set, or (in the lean
+    /// modes) PSH is set.
     Flags,
     /// The option area is malformed, has more than 15 options, or has one option twice.
     Options,
-    /// The TCP checksum is wrong; only [`Mode::LeanNoChecksum`](crate::Mode::LeanNoChecksum) looks at it.
+    /// The TCP checksum is wrong; only [`Mode::LeanNoChecksum`](crate::Mode::LeanNoChecksum) looks
+    /// at it.
     TcpChecksum,
     /// No packet has established a context yet.
     NoContext,
     /// Addresses, ports or the flow label are not the context's.
     OtherFlow,
-    /// The decompressor's context is not known: a native packet may or may not have arrived, or compressed ones were lost.
+    /// The decompressor's context is not known: a native packet may or may not have arrived, or
+    /// compressed ones were lost.
     Uncertain,
 }
 
@@ -63,14 +66,15 @@ pub enum DecodeError {
         /// Bytes that are there.
         available: usize,
     },
-    /// The first octet starts no format that this codec reads; `rnd_2`, `rnd_6`, `seq_2`, `seq_6` (scaled sequence
-    /// numbers need data), IR-CR, feedback and segments are among them.
+    /// The first octet starts no format that this codec reads; `rnd_2`, `rnd_6`, `seq_2`, `seq_6`
+    /// (scaled sequence numbers need data), IR-CR, feedback and segments are among them.
     Format(u8),
     /// A compressed packet came before any context was established.
     NoContext,
     /// The ROHC profile of an IR packet is not TCP (0x06).
     Profile(u8),
-    /// The rebuilt header does not have the CRC that the packet carries: the contexts differ, or bits flipped.
+    /// The rebuilt header does not have the CRC that the packet carries: the contexts differ, or
+    /// bits flipped.
     Crc {
         /// The CRC in the packet.
         expected: u8,

@@ -1,8 +1,9 @@
 //! The compressed base headers (RFC 6846 §8.2), as tables of their fields.
 //!
-//! Which table applies follows from the context, not from the packet: a flow whose IPv4 identification is
-//! sequential uses `seq`, every other one uses `rnd`, and bits that start one format in the first start
-//! another in the second. `co_common` is the same in both and has a module of its own.
+//! Which table applies follows from the context, not from the packet: a flow whose IPv4
+//! identification is sequential uses `seq`, every other one uses `rnd`, and bits that start one
+//! format in the first start another in the second. `co_common` is the same in both and has a
+//! module of its own.
 
 use crate::bits::BitReader;
 use crate::crc::Crc;
@@ -125,8 +126,8 @@ const fn layout(format: Format, fields: &'static [Field]) -> Layout {
     Layout { format, fields }
 }
 
-/// For an IP-ID that is random, zero or (IPv6) not there; shortest first. `rnd_2` and `rnd_6` scale the sequence number
-/// by the size of the payload, which a pure acknowledgement does not have.
+/// For an IP-ID that is random, zero or (IPv6) not there; shortest first. `rnd_2` and `rnd_6` scale
+/// the sequence number by the size of the payload, which a pure acknowledgement does not have.
 pub(crate) const RND: &[Layout] = &[
     layout(Format::Rnd4, &[Tag(0b1101, 4), AckScaled, Msn, Psh, CRC3]),
     layout(Format::Rnd3, &[Tag(0, 1), ack(15, 8191), Msn, Psh, CRC3]),

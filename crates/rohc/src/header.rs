@@ -1,7 +1,8 @@
 //! The header of a pure acknowledgement, IP and TCP, as fields.
 //!
-//! Reading is strict: a packet is taken only if the same fields, written again, are the same bytes. So whatever
-//! this codec has no field for (fragments, IP options, a wrong IPv4 checksum) is refused here and travels natively.
+//! Reading is strict: a packet is taken only if the same fields, written again, are the same bytes.
+//! So whatever this codec has no field for (fragments, IP options, a wrong IPv4 checksum) is
+//! refused here and travels natively.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,8 +13,8 @@ use tack_wire::checksum::Sum;
 use crate::error::Refusal;
 use crate::options::{self, Options};
 
-/// Longest header that is compressed, bytes: IPv6 without extensions (40) and a TCP header with 40 bytes of
-/// options (60).
+/// Longest header that is compressed, bytes: IPv6 without extensions (40) and a TCP header with 40
+/// bytes of options (60).
 pub const MAX_PACKET_LEN: usize = 100;
 
 /// Bytes of one uncompressed packet.
@@ -112,7 +113,8 @@ impl Header {
         }
     }
 
-    /// The packet. `None` if no packet has these fields: options that are not whole words or too long.
+    /// The packet. `None` if no packet has these fields: options that are not whole words or too
+    /// long.
     pub(crate) fn write(&self) -> Option<PacketBytes> {
         let area = options::write(&self.options)?;
         let tcp_len = TCP_FIXED_LEN + area.len();
@@ -205,7 +207,8 @@ impl Header {
         Some(u16::from_be_bytes(checksum.finish()))
     }
 
-    /// Whether a packet with that header belongs to the same flow: what RFC 6846 calls the static chain.
+    /// Whether a packet with that header belongs to the same flow: what RFC 6846 calls the static
+    /// chain.
     pub(crate) fn same_flow(&self, other: &Self) -> bool {
         let same_ip = match (self.ip, other.ip) {
             (Ip::V4 { src, dst, .. }, Ip::V4 { src: s, dst: d, .. }) => (src, dst) == (s, d),

@@ -30,7 +30,8 @@ pub(crate) struct Read {
     pub(crate) consumed: usize,
 }
 
-/// Reads an IR or IR-DYN packet behind `prefix` octets of CID; `known` is the context so far, which IR-DYN needs.
+/// Reads an IR or IR-DYN packet behind `prefix` octets of CID; `known` is the context so far, which
+/// IR-DYN needs.
 pub(crate) fn read(
     bytes: &[u8],
     prefix: usize,

@@ -1,4 +1,5 @@
-//! The contents of options: as items of a list (RFC 6846 §6.3.4) and in the irregular chain (§6.3.6).
+//! The contents of options: as items of a list (RFC 6846 §6.3.4) and in the irregular chain
+//! (§6.3.6).
 
 use tack_wire::{SackBlock, SackBlocks, SeqNum, Timestamps};
 
@@ -8,8 +9,8 @@ use crate::error::DecodeError;
 use crate::lsb::Lsb;
 use crate::options::{Body, MAX_OPTIONS_LEN, TcpOption, index};
 
-/// `ts_lsb` of RFC 6846 §8.2: discriminator, its width, bits of the timestamp. With `p` = -1 the short
-/// forms cannot say "unchanged", so an unchanged timestamp takes three bytes.
+/// `ts_lsb` of RFC 6846 §8.2: discriminator, its width, bits of the timestamp. With `p` = -1 the
+/// short forms cannot say "unchanged", so an unchanged timestamp takes three bytes.
 const TS_LSB: [(u32, u8, Lsb); 4] = [
     (0b0, 1, Lsb::of_32(7, -1)),
     (0b10, 2, Lsb::of_32(14, -1)),
@@ -17,8 +18,8 @@ const TS_LSB: [(u32, u8, Lsb); 4] = [
     (0b111, 3, Lsb::of_32(29, 0x400_0000)),
 ];
 
-/// The lean forms of one timestamp, in place of `ts_lsb`: in its half of the byte that both share, and with one more
-/// byte.
+/// The lean forms of one timestamp, in place of `ts_lsb`: in its half of the byte that both share,
+/// and with one more byte.
 const LEAN_SHORT: Lsb = Lsb::of_32(3, 0);
 const LEAN_LONG: Lsb = Lsb::of_32(11, 0);
 

@@ -1,4 +1,5 @@
-//! The compressed list of options (RFC 6846 §6.3.3) and the irregular chain behind it (§6.2, §6.3.6).
+//! The compressed list of options (RFC 6846 §6.3.3) and the irregular chain behind it (§6.2,
+//! §6.3.6).
 
 use arrayvec::ArrayVec;
 
@@ -22,8 +23,8 @@ pub(crate) struct ListPlan {
 }
 
 impl ListPlan {
-    /// For a decompressor that has any of these contexts, the last of which is the newest. `None` if the
-    /// options do not fit the tables.
+    /// For a decompressor that has any of these contexts, the last of which is the newest. `None`
+    /// if the options do not fit the tables.
     pub(crate) fn new(header: &Header, mode: Mode, references: &[Context]) -> Option<Self> {
         let newest = references.last()?;
         let mut structure = Structure::new();
@@ -167,7 +168,8 @@ pub(crate) fn unchanged(context: &Context) -> ReadList {
         .collect()
 }
 
-/// Reads the irregular chain into `header`, and the options that no item carried into the context's table.
+/// Reads the irregular chain into `header`, and the options that no item carried into the context's
+/// table.
 pub(crate) fn read_irregular(
     list: ReadList,
     header: &mut Header,

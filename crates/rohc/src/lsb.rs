@@ -1,8 +1,8 @@
 //! Window-based least significant bits (RFC 4997 §4.11.5).
 //!
-//! `k` bits of a value name one value of the interval `[reference - p, reference - p + 2^k)`, modulo the
-//! field's width. A compressor that does not know which reference the decompressor has may use `k` bits only if
-//! the value lies in the interval of every reference that is possible.
+//! `k` bits of a value name one value of the interval `[reference - p, reference - p + 2^k)`,
+//! modulo the field's width. A compressor that does not know which reference the decompressor has
+//! may use `k` bits only if the value lies in the interval of every reference that is possible.
 
 /// How many bits travel, and where the interval lies around the reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

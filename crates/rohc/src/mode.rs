@@ -8,16 +8,18 @@ pub enum Mode {
     Rfc,
     /// RFC 6846 with one departure.
     ///
-    /// Deviation: the PSH bit of the compressed header says whether the timestamps moved (RFC 6846 §8.2
-    /// carries PSH there). Unchanged timestamps take no byte, where the RFC takes six. Moved ones take
-    /// one byte `v|3 bits|e|3 bits` for value and echo: `lsb(3, 0)`, or with `v` or `e` set the high bits of
-    /// `lsb(11, 0)`, whose low byte follows. A segment with PSH is not compressed.
+    /// Deviation: the PSH bit of the compressed header says whether the timestamps moved (RFC 6846
+    /// §8.2 carries PSH there). Unchanged timestamps take no byte, where the RFC takes six.
+    /// Moved ones take one byte `v|3 bits|e|3 bits` for value and echo: `lsb(3, 0)`, or with
+    /// `v` or `e` set the high bits of `lsb(11, 0)`, whose low byte follows. A segment with PSH
+    /// is not compressed.
     Lean,
     /// [`Lean`](Self::Lean) without the TCP checksum.
     ///
     /// Deviation: the irregular chain carries no checksum (RFC 6846 §8.2 has 16 bits), and the
-    /// decompressor computes it. A segment with a wrong checksum is not compressed. The receiver's TCP
-    /// then no longer notices a header that was rebuilt wrongly and passed the CRC of three bits.
+    /// decompressor computes it. A segment with a wrong checksum is not compressed. The receiver's
+    /// TCP then no longer notices a header that was rebuilt wrongly and passed the CRC of three
+    /// bits.
     LeanNoChecksum,
 }
 

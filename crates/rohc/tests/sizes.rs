@@ -5,8 +5,9 @@ mod acks;
 use acks::{Ack, Version};
 use tack_rohc::{Compressor, Config, Decompressor, Delivery, Mode};
 
-/// Acknowledgements of two segments each, in batches of 21 (one aggregate of 42 segments), every 2.4 ms: about what 802.11n
-/// at 300 Mbit/s delivers. Both clocks tick each `tick_us`, and what is echoed is one batch old.
+/// Acknowledgements of two segments each, in batches of 21 (one aggregate of 42 segments), every
+/// 2.4 ms: about what 802.11n at 300 Mbit/s delivers. Both clocks tick each `tick_us`, and what is
+/// echoed is one batch old.
 fn mean(version: Version, mode: Mode, robustness: u8, tick_us: u32) -> f64 {
     const ACKS: u32 = 9060;
     let mut compressor = Compressor::new(Config { mode, robustness });

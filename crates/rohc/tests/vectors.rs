@@ -1,4 +1,5 @@
-//! Packets of another ROHC-TCP compressor (`tests/vectors/README.md`): ours decompresses them bit for bit.
+//! Packets of another ROHC-TCP compressor (`tests/vectors/README.md`): ours decompresses them bit
+//! for bit.
 
 #[path = "../examples/vectors/files.rs"]
 mod files;

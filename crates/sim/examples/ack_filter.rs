@@ -1,6 +1,8 @@
-//! The figures of docs/ack-filter.md: uploads over 802.11b with and without filters of acknowledgements.
+//! The figures of docs/ack-filter.md: uploads over 802.11b with and without filters of
+//! acknowledgements.
 //!
-//! `ack_filter [SEEDS [DURATION]]` prints Markdown tables, means over the seeds: `ack_filter 1..3 60s`.
+//! `ack_filter [SEEDS [DURATION]]` prints Markdown tables, means over the seeds: `ack_filter 1..3
+//! 60s`.
 
 use std::error::Error;
 

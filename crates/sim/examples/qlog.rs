@@ -1,4 +1,5 @@
-//! Runs a scenario file and prints what its connections did and why, as JSON lines: `qlog FILE [KEY=VALUE]…`.
+//! Runs a scenario file and prints what its connections did and why, as JSON lines: `qlog FILE
+//! [KEY=VALUE]…`.
 
 use std::error::Error;
 use std::io::{BufWriter, stdout};

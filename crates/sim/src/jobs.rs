@@ -11,9 +11,10 @@ use std::sync::mpsc;
 #[error("cannot start threads: {0}")]
 pub struct JobsError(#[from] rayon::ThreadPoolBuildError);
 
-/// Runs `work` for each of `jobs` on `threads` threads, by default one for each processor, in order. `take` gets each result
-/// on the calling thread as soon as it is there, with the number of its job from 0, and `None` for a job that panicked. When
-/// `take` breaks off, jobs that have not begun are not run, and those under way are not waited for.
+/// Runs `work` for each of `jobs` on `threads` threads, by default one for each processor, in
+/// order. `take` gets each result on the calling thread as soon as it is there, with the number of
+/// its job from 0, and `None` for a job that panicked. When `take` breaks off, jobs that have not
+/// begun are not run, and those under way are not waited for.
 ///
 /// # Errors
 /// [`JobsError`] when threads cannot be started; then no job has run.

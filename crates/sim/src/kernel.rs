@@ -7,23 +7,26 @@ use tack_base::Instant;
 
 /// Events in the order (time, insertion).
 ///
-/// What happens once goes onto a heap. What happens again and again at a time that keeps changing (a timer, the next
-/// arrival on a link) has a slot instead, which holds one deadline and forgets the last: on a heap each change would
-/// leave an outdated entry behind, thousands of them on a fast path.
+/// What happens once goes onto a heap. What happens again and again at a time that keeps changing
+/// (a timer, the next arrival on a link) has a slot instead, which holds one deadline and forgets
+/// the last: on a heap each change would leave an outdated entry behind, thousands of them on a
+/// fast path.
 #[derive(Debug)]
 pub struct Kernel<E> {
     heap: BinaryHeap<Entry<E>>,
     slots: Vec<Entry<E>>,
-    /// A tournament among the slots after the first few: place 1 has the one that is next, place n the earlier of those at 2n
-    /// and 2n + 1. The slots themselves are in the last row, behind as many inner places.
+    /// A tournament among the slots after the first few: place 1 has the one that is next, place n
+    /// the earlier of those at 2n and 2n + 1. The slots themselves are in the last row, behind
+    /// as many inner places.
     earliest: Vec<usize>,
     inserted: u64,
     now: Instant,
     handled: u64,
 }
 
-/// So many slots, the first that are made, are looked at one by one when an event is due. They are those of links and radios,
-/// which are set at almost every event: a tournament costs more the more slots take part in it.
+/// So many slots, the first that are made, are looked at one by one when an event is due. They are
+/// those of links and radios, which are set at almost every event: a tournament costs more the more
+/// slots take part in it.
 const FEW: usize = 5;
 
 #[derive(Debug)]
@@ -80,7 +83,8 @@ impl<E: Clone> Kernel<E> {
         let last = self.slots.len() - 1;
         if last >= FEW {
             let row = (self.slots.len() - FEW).next_power_of_two();
-            // The rest of the row repeats the last slot, whose matches are the only ones that it takes part in.
+            // The rest of the row repeats the last slot, whose matches are the only ones that it
+            // takes part in.
             self.earliest = vec![last; 2 * row];
             for slot in FEW..last {
                 self.earliest[row + slot - FEW] = slot;
@@ -129,16 +133,16 @@ impl<E: Clone> Kernel<E> {
         }
     }
 
-    /// The slot's event happens at `at` and at no other time; `None` for not at all. Setting it to the time it has
-    /// anyway changes nothing.
+    /// The slot's event happens at `at` and at no other time; `None` for not at all. Setting it to
+    /// the time it has anyway changes nothing.
     #[inline]
     pub fn set(&mut self, slot: Slot, at: Option<Instant>) {
         let number = self.inserted;
         self.inserted += u64::from(self.put(slot, at, number));
     }
 
-    /// As [`Kernel::set`], and of all that happens at that instant the slot's event is the last: its place does not depend on
-    /// how often the slot was set before.
+    /// As [`Kernel::set`], and of all that happens at that instant the slot's event is the last:
+    /// its place does not depend on how often the slot was set before.
     #[inline]
     pub fn set_last(&mut self, slot: Slot, at: Option<Instant>) {
         self.put(slot, at, u64::MAX);

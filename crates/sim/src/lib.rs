@@ -1,8 +1,9 @@
 //! A discrete-event simulator that drives the real TCP in virtual time.
 //!
-//! A [`Scenario`] comes from a TOML file; [`run`] turns it and a seed into a [`Report`], always the same one. Two hosts,
-//! `server` and `client`, each own a [`tack_tcp::Endpoint`]; packets between them are real header bytes and a shared
-//! payload and pass, in each direction, a [`path::Path`] with its queue, its rate and its faults.
+//! A [`Scenario`] comes from a TOML file; [`run`] turns it and a seed into a [`Report`], always the
+//! same one. Two hosts, `server` and `client`, each own a [`tack_tcp::Endpoint`]; packets between
+//! them are real header bytes and a shared payload and pass, in each direction, a [`path::Path`]
+//! with its queue, its rate and its faults.
 //!
 //! ```
 //! use tack_sim::{Observers, Scenario, run};

@@ -18,8 +18,8 @@ pub const UDP_HEADER_LEN: usize = 8;
 /// Who has answered for the checksums of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checksums {
-    /// Left blank, as with checksum offload: nothing on the way has touched a bit that was not meant to change, so
-    /// computing and checking them would only prove that addition works.
+    /// Left blank, as with checksum offload: nothing on the way has touched a bit that was not
+    /// meant to change, so computing and checking them would only prove that addition works.
     Blank,
     /// Written into the headers; the receiving host verifies them.
     Written,
@@ -44,7 +44,8 @@ pub struct Packet {
     pub payload: Bytes,
     /// State of the checksums.
     pub checksums: Checksums,
-    /// What the packet counts as, where whoever made it knows better than its headers tell: [`Packet::class`].
+    /// What the packet counts as, where whoever made it knows better than its headers tell:
+    /// [`Packet::class`].
     pub declared: Option<Class>,
     /// What whoever made the packet knows of a datagram's payload.
     pub inner: Inner,
@@ -68,8 +69,9 @@ impl Packet {
         let total = ip::IPV4_HEADER_LEN + transport.len() + payload.len();
         let total = u16::try_from(total).expect("an IPv4 packet has at most 65,535 bytes");
         let mut head = Head::new();
-        // RFC 791 §3.1: version and length, DSCP and ECN, total length; identification zero is right for packets that
-        // are never fragmented (RFC 6864 §4.1); don't fragment; hop limit; protocol; checksum blank.
+        // RFC 791 §3.1: version and length, DSCP and ECN, total length; identification zero is
+        // right for packets that are never fragmented (RFC 6864 §4.1); don't fragment; hop
+        // limit; protocol; checksum blank.
         let [high, low] = total.to_be_bytes();
         let fixed = [
             0x45,
@@ -101,7 +103,8 @@ impl Packet {
         }
     }
 
-    /// A packet without payload from its headers as they were on the wire; `None` when they are too long.
+    /// A packet without payload from its headers as they were on the wire; `None` when they are too
+    /// long.
     pub(crate) fn from_head(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             head: Head::from_slice(bytes)?,
@@ -137,7 +140,8 @@ impl Packet {
 
     /// The transport header, to be changed by something on the way.
     ///
-    /// The checksums must still be [`Checksums::Blank`]: whoever changes a header on purpose comes before whoever damages it.
+    /// The checksums must still be [`Checksums::Blank`]: whoever changes a header on purpose comes
+    /// before whoever damages it.
     #[inline]
     pub fn transport_mut(&mut self) -> &mut [u8] {
         debug_assert_eq!(self.checksums, Checksums::Blank);
@@ -168,7 +172,8 @@ impl Packet {
         Ecn::from_bits(self.head[1])
     }
 
-    /// Marks congestion experienced, when the transport takes part (RFC 3168 §5). Says whether it did.
+    /// Marks congestion experienced, when the transport takes part (RFC 3168 §5). Says whether it
+    /// did.
     pub fn mark_congestion(&mut self) -> bool {
         debug_assert_eq!(self.checksums, Checksums::Blank);
         let capable = self.ecn() != Ecn::NotEct;
@@ -190,7 +195,8 @@ impl Packet {
         self.head[1] = code_point << 2 | self.head[1] & 0b11;
     }
 
-    /// The access category in which 802.11 carries the packet, by its differentiated services code point (RFC 8325 §4.3).
+    /// The access category in which 802.11 carries the packet, by its differentiated services code
+    /// point (RFC 8325 §4.3).
     #[inline]
     pub fn access_category(&self) -> AccessCategory {
         match self.head[1] >> 2 {
@@ -204,7 +210,8 @@ impl Packet {
         }
     }
 
-    /// What the packet is, for accounts of airtime and loss of acknowledgements: as declared, else what its headers say.
+    /// What the packet is, for accounts of airtime and loss of acknowledgements: as declared, else
+    /// what its headers say.
     #[inline]
     pub fn class(&self) -> Class {
         let by_headers = || {
@@ -217,8 +224,8 @@ impl Packet {
         self.declared.unwrap_or_else(by_headers)
     }
 
-    /// True for a TCP segment without payload, SYN, FIN or RST, or for a packet declared to be as much: an
-    /// acknowledgement and nothing else.
+    /// True for a TCP segment without payload, SYN, FIN or RST, or for a packet declared to be as
+    /// much: an acknowledgement and nothing else.
     #[inline]
     pub fn is_pure_ack(&self) -> bool {
         const SYN_FIN_RST: u8 = 0x07;
@@ -230,7 +237,8 @@ impl Packet {
             && (self.payload.is_empty() || self.is_tack_feedback())
     }
 
-    /// True for a segment whose payload, if any, is the lists of a TACK report: outside the sequence space.
+    /// True for a segment whose payload, if any, is the lists of a TACK report: outside the
+    /// sequence space.
     pub fn is_tack_feedback(&self) -> bool {
         Segment::parse(self.transport()).is_ok_and(|segment| {
             segment
@@ -241,15 +249,17 @@ impl Packet {
         })
     }
 
-    /// True for an acknowledgement of a UDP flow: it comes from the port that the flow's datagrams go to.
+    /// True for an acknowledgement of a UDP flow: it comes from the port that the flow's datagrams
+    /// go to.
     #[inline]
     pub fn is_datagram_ack(&self) -> bool {
         let ports = &self.head[ip::IPV4_HEADER_LEN..];
         self.protocol() == PROTOCOL_UDP && ports[0..2] < ports[2..4]
     }
 
-    /// The TCP header with its options, and the bytes of payload behind it: of a TCP packet, or of a segment in UDP. `None` for
-    /// everything else, for fragments, and where the header does not fit.
+    /// The TCP header with its options, and the bytes of payload behind it: of a TCP packet, or of
+    /// a segment in UDP. `None` for everything else, for fragments, and where the header does
+    /// not fit.
     pub fn tcp(&self) -> Option<(&[u8], usize)> {
         let (bytes, more) = match (self.protocol(), self.inner) {
             (PROTOCOL_TCP, _) if !self.is_fragment() => (self.transport(), self.payload.len()),
@@ -263,7 +273,8 @@ impl Packet {
         Some((header, bytes.len() - len + more))
     }
 
-    /// True for any fragment of an IP packet: more fragments follow, or the offset is not zero (RFC 791 §3.1).
+    /// True for any fragment of an IP packet: more fragments follow, or the offset is not zero (RFC
+    /// 791 §3.1).
     pub fn is_fragment(&self) -> bool {
         u16::from_be_bytes([self.head[6], self.head[7]]) & 0x3fff != 0
     }
@@ -298,7 +309,8 @@ impl Packet {
         self.checksums = Checksums::Written;
     }
 
-    /// True when a host would take the packet: both checksums are right, and the IP header makes sense.
+    /// True when a host would take the packet: both checksums are right, and the IP header makes
+    /// sense.
     pub fn verify_checksums(&self) -> bool {
         match self.checksums {
             Checksums::Blank => true,

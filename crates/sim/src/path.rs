@@ -1,4 +1,5 @@
-//! One direction of the path between two hosts: middlebox, black holes, bottleneck, marks, loss, damage, delay.
+//! One direction of the path between two hosts: middlebox, black holes, bottleneck, marks, loss,
+//! damage, delay.
 //!
 //! In the order in which a packet meets them:
 //!
@@ -108,7 +109,8 @@ pub struct Path {
     largest: usize,
     /// On the way, in order of arrival.
     in_order: VecDeque<(Instant, Packet)>,
-    /// On the way with extra delay (reordered, or of a flow with a delay of its own), by arrival and entry.
+    /// On the way with extra delay (reordered, or of a flow with a delay of its own), by arrival
+    /// and entry.
     late: BTreeMap<(Instant, u64), Packet>,
     counters: PathCounters,
 }
@@ -141,8 +143,9 @@ impl Path {
         self.send_delayed(now, packet, Duration::ZERO);
     }
 
-    /// A packet enters at `now`, which never goes back, and takes longer than others by `beyond` once it has passed all
-    /// that is in the way. Packets with the same `beyond` keep their order among each other.
+    /// A packet enters at `now`, which never goes back, and takes longer than others by `beyond`
+    /// once it has passed all that is in the way. Packets with the same `beyond` keep their
+    /// order among each other.
     pub fn send_delayed(&mut self, now: Instant, mut packet: Packet, beyond: Duration) {
         let len = packet.len();
         self.counters.packets += 1;
@@ -214,7 +217,8 @@ impl Path {
         self.late.pop_first().map(|(_, packet)| (at, packet))
     }
 
-    /// When the bottleneck takes a packet of `len` bytes behind fewer than `most` others: `now` when it has room.
+    /// When the bottleneck takes a packet of `len` bytes behind fewer than `most` others: `now`
+    /// when it has room.
     pub fn room_at(&mut self, now: Instant, len: usize, most: usize) -> Instant {
         self.bottleneck.room_at(now, len, most)
     }

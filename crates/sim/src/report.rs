@@ -15,8 +15,8 @@ pub use wlan::{AirtimeReport, StationReport, WlanReport};
 
 /// The result of one run, as `docs/scenario.md` describes it. Figures leave the warm-up out.
 ///
-/// A pure function of scenario, overrides and seed, but for `wall_seconds`, which the caller fills in: this crate reads
-/// no clock.
+/// A pure function of scenario, overrides and seed, but for `wall_seconds`, which the caller fills
+/// in: this crate reads no clock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The scenario's name.
@@ -31,7 +31,8 @@ pub struct Report {
     pub events: u64,
     /// One entry a flow, in the scenario's order.
     pub flows: Vec<FlowReport>,
-    /// 95th percentile of the one-way delay of all flows' data packets together: one that starves weighs little in it.
+    /// 95th percentile of the one-way delay of all flows' data packets together: one that starves
+    /// weighs little in it.
     pub owd_p95_us: Option<u64>,
     /// Figures of the 802.11 part; `None` on a wired path.
     pub wlan: Option<WlanReport>,
@@ -65,7 +66,8 @@ pub struct FlowReport {
     pub transport: &'static str,
     /// Congestion control of the sender; `None` for UDP.
     pub congestion: Option<String>,
-    /// Acknowledgement policy, for UDP as `ack_every=2,ack_size=64`; `None` for UDP without acknowledgements.
+    /// Acknowledgement policy, for UDP as `ack_every=2,ack_size=64`; `None` for UDP without
+    /// acknowledgements.
     pub ack: Option<String>,
     /// Payload delivered to the receiving application, bits per second of the measured time.
     pub goodput_bps: f64,
@@ -81,13 +83,15 @@ pub struct FlowReport {
     pub acks: u64,
     /// Those that have a kind, by kind.
     pub acks_by_kind: AcksByKind,
-    /// Of `tack` and `delayed`, those that a timer released: the others waited for a count of segments.
+    /// Of `tack` and `delayed`, those that a timer released: the others waited for a count of
+    /// segments.
     pub acks_by_timer: u64,
     /// Reports of the receiver that the sender refused, because they say what cannot be.
     pub invalid_reports: u64,
     /// Bytes of the acknowledgements, transport header included.
     pub ack_bytes: u64,
-    /// What the sender tells a receiver that decides by itself when to acknowledge (TACK): RTTmin, losses of acknowledgements.
+    /// What the sender tells a receiver that decides by itself when to acknowledge (TACK): RTTmin,
+    /// losses of acknowledgements.
     pub syncs: u64,
     /// Tail loss probes that the sender sent.
     pub tlp_count: u64,
@@ -101,24 +105,28 @@ pub struct FlowReport {
     pub owd_p50_us: Option<u64>,
     /// 95th percentile of it.
     pub owd_p95_us: Option<u64>,
-    /// Median of bytes held back at the receiver because something before them is missing, looked at whenever data comes.
+    /// Median of bytes held back at the receiver because something before them is missing, looked
+    /// at whenever data comes.
     pub blocked_bytes_p50: u64,
     /// 99th percentile of it.
     pub blocked_bytes_p99: u64,
-    /// Time from the flow's start to the delivery of its last byte; `None` for a flow without an end, or not finished.
+    /// Time from the flow's start to the delivery of its last byte; `None` for a flow without an
+    /// end, or not finished.
     pub completion_s: Option<f64>,
     /// Shares of the measured time that something kept the sender from sending.
     pub limited_by: LimitedBy,
-    /// The same of the whole connection, warm-up included: a window that was scarce while the flow began shows here.
+    /// The same of the whole connection, warm-up included: a window that was scarce while the flow
+    /// began shows here.
     pub limited_by_overall: LimitedBy,
-    /// How often a sender of the connection, at either end, did not get on although the path delivered, or did not send
-    /// its oldest unacknowledged byte again in time. Of the whole run: none is ever right.
+    /// How often a sender of the connection, at either end, did not get on although the path
+    /// delivered, or did not send its oldest unacknowledged byte again in time. Of the whole
+    /// run: none is ever right.
     pub stalls: u64,
-    /// Longest time that the oldest unacknowledged byte of either end stayed the same while the receiver read, whatever the
-    /// reason, seconds of the whole run.
+    /// Longest time that the oldest unacknowledged byte of either end stayed the same while the
+    /// receiver read, whatever the reason, seconds of the whole run.
     pub no_progress_max_s: f64,
-    /// How the connection ended at `from` and at `to`: `graceful`, `reset`, `refused`, `timed_out`, `aborted`; `None` while
-    /// it lasts, and for UDP.
+    /// How the connection ended at `from` and at `to`: `graceful`, `reset`, `refused`,
+    /// `timed_out`, `aborted`; `None` while it lasts, and for UDP.
     pub closed: [Option<&'static str>; 2],
     /// Figures of a request app; left out for others.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +166,8 @@ pub struct LimitedBy {
     pub app: f64,
 }
 
-/// Exchanges of a request app, from the first byte of the request written to the last byte of the response read.
+/// Exchanges of a request app, from the first byte of the request written to the last byte of the
+/// response read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestReport {
     /// Exchanges completed.
@@ -173,18 +182,21 @@ pub struct RequestReport {
     pub latency_max_us: u64,
 }
 
-/// What the viewer of a video got. Over TCP the player waits for what is late; over UDP it shows what is there.
+/// What the viewer of a video got. Over TCP the player waits for what is late; over UDP it shows
+/// what is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct VideoReport {
     /// Frames made by the source.
     pub frames: u64,
     /// Frames that were not complete when a player that never stops would have shown them.
     pub frames_late: u64,
-    /// From the first frame made to the first frame shown, seconds of the whole flow; `None` when none was shown.
+    /// From the first frame made to the first frame shown, seconds of the whole flow; `None` when
+    /// none was shown.
     pub startup_s: Option<f64>,
     /// How often the player stopped; `None` for UDP.
     pub rebufferings: Option<u64>,
-    /// Share of the time since the first frame shown in which the player stood still, 1 when none was shown; `None` for UDP.
+    /// Share of the time since the first frame shown in which the player stood still, 1 when none
+    /// was shown; `None` for UDP.
     pub rebuffering_share: Option<f64>,
     /// Share of the frames shown of which something was missing; `None` for TCP.
     pub macroblocking_share: Option<f64>,
@@ -196,7 +208,8 @@ impl Report {
         serde_json::to_string(self).expect("a report has no map with odd keys")
     }
 
-    /// Jain's fairness index over the goodputs of all flows: 1 when all are equal, 1/n when one has everything.
+    /// Jain's fairness index over the goodputs of all flows: 1 when all are equal, 1/n when one has
+    /// everything.
     pub fn fairness(&self) -> f64 {
         let sum: f64 = self.flows.iter().map(|flow| flow.goodput_bps).sum();
         let squares: f64 = self.flows.iter().map(|flow| flow.goodput_bps.powi(2)).sum();

@@ -1,5 +1,5 @@
-//! Filters of TCP acknowledgements in whole runs: what a queue holds, whom they leave alone, and random wireless paths with
-//! several faults at once on which a filter is compared with none.
+//! Filters of TCP acknowledgements in whole runs: what a queue holds, whom they leave alone, and
+//! random wireless paths with several faults at once on which a filter is compared with none.
 //!
 //! The quick form of the comparison is a test; the long form takes numbers of paths:
 //!
@@ -20,7 +20,8 @@ fn play(text: &str, filter: &str, seed: u64) -> Report {
         .unwrap_or_else(|broken| panic!("{filter}, seed {seed}: {broken}\n{text}"))
 }
 
-/// Runs a scenario, every invariant checked at every event; a sender that does not get on breaks one.
+/// Runs a scenario, every invariant checked at every event; a sender that does not get on breaks
+/// one.
 fn try_to_play(text: &str, filter: &str, seed: u64) -> Result<Report, RunError> {
     let keys = [format!("wlan.ack_filter={filter}")];
     let scenario = Scenario::from_toml("ack_filter.toml", text, &keys)
@@ -61,7 +62,8 @@ fn the_queue_holds_flows_and_duplicates_and_not_what_fits() {
     assert!(typical("cake").0 <= 21);
 }
 
-/// Section II-B of the paper: connections with a small queue are unfair to each other without the filter.
+/// Section II-B of the paper: connections with a small queue are unfair to each other without the
+/// filter.
 #[test]
 fn a_filter_makes_uploads_over_a_small_queue_fair() {
     let text = uploads(50, "ack = 'every'\nmin_rto = '1s'").replace("'20s'", "'60s'");
@@ -231,14 +233,16 @@ fn median(path: &Path, filter: &str) -> f64 {
     values[values.len() / 2]
 }
 
-/// All bytes that arrive are the right ones, no sender stops getting on, and it does not take much longer.
+/// All bytes that arrive are the right ones, no sender stops getting on, and it does not take much
+/// longer.
 ///
-/// How long it takes is compared for TCP with SACK only. Without, a sender repairs a loss each round trip, and what decides is
-/// whether slow start overran the queue of its own radio, by hundreds of packets: a transfer takes 4 s or 20 s by the seed, with
-/// a filter and without.
+/// How long it takes is compared for TCP with SACK only. Without, a sender repairs a loss each
+/// round trip, and what decides is whether slow start overran the queue of its own radio, by
+/// hundreds of packets: a transfer takes 4 s or 20 s by the seed, with a filter and without.
 ///
-/// Path 350 is flagged with `cake`: a flow whose handshake and first segments were lost takes 0.9 s for its first round trip, and has
-/// a timeout of 3 s when the next loss comes. Without a filter one seed of 120 shows that.
+/// Path 350 is flagged with `cake`: a flow whose handshake and first segments were lost takes 0.9 s
+/// for its first round trip, and has a timeout of 3 s when the next loss comes. Without a filter
+/// one seed of 120 shows that.
 #[test]
 fn a_filter_is_no_worse_than_none_on_random_paths() {
     let asked = std::env::var("TACK_FILTER_SEARCH").ok();

@@ -1,5 +1,6 @@
-//! What congestion control answers, and what it does not, over whole transfers: windows that loss must hold down, marks, paths
-//! of a few segments, and many flows on one link. Each with legacy acknowledgements and with TACK.
+//! What congestion control answers, and what it does not, over whole transfers: windows that loss
+//! must hold down, marks, paths of a few segments, and many flows on one link. Each with legacy
+//! acknowledgements and with TACK.
 
 use rayon::prelude::*;
 use tack_sim::{Observers, Report, Scenario, run};
@@ -27,8 +28,8 @@ fn one_flow(path: &str, congestion: &str, ack: &str) -> String {
     )
 }
 
-/// In a long recovery FlightSize spans many windows; a window reduced from it is not reduced. At 3 % loss Reno's window is
-/// about seven segments (RFC 3649 section 2), 16 Mbit/s on this path.
+/// In a long recovery FlightSize spans many windows; a window reduced from it is not reduced. At 3
+/// % loss Reno's window is about seven segments (RFC 3649 section 2), 16 Mbit/s on this path.
 #[test]
 fn a_window_that_loss_holds_down_stays_down_when_the_network_duplicates_and_reorders() {
     let path = "rate = '200Mbps'\ndelay = '2500us'\nqueue = '1.0bdp'\nloss = 0.03";
@@ -53,9 +54,10 @@ fn a_window_that_loss_holds_down_stays_down_when_the_network_duplicates_and_reor
 
 const CONTROLLERS: [&str; 5] = ["bbr", "cubic", "new_reno", "vegas", "compound"];
 
-/// Paths of one to seven segments with a queue of at least two. Where the peer counts segments, a pacing floor of a segment an
-/// interval is several times what the path carries, a window widened for an interval is wider than the path, and a push for
-/// each window of two draws twice the acknowledgements.
+/// Paths of one to seven segments with a queue of at least two. Where the peer counts segments, a
+/// pacing floor of a segment an interval is several times what the path carries, a window widened
+/// for an interval is wider than the path, and a push for each window of two draws twice the
+/// acknowledgements.
 #[test]
 fn a_path_of_a_few_segments_is_not_flooded_with_tack() {
     const PATHS: [(&str, &str, &str); 14] = [
@@ -110,8 +112,9 @@ fn a_path_of_a_few_segments_is_not_flooded_with_tack() {
     });
 }
 
-/// Each loss halves a window, or nearly; what a sparse peer has not reported must not make that more, nor growth slower. The
-/// same losses for both, as far as the same segments meet them: means of the logarithms of paired runs.
+/// Each loss halves a window, or nearly; what a sparse peer has not reported must not make that
+/// more, nor growth slower. The same losses for both, as far as the same segments meet them: means
+/// of the logarithms of paired runs.
 #[test]
 fn random_loss_costs_tack_no_more_than_delayed_acknowledgements() {
     const SEEDS: u64 = 8;
@@ -152,7 +155,8 @@ fn random_loss_costs_tack_no_more_than_delayed_acknowledgements() {
 
 const MARKING: &str = "rate = '50Mbps'\ndelay = '10ms'\nqueue = '4.0bdp'\necn_threshold = '20p'";
 
-/// BBR had nine tenths and more of the link, as it did not answer marks that CUBIC answers (RFC 3168 section 6.1.2).
+/// BBR had nine tenths and more of the link, as it did not answer marks that CUBIC answers (RFC
+/// 3168 section 6.1.2).
 #[test]
 fn who_answers_marks_gets_a_fair_share_beside_bbr() {
     for ack in ["tack", "delayed:2"] {
@@ -187,7 +191,8 @@ fn marks_cost_a_lone_bbr_flow_little() {
     }
 }
 
-/// Fifty flows share 167 segments of path. What each may count on is less than an acknowledgement interval carries.
+/// Fifty flows share 167 segments of path. What each may count on is less than an acknowledgement
+/// interval carries.
 #[test]
 fn none_of_fifty_bbr_flows_starves_and_tack_costs_no_retransmissions() {
     let [legacy, tack] = ["delayed:2", "tack"].map(|ack| {

@@ -1,8 +1,10 @@
-//! Digests of whole runs: a change that says it changes no behaviour must leave each of them as it is.
+//! Digests of whole runs: a change that says it changes no behaviour must leave each of them as it
+//! is.
 //!
-//! Every scenario below runs once, and a hash of its report is compared with the one in `data/digests.txt`. The report has a
-//! hash of every packet in it, so one header bit or one nanosecond makes a difference. Left out are `wall_seconds` and
-//! `events`: they are about the simulator, not about what it simulated.
+//! Every scenario below runs once, and a hash of its report is compared with the one in
+//! `data/digests.txt`. The report has a hash of every packet in it, so one header bit or one
+//! nanosecond makes a difference. Left out are `wall_seconds` and `events`: they are about the
+//! simulator, not about what it simulated.
 //!
 //! A change of behaviour changes digests, and then the file is written anew:
 //!
@@ -10,8 +12,8 @@
 //! TACK_WRITE_DIGESTS=1 cargo test -p tack-sim --test digests
 //! ```
 //!
-//! That is right only in a commit that changes behaviour on purpose and explains the change. A refactoring that needs
-//! it has a fault.
+//! That is right only in a commit that changes behaviour on purpose and explains the change. A
+//! refactoring that needs it has a fault.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

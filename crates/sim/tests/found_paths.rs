@@ -1,5 +1,6 @@
-//! Paths that the random search (`differential/`) flagged, each with its neighbours, and what was repaired on them or was found
-//! not to be TACK's. As there, `delayed:2` on the same path is the measure.
+//! Paths that the random search (`differential/`) flagged, each with its neighbours, and what was
+//! repaired on them or was found not to be TACK's. As there, `delayed:2` on the same path is the
+//! measure.
 
 use rayon::prelude::*;
 use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
@@ -16,8 +17,9 @@ fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
     }
 }
 
-/// Path 42785: all acknowledgements get lost for some 400 ms, and both ends time out. The first acknowledgement that comes is on
-/// the peer's own retransmission and carries no report. It left before ours arrived, which time alone tells.
+/// Path 42785: all acknowledgements get lost for some 400 ms, and both ends time out. The first
+/// acknowledgement that comes is on the peer's own retransmission and carries no report. It left
+/// before ours arrived, which time alone tells.
 #[test]
 fn an_acknowledgement_on_data_undoes_a_timeout() {
     let cases: Vec<_> = CONTROLLERS
@@ -42,8 +44,9 @@ fn an_acknowledgement_on_data_undoes_a_timeout() {
     });
 }
 
-/// Path 30807: answers of up to twenty segments over a short queue that could take them. BBR never leaves its startup, for the application limits every
-/// sample, and so each sample must be what the path has carried: paced by more, a part of every answer gets lost.
+/// Path 30807: answers of up to twenty segments over a short queue that could take them. BBR never
+/// leaves its startup, for the application limits every sample, and so each sample must be what the
+/// path has carried: paced by more, a part of every answer gets lost.
 #[test]
 fn answers_over_a_short_queue_are_not_paced_into_a_loss() {
     let cases: Vec<_> = [5, 8]
@@ -68,9 +71,10 @@ fn answers_over_a_short_queue_are_not_paced_into_a_loss() {
     });
 }
 
-/// Path 30487: two flows in a queue of five packets, and a receiver whose host sleeps for a while each second. Of the few segments
-/// in flight the last retransmission gets lost as well: reports that leave later show it, without the timeout. And a
-/// queue that overflows again and again gets a moment before it is told to repair.
+/// Path 30487: two flows in a queue of five packets, and a receiver whose host sleeps for a while
+/// each second. Of the few segments in flight the last retransmission gets lost as well: reports
+/// that leave later show it, without the timeout. And a queue that overflows again and again gets a
+/// moment before it is told to repair.
 #[test]
 fn the_last_retransmission_of_a_small_window_needs_no_timeout() {
     let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
@@ -94,8 +98,9 @@ fn the_last_retransmission_of_a_small_window_needs_no_timeout() {
     assert!(tack.1 < 0.6 * plain.1, "{tack:?}, {plain:?}");
 }
 
-/// Path 50266: one flow's acknowledgements fill the queue of a slow reverse link, and those of the other hardly get in. That is no
-/// matter of TACK: whoever acknowledges less often starves, and two that do it alike share, or chance decides.
+/// Path 50266: one flow's acknowledgements fill the queue of a slow reverse link, and those of the
+/// other hardly get in. That is no matter of TACK: whoever acknowledges less often starves, and two
+/// that do it alike share, or chance decides.
 #[test]
 fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
     let shares = |first: &str, second: &str| {

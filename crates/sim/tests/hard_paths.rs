@@ -1,7 +1,9 @@
-//! Paths with two faults at once on which TACK once hung or crawled while delayed acknowledgements in the same stack did not:
-//! whole families of them, against those. Nothing here expects a figure; what `delayed:2` makes of the same path is the measure.
+//! Paths with two faults at once on which TACK once hung or crawled while delayed acknowledgements
+//! in the same stack did not: whole families of them, against those. Nothing here expects a figure;
+//! what `delayed:2` makes of the same path is the measure.
 //!
-//! The ordinary form of the longest families takes the members that say most; `TACK_LONG=1` runs all of them, as CI does.
+//! The ordinary form of the longest families takes the members that say most; `TACK_LONG=1` runs
+//! all of them, as CI does.
 
 use rayon::prelude::*;
 use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
@@ -13,7 +15,8 @@ fn is_long() -> bool {
     std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Runs a scenario, every invariant checked at every event; a sender that does not get on is one that breaks.
+/// Runs a scenario, every invariant checked at every event; a sender that does not get on is one
+/// that breaks.
 fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
     let scenario = Scenario::from_toml("hard_path.toml", text, &[]).expect("the scenario is sound");
     let mut observers = Observers::default().checking(Checks::EveryEvent);
@@ -31,8 +34,8 @@ fn mbps(flow: &FlowReport) -> f64 {
     flow.goodput_bps / 1e6
 }
 
-/// A path that swallows large packets without a word, under a transfer whose last segment is small enough: its arrival lets
-/// the receiver report the others, again and again.
+/// A path that swallows large packets without a word, under a transfer whose last segment is small
+/// enough: its arrival lets the receiver report the others, again and again.
 #[test]
 fn an_mtu_black_hole_is_found_at_every_size() {
     let sizes = [1_500, 2_000, 2_921, 4_380, 5_900, 7_340, 10_001, 14_000];
@@ -56,7 +59,8 @@ fn an_mtu_black_hole_is_found_at_every_size() {
     });
 }
 
-/// A number that is lost while others are late once fell through the receiver's books, and the stream stood still for ever.
+/// A number that is lost while others are late once fell through the receiver's books, and the
+/// stream stood still for ever.
 #[test]
 fn no_hole_outlives_loss_with_reordering() {
     let seeds: Vec<u64> = (570..582).collect();
@@ -94,7 +98,8 @@ fn no_hole_outlives_loss_with_reordering() {
     assert!(mean > 0.9, "{mean} of the goodput of delayed:2");
 }
 
-/// A handshake whose segments get lost or come twice gives no round trip, and is an ordinary case all the same.
+/// A handshake whose segments get lost or come twice gives no round trip, and is an ordinary case
+/// all the same.
 #[test]
 fn a_handshake_without_a_round_trip_costs_nothing_later() {
     const FAULTS: [&str; 3] = [
@@ -121,9 +126,10 @@ fn a_handshake_without_a_round_trip_costs_nothing_later() {
     });
 }
 
-/// A flow alone on an empty path, a second one two seconds later, and a queue that makes many round trips out of one: the receive
-/// window must follow. Who is first, and who loses when the queue overflows, differs from path to path, with two flows
-/// of `delayed:2` too; so it is both orders and two delays together that must be within 20 %.
+/// A flow alone on an empty path, a second one two seconds later, and a queue that makes many round
+/// trips out of one: the receive window must follow. Who is first, and who loses when the queue
+/// overflows, differs from path to path, with two flows of `delayed:2` too; so it is both orders
+/// and two delays together that must be within 20 %.
 #[test]
 fn a_round_trip_that_grows_leaves_tack_its_share() {
     let orders = [("tack", "delayed:2"), ("delayed:2", "tack")];
@@ -176,9 +182,10 @@ fn a_round_trip_that_grows_leaves_tack_its_share() {
     }
 }
 
-/// What is left of that difference is no matter of acknowledgements. Without chance, packets of two flows take turns in a full
-/// drop-tail queue, and an overflow may hit one of them alone. Where hosts take up to 0.1 ms to process a packet, it hits both, and
-/// the first of two flows of `delayed:2` has no larger share than TACK in its place.
+/// What is left of that difference is no matter of acknowledgements. Without chance, packets of two
+/// flows take turns in a full drop-tail queue, and an overflow may hit one of them alone. Where
+/// hosts take up to 0.1 ms to process a packet, it hits both, and the first of two flows of
+/// `delayed:2` has no larger share than TACK in its place.
 #[test]
 fn a_round_trip_that_grows_leaves_tack_what_it_leaves_delayed_acknowledgements() {
     let controllers = if is_long() {
@@ -225,8 +232,8 @@ fn a_round_trip_that_grows_leaves_tack_what_it_leaves_delayed_acknowledgements()
     }
 }
 
-/// A receive buffer from less than a bdp to twice that: never slower than delayed acknowledgements, and the saving shrinks
-/// with the buffer, not all at once.
+/// A receive buffer from less than a bdp to twice that: never slower than delayed acknowledgements,
+/// and the saving shrinks with the buffer, not all at once.
 #[test]
 fn a_scarce_window_costs_acknowledgements_smoothly() {
     // 100 Mbit/s and 40 ms: 500,000 bytes.
@@ -270,12 +277,14 @@ fn a_scarce_window_costs_acknowledgements_smoothly() {
     );
 }
 
-/// The same on 802.11ac at 80 ms (a bdp of 6 MB), with BBR and with CUBIC behind a queue that makes the round trip twice as long.
+/// The same on 802.11ac at 80 ms (a bdp of 6 MB), with BBR and with CUBIC behind a queue that makes
+/// the round trip twice as long.
 #[test]
 fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
     let all = [("bbr", 1000), ("cubic", 4000)]
         .map(|(controller, queue)| [3, 5, 6].map(|mib| (controller, queue, mib)));
-    // Five is about the product of rate and round trip: there the window limits at times, and the air at others.
+    // Five is about the product of rate and round trip: there the window limits at times, and the
+    // air at others.
     let cases: Vec<_> = all
         .into_iter()
         .flatten()
@@ -326,9 +335,10 @@ fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
     });
 }
 
-/// The first SYN-ACK is lost, and of the second a middlebox takes off TACK's option, or the permission of SACK: neither side has
-/// a round trip from the handshake, and timeouts begin at three seconds (RFC 6298 §5.7). The timestamps of both SYNs must
-/// bring one, or losses, an outage or a narrow path make each step take seconds.
+/// The first SYN-ACK is lost, and of the second a middlebox takes off TACK's option, or the
+/// permission of SACK: neither side has a round trip from the handshake, and timeouts begin at
+/// three seconds (RFC 6298 §5.7). The timestamps of both SYNs must bring one, or losses, an outage
+/// or a narrow path make each step take seconds.
 #[test]
 fn a_handshake_that_lost_its_round_trip_and_its_options_recovers() {
     let faults = [
@@ -369,8 +379,8 @@ fn a_handshake_that_lost_its_round_trip_and_its_options_recovers() {
     });
 }
 
-/// The SYN-ACK is lost and the second SYN answered: the round trip is that of the second, not a timeout more, and a short
-/// transfer takes a second more than without.
+/// The SYN-ACK is lost and the second SYN answered: the round trip is that of the second, not a
+/// timeout more, and a short transfer takes a second more than without.
 #[test]
 fn a_repeated_syn_is_not_timed_from_the_first() {
     let cases: Vec<_> = CONTROLLERS
@@ -391,7 +401,8 @@ fn a_repeated_syn_is_not_timed_from_the_first() {
             println!(
                 "{controller}, {delay} ms, {ack}: {plain:.2} s, {repeated:.2} s with a SYN-ACK lost"
             );
-            // The window begins at one segment then (RFC 6298 §5.7 and RFC 5681 §3.1): some round trips.
+            // The window begins at one segment then (RFC 6298 §5.7 and RFC 5681 §3.1): some round
+            // trips.
             let slower = 1.0 + f64::from(*delay) * 2e-3 * 8.0 + 0.2;
             assert!(
                 repeated < plain + slower,

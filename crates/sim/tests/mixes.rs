@@ -1,8 +1,10 @@
-//! Random mixes of every impairment with every acknowledgement policy and congestion controller: each moves 1 MiB both ways
-//! over one connection, with identical bytes and a graceful close at both ends, every invariant checked at every event.
+//! Random mixes of every impairment with every acknowledgement policy and congestion controller:
+//! each moves 1 MiB both ways over one connection, with identical bytes and a graceful close at
+//! both ends, every invariant checked at every event.
 //!
-//! The mixes are numbered by their seed. `TACK_MIXES=17` or `TACK_MIXES=1..5000` runs others than the usual 200, and a
-//! failure prints the scenario that failed: write it to a file and `tack sim` replays it with the seed it names.
+//! The mixes are numbered by their seed. `TACK_MIXES=17` or `TACK_MIXES=1..5000` runs others than
+//! the usual 200, and a failure prints the scenario that failed: write it to a file and `tack sim`
+//! replays it with the seed it names.
 
 use std::fmt::Write as _;
 
@@ -153,8 +155,8 @@ fn mix(seed: u64) -> String {
     if more.chance(0.15) {
         let _ = writeln!(wired, "ecn_threshold = \"{}p\"", 1 + more.below(50));
     }
-    // Taken from one SYN only, window scaling leaves the ends reading each other's windows differently: some transfers
-    // would end, a kilobyte a second.
+    // Taken from one SYN only, window scaling leaves the ends reading each other's windows
+    // differently: some transfers would end, a kilobyte a second.
     if random.chance(0.05) && !wired.contains("strip_options") {
         let _ = writeln!(wired, "strip_options = [3]\nstrip_options_reverse = [3]");
     }

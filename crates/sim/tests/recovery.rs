@@ -1,4 +1,5 @@
-//! Loss recovery over whole transfers: window cuts that were due stay, whatever the path does to the witnesses.
+//! Loss recovery over whole transfers: window cuts that were due stay, whatever the path does to
+//! the witnesses.
 
 use tack_sim::{Checks, FlowReport, Observers, Qlog, Scenario, run};
 
@@ -29,8 +30,9 @@ fn traced(path: &str, flow: &str) -> (FlowReport, usize, usize) {
     )
 }
 
-/// RFC 3708 §2: what the network duplicates says nothing about retransmissions. Believed, it would take back each window
-/// cut, and a window that loss should hold at a few segments would grow to what the path carries.
+/// RFC 3708 §2: what the network duplicates says nothing about retransmissions. Believed, it would
+/// take back each window cut, and a window that loss should hold at a few segments would grow to
+/// what the path carries.
 #[test]
 fn duplicates_made_by_the_network_take_no_window_cut_back() {
     for flow in [
@@ -57,8 +59,8 @@ fn duplicates_made_by_the_network_take_no_window_cut_back() {
     }
 }
 
-/// A box that takes timestamps off everything but the SYN leaves the peer echoing the SYN's for ever: neither a round
-/// trip nor proof that a retransmission was needless.
+/// A box that takes timestamps off everything but the SYN leaves the peer echoing the SYN's for
+/// ever: neither a round trip nor proof that a retransmission was needless.
 #[test]
 fn stale_echoes_are_not_believed() {
     for flow in ["congestion = 'new_reno'", "congestion = 'cubic'"] {
@@ -85,7 +87,8 @@ fn stale_echoes_are_not_believed() {
     }
 }
 
-/// A box that rewrites sequence numbers but not SACK blocks: losses are found by counting duplicates instead.
+/// A box that rewrites sequence numbers but not SACK blocks: losses are found by counting
+/// duplicates instead.
 #[test]
 fn blocks_that_make_no_sense_are_given_up() {
     let plain = transfer("", "congestion = 'new_reno'\nsack = false")
@@ -98,8 +101,9 @@ fn blocks_that_make_no_sense_are_given_up() {
     assert!(shifted < 1.5 * plain);
 }
 
-/// A startup that overshoots a long fat path leaves thousands of holes at once. A receiver that detects losses remembers
-/// and tells them all, the oldest first: nothing waits for the retransmission timeout.
+/// A startup that overshoots a long fat path leaves thousands of holes at once. A receiver that
+/// detects losses remembers and tells them all, the oldest first: nothing waits for the
+/// retransmission timeout.
 #[test]
 fn mass_loss_is_told_without_a_timeout() {
     for (queue, controller) in [("0.1bdp", "bbr"), ("0.33bdp", "bbr"), ("0.33bdp", "cubic")] {
@@ -132,8 +136,9 @@ fn mass_loss_is_told_without_a_timeout() {
     }
 }
 
-/// Without SACK and timestamps nearly every acknowledgement on such a path covers a retransmission, and Karn's algorithm takes
-/// no sample. A timer that stayed backed off all the while would wait for half a minute where the path delivers.
+/// Without SACK and timestamps nearly every acknowledgement on such a path covers a retransmission,
+/// and Karn's algorithm takes no sample. A timer that stayed backed off all the while would wait
+/// for half a minute where the path delivers.
 #[test]
 fn progress_without_samples_ends_backing_off() {
     let text = "duration = '300s'\n[wired]\nrate = '10Mbps'\ndelay = '20ms'\nloss = 0.15\nloss_reverse = 0.15\n\

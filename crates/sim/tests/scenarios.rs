@@ -1,4 +1,5 @@
-//! Whole runs: determinism, output, applications, and single faults that a transfer must live through.
+//! Whole runs: determinism, output, applications, and single faults that a transfer must live
+//! through.
 
 use std::path::Path;
 
@@ -259,8 +260,8 @@ fn a_trace_is_looked_for_beside_the_scenario_and_sets_the_rate() {
     let scenario = Scenario::from_file(Path::new(&file), &[]).unwrap();
     let report = run(&scenario, 1, &mut Observers::default()).unwrap();
     let share = report.flows[0].goodput_bps / (14.4e6 * 1_448.0 / 1_500.0);
-    // What waited above a hole as the warm-up ended counts as delivered after it: up to two bandwidth-delay products of 36 kB, in
-    // 14 MB.
+    // What waited above a hole as the warm-up ended counts as delivered after it: up to two
+    // bandwidth-delay products of 36 kB, in 14 MB.
     assert!((0.9..=1.006).contains(&share), "{share}");
 }
 

@@ -1,4 +1,5 @@
-//! How BBR leaves its startup: on paths where a random search found that it did not, or that it paid too much for it.
+//! How BBR leaves its startup: on paths where a random search found that it did not, or that it
+//! paid too much for it.
 
 use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
 
@@ -16,9 +17,9 @@ fn repeated(flow: &FlowReport) -> f64 {
     flow.retransmitted_segments as f64 / flow.data_segments as f64
 }
 
-/// A send buffer of two products: each report frees so much of it that the connection has nothing to send until the application
-/// wrote again. That counts as limited by the application, and startup lasted forever: a tenth of the segments
-/// overflowed the queue.
+/// A send buffer of two products: each report frees so much of it that the connection has nothing
+/// to send until the application wrote again. That counts as limited by the application, and
+/// startup lasted forever: a tenth of the segments overflowed the queue.
 #[test]
 fn a_send_buffer_that_reports_free_by_quarters_does_not_keep_bbr_in_startup() {
     for ack in ["tack", "delayed:2"] {
@@ -36,9 +37,9 @@ fn a_send_buffer_that_reports_free_by_quarters_does_not_keep_bbr_in_startup() {
     }
 }
 
-/// A transfer that ends while BBR finds the bandwidth: what startup sends too much, and what it loses, is about the same whether
-/// each second segment is acknowledged or TACK reports. The receive window is out of play, for it follows the round trip
-/// differently.
+/// A transfer that ends while BBR finds the bandwidth: what startup sends too much, and what it
+/// loses, is about the same whether each second segment is acknowledged or TACK reports. The
+/// receive window is out of play, for it follows the round trip differently.
 #[test]
 fn what_overflows_in_startup_is_answered_alike_with_tack() {
     let lost = ["tack", "delayed:2"].map(|ack| {

@@ -1,7 +1,8 @@
-//! How well flows use a link and share it, in virtual time: 100 Mbit/s, 40 ms, a queue of one bandwidth-delay product.
+//! How well flows use a link and share it, in virtual time: 100 Mbit/s, 40 ms, a queue of one
+//! bandwidth-delay product.
 //!
-//! Goodput counts application bytes; "utilisation" is that over what a full link carries of them, headers counted out:
-//! 1,448 of every 1,500 bytes.
+//! Goodput counts application bytes; "utilisation" is that over what a full link carries of them,
+//! headers counted out: 1,448 of every 1,500 bytes.
 
 use tack_sim::{Checks, Observers, Report, Scenario, run};
 
@@ -48,8 +49,8 @@ fn bbr_does_not_mind_random_loss() {
     }
 }
 
-/// A send buffer smaller than startup's window keeps BBR's samples from growing, and must not keep it in startup: at
-/// 1 Gbit/s and 20 ms it would overflow the queue for seconds.
+/// A send buffer smaller than startup's window keeps BBR's samples from growing, and must not keep
+/// it in startup: at 1 Gbit/s and 20 ms it would overflow the queue for seconds.
 #[test]
 fn bbr_leaves_startup_when_the_send_buffer_is_the_limit() {
     let text = "duration = '6s'\nwarmup = '2s'\n[wired]\nrate = '1Gbps'\ndelay = '10ms'\nqueue = '1.0bdp'\n[[flow]]\n";
@@ -101,7 +102,8 @@ fn delayed_acknowledgements_keep_their_ratio() {
 #[test]
 fn two_of_a_kind_share_fairly() {
     for controller in ["bbr", "cubic"] {
-        // The path is clean, so a seed changes nothing: what differs is when the second flow finds the first.
+        // The path is clean, so a seed changes nothing: what differs is when the second flow finds
+        // the first.
         let mut seen = Vec::new();
         for start in ["100ms", "3s", "10s"] {
             let text = format!(

@@ -57,7 +57,8 @@ fn a_key_goes_before_its_preset() {
     );
 }
 
-/// The paper's UDP tool: the airtime of acknowledgements costs goodput, the less the rarer they are.
+/// The paper's UDP tool: the airtime of acknowledgements costs goodput, the less the rarer they
+/// are.
 #[test]
 fn acknowledgements_of_the_udp_tool_cost_airtime() {
     let with = |every: u32| {
@@ -77,7 +78,8 @@ fn acknowledgements_of_the_udp_tool_cost_airtime() {
     assert!(each.1 > second.1 && second.1 > eighth.1);
 }
 
-/// Whatever the wired path holds, the access point's queue does not run dry, also where the radio carries 2.1 Gbit/s.
+/// Whatever the wired path holds, the access point's queue does not run dry, also where the radio
+/// carries 2.1 Gbit/s.
 #[test]
 fn saturation_does_not_depend_on_the_wired_delay() {
     let with = |delay: &str| {
@@ -117,8 +119,8 @@ fn events_do_not_grow_with_the_flows_that_wait() {
     assert!(many / few < 1.2, "{many} events for a Mbit/s, not {few}");
 }
 
-/// Noise takes a tenth of all frames, and none is repeated: TCP repeats them, and is not stopped by what the receiver holds
-/// back for frames that never come.
+/// Noise takes a tenth of all frames, and none is repeated: TCP repeats them, and is not stopped by
+/// what the receiver holds back for frames that never come.
 #[test]
 fn a_block_ack_window_does_not_wedge() {
     for keys in ["", "missed_block_ack = 'resend'"] {
@@ -130,7 +132,8 @@ fn a_block_ack_window_does_not_wedge() {
     }
 }
 
-/// What an A-MPDU without answer draws is a choice: with `resend` there are fewer requests, and more frames sent again.
+/// What an A-MPDU without answer draws is a choice: with `resend` there are fewer requests, and
+/// more frames sent again.
 #[test]
 fn a_missed_block_ack_draws_a_request_or_the_frames_again() {
     let with = |key: &str| {
@@ -150,7 +153,8 @@ fn a_missed_block_ack_draws_a_request_or_the_frames_again() {
     assert!(request.1 > resend.1);
 }
 
-/// With RTS half of the PPDUs that want a response are data, which nobody disturbs: collisions are told by access too.
+/// With RTS half of the PPDUs that want a response are data, which nobody disturbs: collisions are
+/// told by access too.
 #[test]
 fn collisions_are_told_by_access() {
     let with = |rts: &str| {
@@ -262,7 +266,8 @@ fn neighbours_that_are_not_saturated_leave_the_rest() {
     let wlan = beside.wlan.unwrap();
     assert_eq!(wlan.stations[2].name, "neighbour_ap");
     let carried = wlan.stations[2].received_bytes as f64 * 8.0 / 5.0;
-    // 10 Mbit/s of payload of 1472 bytes in packets of 1500; 4,245 arrivals, of which 6 % are four standard deviations.
+    // 10 Mbit/s of payload of 1472 bytes in packets of 1500; 4,245 arrivals, of which 6 % are four
+    // standard deviations.
     let offered = 10e6 * 1_500.0 / 1_472.0;
     assert!((carried / offered - 1.0).abs() < 0.06, "{carried}");
     let share = wlan.airtime.neighbour;
@@ -277,7 +282,8 @@ fn neighbours_that_are_not_saturated_leave_the_rest() {
     assert!((0.6..0.8).contains(&left), "{left}");
 }
 
-/// Stations that do not hear each other collide in the middle of frames; RTS and CTS keep most of that short.
+/// Stations that do not hear each other collide in the middle of frames; RTS and CTS keep most of
+/// that short.
 #[test]
 fn hidden_stations_need_rts() {
     let with = |keys: &str| {
@@ -305,7 +311,8 @@ fn hidden_stations_need_rts() {
     );
 }
 
-/// TCP gets everything through, in order and unbroken, over a channel that loses frames within A-MPDUs.
+/// TCP gets everything through, in order and unbroken, over a channel that loses frames within
+/// A-MPDUs.
 #[test]
 fn noise_is_repaired_by_block_ack() {
     let report = play(
@@ -337,7 +344,8 @@ fn noise_depends_on_mode_and_station() {
     assert!(with(54, "snr_db = 30\nstation_snr_db = [12.0]") < 0.1);
 }
 
-/// Each access category has its own queue and contends by itself, inside a radio and between radios.
+/// Each access category has its own queue and contends by itself, inside a radio and between
+/// radios.
 #[test]
 fn voice_goes_first() {
     let text = "duration = '4s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\nampdu_max_bytes = 0\nstations = 2
@@ -407,7 +415,8 @@ fn equal_seeds_equal_runs() {
     assert_ne!(one.trace_hash, other.trace_hash);
 }
 
-/// tshark reads the capture of every generation: no malformed frame, every FCS right, nothing it warns of.
+/// tshark reads the capture of every generation: no malformed frame, every FCS right, nothing it
+/// warns of.
 #[test]
 fn analysers_read_captures() {
     if Command::new("tshark").arg("--version").output().is_err() {
@@ -496,7 +505,8 @@ impl tack_sim::observe::Observer for Watcher {
     }
 }
 
-/// A run in which nobody looks at the radios skips what happens between deliveries, and comes out the same.
+/// A run in which nobody looks at the radios skips what happens between deliveries, and comes out
+/// the same.
 #[test]
 fn a_run_does_not_depend_on_who_looks_at_the_radios() {
     for settings in [

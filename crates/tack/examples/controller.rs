@@ -8,7 +8,8 @@ use tack::ControllerFactory;
 use tack::cc::{Ack, Cause, Congestion, CongestionController, Init, Metrics};
 use tack_sim::{FlowReport, Observers, Scenario, run};
 
-/// Additive increase by two segments each round trip, decrease by a quarter: MulTCP's idea, without its finer points.
+/// Additive increase by two segments each round trip, decrease by a quarter: MulTCP's idea, without
+/// its finer points.
 #[derive(Debug)]
 struct Bold {
     mss: u64,
@@ -28,7 +29,8 @@ impl Bold {
 
 impl CongestionController for Bold {
     fn on_ack(&mut self, ack: &Ack) {
-        // Nothing is learnt of the path while losses are repaired, or while the application has little to send.
+        // Nothing is learnt of the path while losses are repaired, or while the application has
+        // little to send.
         if ack.in_recovery || !ack.cwnd_limited {
             return;
         }

@@ -13,7 +13,8 @@ use tokio::io::AsyncWriteExt;
 async fn receive(listener: Listener, to: PathBuf) -> io::Result<u64> {
     let (mut stream, _) = listener.accept().await?;
     let mut file = File::create(to).await?;
-    // The end of the stream is the end of the file; a connection that breaks off is an error instead.
+    // The end of the stream is the end of the file; a connection that breaks off is an error
+    // instead.
     let len = tokio::io::copy(&mut stream, &mut file).await?;
     file.sync_all().await?;
     // The sender learns that all of it is on disk.

@@ -1,9 +1,11 @@
-//! Many connections over real sockets in one process: so many that stay open, and so many a second that come and go.
+//! Many connections over real sockets in one process: so many that stay open, and so many a second
+//! that come and go.
 //!
 //! `cargo run --release -p tack --example many -- [open=10000] [churn=1000] [seconds=5]`
 //!
-//! Both ends are in this process. Each connection asks with a few bytes and is answered with 10,000; those that come and go
-//! are ended by the server, so that TIME-WAIT is its own. Memory is what the kernel says this process has resident.
+//! Both ends are in this process. Each connection asks with a few bytes and is answered with
+//! 10,000; those that come and go are ended by the server, so that TIME-WAIT is its own. Memory is
+//! what the kernel says this process has resident.
 
 use std::io;
 use std::time::{Duration, Instant};

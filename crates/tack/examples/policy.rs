@@ -12,7 +12,8 @@ use tack_sim::{FlowReport, Observers, Scenario, run};
 
 const DELAY: Duration = Duration::from_millis(10);
 
-/// One acknowledgement for eight segments, or 10 ms after the first of them; at once on anything out of the ordinary.
+/// One acknowledgement for eight segments, or 10 ms after the first of them; at once on anything
+/// out of the ordinary.
 #[derive(Debug)]
 struct EveryEighth;
 

@@ -1,4 +1,5 @@
-//! A server that sends everything back to the one peer it knows, and that peer: encrypted, each sure of the other's key.
+//! A server that sends everything back to the one peer it knows, and that peer: encrypted, each
+//! sure of the other's key.
 //!
 //! `cargo run -p tack --example secure_echo`
 
@@ -22,7 +23,8 @@ async fn echo(stream: SecureStream) -> io::Result<()> {
 /// Runs both sides.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> Result<(), Box<dyn Error>> {
-    // A program keeps its identity in a file (`Identity::to_pkcs8`), and learns the keys of its peers once.
+    // A program keeps its identity in a file (`Identity::to_pkcs8`), and learns the keys of its
+    // peers once.
     let (client_identity, server_identity) = (Identity::generate()?, Identity::generate()?);
     let (client_key, server_key) = (client_identity.public_key(), server_identity.public_key());
 

@@ -22,7 +22,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         for ack in ["delayed:2", "tack"] {
             let settings = [format!("flow.0.ack={ack}"), format!("wired.loss={loss}")];
             let scenario = Scenario::from_toml("simulate.toml", SCENARIO, &settings)?;
-            // Every invariant of the stack is checked at every event; one that does not hold is an error.
+            // Every invariant of the stack is checked at every event; one that does not hold is an
+            // error.
             let mut observers = Observers::default().checking(Checks::EveryEvent);
             let report = run(&scenario, 1, &mut observers)?;
             let flow = &report.flows[0];

@@ -21,16 +21,16 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Local UDP address; port 0 picks a free one. Default `127.0.0.1:0`. An unspecified IPv6 address (`[::]`) serves
-    /// IPv4 peers too.
+    /// Local UDP address; port 0 picks a free one. Default `127.0.0.1:0`. An unspecified IPv6
+    /// address (`[::]`) serves IPv4 peers too.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.settings.bind = address;
         self
     }
 
-    /// Binds to a free port of an address from which `peer` can be reached: loopback for a loopback peer, else
-    /// unspecified.
+    /// Binds to a free port of an address from which `peer` can be reached: loopback for a loopback
+    /// peer, else unspecified.
     #[must_use]
     pub fn bind_towards(self, peer: SocketAddr) -> Self {
         let ip: IpAddr = match peer {
@@ -42,49 +42,51 @@ impl Builder {
         self.bind(SocketAddr::new(ip, 0))
     }
 
-    /// What this side proves to be in encrypted connections ([`crate::secure`]). With an identity the endpoint may leave
-    /// loopback; connections in clear text still may not. Default: none.
+    /// What this side proves to be in encrypted connections ([`crate::secure`]). With an identity
+    /// the endpoint may leave loopback; connections in clear text still may not. Default: none.
     #[must_use]
     pub fn identity(mut self, identity: Identity) -> Self {
         self.settings.identity = Some(identity);
         self
     }
 
-    /// Allows clear text beyond loopback: anyone on the path can read and change what passes. Default false. Encrypted
-    /// connections need an [identity](Builder::identity) instead.
+    /// Allows clear text beyond loopback: anyone on the path can read and change what passes.
+    /// Default false. Encrypted connections need an [identity](Builder::identity) instead.
     #[must_use]
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.settings.insecure = insecure;
         self
     }
 
-    /// Settings of connections for which nothing else is said. `carrier` is filled in by the endpoint, and `mss` cut to
-    /// what [`Builder::mtu`] leaves room for.
+    /// Settings of connections for which nothing else is said. `carrier` is filled in by the
+    /// endpoint, and `mss` cut to what [`Builder::mtu`] leaves room for.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.settings.config = config;
         self
     }
 
-    /// Has each connection acknowledge by a policy of the application's own, where its settings come from
-    /// [`Builder::config`], which is to be called before. Such a connection is plain TCP: TACK is neither offered nor agreed.
+    /// Has each connection acknowledge by a policy of the application's own, where its settings
+    /// come from [`Builder::config`], which is to be called before. Such a connection is plain
+    /// TCP: TACK is neither offered nor agreed.
     #[must_use]
     pub fn ack_policy(mut self, factory: AckPolicyFactory) -> Self {
         self.settings.config.ack_policy = Some(factory);
         self
     }
 
-    /// Has a controller of the application's own decide how much each connection sends, where its settings come from
-    /// [`Builder::config`], which is to be called before.
+    /// Has a controller of the application's own decide how much each connection sends, where its
+    /// settings come from [`Builder::config`], which is to be called before.
     #[must_use]
     pub fn controller(mut self, factory: ControllerFactory) -> Self {
         self.settings.config.controller = Some(factory);
         self
     }
 
-    /// Largest IP packet to send, bytes, headers included. Default 1500. A path that turns out narrower is adapted to
-    /// when the kernel says so: its devices, and on Linux its routing table and ICMP messages from routers. A router that
-    /// drops long packets without a word is found out by three timeouts in a row.
+    /// Largest IP packet to send, bytes, headers included. Default 1500. A path that turns out
+    /// narrower is adapted to when the kernel says so: its devices, and on Linux its routing
+    /// table and ICMP messages from routers. A router that drops long packets without a word is
+    /// found out by three timeouts in a row.
     #[must_use]
     pub fn mtu(mut self, mtu: u16) -> Self {
         self.settings.mtu = mtu;
@@ -98,7 +100,8 @@ impl Builder {
         self
     }
 
-    /// Whether the kernel segments batches into datagrams. Default [`Segmentation::Offload`], which falls back by itself.
+    /// Whether the kernel segments batches into datagrams. Default [`Segmentation::Offload`], which
+    /// falls back by itself.
     #[must_use]
     pub fn segmentation(mut self, segmentation: Segmentation) -> Self {
         self.settings.segmentation = segmentation;
@@ -121,9 +124,10 @@ impl Builder {
 
     /// Memory that all connections of the endpoint may hold together, bytes. Default 1 GiB.
     ///
-    /// An idle connection takes some 5 KiB, a busy one its buffers besides: up to `receive_buffer` and `send_buffer` of its
-    /// [`Config`]. From three quarters of the limit on buffers do not grow any more. At the limit they shrink as far as they are
-    /// empty, data that waits for a lost segment is thrown away, to be sent again, and new connections are refused.
+    /// An idle connection takes some 5 KiB, a busy one its buffers besides: up to `receive_buffer`
+    /// and `send_buffer` of its [`Config`]. From three quarters of the limit on buffers do not
+    /// grow any more. At the limit they shrink as far as they are empty, data that waits for a
+    /// lost segment is thrown away, to be sent again, and new connections are refused.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.settings.memory = bytes;
@@ -133,8 +137,9 @@ impl Builder {
     /// Opens the socket and starts the endpoint's task on the current tokio runtime.
     ///
     /// # Errors
-    /// `PermissionDenied` with an [`InsecureAddress`] inside for an address beyond loopback with neither
-    /// [`Builder::identity`] nor [`Builder::insecure`]; `Unsupported` outside a tokio runtime; otherwise what the system says about the address.
+    /// `PermissionDenied` with an [`InsecureAddress`] inside for an address beyond loopback with
+    /// neither [`Builder::identity`] nor [`Builder::insecure`]; `Unsupported` outside a tokio
+    /// runtime; otherwise what the system says about the address.
     pub fn build(self) -> io::Result<Endpoint> {
         let guarded = self.settings.insecure || self.settings.identity.is_some();
         if !guarded && !is_loopback(self.settings.bind) {
@@ -149,8 +154,8 @@ impl Builder {
         Endpoint::open(&self.settings)
     }
 
-    /// Opens the socket on the first address of `address` (`localhost:7777`, for example) that it can be bound to, in place of
-    /// [`Builder::bind`], and starts the endpoint's task.
+    /// Opens the socket on the first address of `address` (`localhost:7777`, for example) that it
+    /// can be bound to, in place of [`Builder::bind`], and starts the endpoint's task.
     ///
     /// # Errors
     /// As [`Builder::build`], of the last address tried; or that the name has no address.
@@ -173,7 +178,8 @@ impl Endpoint {
         Builder::default()
     }
 
-    /// An endpoint with default settings on the first address of `address` that it can be bound to, a loopback one.
+    /// An endpoint with default settings on the first address of `address` that it can be bound to,
+    /// a loopback one.
     ///
     /// # Errors
     /// As [`Builder::build_at`].
@@ -183,8 +189,8 @@ impl Endpoint {
 }
 
 impl Listener {
-    /// Listens on [`DEFAULT_PORT`] of a socket of its own at `address`, which must be a loopback one; use
-    /// [`Endpoint::builder`] for others.
+    /// Listens on [`DEFAULT_PORT`] of a socket of its own at `address`, which must be a loopback
+    /// one; use [`Endpoint::builder`] for others.
     ///
     /// # Errors
     /// As [`Builder::build_at`].

@@ -17,12 +17,13 @@ use crate::stream::Stream;
 
 /// A connection to be opened: set what is special about it, then await it.
 ///
-/// Made by [`Endpoint::connect`] and [`connect`](crate::connect()). Nothing happens before it is awaited; dropping the future
-/// gives the attempt up.
+/// Made by [`Endpoint::connect`] and [`connect`](crate::connect()). Nothing happens before it is
+/// awaited; dropping the future gives the attempt up.
 ///
-/// A peer given by name may have several addresses. They are tried one after the other, and the error is that of the last one
-/// that could be tried. An address that does not answer takes as long as the SYN retries of [`Config`] last, some minutes by
-/// default: use a timeout where that is too long.
+/// A peer given by name may have several addresses. They are tried one after the other, and the
+/// error is that of the last one that could be tried. An address that does not answer takes as long
+/// as the SYN retries of [`Config`] last, some minutes by default: use a timeout where that is too
+/// long.
 #[must_use = "nothing happens before a connection is awaited"]
 pub struct Connect<'a, A> {
     peer: A,
@@ -100,7 +101,8 @@ impl<'a, A: ToSocketAddrs + Send + 'a> Connect<'a, A> {
             };
             match attempt {
                 Ok(stream) => return Ok(stream),
-                // That the socket is of the other family says less than what another address answered.
+                // That the socket is of the other family says less than what another address
+                // answered.
                 Err(ConnectError::AddressFamily(_)) if last.is_some() => {}
                 Err(error) => last = Some(error),
             }
@@ -125,8 +127,9 @@ impl<'a, A: ToSocketAddrs + Send + 'a> IntoFuture for Connect<'a, A> {
 }
 
 impl Endpoint {
-    /// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address, or a name and UDP port such as `localhost:7777`) with the
-    /// endpoint's settings, unless the returned [`Connect`] is told otherwise.
+    /// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address, or a name and UDP port such as
+    /// `localhost:7777`) with the endpoint's settings, unless the returned [`Connect`] is told
+    /// otherwise.
     ///
     /// ```no_run
     /// # async fn example(endpoint: tack::Endpoint) -> Result<(), tack::ConnectError> {
@@ -137,15 +140,15 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// [`ConnectError`] says which of: name unknown, address refused, ports exhausted, peer refuses, no answer, endpoint
-    /// closed.
+    /// [`ConnectError`] says which of: name unknown, address refused, ports exhausted, peer
+    /// refuses, no answer, endpoint closed.
     pub fn connect<'a, A: ToSocketAddrs + Send + 'a>(&'a self, peer: A) -> Connect<'a, A> {
         Connect::new(peer, Some(self))
     }
 }
 
-/// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address, or a name and UDP port such as `localhost:7777`) from a socket of
-/// its own, on loopback.
+/// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address, or a name and UDP port such as
+/// `localhost:7777`) from a socket of its own, on loopback.
 ///
 /// # Errors
 /// [`ConnectError`]; see [`Endpoint::connect`].

@@ -267,7 +267,8 @@ impl Inner {
         Poll::Ready(Ok(taken))
     }
 
-    /// Waits for room in the send buffer; how much there is, bytes. A connection that has ended has room: what follows tells.
+    /// Waits for room in the send buffer; how much there is, bytes. A connection that has ended has
+    /// room: what follows tells.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<usize> {
         let room = |state: &mut State| {
             let dead = self.slot(state).is_none();
@@ -296,7 +297,8 @@ impl Inner {
         })
     }
 
-    /// Takes all of `parts` into the send buffer, even if they exceed it. To be called after [`Inner::poll_room`].
+    /// Takes all of `parts` into the send buffer, even if they exceed it. To be called after
+    /// [`Inner::poll_room`].
     ///
     /// # Errors
     /// As writing; then nothing was taken.
@@ -320,7 +322,8 @@ impl Inner {
         })
     }
 
-    /// Appends up to `most` received bytes to `to`, and returns how many; 0 is the end of the peer's stream.
+    /// Appends up to `most` received bytes to `to`, and returns how many; 0 is the end of the
+    /// peer's stream.
     fn fetch(
         &self,
         state: &mut State,
@@ -345,7 +348,8 @@ impl Inner {
         })
     }
 
-    /// As reading, into the spare room of `to`: up to `most` bytes; 0 is the end of the peer's stream.
+    /// As reading, into the spare room of `to`: up to `most` bytes; 0 is the end of the peer's
+    /// stream.
     ///
     /// # Errors
     /// `WouldBlock` when nothing is here yet; otherwise as reading.
@@ -382,7 +386,8 @@ impl Inner {
             if state.life == Life::Dead {
                 return Err(EndpointClosed.into());
             }
-            // Where the connection has ended there is nothing left to finish; reads and writes have told.
+            // Where the connection has ended there is nothing left to finish; reads and writes have
+            // told.
             if let Some(connection) = state.core.get_mut(self.id) {
                 connection.finish(now);
             }

@@ -1,4 +1,5 @@
-//! The driver: the task that receives datagrams, keeps the timer, and waits until a full socket is writable.
+//! The driver: the task that receives datagrams, keeps the timer, and waits until a full socket is
+//! writable.
 
 use std::future::Future;
 use std::io;
@@ -102,7 +103,8 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // One batch a poll: the readers that it wakes run before the next one, while its bytes are in the cache.
+        // One batch a poll: the readers that it wakes run before the next one, while its bytes are
+        // in the cache.
         match self.receive(cx) {
             Poll::Ready(Ok(())) => cx.waker().wake_by_ref(),
             // The runtime shuts down.

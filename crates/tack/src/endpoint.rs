@@ -24,8 +24,8 @@ use crate::wait::{Queue, wait_until};
 
 /// One UDP socket with any number of connections. Cheap to clone: all clones are the same endpoint.
 ///
-/// It lives as long as any clone, listener or stream of it, and then in the background until the dropped streams have
-/// delivered what was written to them.
+/// It lives as long as any clone, listener or stream of it, and then in the background until the
+/// dropped streams have delivered what was written to them.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub(crate) handle: Handle,
@@ -53,7 +53,8 @@ pub struct CarrierStats {
     pub max_batch: usize,
 }
 
-/// A guard: while it lives, an endpoint answers each segment by itself. Made by [`Endpoint::suspend_coalescing`].
+/// A guard: while it lives, an endpoint answers each segment by itself. Made by
+/// [`Endpoint::suspend_coalescing`].
 #[derive(Debug)]
 pub struct CoalescingGuard(Endpoint);
 
@@ -64,8 +65,9 @@ impl Drop for CoalescingGuard {
 }
 
 impl Endpoint {
-    /// Suspends [`crate::Coalesce::Batches`] on all connections of this endpoint while the returned guard lives: the number
-    /// of acknowledgements is then what each connection's policy says. The guard keeps the endpoint open.
+    /// Suspends [`crate::Coalesce::Batches`] on all connections of this endpoint while the returned
+    /// guard lives: the number of acknowledgements is then what each connection's policy says.
+    /// The guard keeps the endpoint open.
     #[must_use]
     pub fn suspend_coalescing(&self) -> CoalescingGuard {
         self.handle.uncoalesced.fetch_add(1, Ordering::Relaxed);
@@ -105,8 +107,8 @@ impl Endpoint {
     /// Accepts connections to TCP port `port` with the endpoint's settings.
     ///
     /// # Errors
-    /// [`ListenError`] when the port is taken, the endpoint closed, or bound beyond loopback without
-    /// [`Builder::insecure`](crate::Builder::insecure).
+    /// [`ListenError`] when the port is taken, the endpoint closed, or bound beyond loopback
+    /// without [`Builder::insecure`](crate::Builder::insecure).
     pub fn listen(&self, port: u16) -> Result<Listener, ListenError> {
         self.listen_with(port, ListenOptions::default())
     }
@@ -168,8 +170,8 @@ impl Endpoint {
         })
     }
 
-    /// Refuses new connections and waits, at most `limit`, until every stream has been dropped and everything written
-    /// to it has reached its peer. What is left then is reset.
+    /// Refuses new connections and waits, at most `limit`, until every stream has been dropped and
+    /// everything written to it has reached its peer. What is left then is reset.
     ///
     /// # Errors
     /// [`ShutdownTimedOut`] with the number of connections that were reset.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tack_tcp::CloseReason;
 
-/// An address beyond loopback for clear text, where [`Builder::insecure`](crate::Builder::insecure) is not set: anyone on the
-/// path could read and change what passes.
+/// An address beyond loopback for clear text, where [`Builder::insecure`](crate::Builder::insecure)
+/// is not set: anyone on the path could read and change what passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{0} is not a loopback address, and the connection would not be encrypted: anyone on the path could read and \
@@ -119,7 +119,8 @@ pub enum ListenError {
     /// Somebody listens on it.
     #[error("port {0} is in use")]
     InUse(u16),
-    /// The endpoint is bound beyond loopback, the connections would be in clear text, and `insecure` is not set.
+    /// The endpoint is bound beyond loopback, the connections would be in clear text, and
+    /// `insecure` is not set.
     #[error(transparent)]
     Insecure(#[from] InsecureAddress),
     /// Encrypted connections need an identity, of the endpoint or of the listener.
@@ -169,7 +170,8 @@ impl From<ShutdownTimedOut> for io::Error {
     }
 }
 
-/// A connection broke off before its streams ended; the inner error of the [`io::Error`] of reads and writes.
+/// A connection broke off before its streams ended; the inner error of the [`io::Error`] of reads
+/// and writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", describe(*.0))]
 pub struct ConnectionEnded(

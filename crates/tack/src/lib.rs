@@ -1,9 +1,10 @@
-//! Reliable byte streams over UDP: genuine TCP segments, one in each datagram, with pluggable acknowledgement and
-//! congestion control.
+//! Reliable byte streams over UDP: genuine TCP segments, one in each datagram, with pluggable
+//! acknowledgement and congestion control.
 //!
-//! An [`Endpoint`] is one UDP socket with any number of connections, told apart by the peer's address and their TCP
-//! ports. A [`Listener`] accepts connections to one port. A [`Stream`] is one connection and reads and writes like
-//! tokio's `TcpStream`. Dropping a stream closes it gracefully in the background.
+//! An [`Endpoint`] is one UDP socket with any number of connections, told apart by the peer's
+//! address and their TCP ports. A [`Listener`] accepts connections to one port. A [`Stream`] is one
+//! connection and reads and writes like tokio's `TcpStream`. Dropping a stream closes it gracefully
+//! in the background.
 //!
 //! ```
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,9 +33,10 @@
 //! ```
 //!
 //! # Encryption
-//! A [`Stream`] carries clear text, and is refused beyond loopback unless [`Builder::insecure`] is set. An endpoint with an
-//! [`Identity`](secure::Identity) encrypts: [`Connect::expecting`] and [`Endpoint::listen_secure`] give a
-//! [`SecureStream`](secure::SecureStream), whose both sides have proven their keys. See [`secure`].
+//! A [`Stream`] carries clear text, and is refused beyond loopback unless [`Builder::insecure`] is
+//! set. An endpoint with an [`Identity`](secure::Identity) encrypts: [`Connect::expecting`] and
+//! [`Endpoint::listen_secure`] give a [`SecureStream`](secure::SecureStream), whose both sides have
+//! proven their keys. See [`secure`].
 //!
 //! ```
 //! use tack::Endpoint;
@@ -69,35 +71,40 @@
 //! ```
 //!
 //! # Plugging in
-//! When to acknowledge and how much to send are traits, [`AckPolicy`] and [`CongestionController`], which a program can
-//! implement and hand to an endpoint by [`Builder::ack_policy`] and [`Builder::controller`], or to a single connection by its
-//! [`Config`]. Each trait says what is called when, and what a wrong implementation can break. The examples `policy` and
-//! `controller` run one of each in the simulator, which drives the same code in virtual time.
+//! When to acknowledge and how much to send are traits, [`AckPolicy`] and [`CongestionController`],
+//! which a program can implement and hand to an endpoint by [`Builder::ack_policy`] and
+//! [`Builder::controller`], or to a single connection by its [`Config`]. Each trait says what is
+//! called when, and what a wrong implementation can break. The examples `policy` and `controller`
+//! run one of each in the simulator, which drives the same code in virtual time.
 //!
 //! # Tasks, threads and the lock
-//! Each endpoint has one task, the driver, on the runtime that [`Builder::build`] ran in. It receives datagrams, keeps the
-//! timer and waits for a full socket. A read or a write works on the connection at once, on the task that calls it, and sends
-//! from there what it caused.
+//! Each endpoint has one task, the driver, on the runtime that [`Builder::build`] ran in. It
+//! receives datagrams, keeps the timer and waits for a full socket. A read or a write works on the
+//! connection at once, on the task that calls it, and sends from there what it caused.
 //!
-//! All connections of an endpoint share one lock. It is held for one piece of work at a time: copying the bytes of one read or
-//! write, or processing the datagrams of one system call. Receiving is done without the lock. Sending is done under it, so that
-//! segments leave in order without a queue between: other tasks of the endpoint then wait for one system call for each batch of
-//! up to 64 datagrams. Wakers are woken and dropped without the lock. A program that wants more than one core for sending opens
-//! more than one endpoint.
+//! All connections of an endpoint share one lock. It is held for one piece of work at a time:
+//! copying the bytes of one read or write, or processing the datagrams of one system call.
+//! Receiving is done without the lock. Sending is done under it, so that segments leave in order
+//! without a queue between: other tasks of the endpoint then wait for one system call for each
+//! batch of up to 64 datagrams. Wakers are woken and dropped without the lock. A program that wants
+//! more than one core for sending opens more than one endpoint.
 //!
 //! # Cancel safety
-//! [`Listener::accept`], [`Stream::readable`], [`Stream::writable`], [`Stream::peek`], [`Stream::finished`] and
-//! [`Stream::closed`] can be dropped at any time and lose nothing. So can a single `read` or `write` of tokio's extension
-//! traits: bytes are moved only when it completes. `read_exact` and `write_all` are not, as with any stream: dropped early, they
-//! have moved some of the bytes. Dropping the future of a [`Connect`] gives the attempt up.
+//! [`Listener::accept`], [`Stream::readable`], [`Stream::writable`], [`Stream::peek`],
+//! [`Stream::finished`] and [`Stream::closed`] can be dropped at any time and lose nothing. So can
+//! a single `read` or `write` of tokio's extension traits: bytes are moved only when it completes.
+//! `read_exact` and `write_all` are not, as with any stream: dropped early, they have moved some of
+//! the bytes. Dropping the future of a [`Connect`] gives the attempt up.
 //!
 //! # What is stable
-//! This crate follows semantic versioning; before 1.0 a minor version may break programs, a patch version does not. Within
-//! that: enums and structs marked `#[non_exhaustive]` grow without being a break, and so does [`Config`], whose literals end in
-//! `..Config::default()`. New methods of [`AckPolicy`] and [`CongestionController`] have default implementations. Not stable
-//! are: default values, the names and meanings of the phases in [`cc::Metrics`], the texts of errors, how often a
-//! controller's getters are called, and the crates `tack-*` below this one, which are used through what is exported here. What
-//! goes over the wire is described in the project's documentation, and agreed in each handshake.
+//! This crate follows semantic versioning; before 1.0 a minor version may break programs, a patch
+//! version does not. Within that: enums and structs marked `#[non_exhaustive]` grow without being a
+//! break, and so does [`Config`], whose literals end in `..Config::default()`. New methods of
+//! [`AckPolicy`] and [`CongestionController`] have default implementations. Not stable are: default
+//! values, the names and meanings of the phases in [`cc::Metrics`], the texts of errors, how often
+//! a controller's getters are called, and the crates `tack-*` below this one, which are used
+//! through what is exported here. What goes over the wire is described in the project's
+//! documentation, and agreed in each handshake.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -34,11 +34,13 @@ impl ListenOptions {
         self
     }
 
-    /// Most connections that wait for [`Listener::accept`](crate::Listener::accept), at least 1. Default 1024. SYNs beyond that
-    /// are ignored until there is room, and their peers try again.
+    /// Most connections that wait for [`Listener::accept`](crate::Listener::accept), at least 1.
+    /// Default 1024. SYNs beyond that are ignored until there is room, and their peers try
+    /// again.
     ///
-    /// Half-open connections take none of that room: they are records of some 300 bytes, and beyond `backlog` of them SYN
-    /// cookies, so that a flood of forged SYNs neither takes memory nor keeps others out.
+    /// Half-open connections take none of that room: they are records of some 300 bytes, and beyond
+    /// `backlog` of them SYN cookies, so that a flood of forged SYNs neither takes memory nor
+    /// keeps others out.
     #[must_use]
     pub fn backlog(mut self, connections: usize) -> Self {
         self.backlog = connections;
@@ -47,10 +49,12 @@ impl ListenOptions {
 
     /// Asks `decide` about each SYN before anything is kept of it. Default: all are accepted.
     ///
-    /// `decide` sees the address that the SYN claims to come from, which nothing proves yet: use it to keep known peers out and
-    /// unknown ones from costing memory, not to let anybody in. It is called under the lock of the endpoint: it must not block,
-    /// and a call to the endpoint or to one of its streams would never return. A SYN that a SYN cookie answers is shown to it
-    /// too; the acknowledgement that brings the cookie back is not, as the cookie is bound to the address.
+    /// `decide` sees the address that the SYN claims to come from, which nothing proves yet: use it
+    /// to keep known peers out and unknown ones from costing memory, not to let anybody in. It
+    /// is called under the lock of the endpoint: it must not block, and a call to the endpoint
+    /// or to one of its streams would never return. A SYN that a SYN cookie answers is shown to it
+    /// too; the acknowledgement that brings the cookie back is not, as the cookie is bound to the
+    /// address.
     #[must_use]
     pub fn filter(mut self, decide: impl FnMut(&Incoming) -> Verdict + Send + 'static) -> Self {
         self.filter = Some(SynFilter::new(decide));

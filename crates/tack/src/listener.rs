@@ -13,7 +13,8 @@ use crate::stream::Stream;
 use crate::wait::{Queue, wait_until};
 use crate::wakers::keep;
 
-/// Accepts the connections to one TCP port of an endpoint. Dropping it resets those not yet accepted.
+/// Accepts the connections to one TCP port of an endpoint. Dropping it resets those not yet
+/// accepted.
 #[derive(Debug)]
 pub struct Listener {
     handle: Handle,
@@ -41,7 +42,8 @@ impl Listener {
 
     /// The next established connection, and the UDP address of its peer.
     ///
-    /// Any number of tasks may wait at a time. Cancel safe: dropping the future loses no connection.
+    /// Any number of tasks may wait at a time. Cancel safe: dropping the future loses no
+    /// connection.
     ///
     /// # Errors
     /// [`AcceptError::Endpoint`] once the endpoint shuts down.
@@ -51,7 +53,8 @@ impl Listener {
         Ok(self.stream(id))
     }
 
-    /// The next established connection, if there is one. Of the tasks that poll, the last one is woken.
+    /// The next established connection, if there is one. Of the tasks that poll, the last one is
+    /// woken.
     ///
     /// # Errors
     /// As [`Listener::accept`].
@@ -96,7 +99,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // The waker may hold the last reference to a task that owns a stream: it goes without the lock.
+        // The waker may hold the last reference to a task that owns a stream: it goes without the
+        // lock.
         let _waiting = self.handle.run(|state, now| {
             // A shutdown may have given the port away already.
             let acceptors = state.acceptors.remove(&self.port)?;

@@ -12,8 +12,8 @@ const MAX_BATCH: usize = 64;
 
 /// The transmitting side of an endpoint.
 ///
-/// There is no queue here. The core makes a batch only when the previous one is in the kernel, so what waits is at most
-/// one batch, and back-pressure reaches the connections at once.
+/// There is no queue here. The core makes a batch only when the previous one is in the kernel, so
+/// what waits is at most one batch, and back-pressure reaches the connections at once.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     sender: UdpSender,
@@ -117,7 +117,8 @@ impl Outgoing {
                 Err(Flushed::Blocked)
             }
             SendCause::TooLong => {
-                // The other datagrams of the batch are as long. All are lost; their bytes are retransmitted in shorter segments.
+                // The other datagrams of the batch are as long. All are lost; their bytes are
+                // retransmitted in shorter segments.
                 self.pending = None;
                 self.failures += 1;
                 Err(Flushed::TooLong {
@@ -126,8 +127,9 @@ impl Outgoing {
                 })
             }
             SendCause::Failed(_) => {
-                // No route, a firewall, no memory: the same would meet the rest. Retransmission is the transport's
-                // business, and its timers decide when giving up is due.
+                // No route, a firewall, no memory: the same would meet the rest. Retransmission is
+                // the transport's business, and its timers decide when giving up is
+                // due.
                 self.failures += 1;
                 Ok(())
             }

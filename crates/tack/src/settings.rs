@@ -11,11 +11,12 @@ use crate::secure::Identity;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Coalesce {
-    /// Everything one system call delivered is processed before anything is sent: one acknowledgement may then cover
-    /// dozens of segments, whatever the policy's count. Fastest.
+    /// Everything one system call delivered is processed before anything is sent: one
+    /// acknowledgement may then cover dozens of segments, whatever the policy's count. Fastest.
     #[default]
     Batches,
-    /// Each segment is processed and answered by itself: the number of acknowledgements is what the policy says.
+    /// Each segment is processed and answered by itself: the number of acknowledgements is what the
+    /// policy says.
     Off,
 }
 

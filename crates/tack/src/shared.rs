@@ -1,7 +1,7 @@
 //! What the handles and the driver of an endpoint share, and the lock around its state.
 //!
-//! Reads and writes work on the core directly, under one lock, and what they cause to be sent leaves on the calling
-//! task. Only arrivals, timers and a full socket need the driver.
+//! Reads and writes work on the core directly, under one lock, and what they cause to be sent
+//! leaves on the calling task. Only arrivals, timers and a full socket need the driver.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
@@ -49,7 +49,8 @@ pub(crate) struct Shared {
     pub(crate) local: SocketAddr,
     pub(crate) insecure: bool,
     pub(crate) identity: Option<Identity>,
-    /// How many guards ask for each segment to be answered by itself; at zero, batches are answered together.
+    /// How many guards ask for each segment to be answered by itself; at zero, batches are
+    /// answered together.
     pub(crate) uncoalesced: AtomicUsize,
     pub(crate) config: Config,
     pub(crate) mtu: u16,
@@ -78,7 +79,8 @@ impl Shared {
         }
     }
 
-    /// Changes the state under the lock, then sends what that caused, sets the timer, and wakes tasks without the lock.
+    /// Changes the state under the lock, then sends what that caused, sets the timer, and wakes
+    /// tasks without the lock.
     pub(crate) fn run<R>(&self, work: impl FnOnce(&mut State, Instant) -> R) -> R {
         let mut state = self.lock();
         let now = self.clock.now();
@@ -117,9 +119,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `config` for a connection to `peer`: with the facts of the carrier, and an MSS that fits the MTU.
+    /// `config` for a connection to `peer`: with the facts of the carrier, and an MSS that fits the
+    /// MTU.
     ///
-    /// A listener has no peer: the larger headers of IPv6 are assumed where the socket can use them.
+    /// A listener has no peer: the larger headers of IPv6 are assumed where the socket can use
+    /// them.
     pub(crate) fn prepare(&self, config: &Config, peer: Option<SocketAddr>) -> Config {
         let ipv6 = match peer {
             Some(peer) => peer.ip().to_canonical().is_ipv6(),

@@ -36,7 +36,8 @@ pub struct ReuniteError(
 );
 
 impl Stream {
-    /// Splits into halves that different tasks may own. Dropping the write half ends this side's stream.
+    /// Splits into halves that different tasks may own. Dropping the write half ends this side's
+    /// stream.
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         (
             OwnedReadHalf::new(Arc::clone(&self.inner)),
@@ -147,7 +148,8 @@ impl OwnedWriteHalf {
         self.inner().reset();
     }
 
-    /// Waits until the peer has acknowledged everything, the end of the stream included. Call `shutdown` first.
+    /// Waits until the peer has acknowledged everything, the end of the stream included. Call
+    /// `shutdown` first.
     ///
     /// # Errors
     /// [`crate::ConnectionEnded`] inside when the connection ends before that.

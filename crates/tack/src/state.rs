@@ -22,7 +22,8 @@ pub(crate) struct State {
     pub(crate) outgoing: Outgoing,
     /// Connections that the application holds.
     pub(crate) slots: HashMap<ConnectionId, Slot>,
-    /// Connections that the application dropped and that still have bytes to deliver or a peer to answer.
+    /// Connections that the application dropped and that still have bytes to deliver or a peer to
+    /// answer.
     pub(crate) released: Vec<ConnectionId>,
     /// Connections in SYN-SENT; those that left that state are removed now and then.
     dialing: Vec<ConnectionId>,
@@ -176,7 +177,8 @@ impl State {
         }
     }
 
-    /// Wakes who waits for connections. To be called after arrivals, which alone complete handshakes.
+    /// Wakes who waits for connections. To be called after arrivals, which alone complete
+    /// handshakes.
     pub(crate) fn wake_acceptors(&mut self) {
         let Self {
             acceptors,
@@ -195,7 +197,8 @@ impl State {
         }
     }
 
-    /// A datagram of `len` bytes was too long for the path to `peer`: tells its connections the next smaller usual MTU.
+    /// A datagram of `len` bytes was too long for the path to `peer`: tells its connections the
+    /// next smaller usual MTU.
     fn narrow(&mut self, now: Instant, peer: SocketAddr, len: usize) {
         // Common MTUs (RFC 1191 §7, with today's tunnels and the IPv6 minimum), largest first.
         const PLATEAUS: [u16; 12] = [
@@ -222,7 +225,8 @@ impl State {
 
     /// Notes that connection `id` is in SYN-SENT.
     pub(crate) fn dial(&mut self, id: ConnectionId) {
-        // Cleaned up when it is full: amortised constant cost, and the list stays proportional to those in SYN-SENT.
+        // Cleaned up when it is full: amortised constant cost, and the list stays proportional to
+        // those in SYN-SENT.
         if self.dialing.len() == self.dialing.capacity() {
             let core = &self.core;
             self.dialing.retain(|id| is_dialing(core, *id));
@@ -230,8 +234,9 @@ impl State {
         self.dialing.push(id);
     }
 
-    /// ICMP says that the port of `peer` is closed: connections in SYN-SENT to it fail. An established connection
-    /// ends only on loopback, where nobody can forge ICMP; elsewhere its timers decide.
+    /// ICMP says that the port of `peer` is closed: connections in SYN-SENT to it fail. An
+    /// established connection ends only on loopback, where nobody can forge ICMP; elsewhere its
+    /// timers decide.
     pub(crate) fn refused(&mut self, now: Instant, peer: SocketAddr) {
         let Self {
             core,
@@ -269,11 +274,13 @@ impl State {
         }
     }
 
-    /// The application let go of `id`. What is returned may hold the last reference to a task: drop it without the lock.
+    /// The application let go of `id`. What is returned may hold the last reference to a task: drop
+    /// it without the lock.
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) -> Option<Slot> {
         let slot = self.slots.remove(&id);
         self.core.release(now, id);
-        // Cleaned up when it is full: amortised constant cost, and the list stays proportional to the open ones.
+        // Cleaned up when it is full: amortised constant cost, and the list stays proportional to
+        // the open ones.
         if self.released.len() == self.released.capacity() {
             let core = &self.core;
             self.released.retain(|id| core.get(*id).is_some());
@@ -292,7 +299,8 @@ impl State {
         }
     }
 
-    /// True when no connection needs this endpoint any more. A TIME-WAIT counts only while its peer may need an answer.
+    /// True when no connection needs this endpoint any more. A TIME-WAIT counts only while its peer
+    /// may need an answer.
     pub(crate) fn is_wound_up(&self) -> bool {
         self.slots.is_empty() && self.released.is_empty() && !self.lingers
     }
@@ -301,8 +309,8 @@ impl State {
     fn wind_up(&mut self, now: Instant) -> Option<Instant> {
         let core = &self.core;
         self.released.retain(|id| core.get(*id).is_some());
-        // The peer may not have our last acknowledgement. Stay long enough to answer one more FIN, which comes after
-        // two or three round trips, rather than a whole TIME-WAIT.
+        // The peer may not have our last acknowledgement. Stay long enough to answer one more FIN,
+        // which comes after two or three round trips, rather than a whole TIME-WAIT.
         let again = self.core.lingers_until().filter(|end| now < *end);
         self.lingers = again.is_some();
         if self.is_wound_up() {

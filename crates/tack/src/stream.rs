@@ -17,15 +17,18 @@ use crate::wait::{Queue, wait_until};
 
 /// A connection: reads and writes like tokio's `TcpStream`.
 ///
-/// * Reading returns 0 bytes at the end of the peer's stream, and an error when the connection ended before that; the
-///   error's kind says how, and a [`ConnectionEnded`](crate::ConnectionEnded) is inside. What arrived before is read first.
-/// * Writing takes bytes into the send buffer and waits while that is full. A write that returned has been taken, not yet
-///   delivered. Flushing does nothing: what was written leaves as soon as congestion control lets it.
+/// * Reading returns 0 bytes at the end of the peer's stream, and an error when the connection
+///   ended before that; the error's kind says how, and a
+///   [`ConnectionEnded`](crate::ConnectionEnded) is inside. What arrived before is read first.
+/// * Writing takes bytes into the send buffer and waits while that is full. A write that returned
+///   has been taken, not yet delivered. Flushing does nothing: what was written leaves as soon as
+///   congestion control lets it.
 /// * `shutdown` ends this side's stream (a FIN follows what was written); reading goes on.
-/// * Dropping the stream lets the connection finish in the background: what was written still arrives, as long as the
-///   runtime runs. But received bytes that were not read by then, or that arrive later, are lost, and the peer is told so
-///   by a reset (RFC 2525 §2.17), which discards whatever of the writes has not arrived yet. To be sure of the writes,
-///   read until 0 before dropping, or call `shutdown` and wait for [`Stream::finished`].
+/// * Dropping the stream lets the connection finish in the background: what was written still
+///   arrives, as long as the runtime runs. But received bytes that were not read by then, or that
+///   arrive later, are lost, and the peer is told so by a reset (RFC 2525 §2.17), which discards
+///   whatever of the writes has not arrived yet. To be sure of the writes, read until 0 before
+///   dropping, or call `shutdown` and wait for [`Stream::finished`].
 #[derive(Debug)]
 pub struct Stream {
     pub(crate) inner: Arc<Inner>,
@@ -114,7 +117,8 @@ impl Stream {
         self.inner.reset();
     }
 
-    /// Waits until the peer has acknowledged everything, the end of the stream included. Call `shutdown` first.
+    /// Waits until the peer has acknowledged everything, the end of the stream included. Call
+    /// `shutdown` first.
     ///
     /// # Errors
     /// [`ConnectionEnded`](crate::ConnectionEnded) inside when the connection ends before that.
@@ -122,19 +126,21 @@ impl Stream {
         self.inner.finished().await
     }
 
-    /// Waits until reading does not wait: bytes are here, the peer's stream has ended, or the connection has. What follows may
-    /// still find nothing, when another task reads too. Cancel safe.
+    /// Waits until reading does not wait: bytes are here, the peer's stream has ended, or the
+    /// connection has. What follows may still find nothing, when another task reads too. Cancel
+    /// safe.
     pub async fn readable(&self) {
         self.inner.readable().await;
     }
 
-    /// Waits until writing does not wait: there is room, or the connection has ended. What follows may still find none, when
-    /// another task writes too. Cancel safe.
+    /// Waits until writing does not wait: there is room, or the connection has ended. What follows
+    /// may still find none, when another task writes too. Cancel safe.
     pub async fn writable(&self) {
         self.inner.writable().await;
     }
 
-    /// Reads what is here, as much as fits into `buf`; 0 is the end of the peer's stream, or an empty `buf`.
+    /// Reads what is here, as much as fits into `buf`; 0 is the end of the peer's stream, or an
+    /// empty `buf`.
     ///
     /// # Errors
     /// `WouldBlock` when nothing is here yet; otherwise as reading.
@@ -150,8 +156,9 @@ impl Stream {
         self.inner.try_write(buf)
     }
 
-    /// Waits for bytes as reading does, and copies them without taking them: they are read again. 0 is the end of the peer's
-    /// stream, or an empty `buf`. Not all that could be read need be seen. Cancel safe.
+    /// Waits for bytes as reading does, and copies them without taking them: they are read again. 0
+    /// is the end of the peer's stream, or an empty `buf`. Not all that could be read need be
+    /// seen. Cancel safe.
     ///
     /// # Errors
     /// As reading.
@@ -159,8 +166,9 @@ impl Stream {
         self.inner.peek(buf).await
     }
 
-    /// Waits until the connection is over: both streams have ended and what this side wrote is acknowledged, or the connection
-    /// broke off. Says how. [`CloseReason::Aborted`] also stands for a runtime that has ended. Cancel safe.
+    /// Waits until the connection is over: both streams have ended and what this side wrote is
+    /// acknowledged, or the connection broke off. Says how. [`CloseReason::Aborted`] also
+    /// stands for a runtime that has ended. Cancel safe.
     pub async fn closed(&self) -> CloseReason {
         self.inner.closed().await
     }

@@ -48,7 +48,8 @@ struct Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
-        // The waker may hold the last reference to a task that owns a stream: it goes without the lock.
+        // The waker may hold the last reference to a task that owns a stream: it goes without the
+        // lock.
         let _waker = self
             .handle
             .change(|state| self.queue.of(state)?.leave(ticket));

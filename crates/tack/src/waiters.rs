@@ -16,8 +16,8 @@ pub(crate) struct Waiters {
 pub(crate) struct Ticket(u64);
 
 impl Waiters {
-    /// Keeps `cx`'s waker at the place of `ticket`, or at a new one. Returns a waker that it replaced, to be dropped without
-    /// the lock.
+    /// Keeps `cx`'s waker at the place of `ticket`, or at a new one. Returns a waker that it
+    /// replaced, to be dropped without the lock.
     pub(crate) fn wait(&mut self, ticket: &mut Option<Ticket>, cx: &Context<'_>) -> Option<Waker> {
         let kept = self
             .list

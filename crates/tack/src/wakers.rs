@@ -4,8 +4,8 @@ use std::task::{Context, Waker};
 
 use arrayvec::ArrayVec;
 
-/// Wakers to wake or drop once the lock is free. A waker runs foreign code, when woken and when dropped: it may hold the last
-/// reference to a task that owns a stream, whose drop takes the lock.
+/// Wakers to wake or drop once the lock is free. A waker runs foreign code, when woken and when
+/// dropped: it may hold the last reference to a task that owns a stream, whose drop takes the lock.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
     /// Enough for nearly every change, without allocation.
@@ -48,8 +48,8 @@ impl Wakers {
     }
 }
 
-/// Keeps `cx`'s waker for a later wake-up, without cloning it when it is already there. The one it replaces goes to
-/// `wakers`, to be dropped without the lock.
+/// Keeps `cx`'s waker for a later wake-up, without cloning it when it is already there. The one it
+/// replaces goes to `wakers`, to be dropped without the lock.
 pub(crate) fn keep(slot: &mut Option<Waker>, cx: &Context<'_>, wakers: &mut Wakers) {
     match slot {
         Some(waker) if waker.will_wake(cx.waker()) => {}

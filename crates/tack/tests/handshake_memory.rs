@@ -1,4 +1,5 @@
-//! What peers can make a listener keep: each in the middle of a handshake, and each with an idle connection.
+//! What peers can make a listener keep: each in the middle of a handshake, and each with an idle
+//! connection.
 
 use tack::secure::{Admission, HandshakeLimits, Identity, SecureListenOptions, SecureListener};
 use tack::{Endpoint, Stream};
@@ -6,7 +7,8 @@ use tokio::io::AsyncWriteExt;
 
 const PEERS: usize = 200;
 
-/// Bytes that `work` leaves allocated when it is done, for each of the peers; what it returns is kept so long.
+/// Bytes that `work` leaves allocated when it is done, for each of the peers; what it returns is
+/// kept so long.
 fn kept<T>(runtime: &tokio::runtime::Runtime, work: impl Future<Output = T>) -> (u64, T) {
     let mut result = None;
     let counted = allocation_counter::measure(|| result = Some(runtime.block_on(work)));

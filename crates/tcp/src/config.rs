@@ -14,12 +14,12 @@ use crate::cc::{Algorithm, CongestionController, ControllerFactory, Counting, In
 
 /// Settings of one connection.
 ///
-/// Made from the default: `Config { nagle: true, ..Config::default() }`. A literal ends in `..Config::default()`, because
-/// fields will be added.
+/// Made from the default: `Config { nagle: true, ..Config::default() }`. A literal ends in
+/// `..Config::default()`, because fields will be added.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// Acknowledgement policy for what this side receives. Default: `tack`, which is `delayed:2` (RFC 9293 §3.8.6.3) towards
-    /// peers that do not know it.
+    /// Acknowledgement policy for what this side receives. Default: `tack`, which is `delayed:2`
+    /// (RFC 9293 §3.8.6.3) towards peers that do not know it.
     pub ack: AckKind,
     /// A policy of the application's own, in place of `ack`. Default: none.
     pub ack_policy: Option<AckPolicyFactory>,
@@ -27,8 +27,8 @@ pub struct Config {
     pub congestion: Algorithm,
     /// A controller of the application's own, in place of `congestion`. Default: none.
     pub controller: Option<ControllerFactory>,
-    /// Largest payload of a segment, bytes, before options are counted (RFC 9293 MSS): announced to the peer and
-    /// the cap of what we send. Default 1460 (1,500-byte IPv4 packets).
+    /// Largest payload of a segment, bytes, before options are counted (RFC 9293 MSS): announced
+    /// to the peer and the cap of what we send. Default 1460 (1,500-byte IPv4 packets).
     pub mss: u16,
     /// Offer timestamps (RFC 7323). Default true.
     pub timestamps: bool,
@@ -40,34 +40,42 @@ pub struct Config {
     pub ecn: bool,
     /// Nagle's algorithm (RFC 9293 §3.7.4). Default false: files and screens want their tails now.
     pub nagle: bool,
-    /// Cap of the receive buffer, bytes; the window grows into it as the application keeps up. Default 6 MiB.
+    /// Cap of the receive buffer, bytes; the window grows into it as the application keeps up.
+    /// Default 6 MiB.
     pub receive_buffer: usize,
-    /// Receive buffer to begin with, bytes. Default 64 KiB; as large as the cap, the window never changes.
+    /// Receive buffer to begin with, bytes. Default 64 KiB; as large as the cap, the window never
+    /// changes.
     pub initial_receive_buffer: usize,
-    /// Cap of the send buffer, bytes: how much may be written ahead of acknowledgement. Default 6 MiB.
+    /// Cap of the send buffer, bytes: how much may be written ahead of acknowledgement. Default 6
+    /// MiB.
     pub send_buffer: usize,
     /// First congestion window in segments (RFC 6928). Default 10.
     pub initial_window_segments: u32,
     /// RTO before the first sample (RFC 6298 §2.1). Default 1 s.
     pub initial_rto: Duration,
-    /// Floor of the RTO. Default 200 ms. Deviation: RFC 6298 §2.4 says 1 s; the large stacks run 200 ms.
+    /// Floor of the RTO. Default 200 ms. Deviation: RFC 6298 §2.4 says 1 s; the large stacks run
+    /// 200 ms.
     pub min_rto: Duration,
     /// Ceiling of the RTO (RFC 6298 §2.5: at least 60 s). Default 60 s.
     pub max_rto: Duration,
-    /// How often a SYN or SYN-ACK is retransmitted before giving up. Default 7: with doubling from 1 s that is 183 s (RFC 9293 §3.8.3 wants three minutes).
+    /// How often a SYN or SYN-ACK is retransmitted before giving up. Default 7: with doubling from
+    /// 1 s that is 183 s (RFC 9293 §3.8.3 wants three minutes).
     pub syn_retries: u32,
-    /// How long data may stay unacknowledged before the connection ends (RFC 9293 §3.9.1 user timeout,
-    /// RFC 5482). Default 5 minutes; `None` waits for ever.
+    /// How long data may stay unacknowledged before the connection ends (RFC 9293 §3.9.1 user
+    /// timeout, RFC 5482). Default 5 minutes; `None` waits for ever.
     pub user_timeout: Option<Duration>,
     /// Keep-alive probing (RFC 9293 §3.8.4). Default off.
     pub keep_alive: Option<KeepAlive>,
-    /// Length of TIME-WAIT (2 MSL). Default 60 s; carriers with private port spaces may shorten it.
+    /// Length of TIME-WAIT (2 MSL). Default 60 s; carriers with private port spaces may shorten
+    /// it.
     pub time_wait: Duration,
-    /// How long to wait in FIN-WAIT-2 for the peer's FIN once the application has let go. Default 60 s.
+    /// How long to wait in FIN-WAIT-2 for the peer's FIN once the application has let go. Default
+    /// 60 s.
     pub fin_wait: Duration,
     /// Audits of a peer that reports packet numbers. Default: of who connects to a listener.
     pub audit: Audits,
-    /// What makes the window of NewReno grow; the other controllers always count bytes. Default: bytes.
+    /// What makes the window of NewReno grow; the other controllers always count bytes. Default:
+    /// bytes.
     pub counting: Counting,
     /// Whether controllers that have only a window are paced. Default on.
     pub window_pacing: WindowPacing,
@@ -101,7 +109,8 @@ impl Config {
         }
     }
 
-    /// The acknowledgement mechanism that both ends may agree on; a policy of the application's own stands alone.
+    /// The acknowledgement mechanism that both ends may agree on; a policy of the application's own
+    /// stands alone.
     fn negotiable(&self) -> Option<AckKind> {
         self.ack_policy.is_none().then_some(self.ack)
     }
@@ -119,7 +128,8 @@ impl Config {
         self.negotiable()?.offer()
     }
 
-    /// The mechanism that both sides want, where the peer offered `peer`. `sack` says that SACK was agreed.
+    /// The mechanism that both sides want, where the peer offered `peer`. `sack` says that SACK was
+    /// agreed.
     pub(crate) fn agree(&self, peer: TackSyn, sack: bool) -> Option<Mechanism> {
         self.negotiable()?.agree(peer, sack)
     }
@@ -135,13 +145,14 @@ impl Config {
 
 /// How often a peer that reports packet numbers is audited.
 ///
-/// An audit keeps one segment back for a round trip; a peer that acknowledges it all the same claims what it did not get, to
-/// be sent more than its path carries, and the connection is reset.
+/// An audit keeps one segment back for a round trip; a peer that acknowledges it all the same
+/// claims what it did not get, to be sent more than its path carries, and the connection is reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Audits {
-    /// Each 4,096 data segments on average on connections that a listener accepted: whoever connects is a stranger, and
-    /// may want more than its share. None on those that this side opened.
+    /// Each 4,096 data segments on average on connections that a listener accepted: whoever
+    /// connects is a stranger, and may want more than its share. None on those that this side
+    /// opened.
     #[default]
     Accepted,
     /// Each so many data segments, on average.
@@ -151,11 +162,12 @@ pub enum Audits {
 }
 
 impl Audits {
-    /// Segments between two audits where nothing else is said: some 6 MB, so that the round trip that the segment takes
-    /// longer is not felt.
+    /// Segments between two audits where nothing else is said: some 6 MB, so that the round trip
+    /// that the segment takes longer is not felt.
     const USUAL: u32 = 4096;
 
-    /// Segments between two audits of a connection that was opened by the peer, or not; `None` for no audits.
+    /// Segments between two audits of a connection that was opened by the peer, or not; `None` for
+    /// no audits.
     pub(crate) const fn interval(self, passive: bool) -> Option<u32> {
         match self {
             Self::Accepted if passive => Some(Self::USUAL),
@@ -172,8 +184,8 @@ pub enum WindowPacing {
     /// At its gain times window over smoothed RTT.
     #[default]
     On,
-    /// Segments leave as soon as the window lets them, clocked by acknowledgements: TCP as it was before pacing, and as most
-    /// simulators have it.
+    /// Segments leave as soon as the window lets them, clocked by acknowledgements: TCP as it was
+    /// before pacing, and as most simulators have it.
     Off,
 }
 
@@ -201,13 +213,13 @@ impl Default for KeepAlive {
 /// What the carrier can do; pacing adapts to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Carrier {
-    /// Shortest wait the carrier's timer keeps reliably. Segments due within it leave at once, together.
-    /// Zero in the simulator, whose timers are exact.
+    /// Shortest wait the carrier's timer keeps reliably. Segments due within it leave at once,
+    /// together. Zero in the simulator, whose timers are exact.
     pub timer_granularity: Duration,
     /// Most segments that one transmission can take (64 for UDP GSO); 1 without offload.
     pub max_batch: usize,
-    /// Bytes of IP and carrier headers below the TCP header: 20 (IPv4), 28 (IPv4 + UDP), 40, 48. Used to turn a path MTU
-    /// into a segment size.
+    /// Bytes of IP and carrier headers below the TCP header: 20 (IPv4), 28 (IPv4 + UDP), 40, 48.
+    /// Used to turn a path MTU into a segment size.
     pub overhead: u16,
 }
 

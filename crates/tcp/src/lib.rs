@@ -6,7 +6,8 @@
 //!
 //! * input: `handle_segment`, `handle_timeout`, `handle_path_mtu`;
 //! * application: `write`, `read`, `finish`, `abort`;
-//! * output, to be drained after each input: `poll_transmit`, then `poll_event`, then `poll_timeout`;
+//! * output, to be drained after each input: `poll_transmit`, then `poll_event`, then
+//!   `poll_timeout`;
 //! * getters, which change nothing.
 //!
 //! An [`Endpoint`] holds many connections behind one carrier: it routes by TCP ports, listens,

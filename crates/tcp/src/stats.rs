@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-/// Counters and estimates of one connection, since its beginning. A snapshot: subtract two for an interval.
+/// Counters and estimates of one connection, since its beginning. A snapshot: subtract two for an
+/// interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -22,7 +23,8 @@ pub struct Stats {
     pub ack_bytes: u64,
     /// Pure acknowledgements sent because the policy's threshold or timer was reached.
     pub acks_delayed: u64,
-    /// Those of the periodic ones (`acks_delayed`, `acks_tack`) that a timer released, not a count of segments.
+    /// Those of the periodic ones (`acks_delayed`, `acks_tack`) that a timer released, not a count
+    /// of segments.
     pub acks_by_timer: u64,
     /// Pure acknowledgements sent at once on out-of-order, duplicate or gap-filling data.
     pub acks_loss: u64,
@@ -32,9 +34,11 @@ pub struct Stats {
     pub acks_tack: u64,
     /// Acknowledgements sent because their frequency halved or doubled (TACK).
     pub acks_sync: u64,
-    /// Segments that tell the peer RTTmin and the loss of its acknowledgements, sent as the sender of data (TACK).
+    /// Segments that tell the peer RTTmin and the loss of its acknowledgements, sent as the sender
+    /// of data (TACK).
     pub syncs: u64,
-    /// Challenge ACKs (RFC 5961), keep-alive answers and other acknowledgements of connection events.
+    /// Challenge ACKs (RFC 5961), keep-alive answers and other acknowledgements of connection
+    /// events.
     pub acks_event: u64,
     /// Pure acknowledgements received.
     pub acks_received: u64,
@@ -56,13 +60,15 @@ pub struct Stats {
     pub undone_episodes: u64,
     /// Congestion-experienced marks received.
     pub ce_received: u64,
-    /// Segments dropped because no peer that follows the RFCs would send them (out of window, PAWS, bad ACK, …).
+    /// Segments dropped because no peer that follows the RFCs would send them (out of window,
+    /// PAWS, bad ACK, …).
     pub dropped_segments: u64,
     /// Those of them that carried a report which cannot be true, or is malformed (TACK).
     pub invalid_reports: u64,
     /// Segments kept back to see whether the peer acknowledges what it did not get.
     pub audits: u64,
-    /// How often data that waited above a hole was thrown away because the endpoint's memory was exhausted.
+    /// How often data that waited above a hole was thrown away because the endpoint's memory was
+    /// exhausted.
     pub pruned: u64,
     /// Smallest RTT seen.
     pub min_rtt: Option<Duration>,

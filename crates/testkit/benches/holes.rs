@@ -1,8 +1,10 @@
-//! What a peer can cost that makes holes: processor time per segment of a clean path and of attacks, side by side.
+//! What a peer can cost that makes holes: processor time per segment of a clean path and of
+//! attacks, side by side.
 //!
-//! `cargo bench -p tack-testkit --bench holes [SEGMENTS]` prints nanoseconds per segment, and how many times the clean path's that
-//! is. The window is 64 KiB; every segment of an attack carries one byte, and the segments of a clean path carry one as well, so
-//! that nothing but the holes differs. The figure of a full segment is there to compare with.
+//! `cargo bench -p tack-testkit --bench holes [SEGMENTS]` prints nanoseconds per segment, and how
+//! many times the clean path's that is. The window is 64 KiB; every segment of an attack carries
+//! one byte, and the segments of a clean path carry one as well, so that nothing but the holes
+//! differs. The figure of a full segment is there to compare with.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! What the stack itself costs: two connections, joined in memory, move bytes as fast as they can.
 //!
 //! `cargo bench -p tack-testkit --bench transfer [MIB]` prints time and throughput; under
-//! `perf stat -e instructions:u` or callgrind the same run gives instruction counts, which do not depend on what else
-//! the machine does.
+//! `perf stat -e instructions:u` or callgrind the same run gives instruction counts, which do not
+//! depend on what else the machine does.
 
 use std::time::Duration;
 

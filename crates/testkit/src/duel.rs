@@ -1,5 +1,6 @@
-//! A transfer each way with an adversary on each direction, from the SYN to the close: whatever they do, the invariants hold,
-//! and once they are gone everything ends within bounded virtual time.
+//! A transfer each way with an adversary on each direction, from the SYN to the close: whatever
+//! they do, the invariants hold, and once they are gone everything ends within bounded virtual
+//! time.
 
 use std::time::Duration;
 
@@ -12,8 +13,9 @@ use crate::pair::{BEGIN, Pair, Side};
 
 /// How long the adversaries stay at most.
 const STAY: Duration = Duration::from_secs(60);
-/// Time that the transfer needs at most on the good path after them, whatever the state they leave behind: a timeout that has
-/// backed off is as long as they were there, and a few follow until the windows have grown again.
+/// Time that the transfer needs at most on the good path after them, whatever the state they leave
+/// behind: a timeout that has backed off is as long as they were there, and a few follow until the
+/// windows have grown again.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The same where both ends may believe different things for good: until one of them gives up.
 const GIVING_UP: Duration = Duration::from_secs(900);
@@ -43,11 +45,13 @@ impl Duel {
     /// Runs it.
     ///
     /// # Panics
-    /// When an invariant breaks, when something does not end, or does not end well although it has to.
+    /// When an invariant breaks, when something does not end, or does not end well although it has
+    /// to.
     pub fn run(&self) {
         let harm = self.harm();
         let configs = self.configs.clone().map(|config| Config {
-            // An end that waits for what never comes finds out by asking; one that may not give up does not.
+            // An end that waits for what never comes finds out by asking; one that may not give up
+            // does not.
             keep_alive: (harm >= Harm::State).then_some(KeepAlive {
                 idle: Duration::from_secs(30),
                 interval: Duration::from_secs(5),
@@ -85,8 +89,8 @@ impl Duel {
         for side in [Side::Client, Side::Server] {
             pair.model(side).loss = 0.0;
         }
-        // What backed off while they were there comes back within the same time again, doubled. Three timeouts as long pass until
-        // reports that are refused end TACK.
+        // What backed off while they were there comes back within the same time again, doubled.
+        // Three timeouts as long pass until reports that are refused end TACK.
         let backed_off = last_deed.map_or(Duration::ZERO, |at| at.saturating_since(BEGIN));
         let limit = match harm {
             Harm::Path => PATIENCE + 2 * backed_off.min(STAY),
@@ -104,7 +108,8 @@ impl Duel {
         })
     }
 
-    /// The server's application answers once it is there. True when both are closed, or got all there is.
+    /// The server's application answers once it is there. True when both are closed, or got all
+    /// there is.
     fn serve(&self, pair: &mut Pair) -> bool {
         let ids: Vec<_> = pair.apps(Side::Server).map(|app| app.id).collect();
         for (index, id) in ids.iter().enumerate() {

@@ -1,8 +1,9 @@
 //! What the tests of `tack-tcp` stand on, all of it in virtual time.
 //!
-//! * [`Peer`]: one connection and a peer driven by hand, segment by segment, at exact instants; packet [`script`]s.
-//! * [`Pair`]: two endpoints with a network between them that can misbehave in every way, stepped from event to event,
-//!   with the invariants checked at each one.
+//! * [`Peer`]: one connection and a peer driven by hand, segment by segment, at exact instants;
+//!   packet [`script`]s.
+//! * [`Pair`]: two endpoints with a network between them that can misbehave in every way, stepped
+//!   from event to event, with the invariants checked at each one.
 //!
 //! Both print the segments that led to a failure.
 #![forbid(unsafe_code)]

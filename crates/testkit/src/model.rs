@@ -142,7 +142,8 @@ impl Model {
         self
     }
 
-    /// Segments may arrive otherwise than they left: the two ends need not speak of the same numbers.
+    /// Segments may arrive otherwise than they left: the two ends need not speak of the same
+    /// numbers.
     pub(crate) fn rewrites(&self) -> bool {
         self.rewriter.is_some() || self.adversary.as_ref().is_some_and(Adversary::rewrites)
     }

@@ -15,7 +15,8 @@ pub struct Origins {
     pub ack: SeqNum,
 }
 
-/// A segment as text: `P. 1:1001(1000) ack 1 win 500 <TS val 5 ecr 7>`, numbers relative to `origins`.
+/// A segment as text: `P. 1:1001(1000) ack 1 win 500 <TS val 5 ecr 7>`, numbers relative to
+/// `origins`.
 pub fn describe(header: &Header, len: usize, ecn: Ecn, origins: Origins) -> String {
     let seq = header.seq.0.wrapping_sub(origins.seq.0);
     let mut text = format!(

@@ -1,8 +1,9 @@
 //! What every TCP owes the wire, whatever happens: checked on each segment that leaves.
 //!
-//! A pair of ports may carry one connection after the other, and a SYN that is replayed after the close opens one at the listener
-//! alone. So each side has incarnations, with different initial sequence numbers, and each is checked against what was sent
-//! to it, not by what was said to the one before.
+//! A pair of ports may carry one connection after the other, and a SYN that is replayed after the
+//! close opens one at the listener alone. So each side has incarnations, with different initial
+//! sequence numbers, and each is checked against what was sent to it, not by what was said to the
+//! one before.
 
 use tack_wire::{Segment, SeqNum};
 
@@ -20,7 +21,8 @@ pub(crate) struct Watch {
 struct Incarnation {
     /// Initial sequence number.
     iss: SeqNum,
-    /// That of the incarnation of the other side which it speaks to, once it acknowledges anything.
+    /// That of the incarnation of the other side which it speaks to, once it acknowledges
+    /// anything.
     peer: Option<SeqNum>,
     /// Highest acknowledgement number sent.
     ack: Option<SeqNum>,
@@ -74,7 +76,8 @@ impl Watch {
                 others.last().map(|newest| newest.iss)
             };
         }
-        // Whose SYN it had, and whether that one speaks to it: a replayed SYN comes from who speaks to another.
+        // Whose SYN it had, and whether that one speaks to it: a replayed SYN comes from who speaks
+        // to another.
         let other = others
             .iter()
             .rev()
@@ -173,8 +176,8 @@ mod tests {
         watch
     }
 
-    /// The listener knows no better than to answer; the client in TIME-WAIT says where it stands, beyond any window that the
-    /// answer offers.
+    /// The listener knows no better than to answer; the client in TIME-WAIT says where it stands,
+    /// beyond any window that the answer offers.
     #[test]
     fn a_replayed_syn_after_the_close_is_no_violation() {
         use Side::{Client, Server};

@@ -1,5 +1,5 @@
-//! What many connections cost: memory of those that are open and idle, of those that come and go, and of what is left of
-//! them. In virtual time; memory is what the allocator counts.
+//! What many connections cost: memory of those that are open and idle, of those that come and go,
+//! and of what is left of them. In virtual time; memory is what the allocator counts.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ const DELAY: Duration = Duration::from_millis(5);
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-/// A client and a server, 10 ms of round trip apart. Every connection asks for `asked` bytes with one byte, and the server
-/// ends its stream behind them if it `closes`.
+/// A client and a server, 10 ms of round trip apart. Every connection asks for `asked` bytes with
+/// one byte, and the server ends its stream behind them if it `closes`.
 struct World {
     ends: [Endpoint; 2],
     now: Instant,
@@ -164,7 +164,8 @@ impl World {
     }
 }
 
-/// Ten thousand connections that have carried something each way and are idle: memory of one end of one of them.
+/// Ten thousand connections that have carried something each way and are idle: memory of one end of
+/// one of them.
 #[test]
 fn ten_thousand_open_connections_take_little_memory() {
     const COUNT: usize = 10_000;
@@ -190,9 +191,10 @@ fn ten_thousand_open_connections_take_little_memory() {
     assert!(accounted.abs_diff(each) < each / 4, "{accounted} {each}");
 }
 
-/// A thousand connections a second come and go beside ten thousand that stay. The server ends them first, so that TIME-WAIT is
-/// its own: for ten seconds' worth of them that is ten thousand records, and where the client's ports run out and are used
-/// again, a new connection takes the place of its record.
+/// A thousand connections a second come and go beside ten thousand that stay. The server ends them
+/// first, so that TIME-WAIT is its own: for ten seconds' worth of them that is ten thousand
+/// records, and where the client's ports run out and are used again, a new connection takes the
+/// place of its record.
 #[test]
 fn a_thousand_connections_a_second_come_and_go() {
     const OPEN: usize = 10_000;
@@ -228,7 +230,8 @@ fn a_thousand_connections_a_second_come_and_go() {
         "{records} records in TIME-WAIT, {added} bytes accounted, {} counted, at most {}",
         taken.bytes_current, taken.bytes_max
     );
-    // Some 6,000 ports are free beside those in use: later connections took the place of earlier ones.
+    // Some 6,000 ports are free beside those in use: later connections took the place of earlier
+    // ones.
     assert!((5_000..CHURN).contains(&records), "{records}");
     assert!(added <= 400 * records, "{added} for {records} records");
     assert!(taken.bytes_current < 500 * records as i64, "{taken:?}");

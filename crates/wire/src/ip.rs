@@ -201,7 +201,8 @@ pub struct Emit {
     pub protocol: u8,
     /// Bytes that follow the header: at most 65,515 for IPv4 and 65,535 for IPv6.
     pub payload_len: usize,
-    /// IPv4 identification; without meaning for packets that may not be fragmented (RFC 6864 §4.1).
+    /// IPv4 identification; without meaning for packets that may not be fragmented (RFC 6864
+    /// §4.1).
     pub ident: u16,
     /// The IPv4 don't-fragment flag.
     pub fragmenting: Fragmenting,

@@ -46,7 +46,8 @@ pub struct Timestamps {
 pub struct TcpOptions {
     /// Maximum segment size, bytes of payload before options (SYN only).
     pub mss: Option<u16>,
-    /// Window scale shift, 0 to 14 after parsing (SYN only; RFC 7323 §2.3 has larger ones read as 14).
+    /// Window scale shift, 0 to 14 after parsing (SYN only; RFC 7323 §2.3 has larger ones read as
+    /// 14).
     pub window_scale: Option<u8>,
     /// SACK permitted (SYN only).
     pub sack_permitted: bool,
@@ -61,11 +62,12 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
-    /// Reads the option area of a header (`bytes` is what lies between the 20 fixed bytes and the payload).
+    /// Reads the option area of a header (`bytes` is what lies between the 20 fixed bytes and the
+    /// payload).
     ///
-    /// Follows RFC 9293 §3.1 and MUST-6/7: unknown options are skipped by their length. An option whose
-    /// length is impossible ends the list there; what came before it still counts. A known option
-    /// with a wrong length is ignored. Never fails, never panics.
+    /// Follows RFC 9293 §3.1 and MUST-6/7: unknown options are skipped by their length. An option
+    /// whose length is impossible ends the list there; what came before it still counts. A
+    /// known option with a wrong length is ignored. Never fails, never panics.
     pub fn parse(bytes: &[u8]) -> Self {
         let mut options = Self::default();
         // The layout nearly every data segment has (RFC 7323 appendix A): two NOPs, timestamps.
@@ -215,7 +217,8 @@ fn read_timestamps(body: &[u8]) -> Timestamps {
 }
 
 impl fmt::Display for TcpOptions {
-    /// In tcpdump's words: `mss 1460,wscale 7,sackOK,TS val 5 ecr 0,sack 1 {30:40}`; nothing for none.
+    /// In tcpdump's words: `mss 1460,wscale 7,sackOK,TS val 5 ecr 0,sack 1 {30:40}`; nothing for
+    /// none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         let mut next = || core::mem::replace(&mut separator, ",");

@@ -1,7 +1,7 @@
 //! PPDUs as bytes: radiotap and 802.11 headers, so that packet analysers read what goes on the air.
 //!
-//! Every MPDU becomes a packet of its own; those of an A-MPDU share a reference number. Link type 127
-//! (LINKTYPE_IEEE802_11_RADIOTAP); fields as <https://www.radiotap.org/fields/defined> has them.
+//! Every MPDU becomes a packet of its own; those of an A-MPDU share a reference number. Link type
+//! 127 (LINKTYPE_IEEE802_11_RADIOTAP); fields as <https://www.radiotap.org/fields/defined> has them.
 
 mod radiotap;
 
@@ -26,10 +26,11 @@ pub struct Encoder {
 
 const RETRY: u8 = 0x08;
 const MORE_DATA: u8 = 0x20;
-/// SYNC of TCP/HACK without QoS Control: the paper gives it no place. The Order bit means nothing in frames of this kind
-/// (§9.2.4.1.10).
+/// SYNC of TCP/HACK without QoS Control: the paper gives it no place. The Order bit means nothing
+/// in frames of this kind (§9.2.4.1.10).
 const ORDER: u8 = 0x80;
-/// SYNC in QoS Control: the last bit, which is a part of the buffer states that neither side tells here (§9.2.4.5).
+/// SYNC in QoS Control: the last bit, which is a part of the buffer states that neither side tells
+/// here (§9.2.4.5).
 const SYNC: u8 = 0x80;
 const TO_DS: u8 = 0x01;
 const FROM_DS: u8 = 0x02;
@@ -56,7 +57,8 @@ impl Encoder {
         }
     }
 
-    /// Calls `packet` with the bytes of every packet of a PPDU. `payload` appends the bytes of an IPv4 packet.
+    /// Calls `packet` with the bytes of every packet of a PPDU. `payload` appends the bytes of an
+    /// IPv4 packet.
     pub fn encode<M>(
         &self,
         captured: &Captured<M>,
@@ -213,7 +215,8 @@ impl Encoder {
         if self.standard == Standard::G {
             bytes.extend([42, 1, 0]);
         }
-        // What is said of QoS, HT, VHT and HE takes the length it has, as one vendor-specific element.
+        // What is said of QoS, HT, VHT and HE takes the length it has, as one vendor-specific
+        // element.
         let rest =
             (ppdu.psdu - len::FCS) as usize - (bytes.len() - header).min(ppdu.psdu as usize - 4);
         if (5..=257).contains(&rest) {

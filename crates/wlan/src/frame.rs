@@ -48,7 +48,8 @@ impl AccessCategory {
     /// All categories, lowest priority first.
     pub const ALL: [Self; 4] = [Self::Background, Self::BestEffort, Self::Video, Self::Voice];
 
-    /// The traffic identifier that stands for the category in frames (Table 10-1: one of its two user priorities).
+    /// The traffic identifier that stands for the category in frames (Table 10-1: one of its two
+    /// user priorities).
     pub const fn tid(self) -> u8 {
         match self {
             Self::Background => 1,
@@ -132,7 +133,8 @@ pub enum Frame<M> {
     Data(Data<M>),
     /// Acknowledgement of one frame.
     Ack {
-        /// Opaque bytes behind the fields of the standard, which the receiver's host had to send (TCP/HACK); mostly none.
+        /// Opaque bytes behind the fields of the standard, which the receiver's host had to send
+        /// (TCP/HACK); mostly none.
         carried: Vec<u8>,
     },
     /// Compressed Block ACK.
@@ -167,8 +169,8 @@ impl<M> Frame<M> {
         carried: Vec::new(),
     };
 
-    /// Length of a control frame, bytes, FCS included. Zero for data frames and beacons, whose lengths follow from their
-    /// contents.
+    /// Length of a control frame, bytes, FCS included. Zero for data frames and beacons, whose
+    /// lengths follow from their contents.
     pub fn control_len(&self) -> u32 {
         match self {
             Self::Ack { carried } => len::ACK + carried.len() as u32,
@@ -244,7 +246,8 @@ pub mod len {
         DATA + if is_qos { QOS } else { 0 } + LLC_SNAP + packet
     }
 
-    /// An A-MPDU of `before` bytes with a frame of `mpdu` bytes added: padding goes before every subframe but the first.
+    /// An A-MPDU of `before` bytes with a frame of `mpdu` bytes added: padding goes before every
+    /// subframe but the first.
     pub const fn ampdu(before: u32, mpdu: u32) -> u32 {
         before.next_multiple_of(4) + DELIMITER + mpdu
     }

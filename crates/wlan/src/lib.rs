@@ -1,17 +1,20 @@
 //! An 802.11 model: PHY airtime, DCF and EDCA, A-MPDU, Block ACK. Pure: time is an argument.
 //!
-//! [`World`] is a basic service set on one channel: an access point, its stations, and maybe a neighbouring network. It speaks
-//! the verbs of the other pure crates: packets go in by [`World::handle_msdu`], time passes by [`World::handle_timeout`], and
-//! out come [`World::poll_delivery`] and [`World::poll_timeout`]. Packets are opaque; of the transport it only knows which of
-//! them are acknowledgements, to account their airtime, and what a filter asks its caller to read.
+//! [`World`] is a basic service set on one channel: an access point, its stations, and maybe a
+//! neighbouring network. It speaks the verbs of the other pure crates: packets go in by
+//! [`World::handle_msdu`], time passes by [`World::handle_timeout`], and
+//! out come [`World::poll_delivery`] and [`World::poll_timeout`]. Packets are opaque; of the
+//! transport it only knows which of them are acknowledgements, to account their airtime, and what a
+//! filter asks its caller to read.
 //!
-//! Not modelled: propagation delay and path loss (all signals are equally strong: no capture), rate adaptation,
-//! fragmentation, A-MSDU, power save, association, and the frames that set up Block ACK agreements.
+//! Not modelled: propagation delay and path loss (all signals are equally strong: no capture), rate
+//! adaptation, fragmentation, A-MSDU, power save, association, and the frames that set up Block ACK
+//! agreements.
 //!
-//! Where mechanisms have their room: filters of transport acknowledgements in [`mac::discipline`], to which the caller hands a
-//! reader of its packets; acknowledgements that travel inside link acknowledgements (TCP/HACK) in [`mac::hack`], with a codec that the
-//! caller hands in; other rules for the contention window in
-//! [`mac::access::CwAdaptation`].
+//! Where mechanisms have their room: filters of transport acknowledgements in [`mac::discipline`],
+//! to which the caller hands a reader of its packets; acknowledgements that travel inside link
+//! acknowledgements (TCP/HACK) in [`mac::hack`], with a codec that the caller hands in; other rules
+//! for the contention window in [`mac::access::CwAdaptation`].
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -57,7 +57,8 @@ const LAB: &str = "tack-lab";
 const TACK: &str = "tack";
 const PAIRING: &str = "tack-pairing";
 
-/// The map of ARCHITECTURE.md, which nothing compares with this: change both. A crate that is not here does not pass.
+/// The map of ARCHITECTURE.md, which nothing compares with this: change both. A crate that is not
+/// here does not pass.
 const ROOMS: &[Room] = &[
     Room {
         purity: Purity::Pure,

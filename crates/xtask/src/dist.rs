@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: the program as one static binary, with its manual pages and completion scripts.
+//! `cargo xtask dist`: the program as one static binary, with its manual pages and completion
+//! scripts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -82,7 +83,8 @@ fn print(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Whether a program header of an ELF file names a dynamic loader (`PT_INTERP`); `None` for other files.
+/// Whether a program header of an ELF file names a dynamic loader (`PT_INTERP`); `None` for other
+/// files.
 fn has_interpreter(elf: &[u8]) -> Option<bool> {
     const CLASS_64_LITTLE_ENDIAN: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
     const PT_INTERP: u32 = 3;

@@ -68,7 +68,8 @@ fn citations(sources: &[Source]) -> Citations {
     citations
 }
 
-/// The citations of one line: `RFC 6298 §5.5`, `RFC 7323 appendix A`, `802.11-2020 §10.3`, `TACK §4.2`.
+/// The citations of one line: `RFC 6298 §5.5`, `RFC 7323 appendix A`, `802.11-2020 §10.3`, `TACK
+/// §4.2`.
 fn in_comment(comment: &str) -> Vec<(Document, String)> {
     let mut found = Vec::new();
     let words: Vec<&str> = comment

@@ -6,10 +6,10 @@
 //! cargo bench -p tack-cli --bench files -- --tools tack,rsync # some of the tools
 //! ```
 //!
-//! It needs Linux and Debian's packages rsync and openssh-server; `wormhole` (PyPI: magic-wormhole and
-//! magic-wormhole-mailbox-server) and `sendme` (crates.io) take part where they are installed. All
-//! connections are on the loopback interface, servers of ssh and rsync are its own and have free ports,
-//! keys are made for the run. Results are medians of the rounds, and ratios to `tack`.
+//! It needs Linux and Debian's packages rsync and openssh-server; `wormhole` (PyPI: magic-wormhole
+//! and magic-wormhole-mailbox-server) and `sendme` (crates.io) take part where they are installed.
+//! All connections are on the loopback interface, servers of ssh and rsync are its own and have
+//! free ports, keys are made for the run. Results are medians of the rounds, and ratios to `tack`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark is where the clock is read"
@@ -110,7 +110,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Measures a row: in each round every tool once, so that a change of the machine's load meets all of them.
+/// Measures a row: in each round every tool once, so that a change of the machine's load meets all
+/// of them.
 fn measure(
     args: &Args,
     table: &mut Table,

@@ -40,7 +40,8 @@ impl Background {
         Ok(Self(child))
     }
 
-    /// Starts it and waits for a line of standard output or error that has `mark` in it; gives that line.
+    /// Starts it and waits for a line of standard output or error that has `mark` in it; gives that
+    /// line.
     pub(crate) fn start_and_wait(command: &mut Command, mark: &str) -> Result<(Self, String)> {
         let (reader, writer) = std::io::pipe()?;
         let child = command

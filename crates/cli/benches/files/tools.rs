@@ -56,7 +56,8 @@ pub(crate) type Missing = (String, String);
 /// Those that take part, in the order of the table.
 pub(crate) type Tools = Vec<Box<dyn Tool>>;
 
-/// All tools whose names begin with one of `wanted` (all if it is empty), and those that this machine lacks.
+/// All tools whose names begin with one of `wanted` (all if it is empty), and those that this
+/// machine lacks.
 pub(crate) fn all(work: &Path, wanted: &[String]) -> Result<(Tools, Vec<Missing>)> {
     let is_wanted =
         |name: &str| wanted.is_empty() || wanted.iter().any(|want| name.starts_with(want.as_str()));

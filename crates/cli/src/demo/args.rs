@@ -18,9 +18,10 @@ pub(crate) struct DemoArgs {
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) links: LinkArgs,
-    /// Mechanisms to compare, two to four, separated by commas, each over an emulated Wi-Fi of its own: an ACK policy, then +filter
-    /// (ACK filter safe), +filter=MODE, +hack (TCP/HACK more-data) or +hack=VARIANT, as in tack,delayed:2+filter,delayed:2+hack.
-    /// The others are compared with the first. --ack-filter and --hack apply to mechanisms that set neither
+    /// Mechanisms to compare, two to four, separated by commas, each over an emulated Wi-Fi of its
+    /// own: an ACK policy, then +filter (ACK filter safe), +filter=MODE, +hack (TCP/HACK
+    /// more-data) or +hack=VARIANT, as in tack,delayed:2+filter,delayed:2+hack. The others are
+    /// compared with the first. --ack-filter and --hack apply to mechanisms that set neither
     #[arg(long, value_name = "LIST", default_value = "delayed:2,tack")]
     pub(crate) compare: Mechanisms,
     /// Number of rounds, each with the next seed

@@ -1,4 +1,5 @@
-//! What a transfer was, measured or in virtual time: the same figures, so that they can stand side by side.
+//! What a transfer was, measured or in virtual time: the same figures, so that they can stand side
+//! by side.
 
 use serde::Serialize;
 use tack_emulator::{AirSeconds, Lateness, Trust};
@@ -82,7 +83,8 @@ impl Figures {
         self.acks as f64 * 100.0 / self.data_segments.max(1) as f64
     }
 
-    /// Acknowledgements that took a frame: neither dropped by a filter nor carried in the link's own ACKs.
+    /// Acknowledgements that took a frame: neither dropped by a filter nor carried in the link's
+    /// own ACKs.
     pub(crate) fn acks_in_frames(&self) -> u64 {
         let others = self.radios.acks_filtered + self.radios.acks_in_link_acks;
         self.acks.saturating_sub(others)

@@ -141,7 +141,8 @@ pub(crate) struct Mechanisms(pub(crate) Vec<Mechanism>);
 impl std::str::FromStr for Mechanisms {
     type Err = String;
 
-    /// Separated by commas. Settings of a policy are too: what begins with no policy belongs to the one before.
+    /// Separated by commas. Settings of a policy are too: what begins with no policy belongs to the
+    /// one before.
     fn from_str(text: &str) -> Result<Self, String> {
         const POLICIES: [&str; 3] = ["every", "delayed", "tack"];
         let mut texts: Vec<String> = Vec::new();

@@ -1,4 +1,5 @@
-//! `tack demo`: a real file over emulated Wi-Fi, with delayed ACKs and with TACK, or with what else is done about ACKs, side by side.
+//! `tack demo`: a real file over emulated Wi-Fi, with delayed ACKs and with TACK, or with what else
+//! is done about ACKs, side by side.
 
 mod args;
 mod content;
@@ -156,7 +157,8 @@ async fn blocking<T: Send + 'static>(
         .map_err(|error| Failure::failed("a run died", error))?
 }
 
-/// `tack-n: 802.11n at 300 Mbit/s, no neighbours, queue 1000 packets; server 20ms away there and back`.
+/// `tack-n: 802.11n at 300 Mbit/s, no neighbours, queue 1000 packets; server 20ms away there and
+/// back`.
 fn describe(links: &Scenario) -> String {
     let mut text = links.name.clone();
     if let Some(wlan) = &links.wlan {

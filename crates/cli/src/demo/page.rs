@@ -69,7 +69,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Two have a column for the change from the one to the other; of more, each has its own below its value.
+    /// Two have a column for the change from the one to the other; of more, each has its own below
+    /// its value.
     fn is_pair(&self) -> bool {
         self.heads.len() == 2
     }
@@ -124,7 +125,8 @@ fn title(mechanisms: usize) -> String {
     format!("One file, {number} ways to acknowledge it")
 }
 
-/// The comparison in a sentence or two. Goodput is compared in virtual time where the machine spoilt the measurement.
+/// The comparison in a sentence or two. Goodput is compared in virtual time where the machine
+/// spoilt the measurement.
 fn headline(outcomes: &[Outcome], mechanisms: &[String]) -> String {
     let rows = rows(outcomes, mechanisms);
     let change = |name: &str, index: usize| {
@@ -178,8 +180,8 @@ fn firsts<'o>(outcomes: &'o [Outcome], mechanisms: &[String]) -> Vec<&'o Outcome
     mechanisms.iter().filter_map(first).collect()
 }
 
-/// The runs of a mechanism that a plot over time shows, with the strokes of their lines: more than two mechanisms have one each,
-/// or the lines could not be distinguished.
+/// The runs of a mechanism that a plot over time shows, with the strokes of their lines: more than
+/// two mechanisms have one each, or the lines could not be distinguished.
 fn shown(outcome: &Outcome, mechanisms: usize) -> Vec<(&'static str, Stroke, &Figures)> {
     let measured = ("measured", Stroke::Solid, &outcome.measured);
     let in_virtual_time = ("virtual time", Stroke::Dashed, &outcome.virtual_time);

@@ -267,7 +267,8 @@ pub(crate) fn render(setting: &Setting, outcomes: &[Outcome]) -> String {
     let mechanisms = &setting.mechanisms;
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    // Beside the second of two values there is room for its change; of more, each has its own behind it.
+    // Beside the second of two values there is room for its change; of more, each has its own
+    // behind it.
     let is_pair = mechanisms.len() == 2;
     let head = std::iter::once(setting.congestion.clone())
         .chain(mechanisms.iter().cloned())

@@ -60,7 +60,8 @@ pub(crate) async fn run(
     };
     let cannot_bind = |error| Failure::network(format!("cannot open a socket: {error}"));
     let server = endpoint(Coalesce::Batches).map_err(cannot_bind)?;
-    // Each segment is acknowledged by itself, or the count would say how the machine schedules, not what the policy does.
+    // Each segment is acknowledged by itself, or the count would say how the machine schedules, not
+    // what the policy does.
     let station = endpoint(Coalesce::Off).map_err(cannot_bind)?;
     let listener = server
         .listen(tack::DEFAULT_PORT)

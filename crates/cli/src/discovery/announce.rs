@@ -14,8 +14,9 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    /// Announces that the program with code `number` waits at `address`, on the interface that has this address and on no
-    /// other. Names are drawn anew each time: they say nothing about the machine.
+    /// Announces that the program with code `number` waits at `address`, on the interface that has
+    /// this address and on no other. Names are drawn anew each time: they say nothing about the
+    /// machine.
     ///
     /// # Errors
     /// In words.

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// What a peer can type to reach a socket that is bound to `bound`, the likeliest first; never an unspecified address.
+/// What a peer can type to reach a socket that is bound to `bound`, the likeliest first; never an
+/// unspecified address.
 pub(crate) fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
     if !bound.ip().is_unspecified() {
         return vec![bound];
@@ -28,7 +29,8 @@ pub(crate) fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// The primary address, then the others: neither loopback nor link-local, which need an interface beside them.
+/// The primary address, then the others: neither loopback nor link-local, which need an interface
+/// beside them.
 fn order(
     primary: Option<IpAddr>,
     others: impl Iterator<Item = IpAddr>,

@@ -13,7 +13,8 @@ use crate::values::{interval, listen};
 pub(crate) struct EmulateArgs {
     #[command(flatten)]
     pub(crate) links: LinkArgs,
-    /// Address that clients send to, or a port of 127.0.0.1; each client is a Wi-Fi station. Port 0 picks a free port
+    /// Address that clients send to, or a port of 127.0.0.1; each client is a Wi-Fi station. Port
+    /// 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = listen)]
     pub(crate) listen: Address,
     /// Destination of their datagrams: a host on the wire behind the access point

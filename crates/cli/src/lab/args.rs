@@ -29,7 +29,8 @@ pub(crate) struct LabRunArgs {
     /// Measure the main parameters with few seeds (default); all figures take minutes
     #[arg(long, group = "extent")]
     pub(crate) quick: bool,
-    /// Measure all parameters with enough seeds for narrow intervals; takes long, and resumes if interrupted
+    /// Measure all parameters with enough seeds for narrow intervals; takes long, and resumes if
+    /// interrupted
     #[arg(long, group = "extent")]
     pub(crate) full: bool,
     /// Number of parallel runs [default: one per processor]
@@ -97,7 +98,8 @@ pub(crate) struct LabStoreArgs {
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     pub(crate) results: PathBuf,
-    /// Folder with recorded link traces, for figure 14: NAME.down with NAME.up (Mahimahi), NAME.pitree-trace (Zhuge)
+    /// Folder with recorded link traces, for figure 14: NAME.down with NAME.up (Mahimahi),
+    /// NAME.pitree-trace (Zhuge)
     #[arg(long, value_name = "DIR")]
     pub(crate) traces: Option<PathBuf>,
 }

@@ -10,7 +10,8 @@ use crate::exit::Failure;
 use crate::peers::{Book, Peer, PeerName};
 use crate::state::StateDir;
 
-/// Keeps the new key of a known peer, and the peer under `remember`. `address` is where it can be reached again.
+/// Keeps the new key of a known peer, and the peer under `remember`. `address` is where it can be
+/// reached again.
 pub(crate) fn acquaintance(
     state: &StateDir,
     met: &Met,

@@ -23,7 +23,8 @@ pub(crate) struct MeetingArgs {
     /// Keep the peer under this name: later it is met by NAME: alone, without ticket and code
     #[arg(long, value_name = "NAME")]
     pub(crate) remember: Option<PeerName>,
-    /// Wait this time for the other side if it is not there yet [default: 60s for a code on this network, else 0s]
+    /// Wait this time for the other side if it is not there yet [default: 60s for a code on this
+    /// network, else 0s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     wait: Option<Duration>,
     #[command(flatten)]

@@ -145,7 +145,8 @@ impl Approach<'_> {
         Ok(addresses)
     }
 
-    /// Tries one address after the other, with its share of the patience, until one is not unreachable.
+    /// Tries one address after the other, with its share of the patience, until one is not
+    /// unreachable.
     async fn each(
         &self,
         addresses: &[SocketAddr],
@@ -319,7 +320,8 @@ impl Approach<'_> {
         ))))
     }
 
-    /// Has the other side prove that its old key signed the one that it shows now, and keeps the new one.
+    /// Has the other side prove that its old key signed the one that it shows now, and keeps the
+    /// new one.
     async fn successor(
         &self,
         address: SocketAddr,

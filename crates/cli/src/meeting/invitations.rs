@@ -1,4 +1,5 @@
-//! Tickets that were issued, and keys that may come back: on disk, so that both sides may be killed and go on.
+//! Tickets that were issued, and keys that may come back: on disk, so that both sides may be killed
+//! and go on.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Meeting a peer: what people type to reach one, what waiting programs show, and the proof that both are who they should be.
+//! Meeting a peer: what people type to reach one, what waiting programs show, and the proof that
+//! both are who they should be.
 //!
 //! `tack_pairing::meeting` has the rules; here they get sockets, files and words.
 
@@ -23,7 +24,8 @@ pub(crate) use waiting::{Reception, Waits};
 
 /// The protocol inside TLS (RFC 7301): a meeting, then what its intent names.
 const ALPN: &[u8] = b"tack/1";
-/// Which TCP port of the same UDP port serves codes: there TLS shows a key that is made for one run of the program.
+/// Which TCP port of the same UDP port serves codes: there TLS shows a key that is made for one run
+/// of the program.
 const CODE_PORT: u16 = tack::DEFAULT_PORT + 16;
 
 use tack::secure::SecureStream;

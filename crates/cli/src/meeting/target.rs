@@ -19,11 +19,13 @@ const MAX_INPUT: u64 = 4096;
 /// What proves this side to a peer, when it is not the target itself.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TargetArgs {
-    /// Code that the other side shows, beside its address; without an address, the code alone is the target
+    /// Code that the other side shows, beside its address; without an address, the code alone is
+    /// the target
     #[arg(long, value_name = "CODE", conflicts_with_all = ["ticket_file", "ticket_fd"])]
     code: Option<String>,
-    /// Read the ticket from this file. Tickets are also taken as the target (others on this machine can see it there), from
-    /// TACK_TICKET, and with - as the target from standard input
+    /// Read the ticket from this file. Tickets are also taken as the target (others on this
+    /// machine can see it there), from TACK_TICKET, and with - as the target from standard
+    /// input
     #[arg(long, value_name = "FILE", conflicts_with = "ticket_fd")]
     ticket_file: Option<PathBuf>,
     /// Read the ticket from this open file descriptor
@@ -69,8 +71,8 @@ fn read_code(text: &str) -> Result<Target, Failure> {
 }
 
 impl TargetArgs {
-    /// The target that `text` names, with what else was given; `None` when nothing was: then this side waits.
-    /// `text` is `-` for a ticket on standard input.
+    /// The target that `text` names, with what else was given; `None` when nothing was: then this
+    /// side waits. `text` is `-` for a ticket on standard input.
     pub(crate) fn target(&self, text: Option<&str>) -> Result<Option<Target>, Failure> {
         let environment = std::env::var("TACK_TICKET").ok().map(Zeroizing::new);
         self.target_with(text, environment.as_deref().map(String::as_str))

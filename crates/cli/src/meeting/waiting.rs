@@ -44,7 +44,8 @@ pub(crate) struct WaitArgs {
     /// How long the ticket is valid; 0s is forever
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     ticket_lifetime: Duration,
-    /// Let everybody in who has the ticket, until it expires [default: the first installation that uses it, for one transfer]
+    /// Let everybody in who has the ticket, until it expires [default: the first installation that
+    /// uses it, for one transfer]
     #[arg(long)]
     keep: bool,
     /// Write the ticket to this file, with mode 0600, for scripts

@@ -1,4 +1,5 @@
-//! Names of peers. As a target on a command line they end in a colon, so that no file, host or code looks like one.
+//! Names of peers. As a target on a command line they end in a colon, so that no file, host or code
+//! looks like one.
 
 use std::fmt;
 use std::str::FromStr;

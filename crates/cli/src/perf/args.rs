@@ -36,8 +36,8 @@ pub(crate) struct PerfArgs {
     /// Serve tests
     #[arg(long, short)]
     pub(crate) server: bool,
-    /// Server: address to listen on, or a port of 127.0.0.1; the default port is 7778, with --insecure 7779; port 0 picks a
-    /// free port
+    /// Server: address to listen on, or a port of 127.0.0.1; the default port is 7778, with
+    /// --insecure 7779; port 0 picks a free port
     #[arg(
         long,
         value_name = "ADDR",
@@ -85,10 +85,12 @@ pub(crate) struct PerfArgs {
     /// Leave the first part of the test (slow start) out of the results
     #[arg(long, short = 'O', value_name = "DURATION", default_value = "0s", value_parser = duration, conflicts_with = "server")]
     omit: Duration,
-    /// Maximum rate of each connection: 10Mbps or 10M; 0 is no limit [default: no limit, with --udp 1Mbps]
+    /// Maximum rate of each connection: 10Mbps or 10M; 0 is no limit [default: no limit, with
+    /// --udp 1Mbps]
     #[arg(long, short, value_name = "RATE", value_parser = rate, conflicts_with = "server")]
     bitrate: Option<Rate>,
-    /// Send plain UDP datagrams instead: measures loss and jitter. Nothing encrypts them, so both sides need --insecure
+    /// Send plain UDP datagrams instead: measures loss and jitter. Nothing encrypts them, so both
+    /// sides need --insecure
     #[arg(long, short, conflicts_with_all = ["server", "congestion", "ack", "coalesce", "mss", "window"])]
     udp: bool,
     /// The server sends, this side receives
@@ -109,7 +111,8 @@ pub(crate) struct PerfArgs {
     /// Show the server's intervals too
     #[arg(long, conflicts_with = "server")]
     get_server_output: bool,
-    /// Congestion control of both sides: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
+    /// Congestion control of both sides: new_reno, cubic, bbr, vegas, compound;
+    /// bbr:profile=realtime,probe_rtt=mild for media
     #[arg(
         long,
         short = 'C',
@@ -118,9 +121,11 @@ pub(crate) struct PerfArgs {
         conflicts_with = "server"
     )]
     congestion: Algorithm,
-    /// Acknowledge all segments that one system call delivers with one acknowledgement, whatever the policy says. This is
-    /// the fastest. The default is off if --ack is given, so that the policy takes effect
-    // Stands before `ack`: clap fills in defaults in this order, and one that is filled in counts as present.
+    /// Acknowledge all segments that one system call delivers with one acknowledgement, whatever
+    /// the policy says. This is the fastest. The default is off if --ack is given, so that the
+    /// policy takes effect
+    // Stands before `ack`: clap fills in defaults in this order, and one that is filled in counts
+    // as present.
     #[arg(
         long,
         value_name = "WHETHER",
@@ -146,8 +151,8 @@ pub(crate) struct PerfArgs {
     /// Time to wait for an answer when connecting
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
     pub(crate) connect_timeout: Duration,
-    /// Do not encrypt, and allow addresses beyond loopback: anyone on the path can read and change the data. Both sides need
-    /// it; the ports are others than those of encrypted tests
+    /// Do not encrypt, and allow addresses beyond loopback: anyone on the path can read and change
+    /// the data. Both sides need it; the ports are others than those of encrypted tests
     #[arg(long)]
     insecure: bool,
 }

@@ -255,7 +255,8 @@ impl Test<'_> {
             .map_err(|error| Failure::network(format!("cannot send datagrams to {peer}: {error}")))
     }
 
-    /// Runs all flows to their ends and reports intervals meanwhile; the server's results come last.
+    /// Runs all flows to their ends and reports intervals meanwhile; the server's results come
+    /// last.
     async fn run_flows(
         &mut self,
         paths: Paths,

@@ -1,4 +1,5 @@
-//! One data connection of a test: writes or reads as fast as it goes, and shows its state when asked.
+//! One data connection of a test: writes or reads as fast as it goes, and shows its state when
+//! asked.
 
 use std::io;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ impl Sending {
         }
     }
 
-    /// Bytes to send when `before` of them went before the results began, which they have or have not.
+    /// Bytes to send when `before` of them went before the results began, which they have or have
+    /// not.
     pub(crate) fn bytes(&self, before: Option<u64>) -> u64 {
         match (self.limit, before) {
             (Limit::Bytes(bytes), Some(before)) => before.saturating_add(bytes),
@@ -184,7 +186,8 @@ pub(crate) async fn run(stream: Link, job: Job, mut shared: Shared) -> io::Resul
     while sending.is_some() || receiving {
         let before = counts.before.as_ref().map(|before| before.0);
         let left = sending.map_or(0, |send| send.bytes(before).saturating_sub(counts.sent));
-        // Nothing when nothing is to be sent: the branches below are set up even when they are not taken.
+        // Nothing when nothing is to be sent: the branches below are set up even when they are not
+        // taken.
         let most = usize::try_from(left).unwrap_or(BLOCK).min(outgoing.len());
         let pause = pace.pause(counts.sent, tokio::time::Instant::now());
         let block = &outgoing[..most.min(pace.piece)];
@@ -221,7 +224,8 @@ pub(crate) async fn run(stream: Link, job: Job, mut shared: Shared) -> io::Resul
         }
     }
     if job.send.is_some() {
-        // The tail is part of the test: its retransmissions and acknowledgements count, and the watcher sees it.
+        // The tail is part of the test: its retransmissions and acknowledgements count, and the
+        // watcher sees it.
         let mut finished = std::pin::pin!(writer.finished());
         loop {
             tokio::select! {

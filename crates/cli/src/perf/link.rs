@@ -1,4 +1,5 @@
-//! The connections of a test: encrypted, or in clear text with `--insecure`. The two are on TCP ports of their own.
+//! The connections of a test: encrypted, or in clear text with `--insecure`. The two are on TCP
+//! ports of their own.
 
 use std::io;
 use std::net::SocketAddr;
@@ -45,7 +46,8 @@ pub(crate) struct Protection {
 }
 
 impl Security {
-    /// What the command line wants. An identity for this run alone: nothing about a test on loopback is to be remembered.
+    /// What the command line wants. An identity for this run alone: nothing about a test on
+    /// loopback is to be remembered.
     pub(crate) fn of(args: &PerfArgs) -> Result<Self, Failure> {
         if args.is_clear() {
             return Ok(Self::Clear);
@@ -113,7 +115,8 @@ impl Security {
         }
     }
 
-    /// Listens for control connections; tells `strangers` of peers whose handshake failed, and why, while there is room.
+    /// Listens for control connections; tells `strangers` of peers whose handshake failed, and why,
+    /// while there is room.
     pub(crate) fn listen(
         &self,
         endpoint: &Endpoint,
@@ -135,7 +138,8 @@ impl Security {
         }
     }
 
-    /// Listens on TCP port `port` for the data connections of one client, which has this key if it encrypts.
+    /// Listens on TCP port `port` for the data connections of one client, which has this key if it
+    /// encrypts.
     pub(crate) fn listen_for(
         &self,
         client: Option<PublicKey>,

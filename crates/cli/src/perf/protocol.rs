@@ -1,8 +1,10 @@
 //! The messages of client and server of a test: JSON with bounded lengths.
 //!
-//! On the control connection the client sends [`MAGIC`] and a [`TestRequest`](super::request::TestRequest), and in a UDP test a [`ClientMessage`] when it has
-//! sent everything; all else there is a [`ServerMessage`]. A data connection begins with [`Ticket`] bytes from the client;
-//! after that each direction carries nothing but test data until its end. Datagrams of a UDP test: see `udp`.
+//! On the control connection the client sends [`MAGIC`] and a
+//! [`TestRequest`](super::request::TestRequest), and in a UDP test a [`ClientMessage`] when it has
+//! sent everything; all else there is a [`ServerMessage`]. A data connection begins with [`Ticket`]
+//! bytes from the client; after that each direction carries nothing but test data until its end.
+//! Datagrams of a UDP test: see `udp`.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! What a test measured: intervals while it runs, a summary at its end; in JSON as they are, for people see `lines`.
+//! What a test measured: intervals while it runs, a summary at its end; in JSON as they are, for
+//! people see `lines`.
 
 use serde::{Deserialize, Serialize};
 

@@ -126,8 +126,8 @@ impl TestRequest {
         }
     }
 
-    /// The settings of the test's connections, or what is wrong with the request at a server that allows tests of
-    /// `max_time` and `max_bytes`.
+    /// The settings of the test's connections, or what is wrong with the request at a server that
+    /// allows tests of `max_time` and `max_bytes`.
     pub(crate) fn config(
         &self,
         max_time: Duration,
@@ -180,7 +180,8 @@ impl TestRequest {
                 .parse::<AckKind>()
                 .map_err(|error| error.to_string())?,
             user_timeout: Some(PATIENCE),
-            // A side that only receives detects by these, within the same time, that the other side is gone.
+            // A side that only receives detects by these, within the same time, that the other side
+            // is gone.
             keep_alive: Some(KeepAlive {
                 idle: PATIENCE * 2 / 5,
                 interval: PATIENCE / 5,

@@ -270,7 +270,8 @@ enum Paths {
     Datagrams(UdpSocket, u64),
 }
 
-/// Tells the client where its data goes, and waits for all of its connections, or its first datagram.
+/// Tells the client where its data goes, and waits for all of its connections, or its first
+/// datagram.
 async fn open_paths(
     control: &mut Link,
     site: &Site,
@@ -437,7 +438,8 @@ fn open_data_port(
     ))
 }
 
-/// Takes the client's data connections, in the order of their numbers; other connections are dropped.
+/// Takes the client's data connections, in the order of their numbers; other connections are
+/// dropped.
 async fn accept_all(data: &Listening, token: u64, streams: u16) -> io::Result<Vec<Link>> {
     let mut arrived = BTreeMap::new();
     while arrived.len() < usize::from(streams) {

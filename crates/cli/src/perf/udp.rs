@@ -1,7 +1,9 @@
-//! A test with plain UDP datagrams: how many are lost, how many come out of order, how evenly they come.
+//! A test with plain UDP datagrams: how many are lost, how many come out of order, how evenly they
+//! come.
 //!
-//! All streams of a side share one socket. A datagram begins with [`Head`]. The client's first ones are greetings, which
-//! carry the token that the control connection gave it: nothing is sent to an address that did not show the token.
+//! All streams of a side share one socket. A datagram begins with [`Head`]. The client's first ones
+//! are greetings, which carry the token that the control connection gave it: nothing is sent to an
+//! address that did not show the token.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -123,7 +125,8 @@ pub(crate) async fn greet(socket: &UdpSocket, token: u64) -> std::convert::Infal
     }
 }
 
-/// Waits for the greeting with `token` of a client at `ip`, and connects the socket to where it came from.
+/// Waits for the greeting with `token` of a client at `ip`, and connects the socket to where it
+/// came from.
 pub(crate) async fn await_greeting(socket: &UdpSocket, token: u64, ip: IpAddr) -> io::Result<()> {
     let mut buffer = [0; HEAD + 1];
     loop {

@@ -42,7 +42,8 @@ pub(crate) struct Timing {
     pub(crate) omit: Duration,
     /// The length of the test after that, when a time ends it.
     pub(crate) time: Option<Duration>,
-    /// How long after the end flows are still waited for before they are looked at, besides an interval.
+    /// How long after the end flows are still waited for before they are looked at, besides an
+    /// interval.
     pub(crate) linger: Duration,
     /// When to give the test up.
     pub(crate) limit: Option<Duration>,
@@ -51,7 +52,8 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Looks every `interval`, and waits `most` for the end, if there is a limit besides the test's own length.
+    /// Looks every `interval`, and waits `most` for the end, if there is a limit besides the test's
+    /// own length.
     pub(crate) fn of(request: &TestRequest, interval: Duration, most: Option<Duration>) -> Self {
         let omit = Duration::from_millis(request.omit_millis);
         let time = match request.limit {
@@ -154,7 +156,8 @@ async fn next(
     Some(ended)
 }
 
-/// Runs all flows to their ends and reports intervals meanwhile. Results come in the order of the flows' numbers.
+/// Runs all flows to their ends and reports intervals meanwhile. Results come in the order of the
+/// flows' numbers.
 pub(crate) async fn watch<E: From<io::Error>>(
     mut flows: Flows,
     mut intervals: Intervals,
@@ -164,7 +167,8 @@ pub(crate) async fn watch<E: From<io::Error>>(
     let began = Instant::now();
     let far = Duration::from_secs(u32::MAX.into());
     let mut results: Vec<FlowResult> = Vec::new();
-    // Connections that ended since the last look: how they ended belongs to the interval in which they did.
+    // Connections that ended since the last look: how they ended belongs to the interval in which
+    // they did.
     let mut since: Vec<Snapshot> = Vec::new();
     let mut last_end = std::time::Instant::now();
     let mut keep = |ended: Vec<Ended>, since: &mut Vec<Snapshot>| {
@@ -254,8 +258,9 @@ impl Ticks {
         if last < omit {
             next = next.min(omit);
         }
-        // A tick at the end, or soon after it, would leave the tail an interval of its own, microseconds long. It waits for an
-        // interval more: most tests have ended by then, and the last interval is as long as it really was.
+        // A tick at the end, or soon after it, would leave the tail an interval of its own,
+        // microseconds long. It waits for an interval more: most tests have ended by then,
+        // and the last interval is as long as it really was.
         if let Some(time) = time {
             let end = omit + time;
             if !interval.is_zero() && last < end && next + interval / 10 > end {

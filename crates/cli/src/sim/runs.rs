@@ -30,8 +30,8 @@ pub(crate) struct Recorders {
     pub(crate) qlog: Option<BufWriter<File>>,
 }
 
-/// Does all runs on `jobs` threads (one a processor by default) and gives `report` their results in the order of `runs`.
-/// Says how many failed; each of those was named.
+/// Does all runs on `jobs` threads (one a processor by default) and gives `report` their results in
+/// the order of `runs`. Says how many failed; each of those was named.
 pub(crate) fn execute(
     runs: &[Run],
     jobs: Option<usize>,

@@ -22,11 +22,12 @@ pub(crate) const MAX_TRANSFERS: u16 = 1024;
 /// Settings of connections.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TransportArgs {
-    /// Congestion control of what the client sends: new_reno, cubic, bbr, vegas, compound; bbr:profile=realtime,probe_rtt=mild for media
+    /// Congestion control of what the client sends: new_reno, cubic, bbr, vegas, compound;
+    /// bbr:profile=realtime,probe_rtt=mild for media
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) congestion: Algorithm,
-    /// Acknowledgement policy of what this side receives: tack (delayed:2 with peers that do not speak it), every,
-    /// delayed:2, delayed:8,timer=40ms
+    /// Acknowledgement policy of what this side receives: tack (delayed:2 with peers that do not
+    /// speak it), every, delayed:2, delayed:8,timer=40ms
     #[arg(long, value_name = "POLICY", default_value_t)]
     pub(crate) ack: AckKind,
 }
@@ -46,14 +47,15 @@ impl TransportArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "tack send [OPTIONS] <PATH>... [PEER]")]
 pub(crate) struct SendArgs {
-    /// Files and folders to send (- is standard input), then the receiver: a ticket (- reads it from standard input), a code,
-    /// a known peer (laptop:), or an address (host, host:port, [v6]:port; the default port is 7777). Without a receiver this
-    /// side waits, and shows what to type on the other one
+    /// Files and folders to send (- is standard input), then the receiver: a ticket (- reads it
+    /// from standard input), a code, a known peer (laptop:), or an address (host, host:port,
+    /// [v6]:port; the default port is 7777). Without a receiver this side waits, and shows
+    /// what to type on the other one
     // One list, because options may stand between any two of them.
     #[arg(required = true, value_name = "PATH", num_args = 1..)]
     targets: Vec<OsString>,
-    /// Without a receiver: address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777 of all
-    /// IPv4 addresses]
+    /// Without a receiver: address to listen on, or a port of 127.0.0.1; port 0 picks a free port
+    /// [default: port 7777 of all IPv4 addresses]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub(crate) listen: Option<Address>,
     /// Name at the receiver, for one file or folder; required for standard input
@@ -71,7 +73,8 @@ pub(crate) struct SendArgs {
     /// Replace files that differ at the receiver, if it permits that (its --overwrite)
     #[arg(long, group = "taken")]
     overwrite: bool,
-    /// Replace files that are older at the receiver, if it permits that (its --overwrite or --update)
+    /// Replace files that are older at the receiver, if it permits that (its --overwrite or
+    /// --update)
     #[arg(long, group = "taken")]
     update: bool,
     /// Leave files that exist at the receiver as they are, without an error
@@ -101,13 +104,15 @@ pub(crate) struct SendArgs {
     /// Change nothing; list what would be sent
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// After the connection is lost, try for this time to reach the receiver again and go on; 0s does not
+    /// After the connection is lost, try for this time to reach the receiver again and go on; 0s
+    /// does not
     #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = duration)]
     pub(crate) reconnect: Duration,
     /// Time to wait for an answer when connecting
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) connect_timeout: Duration,
-    /// Retry for this time while the receiver cannot be reached, or is busy and its queue is full; 0s does not retry
+    /// Retry for this time while the receiver cannot be reached, or is busy and its queue is full;
+    /// 0s does not retry
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) retry: Duration,
     /// Give up if the receiver sends nothing for this time (at least 3s)
@@ -187,12 +192,13 @@ fn rate_above_zero(text: &str) -> Result<Rate, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecvArgs {
-    /// Whom to fetch files from: a ticket (- reads it from standard input), a code, a known peer (laptop:), or an address.
-    /// Without it this side waits, and shows what to type on the other one
+    /// Whom to fetch files from: a ticket (- reads it from standard input), a code, a known peer
+    /// (laptop:), or an address. Without it this side waits, and shows what to type on the
+    /// other one
     #[arg(value_name = "PEER")]
     peer: Option<String>,
-    /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777 of all IPv4 addresses,
-    /// and with --insecure of 127.0.0.1]
+    /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777
+    /// of all IPv4 addresses, and with --insecure of 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub(crate) listen: Option<Address>,
     /// Directory for received files; created if it does not exist
@@ -201,7 +207,8 @@ pub(crate) struct RecvArgs {
     /// End after one transfer, with its exit code
     #[arg(long)]
     pub(crate) once: bool,
-    /// Replace existing files that differ, add to existing folders, and accept names that begin with a dot
+    /// Replace existing files that differ, add to existing folders, and accept names that begin
+    /// with a dot
     #[arg(long, group = "existing")]
     overwrite: bool,
     /// As --overwrite, but replace only files that are older than the sender's

@@ -1,4 +1,5 @@
-//! Between the asynchronous stream and the blocking file threads: a fixed set of large buffers that go round.
+//! Between the asynchronous stream and the blocking file threads: a fixed set of large buffers that
+//! go round.
 //!
 //! The number of buffers bounds the memory of a transfer however large its files, and a thread that
 //! falls behind stops the stream: nothing is ever queued beyond the set.
@@ -77,8 +78,8 @@ pub(crate) fn silent(limit: Duration) -> io::Error {
     )
 }
 
-/// Reads the stream into buffers until its end, an error, or `limit` without a byte; reports to the thread which.
-/// `listen` hears when waiting for bytes begins (true) and ends.
+/// Reads the stream into buffers until its end, an error, or `limit` without a byte; reports to the
+/// thread which. `listen` hears when waiting for bytes begins (true) and ends.
 pub(crate) async fn feed<R: AsyncRead + Unpin>(
     mut stream: R,
     full: mpsc::Sender<io::Result<Buffer>>,
@@ -106,7 +107,8 @@ pub(crate) async fn feed<R: AsyncRead + Unpin>(
     }
 }
 
-/// Fills the buffer with what is there now; waits only for the first byte. Nothing at all is the end of the stream.
+/// Fills the buffer with what is there now; waits only for the first byte. Nothing at all is the
+/// end of the stream.
 async fn fill<R: AsyncRead + Unpin>(stream: &mut R, buffer: &mut Buffer) -> io::Result<()> {
     buffer.filled = 0;
     std::future::poll_fn(|cx| {
@@ -242,8 +244,8 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Appends a data frame of up to `limit` bytes that `read` puts straight into the buffer, and returns those bytes;
-    /// none when `read` says it is at the end.
+    /// Appends a data frame of up to `limit` bytes that `read` puts straight into the buffer, and
+    /// returns those bytes; none when `read` says it is at the end.
     pub(crate) fn data(
         &mut self,
         limit: u64,
@@ -284,7 +286,8 @@ impl Outgoing {
     }
 }
 
-/// Writes buffers to the stream until the thread ends, `heartbeat` whenever it is idle for a second.
+/// Writes buffers to the stream until the thread ends, `heartbeat` whenever it is idle for a
+/// second.
 ///
 /// Buffers hold whole frames, so a keep-alive may stand between any two of them.
 pub(crate) async fn drain<W: AsyncWrite + Unpin>(

@@ -1,4 +1,5 @@
-//! Where the connections of transfers come from, when this side begins: by meeting the target, or by waiting for it.
+//! Where the connections of transfers come from, when this side begins: by meeting the target, or
+//! by waiting for it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,7 +1,9 @@
-//! Files as groups of 1 MiB. Each group has a BLAKE3 chaining value; merged they give the hash of the file.
+//! Files as groups of 1 MiB. Each group has a BLAKE3 chaining value; merged they give the hash of
+//! the file.
 //!
-//! BLAKE3 is a tree over chunks of 1 KiB (BLAKE3 paper, section 2.4), and a group of a power of two chunks is a subtree of
-//! it. So two sides can compare a file group by group and still end up with its ordinary hash.
+//! BLAKE3 is a tree over chunks of 1 KiB (BLAKE3 paper, section 2.4), and a group of a power of two
+//! chunks is a subtree of it. So two sides can compare a file group by group and still end up with
+//! its ordinary hash.
 
 use blake3::Hasher;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
@@ -33,8 +35,8 @@ fn at(number: u64) -> Hasher {
 /// Hashes a file from its beginning to its end, from bytes and from values of groups.
 #[derive(Debug)]
 pub(crate) struct FileHasher {
-    /// Values of complete subtrees, the largest first. Two are merged only when more follows, because the last merge of
-    /// all is another function.
+    /// Values of complete subtrees, the largest first. Two are merged only when more follows,
+    /// because the last merge of all is another function.
     stack: Vec<Value>,
     /// Groups in `stack`.
     closed: u64,

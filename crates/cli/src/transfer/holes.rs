@@ -7,14 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-/// Bytes of a file that lie in blocks; the rest of it are holes. Some file systems count what they compress or have yet
-/// to allocate: an estimate.
+/// Bytes of a file that lie in blocks; the rest of it are holes. Some file systems count what they
+/// compress or have yet to allocate: an estimate.
 pub(crate) fn allocated(metadata: &std::fs::Metadata) -> u64 {
     metadata.blocks().saturating_mul(512).min(metadata.len())
 }
 
-/// How many bytes of `file` from `at` on are a hole, and how many behind that are data; the file is then at the data.
-/// `left` bytes follow `at` at most.
+/// How many bytes of `file` from `at` on are a hole, and how many behind that are data; the file is
+/// then at the data. `left` bytes follow `at` at most.
 pub(crate) fn next_extent(file: &File, at: u64, left: u64) -> io::Result<(u64, u64)> {
     let end = at.saturating_add(left);
     let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {

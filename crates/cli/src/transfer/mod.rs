@@ -1,7 +1,7 @@
 //! `tack send` and `tack recv`: files over one stream, verified and confirmed one by one.
 //!
-//! The protocol is described in `docs/transfer-protocol.md`. A blocking thread on each side reads or
-//! writes files and hashes; a task moves buffers between it and the stream.
+//! The protocol is described in `docs/transfer-protocol.md`. A blocking thread on each side reads
+//! or writes files and hashes; a task moves buffers between it and the stream.
 
 mod args;
 mod buffers;

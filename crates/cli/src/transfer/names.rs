@@ -31,8 +31,9 @@ pub(crate) enum BadName {
     Nul,
 }
 
-/// Accepts exactly what is one plain component on a system with these rules: the protocol sends names one component at a
-/// time, so nothing that passes can point out of the directory it is created in.
+/// Accepts exactly what is one plain component on a system with these rules: the protocol sends
+/// names one component at a time, so nothing that passes can point out of the directory it is
+/// created in.
 pub(crate) fn check(name: &[u8], rules: NameRules) -> Result<(), BadName> {
     if name.is_empty() {
         return Err(BadName::Empty);
@@ -85,7 +86,8 @@ fn check_windows(name: &[u8]) -> Result<(), BadName> {
     Ok(())
 }
 
-/// A peer's text, safe on a terminal: control characters (escape sequences, line breaks) are shown, not obeyed.
+/// A peer's text, safe on a terminal: control characters (escape sequences, line breaks) are shown,
+/// not obeyed.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -14,11 +14,13 @@ use super::protocol::{Hash, Kept};
 /// Bytes of a list that stay in memory before it goes to an unnamed file.
 const SPOOL: usize = 1 << 20;
 
-/// Failures that are named to people, and the bytes of each: a peer decides how many there are, and their paths.
+/// Failures that are named to people, and the bytes of each: a peer decides how many there are, and
+/// their paths.
 const MAX_NAMED: usize = 20;
 const MAX_LINE: usize = 1_024;
 
-/// Bytes of the list of failures. A peer can cause failures at next to no cost to itself; further ones are only counted.
+/// Bytes of the list of failures. A peer can cause failures at next to no cost to itself; further
+/// ones are only counted.
 const MAX_FAILURES: u64 = 16 << 20;
 
 /// JSON values, one after the other, to become one array of the summary.

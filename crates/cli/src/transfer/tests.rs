@@ -1,4 +1,5 @@
-//! Whole transfers over pipes in memory: every byte between the two sides can be looked at and spoiled.
+//! Whole transfers over pipes in memory: every byte between the two sides can be looked at and
+//! spoiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -134,7 +135,8 @@ async fn a_folder_crosses_the_narrowest_pipe() {
     }
 }
 
-/// Carries bytes from one pipe to the other and turns one bit of the byte at `position` on the way there.
+/// Carries bytes from one pipe to the other and turns one bit of the byte at `position` on the way
+/// there.
 async fn spoil(mut from: DuplexStream, mut to: DuplexStream, position: usize) {
     let (mut from_read, mut from_write) = tokio::io::split(&mut from);
     let (mut to_read, mut to_write) = tokio::io::split(&mut to);

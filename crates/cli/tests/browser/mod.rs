@@ -1,5 +1,6 @@
-//! Headless Chromium, spoken to in its DevTools protocol over two pipes: no port, no driver, no library.
-//! Messages are JSON, each ended by a zero byte; flags and names are those of the protocol's documentation.
+//! Headless Chromium, spoken to in its DevTools protocol over two pipes: no port, no driver, no
+//! library. Messages are JSON, each ended by a zero byte; flags and names are those of the
+//! protocol's documentation.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -15,7 +16,8 @@ pub(crate) const BROWSERS: [&str; 4] = [
     "google-chrome-stable",
 ];
 
-/// Seconds after which a browser that hangs is ended, so that its tests fail and do not wait for ever.
+/// Seconds after which a browser that hangs is ended, so that its tests fail and do not wait for
+/// ever.
 const PATIENCE: &str = "180";
 
 /// How a page is looked at.
@@ -70,7 +72,8 @@ impl Browser {
                 .is_ok_and(|status| status.success())
         })?;
         let profile = tempfile::tempdir().unwrap();
-        // The browser reads from descriptor 3 and writes to descriptor 4: here its standard input and output.
+        // The browser reads from descriptor 3 and writes to descriptor 4: here its standard input
+        // and output.
         let mut child = Command::new("sh")
             .args([
                 "-c",
@@ -181,8 +184,8 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Everything that the page or the browser wrote to the console since the page was asked for, and each request for
-    /// anything but the page itself.
+    /// Everything that the page or the browser wrote to the console since the page was asked for,
+    /// and each request for anything but the page itself.
     pub(crate) fn complaints(&self, file: &Path) -> Vec<String> {
         let itself = format!("file://{}", file.display());
         let complaint = |event: &Value| {

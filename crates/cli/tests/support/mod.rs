@@ -155,7 +155,8 @@ impl Drop for Running {
     }
 }
 
-/// A `tack recv` on a free port of loopback, in clear text: `tests/meeting.rs` has the encrypted ones.
+/// A `tack recv` on a free port of loopback, in clear text: `tests/meeting.rs` has the encrypted
+/// ones.
 pub(crate) struct Receiver {
     pub(crate) running: Running,
     pub(crate) address: SocketAddr,

@@ -18,7 +18,8 @@ pub struct PacingTimer {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The wait of the latest arming, until the poller has taken it: only the poller is sure to run in the runtime.
+    /// The wait of the latest arming, until the poller has taken it: only the poller is sure to
+    /// run in the runtime.
     requested: Option<Duration>,
     sleep: Option<Pin<Box<Sleep>>>,
     poller: Option<Waker>,
@@ -39,7 +40,8 @@ impl PacingTimer {
         })
     }
 
-    /// Arms the timer for `deadline` (at once when that has passed); `now` is the time now on the same clock.
+    /// Arms the timer for `deadline` (at once when that has passed); `now` is the time now on the
+    /// same clock.
     ///
     /// # Errors
     /// None here; timers of other systems may fail.
@@ -52,7 +54,8 @@ impl PacingTimer {
         Ok(())
     }
 
-    /// Ready when the armed deadline has passed, once; may also be ready too early, so compare with the clock.
+    /// Ready when the armed deadline has passed, once; may also be ready too early, so compare with
+    /// the clock.
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(wait) = state.requested.take() {

@@ -21,7 +21,8 @@ pub struct PacingTimer {
 }
 
 impl PacingTimer {
-    /// Shortest wait that the timer keeps reliably (a wake-up is about 15 µs late on an idle machine).
+    /// Shortest wait that the timer keeps reliably (a wake-up is about 15 µs late on an idle
+    /// machine).
     pub const GRANULARITY: Duration = Duration::from_micros(50);
 
     /// A timer that is not armed. Must be called within a tokio runtime whose I/O is enabled.
@@ -33,8 +34,8 @@ impl PacingTimer {
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
-        // SAFETY: the descriptor is a fresh timer owned by the `AsyncFd` and never lent out mutably,
-        // so it stays open and the same until the `AsyncFd` is dropped.
+        // SAFETY: the descriptor is a fresh timer owned by the `AsyncFd` and never lent out
+        // mutably, so it stays open and the same until the `AsyncFd` is dropped.
         #[expect(
             unsafe_code,
             reason = "registering with the poller takes a promise about the descriptor"
@@ -43,7 +44,8 @@ impl PacingTimer {
         Ok(Self { fd: registered? })
     }
 
-    /// Arms the timer for `deadline` (at once when that has passed); `now` is the time now on the same clock.
+    /// Arms the timer for `deadline` (at once when that has passed); `now` is the time now on the
+    /// same clock.
     ///
     /// # Errors
     /// Only if the kernel refuses a valid request, which it has no reason to.
@@ -64,11 +66,12 @@ impl PacingTimer {
         Ok(())
     }
 
-    /// Ready when the armed deadline has passed, once; may also be ready too early, so compare with the clock.
+    /// Ready when the armed deadline has passed, once; may also be ready too early, so compare with
+    /// the clock.
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut guard = ready!(self.fd.poll_read_ready(cx))?;
-        // The poller is edge-triggered and the next `arm` zeroes the expiry count: reading it out would cost a
-        // system call and change nothing.
+        // The poller is edge-triggered and the next `arm` zeroes the expiry count: reading it out
+        // would cost a system call and change nothing.
         guard.clear_ready();
         Poll::Ready(Ok(()))
     }

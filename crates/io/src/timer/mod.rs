@@ -1,8 +1,8 @@
 //! One-shot timers precise enough to pace by.
 //!
-//! The runtime's own timer counts whole milliseconds, in which a fast path sends hundreds of segments. On Linux a
-//! timer file descriptor is watched instead; elsewhere the runtime's timer serves, and its coarseness is declared, so
-//! that the pacer sends early rather than late.
+//! The runtime's own timer counts whole milliseconds, in which a fast path sends hundreds of
+//! segments. On Linux a timer file descriptor is watched instead; elsewhere the runtime's timer
+//! serves, and its coarseness is declared, so that the pacer sends early rather than late.
 
 #[cfg(target_os = "linux")]
 mod linux;

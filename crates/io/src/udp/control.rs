@@ -1,11 +1,14 @@
-//! Socket options that differ from quinn-udp's: which control messages come with a datagram, and which MTU counts.
+//! Socket options that differ from quinn-udp's: which control messages come with a datagram, and
+//! which MTU counts.
 //!
-//! quinn-udp 0.6.3 reserves 96 bytes for them and asks the kernel for four: receive timestamp (32 bytes), segment size of
-//! joined datagrams (24), destination address (32, IPv6: 40) and traffic class (24). The last one is cut off, so the ECN
-//! codepoint of exactly the joined datagrams would be lost. The destination address is the one we can do without.
+//! quinn-udp 0.6.3 reserves 96 bytes for them and asks the kernel for four: receive timestamp (32
+//! bytes), segment size of joined datagrams (24), destination address (32, IPv6: 40) and traffic
+//! class (24). The last one is cut off, so the ECN codepoint of exactly the joined datagrams would
+//! be lost. The destination address is the one we can do without.
 //!
-//! It also has Linux send anything that fits the device, whatever is known of the path, since it probes for the MTU
-//! itself. We do not: the kernel refuses what exceeds the MTU of the route, or what ICMP said of the path, with EMSGSIZE.
+//! It also has Linux send anything that fits the device, whatever is known of the path, since it
+//! probes for the MTU itself. We do not: the kernel refuses what exceeds the MTU of the route, or
+//! what ICMP said of the path, with EMSGSIZE.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,8 +26,8 @@ pub(super) fn state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
 #[cfg(target_os = "linux")]
 fn adjust(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
     use libc::{IPPROTO_IP, IPPROTO_IPV6};
-    // On IPv6 sockets this one is for the IPv4 peers. A kernel or sandbox that refuses either keeps what was set before:
-    // the MTU of the device.
+    // On IPv6 sockets this one is for the IPv4 peers. A kernel or sandbox that refuses either keeps
+    // what was set before: the MTU of the device.
     let _ = set_option(
         socket,
         IPPROTO_IP,
@@ -45,7 +48,8 @@ fn adjust(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// Tells the system to queue the errors that `errors` reads. Where a sandbox refuses, timers find dead peers.
+/// Tells the system to queue the errors that `errors` reads. Where a sandbox refuses, timers find
+/// dead peers.
 #[cfg(target_os = "linux")]
 pub(super) fn keep_errors(socket: &UdpSocket, local: SocketAddr) {
     // On IPv6 sockets this one is for the IPv4 peers.
@@ -73,7 +77,8 @@ pub(super) fn set_option(
     value: libc::c_int,
 ) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    // SAFETY: the descriptor is open as long as `socket` is borrowed, and the value is an int of the length given.
+    // SAFETY: the descriptor is open as long as `socket` is borrowed, and the value is an int of
+    // the length given.
     let outcome = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

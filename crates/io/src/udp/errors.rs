@@ -2,9 +2,10 @@
 //!
 //! (quinn-udp reads them as well, but says who reported an error, not which port it is about.)
 //!
-//! A socket that serves many peers is not told whom an error is about (RFC 1122 §4.1.3.3 leaves that to the system). Linux
-//! keeps the errors in a queue of their own, with the destination of the datagram that caused each (`IP_RECVERR`, ip(7)).
-//! Elsewhere there is nothing to read, and a dead peer is noticed by its silence.
+//! A socket that serves many peers is not told whom an error is about (RFC 1122 §4.1.3.3 leaves
+//! that to the system). Linux keeps the errors in a queue of their own, with the destination of the
+//! datagram that caused each (`IP_RECVERR`, ip(7)). Elsewhere there is nothing to read, and a dead
+//! peer is noticed by its silence.
 
 use std::io;
 use std::net::SocketAddr;
@@ -65,14 +66,16 @@ mod queue {
     use socket2::SockAddr;
     use tokio::net::UdpSocket;
 
-    /// Bytes of control messages: the error itself, the address of who reported it, and a timestamp.
+    /// Bytes of control messages: the error itself, the address of who reported it, and a
+    /// timestamp.
     const CONTROL: usize = 256;
 
     /// Memory for control messages, aligned as the system wants it.
     #[repr(align(8))]
     struct Control([u8; CONTROL]);
 
-    /// Takes one error out of the queue: the peer, when its port is closed; `None` for any other error.
+    /// Takes one error out of the queue: the peer, when its port is closed; `None` for any other
+    /// error.
     #[expect(unsafe_code, reason = "no safe wrapper reads the error queue")]
     pub(super) fn next(socket: &UdpSocket) -> io::Result<Option<SocketAddr>> {
         let mut payload = [0u8; 1];
@@ -81,9 +84,10 @@ mod queue {
             iov_len: payload.len(),
         };
         let mut control = Control([0; CONTROL]);
-        // SAFETY: the closure gives the storage and its length to recvmsg, which writes at most that much and says how much
-        // it wrote; all other pointers are to locals that outlive the call, with their true lengths. A zeroed msghdr is
-        // valid: null pointers with lengths of zero.
+        // SAFETY: the closure gives the storage and its length to recvmsg, which writes at most
+        // that much and says how much it wrote; all other pointers are to locals that
+        // outlive the call, with their true lengths. A zeroed msghdr is valid: null
+        // pointers with lengths of zero.
         let (is_refused, address) = unsafe {
             SockAddr::try_init(|storage, len| {
                 let mut message: libc::msghdr = std::mem::zeroed();
@@ -104,7 +108,8 @@ mod queue {
         Ok(address.as_socket().filter(|_| is_refused))
     }
 
-    /// Whether the control messages say that a host refused the datagram for want of a socket on its port.
+    /// Whether the control messages say that a host refused the datagram for want of a socket on
+    /// its port.
     ///
     /// # Safety
     /// `message` was filled in by recvmsg, and its control buffer is alive.
@@ -113,8 +118,9 @@ mod queue {
         reason = "control messages are walked with the system's macros"
     )]
     unsafe fn is_refused(message: &libc::msghdr) -> bool {
-        // SAFETY: as the caller promises; the macros stay within the length that the system wrote, and the contents are read
-        // unaligned and only where the length of the message covers them.
+        // SAFETY: as the caller promises; the macros stay within the length that the system wrote,
+        // and the contents are read unaligned and only where the length of the message
+        // covers them.
         unsafe {
             let mut header = libc::CMSG_FIRSTHDR(message);
             while !header.is_null() {

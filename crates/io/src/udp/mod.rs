@@ -1,7 +1,8 @@
 //! A UDP socket as a carrier: one datagram is one TCP segment.
 //!
-//! The socket has two halves with one owner each: [`UdpSender`] for whoever transmits, [`UdpReceiver`] for the one task
-//! that receives. Both share the socket and its registration with the runtime.
+//! The socket has two halves with one owner each: [`UdpSender`] for whoever transmits,
+//! [`UdpReceiver`] for the one task that receives. Both share the socket and its registration with
+//! the runtime.
 
 mod batch;
 mod control;
@@ -26,11 +27,12 @@ pub struct UdpOptions {
     pub bind: SocketAddr,
     /// Batching of sends. Default: offload.
     pub segmentation: Segmentation,
-    /// Wanted socket buffers, bytes, each way; the system may cap them (Linux: `net.core.rmem_max`, `wmem_max`).
-    /// Default 4 MiB: the kernel's usual cap, and 30 ms of a 1 Gbit/s path while the process does not run.
+    /// Wanted socket buffers, bytes, each way; the system may cap them (Linux:
+    /// `net.core.rmem_max`, `wmem_max`). Default 4 MiB: the kernel's usual cap, and 30 ms of a
+    /// 1 Gbit/s path while the process does not run.
     pub socket_buffer: usize,
-    /// Whether [`UdpReceiver::poll_refused`] reports closed ports. Default false: whoever sets it must poll that method, or
-    /// the queued errors take room from datagrams.
+    /// Whether [`UdpReceiver::poll_refused`] reports closed ports. Default false: whoever sets it
+    /// must poll that method, or the queued errors take room from datagrams.
     pub refusals: bool,
 }
 
@@ -60,7 +62,8 @@ impl UdpOptions {
         {
             socket.set_only_v6(false)?;
         }
-        // Sizes beyond the system's cap are cut silently on Linux and refused elsewhere: ask for less until it fits.
+        // Sizes beyond the system's cap are cut silently on Linux and refused elsewhere: ask for
+        // less until it fits.
         let mut wanted = self.socket_buffer.max(2 * MAX_BATCH_BYTES);
         while (socket.set_send_buffer_size(wanted).is_err()
             || socket.set_recv_buffer_size(wanted).is_err())

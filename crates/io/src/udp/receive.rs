@@ -17,8 +17,8 @@ use super::errors::Errors;
 use crate::address::canonical;
 use crate::clock::{Clock, Reading, arrival};
 
-/// Most buffers filled by one system call. With receive offload each holds up to 64 datagrams, and eight of them still
-/// fit a core's cache.
+/// Most buffers filled by one system call. With receive offload each holds up to 64 datagrams, and
+/// eight of them still fit a core's cache.
 const MESSAGES: usize = 8;
 /// Bytes of a buffer when the kernel may join datagrams (the largest it ever makes).
 const JOINED: usize = 65_535;
@@ -41,9 +41,9 @@ pub struct Received<'a> {
     pub peer: SocketAddr,
     /// ECN codepoint of all of them.
     pub ecn: Ecn,
-    /// When the kernel had the first of them, on the carrier's clock; the time of the call where the kernel does not say, or
-    /// what it says cannot be trusted (over a second ago, or the wall clock was set meanwhile). Never before the socket was
-    /// last seen empty.
+    /// When the kernel had the first of them, on the carrier's clock; the time of the call where
+    /// the kernel does not say, or what it says cannot be trusted (over a second ago, or the
+    /// wall clock was set meanwhile). Never before the socket was last seen empty.
     pub arrived: Instant,
     contents: &'a [u8],
     stride: usize,
@@ -100,8 +100,8 @@ impl UdpReceiver {
     /// Takes what the socket holds, up to one system call's worth, arrival times placed on `clock`.
     ///
     /// # Errors
-    /// `WouldBlock` when there is nothing; other errors tell of some earlier datagram (an ICMP answer, on some systems)
-    /// and do not mean that the socket is broken.
+    /// `WouldBlock` when there is nothing; other errors tell of some earlier datagram (an ICMP
+    /// answer, on some systems) and do not mean that the socket is broken.
     pub fn receive(&mut self, clock: &Clock) -> io::Result<impl Iterator<Item = Received<'_>>> {
         let Self {
             socket,

@@ -41,11 +41,12 @@ pub struct SendError {
 pub enum SendCause {
     /// The socket buffer is full: wait for [`UdpSender::poll_writable`] and send the rest.
     Blocked,
-    /// The datagram exceeds the MTU of the device, or (Linux) of the path as far as the kernel knows it: from the routing
-    /// table and from ICMP messages about earlier datagrams. Trying again is pointless until a longer one is known.
+    /// The datagram exceeds the MTU of the device, or (Linux) of the path as far as the kernel
+    /// knows it: from the routing table and from ICMP messages about earlier datagrams. Trying
+    /// again is pointless until a longer one is known.
     TooLong,
-    /// Anything else: no route, a firewall, out of memory. Trying the same datagram again is pointless for now; the
-    /// transport treats it as lost.
+    /// Anything else: no route, a firewall, out of memory. Trying the same datagram again is
+    /// pointless for now; the transport treats it as lost.
     Failed(io::Error),
 }
 
@@ -92,7 +93,8 @@ impl UdpSender {
         self.local
     }
 
-    /// Most datagrams of a batch that the kernel takes in one call, 1 without offload. May fall to 1 at any send.
+    /// Most datagrams of a batch that the kernel takes in one call, 1 without offload. May fall to
+    /// 1 at any send.
     pub fn max_batch(&self) -> usize {
         match self.segmentation {
             Segmentation::Offload => self.state.max_gso_segments(),
@@ -144,7 +146,8 @@ impl UdpSender {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => SendCause::Blocked,
-                // About an earlier datagram, perhaps to another peer: the call reported it and sent nothing.
+                // About an earlier datagram, perhaps to another peer: the call reported it and sent
+                // nothing.
                 Err(error) if !again && is_belated(&error) => {
                     again = true;
                     continue;
@@ -166,15 +169,17 @@ impl UdpSender {
         if self.state.max_gso_segments() > 1 {
             return Fallback::ThisBatch;
         }
-        // The error was one by which devices refuse offload, and the state has given offload up, and ECN marks as well. But
-        // these errors can mean other things: start over, and let the first datagram sent alone tell.
+        // The error was one by which devices refuse offload, and the state has given offload up,
+        // and ECN marks as well. But these errors can mean other things: start over, and
+        // let the first datagram sent alone tell.
         if let Ok(fresh) = control::state(&self.socket) {
             self.state = fresh;
         }
         Fallback::Suspicion
     }
 
-    /// Ready when the socket may take more after [`SendCause::Blocked`]. One task at a time may wait.
+    /// Ready when the socket may take more after [`SendCause::Blocked`]. One task at a time may
+    /// wait.
     ///
     /// # Errors
     /// When the runtime is shutting down.

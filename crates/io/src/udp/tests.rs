@@ -58,7 +58,8 @@ fn loopback(bind: &str) -> UdpOptions {
     UdpOptions::new(bind.parse().unwrap())
 }
 
-/// Sends `count` segments of `len` payload bytes, the last one short, and checks that all arrive as they went.
+/// Sends `count` segments of `len` payload bytes, the last one short, and checks that all arrive as
+/// they went.
 async fn transfer(
     from: &UdpOptions,
     to: &UdpOptions,
@@ -175,7 +176,8 @@ async fn a_datagram_beyond_the_mtu_is_named_and_offload_survives() {
     assert_eq!((error.sent, sender.refusals()), (0, 0));
 }
 
-/// A socket that asks for no checksums gets no segmentation offload from Linux: a refusal as devices make it.
+/// A socket that asks for no checksums gets no segmentation offload from Linux: a refusal as
+/// devices make it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_refused_batch_goes_datagram_by_datagram() {
@@ -200,8 +202,8 @@ async fn arrival_is_when_the_kernel_had_it_not_when_we_looked() {
     let clock = Clock::new();
     let (mut sender, _keep) = loopback("127.0.0.1:0").open().unwrap();
     let (target, mut receiver) = loopback("127.0.0.1:0").open().unwrap();
-    // Linux turns stamping on a moment after the first socket asks for it; a datagram that came before is stamped when
-    // it is read.
+    // Linux turns stamping on a moment after the first socket asks for it; a datagram that came
+    // before is stamped when it is read.
     for attempt in 0.. {
         send(
             &mut sender,
@@ -221,7 +223,8 @@ async fn arrival_is_when_the_kernel_had_it_not_when_we_looked() {
     }
 }
 
-/// A closed port is known by its address, though the socket serves many peers, and what goes to others still goes.
+/// A closed port is known by its address, though the socket serves many peers, and what goes to
+/// others still goes.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_closed_port_is_named_and_disturbs_nobody_else() {

@@ -211,7 +211,8 @@ fn goodput(values: &Values, flows: usize) -> f64 {
     of_flows(values, flows, "goodput_bps").iter().sum::<f64>() / 1e6
 }
 
-/// 95th percentile of the one-way delay of the segments of all flows together, milliseconds. One that starves has few.
+/// 95th percentile of the one-way delay of the segments of all flows together, milliseconds. One
+/// that starves has few.
 fn latency(values: &Values) -> f64 {
     values.get("owd_p95_us") / 1e3
 }

@@ -24,14 +24,15 @@ pub(in crate::figures) fn ack_frequency(values: &Values) -> f64 {
     values.get("flows.0.acks") / seconds(values)
 }
 
-/// Equation (3) of the paper, with the bandwidth in Mbit/s of payload, RTTmin in seconds and the segment size of the
-/// simulator: min(bw / (L·MSS), β / RTTmin), β = 4.
+/// Equation (3) of the paper, with the bandwidth in Mbit/s of payload, RTTmin in seconds and the
+/// segment size of the simulator: min(bw / (L·MSS), β / RTTmin), β = 4.
 pub(in crate::figures) fn equation_3(mbps: f64, rtt_min: f64, segments: f64) -> f64 {
     (mbps * 1e6 / 8.0 / (segments * 1_448.0)).min(4.0 / rtt_min)
 }
 
-/// Whether differences, one a seed, are above `least`: with the whole interval of their mean in the full form. The quick form has
-/// too few seeds for that, goes by the mean, and says so with [`by_means`].
+/// Whether differences, one a seed, are above `least`: with the whole interval of their mean in the
+/// full form. The quick form has too few seeds for that, goes by the mean, and says so with
+/// [`by_means`].
 pub(in crate::figures) fn is_above(depth: &Depth, differences: Estimate, least: f64) -> bool {
     match depth.extent {
         Extent::Quick => differences.mean > least,

@@ -1,4 +1,5 @@
-//! What a flow does while cross traffic comes and goes: what it sends and what of it arrives, round trip by round trip.
+//! What a flow does while cross traffic comes and goes: what it sends and what of it arrives, round
+//! trip by round trip.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use super::values::Values;
 /// Round trips looked at before the cross traffic comes.
 pub(crate) const BEFORE: u32 = 16;
 
-/// Of the first flow, which is the only one by TCP, in each round trip of the path: payload bytes and acknowledgements.
+/// Of the first flow, which is the only one by TCP, in each round trip of the path: payload bytes
+/// and acknowledgements.
 #[derive(Debug, Default)]
 pub(super) struct Change {
     from: Option<Party>,

@@ -1,4 +1,5 @@
-//! What is measured in a run: the numbers of the simulator's report, and more that an observer sees.
+//! What is measured in a run: the numbers of the simulator's report, and more that an observer
+//! sees.
 //!
 //! The sources of this folder are part of the code version: results are run again when one changes.
 
@@ -21,15 +22,18 @@ pub use values::Values;
 pub enum Measure {
     /// Nothing.
     Report,
-    /// How many bytes periodic acknowledgements say wait above a hole, as the paper's figure 5(a) looks at it: shares
-    /// `blocked.le.BYTES` of the acknowledgements with no more than so many.
+    /// How many bytes periodic acknowledgements say wait above a hole, as the paper's figure 5(a)
+    /// looks at it: shares `blocked.le.BYTES` of the acknowledgements with no more than so
+    /// many.
     Blocked,
-    /// The sender's estimate of the bandwidth while that steps: round trips of 40 ms from the steps at 10 s (up) and 20 s
-    /// (down) until it has arrived, `steps.up` and `steps.down`, and its course `estimate.SECONDS`.
+    /// The sender's estimate of the bandwidth while that steps: round trips of 40 ms from the steps
+    /// at 10 s (up) and 20 s (down) until it has arrived, `steps.up` and `steps.down`, and its
+    /// course `estimate.SECONDS`.
     Steps,
-    /// What the first flow, alone by TCP, does while the second one comes and goes, for each round trip of the path from
-    /// 16 before that: Mbit/s of payload `sent.ROUND` and `arrived.ROUND`, acknowledgements `acks.ROUND`; and for how many
-    /// round trips the second one stays, `change.present`.
+    /// What the first flow, alone by TCP, does while the second one comes and goes, for each round
+    /// trip of the path from 16 before that: Mbit/s of payload `sent.ROUND` and
+    /// `arrived.ROUND`, acknowledgements `acks.ROUND`; and for how many round trips the second
+    /// one stays, `change.present`.
     Change,
 }
 

@@ -1,4 +1,5 @@
-//! How soon the sender's estimate of the bandwidth follows steps of it (10 to 20 to 10 Mbit/s, at 10 s and 20 s).
+//! How soon the sender's estimate of the bandwidth follows steps of it (10 to 20 to 10 Mbit/s, at
+//! 10 s and 20 s).
 
 use tack_base::Instant;
 use tack_sim::Observer;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Numbers by name: those of the report as `flows.0.goodput_bps`, `wlan.airtime.tcp_ack`, and those of a [`Measure`](super::Measure).
+/// Numbers by name: those of the report as `flows.0.goodput_bps`, `wlan.airtime.tcp_ack`, and those
+/// of a [`Measure`](super::Measure).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(BTreeMap<String, f64>);
 
@@ -39,8 +40,8 @@ impl Values {
         }
     }
 
-    /// Every number of a report but how long it took on the wall clock; of single radios only those of [`RADIOS`], as
-    /// `wlan.ap.attempts`.
+    /// Every number of a report but how long it took on the wall clock; of single radios only those
+    /// of [`RADIOS`], as `wlan.ap.attempts`.
     pub(super) fn of_report(report: &tack_sim::Report) -> Self {
         let mut values = Self::default();
         if let Ok(mut json) = serde_json::to_value(report) {

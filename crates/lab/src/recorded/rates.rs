@@ -1,8 +1,9 @@
 //! A rate over time, as delivery opportunities.
 //!
-//! A line has a time in seconds and the rate in Mbit/s that was measured until then, since the line before it (the first
-//! one since zero). The rate adds up, in whole bits and microseconds, to opportunities of 1,500 bytes, each at the first
-//! whole millisecond by which its bytes have all been there. What the last line leaves of one is lost.
+//! A line has a time in seconds and the rate in Mbit/s that was measured until then, since the line
+//! before it (the first one since zero). The rate adds up, in whole bits and microseconds, to
+//! opportunities of 1,500 bytes, each at the first whole millisecond by which its bytes have all
+//! been there. What the last line leaves of one is lost.
 
 use std::fmt::Write as _;
 

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use super::Code;
 
-/// The pause before a code that replaces a burnt one, when nobody presses a key: the first, and the longest that it
-/// doubles to. With the longest, a neighbour has 144 attempts a day, each with a chance of one in 65,536.
+/// The pause before a code that replaces a burnt one, when nobody presses a key: the first, and the
+/// longest that it doubles to. With the longest, a neighbour has 144 attempts a day, each with a
+/// chance of one in 65,536.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 /// Holds the code of a waiting program, and gives it out for one attempt.
 ///
-/// The code is burnt from the moment its [`Attempt`] is taken, unless the attempt ends with [`Attempt::confirmed`]: a peer
-/// that goes away after our message may have made its guess.
+/// The code is burnt from the moment its [`Attempt`] is taken, unless the attempt ends with
+/// `Attempt::confirmed`: a peer that goes away after our message may have made its guess.
 #[derive(Debug)]
 pub struct Desk {
     state: Mutex<State>,

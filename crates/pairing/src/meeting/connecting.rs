@@ -55,8 +55,8 @@ enum State {
 }
 
 impl Connecting {
-    /// Begins, and returns the first message. `own` is the long-term identity. With a ticket or a known key it has to be the
-    /// one that TLS showed; with a code TLS must not have shown it.
+    /// Begins, and returns the first message. `own` is the long-term identity. With a ticket or a
+    /// known key it has to be the one that TLS showed; with a code TLS must not have shown it.
     ///
     /// # Errors
     ///
@@ -114,8 +114,8 @@ impl Connecting {
         Ok((machine, message.encode()))
     }
 
-    /// Asks only how the other side's key follows from `known`. The key that TLS showed should not be the long-term one:
-    /// who answers is not known yet.
+    /// Asks only how the other side's key follows from `known`. The key that TLS showed should not
+    /// be the long-term one: who answers is not known yet.
     pub fn ask(channel: Channel, known: PublicKey) -> (Self, Vec<u8>) {
         let machine = Self {
             channel,

@@ -39,8 +39,8 @@ pub struct Met {
     pub intent: Intent,
 }
 
-/// Why one side refuses the other. The peer gets the number; each side has its own words for it, so that no peer can put
-/// words into our messages.
+/// Why one side refuses the other. The peer gets the number; each side has its own words for it, so
+/// that no peer can put words into our messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The versions of the meeting differ.

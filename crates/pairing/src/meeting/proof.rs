@@ -1,7 +1,7 @@
 //! What is proven inside the encrypted stream, bound to it by its exporter.
 //!
-//! The exporter of TLS 1.3 (RFC 8446 §7.5, RFC 9266) covers the handshake up to the server's Finished, and not the key of
-//! the client. So every proof names both keys.
+//! The exporter of TLS 1.3 (RFC 8446 §7.5, RFC 9266) covers the handshake up to the server's
+//! Finished, and not the key of the client. So every proof names both keys.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -38,7 +38,8 @@ impl Role {
     }
 }
 
-/// The stream as both sides see it: exporter, then the connecting side's key, then the waiting side's. `own` is our role.
+/// The stream as both sides see it: exporter, then the connecting side's key, then the waiting
+/// side's. `own` is our role.
 fn transcript(channel: &Channel, own: Role) -> [u8; 96] {
     let (connecting, waiting) = match own {
         Role::Connecting => (&channel.own_key, &channel.peer_key),

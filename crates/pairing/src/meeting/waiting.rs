@@ -48,7 +48,8 @@ pub trait Host {
     /// That cannot be stored.
     fn meet(&mut self, key: &PublicKey) -> Result<(), Refusal>;
 
-    /// Whether `key` is known, or follows from a known one by `rotations`, which are not verified yet.
+    /// Whether `key` is known, or follows from a known one by `rotations`, which are not verified
+    /// yet.
     ///
     /// # Errors
     ///
@@ -78,7 +79,8 @@ enum State {
 }
 
 impl Waiting {
-    /// Waits for the first message. `own` is the long-term identity; TLS has shown it, except where it waits for a code.
+    /// Waits for the first message. `own` is the long-term identity; TLS has shown it, except where
+    /// it waits for a code.
     pub fn new(channel: Channel, own: Identity, rotations: Vec<Rotation>) -> Self {
         Self {
             channel,
@@ -142,7 +144,8 @@ impl Waiting {
 
     fn first(&mut self, message: Message, host: &mut dyn Host) -> Result<Step, Failed> {
         let peer = self.channel.peer_key;
-        // Where TLS showed a key that is made for codes, nothing else is answered: it would say whose it is.
+        // Where TLS showed a key that is made for codes, nothing else is answered: it would say
+        // whose it is.
         let is_for_codes = self.channel.own_key != self.own.public_key();
         if is_for_codes != matches!(message, Message::Code { .. }) {
             return Err(refuse(Refusal::Protocol));
@@ -158,7 +161,8 @@ impl Waiting {
                 if !proof::ticket_is_right(&secret, &self.channel, &proof) {
                     return Err(refuse(Refusal::WrongSecret));
                 }
-                // Only now: a stranger must not use the ticket up, nor one who wants something else.
+                // Only now: a stranger must not use the ticket up, nor one who wants something
+                // else.
                 host.serves(intent).map_err(refuse)?;
                 host.bind(&id, &peer).map_err(refuse)?;
                 Ok(self.welcome(peer, rotations, How::Ticket(id), intent))
@@ -195,7 +199,8 @@ impl Waiting {
                 Ok(Step::Send(Message::Pake { pake }.encode()))
             }
             Message::Ask { known } => {
-                // Told only to who names an earlier key: to others the old and the new one stay two.
+                // Told only to who names an earlier key: to others the old and the new one stay
+                // two.
                 let own = self.own.public_key();
                 if !leads(&known, &own, &self.rotations) {
                     return Err(refuse(Refusal::UnknownKey));

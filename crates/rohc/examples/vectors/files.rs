@@ -21,8 +21,8 @@ impl Vector {
     }
 }
 
-/// Reads both files: `packets` has one packet in hex on each line, `compressed` one line for each of
-/// them, which ends in the compressed packet in hex and names its format as `type=…`.
+/// Reads both files: `packets` has one packet in hex on each line, `compressed` one line for each
+/// of them, which ends in the compressed packet in hex and names its format as `type=…`.
 pub(crate) fn read(packets: &str, compressed: &str) -> Result<Vec<Vector>> {
     let lines = |text: &str| -> Vec<(usize, String)> {
         (1..)

@@ -1,9 +1,9 @@
 //! Checks this codec against packets of another ROHC-TCP compressor.
 //!
-//! `cargo run -p tack-rohc --example vectors -- IN OUT`: IN has one IP packet in hex on each line, OUT what the other
-//! compressor sent for it (see `tests/vectors/README.md`). Each packet of OUT is decompressed and compared with IN,
-//! byte for byte, and the packets of IN are compressed by this codec and rebuilt. Prints the sizes of both; fails on
-//! a difference.
+//! `cargo run -p tack-rohc --example vectors -- IN OUT`: IN has one IP packet in hex on each line,
+//! OUT what the other compressor sent for it (see `tests/vectors/README.md`). Each packet of OUT is
+//! decompressed and compared with IN, byte for byte, and the packets of IN are compressed by this
+//! codec and rebuilt. Prints the sizes of both; fails on a difference.
 
 mod files;
 
@@ -69,7 +69,8 @@ fn run(packets: &str, compressed: &str) -> Result<bool> {
             }
             Ok(_) => None,
             Err(error) if vector.is_co() => Some(error.to_string()),
-            // A kind of IR packet that this codec does not read: the packet itself establishes the context.
+            // A kind of IR packet that this codec does not read: the packet itself establishes the
+            // context.
             Err(error) => {
                 println!(
                     "{:6}  {}: {error}; taken as native",

@@ -1,6 +1,7 @@
-//! Acknowledgements that travel in UDP: the codec compresses the IP and TCP headers in them, and the UDP header follows from
-//! those. Its ports are the flow's, its length is the segment's, and its checksum covers the same bytes as the one of TCP,
-//! which the carrier leaves blank and which is written for the codec's sake.
+//! Acknowledgements that travel in UDP: the codec compresses the IP and TCP headers in them, and
+//! the UDP header follows from those. Its ports are the flow's, its length is the segment's, and
+//! its checksum covers the same bytes as the one of TCP, which the carrier leaves blank and which
+//! is written for the codec's sake.
 
 use tack_base::Instant;
 use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
@@ -11,7 +12,8 @@ use crate::packet::{Checksums, Inner, Packet, UDP_HEADER_LEN};
 /// Where the checksum of a TCP header is.
 const CHECKSUM: std::ops::Range<usize> = 16..18;
 
-/// True when nothing is lost by [`unwrap`]: the checksum within is blank, and the one around it right.
+/// True when nothing is lost by [`unwrap`]: the checksum within is blank, and the one around it
+/// right.
 pub(super) fn is_sound(packet: &Packet) -> bool {
     packet
         .tcp()
@@ -27,8 +29,8 @@ pub(super) fn unwrap(packet: &Packet) -> Option<Packet> {
     Some(with_transport(packet, PROTOCOL_TCP, header))
 }
 
-/// What [`unwrap`] was given, from what it made and the ports of UDP. `None` when the checksum of TCP is wrong: it is not
-/// passed on.
+/// What [`unwrap`] was given, from what it made and the ports of UDP. `None` when the checksum of
+/// TCP is wrong: it is not passed on.
 pub(super) fn wrap(bare: &Packet, (from, to): Ports) -> Option<Packet> {
     bare.verify_checksums().then_some(())?;
     let mut header = bare.transport().to_vec();

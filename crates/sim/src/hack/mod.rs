@@ -19,7 +19,8 @@ use tuple::{Ports, Tuple};
 #[derive(Debug)]
 struct Rebuilder {
     decompressor: Decompressor,
-    /// Ports of the UDP header around them, if there is one: the same in all packets of a flow, as the native ones show.
+    /// Ports of the UDP header around them, if there is one: the same in all packets of a flow, as
+    /// the native ones show.
     udp: Option<Ports>,
 }
 
@@ -67,7 +68,8 @@ fn wire(packet: &Packet) -> Packet {
     packet
 }
 
-/// IP and TCP header of an acknowledgement as ROHC-TCP takes them: as they are on the wire, without what is around the segment.
+/// IP and TCP header of an acknowledgement as ROHC-TCP takes them: as they are on the wire, without
+/// what is around the segment.
 fn headers(packet: &Packet) -> Option<Packet> {
     let bare = match packet.protocol() {
         PROTOCOL_TCP => packet.clone(),

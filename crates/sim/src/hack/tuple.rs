@@ -45,8 +45,9 @@ impl Tuple {
         }
     }
 
-    /// MD5 over source and destination address, source and destination port and protocol, in network order; then the ports of
-    /// UDP, where the segment travels in it. Its last byte is the CID.
+    /// MD5 over source and destination address, source and destination port and protocol, in
+    /// network order; then the ports of UDP, where the segment travels in it. Its last byte is
+    /// the CID.
     pub(super) fn flow_id(self) -> FlowId {
         let mut input = ArrayVec::<u8, 17>::new();
         input.extend(self.src.octets());

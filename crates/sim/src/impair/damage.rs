@@ -21,11 +21,12 @@ impl Damage {
         }
     }
 
-    /// Draws whether `packet` is damaged, and flips one or more bits of one of its bytes when it is: header or payload,
-    /// each byte equally likely.
+    /// Draws whether `packet` is damaged, and flips one or more bits of one of its bytes when it
+    /// is: header or payload, each byte equally likely.
     ///
-    /// The checksums are written first, as the sender would have. Damage within one byte is always noticed by them, so a
-    /// run in which damaged bytes reach an application has found a bug, not the 1-in-65,536 chance of a wider burst.
+    /// The checksums are written first, as the sender would have. Damage within one byte is always
+    /// noticed by them, so a run in which damaged bytes reach an application has found a bug,
+    /// not the 1-in-65,536 chance of a wider burst.
     pub fn strike(&mut self, packet: &mut Packet) -> bool {
         if !self.stream.chance(self.probability) {
             return false;

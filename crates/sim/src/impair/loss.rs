@@ -4,7 +4,8 @@ use tack_base::random::RandomStream;
 
 use crate::packet::Packet;
 
-/// A two-state chain (Gilbert 1960, Elliott 1963); the state changes once a packet, before the packet's fate is drawn.
+/// A two-state chain (Gilbert 1960, Elliott 1963); the state changes once a packet, before the
+/// packet's fate is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Probability of going from good to bad.

@@ -35,7 +35,8 @@ impl Mark {
         self.config.probability > 0.0 || self.config.threshold.is_some()
     }
 
-    /// Marks `packet`, which finds `packets` and `bytes` waiting, when it should be. Says whether it was marked now.
+    /// Marks `packet`, which finds `packets` and `bytes` waiting, when it should be. Says whether
+    /// it was marked now.
     pub fn apply(&mut self, packet: &mut Packet, packets: usize, bytes: u64) -> bool {
         let over = match self.config.threshold {
             None => false,

@@ -1,4 +1,5 @@
-//! Boxes on the way that rewrite TCP headers: option strippers and randomisers of initial sequence numbers.
+//! Boxes on the way that rewrite TCP headers: option strippers and randomisers of initial sequence
+//! numbers.
 
 use tack_base::random::RandomStream;
 use tack_wire::checksum::PROTOCOL_TCP;
@@ -46,7 +47,8 @@ pub struct MiddleboxConfig {
     pub isn: IsnRewrite,
 }
 
-/// A box in one direction. Two boxes made with the same seed shift the numbers of the two directions consistently.
+/// A box in one direction. Two boxes made with the same seed shift the numbers of the two
+/// directions consistently.
 #[derive(Clone, Debug)]
 pub struct Middlebox {
     config: MiddleboxConfig,
@@ -96,7 +98,8 @@ impl Middlebox {
         let with_sack = self.config.isn == IsnRewrite::WithSack;
         let transport = packet.transport_mut();
         shift(&mut transport[4..8], own);
-        // Acknowledgements and SACK blocks speak of the other direction's numbers, as this side saw them: shifted.
+        // Acknowledgements and SACK blocks speak of the other direction's numbers, as this side saw
+        // them: shifted.
         if transport[13] & FLAG_ACK != 0 {
             shift(&mut transport[8..12], other.wrapping_neg());
         }
@@ -163,7 +166,8 @@ fn shift(field: &mut [u8], by: u32) {
     field.copy_from_slice(&number.wrapping_add(by).to_be_bytes());
 }
 
-/// Calls `visit` with kind and body of each option (padding aside) until the list ends or makes no sense.
+/// Calls `visit` with kind and body of each option (padding aside) until the list ends or makes no
+/// sense.
 fn for_each_option(mut options: &mut [u8], mut visit: impl FnMut(u8, &mut [u8])) {
     while let [kind, rest @ ..] = options {
         let (kind, available) = (*kind, rest.len() + 1);

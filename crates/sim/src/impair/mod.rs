@@ -1,5 +1,5 @@
-//! What a path does to packets besides queueing and delaying them. One room a family; each has a stream of random
-//! numbers of its own, so that turning one on does not change what another does.
+//! What a path does to packets besides queueing and delaying them. One room a family; each has a
+//! stream of random numbers of its own, so that turning one on does not change what another does.
 
 pub mod damage;
 pub mod loss;

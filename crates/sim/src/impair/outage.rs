@@ -22,8 +22,8 @@ impl Blackout {
     }
 }
 
-/// Settings of a direction that stops delivering again and again, and then delivers what it held in one burst, in order:
-/// what roaming, scanning and power saving do.
+/// Settings of a direction that stops delivering again and again, and then delivers what it held in
+/// one burst, in order: what roaming, scanning and power saving do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuspensionConfig {
     /// When the first suspension begins.

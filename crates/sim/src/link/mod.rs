@@ -1,8 +1,9 @@
-//! One direction of a link: a bounded queue in front of a server of fixed or recorded rate, then a delay.
+//! One direction of a link: a bounded queue in front of a server of fixed or recorded rate, then a
+//! delay.
 //!
-//! A first-in first-out server needs no event of its own: when a packet comes, the instant at which its last bit
-//! leaves is already certain. [`Bottleneck::enqueue`] computes it, and the queue is kept as the list of packets whose
-//! service has not begun.
+//! A first-in first-out server needs no event of its own: when a packet comes, the instant at which
+//! its last bit leaves is already certain. [`Bottleneck::enqueue`] computes it, and the queue is
+//! kept as the list of packets whose service has not begun.
 
 mod queue;
 mod server;
@@ -76,7 +77,8 @@ impl Bottleneck {
         }
     }
 
-    /// A packet of `len` bytes comes at `now` (not before the last call's): when its last bit arrives at the other end.
+    /// A packet of `len` bytes comes at `now` (not before the last call's): when its last bit
+    /// arrives at the other end.
     ///
     /// # Errors
     /// [`Full`] when the queue takes no more: the packet is dropped (drop-tail).
@@ -106,8 +108,8 @@ impl Bottleneck {
         self.queue.peak()
     }
 
-    /// When a packet of `len` bytes would be taken and find fewer than `most` packets waiting: `now`, or when enough
-    /// have left.
+    /// When a packet of `len` bytes would be taken and find fewer than `most` packets waiting:
+    /// `now`, or when enough have left.
     pub fn room_at(&mut self, now: Instant, len: usize, most: usize) -> Instant {
         self.queue.advance(now);
         let begin = match &self.server {

@@ -81,8 +81,8 @@ impl Queue {
         self.peak
     }
 
-    /// When a packet of `len` bytes fits behind fewer than `most` others, if nothing else comes; `None` when it never
-    /// fits, being larger than the whole bound.
+    /// When a packet of `len` bytes fits behind fewer than `most` others, if nothing else comes;
+    /// `None` when it never fits, being larger than the whole bound.
     pub(super) fn room_at(&self, now: Instant, len: usize, most: usize) -> Option<Instant> {
         let (mut packets, mut bytes, mut at) = (self.waiting.len(), self.bytes, now);
         let mut leaving = self.waiting.iter();

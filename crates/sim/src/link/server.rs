@@ -13,8 +13,9 @@ pub struct Service {
     pub(super) state: (u64, u64),
 }
 
-/// A server of constant rate. The fraction of a nanosecond that a packet ends after is carried to the next one: a
-/// link that rounded each packet would be too fast or too slow by up to a nanosecond a packet.
+/// A server of constant rate. The fraction of a nanosecond that a packet ends after is carried to
+/// the next one: a link that rounded each packet would be too fast or too slow by up to a
+/// nanosecond a packet.
 #[derive(Clone, Debug)]
 pub struct RateServer {
     /// Bits per second.

@@ -117,7 +117,8 @@ fn a_trace_delivers_at_its_opportunities() {
 
 #[test]
 fn an_opportunity_counts_bytes() {
-    // Three packets of 500 share one opportunity; one of 1,000 begins the next and leaves 500 for half of another.
+    // Three packets of 500 share one opportunity; one of 1,000 begins the next and leaves 500 for
+    // half of another.
     let mut link = traced("1\n2\n3\n4\n");
     let times: Vec<_> = [500, 500, 500, 1_000, 1_000, 100]
         .map(|len| link.enqueue(ms(0), len).unwrap())

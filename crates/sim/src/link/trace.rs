@@ -1,9 +1,10 @@
 //! Links that replay a recorded trace of delivery opportunities, in Mahimahi's file format.
 //!
-//! Each line of a trace is a whole number of milliseconds; at that instant the link can deliver 1,500 bytes. Equal
-//! lines add up. After the last line the trace begins again, the last instant being the new zero. An opportunity
-//! that finds nothing waiting is lost, and so is what a last packet leaves of one; a packet may take what is left of
-//! one opportunity and be finished by later ones. A packet that comes exactly at an opportunity is too late for it.
+//! Each line of a trace is a whole number of milliseconds; at that instant the link can deliver
+//! 1,500 bytes. Equal lines add up. After the last line the trace begins again, the last instant
+//! being the new zero. An opportunity that finds nothing waiting is lost, and so is what a last
+//! packet leaves of one; a packet may take what is left of one opportunity and be finished by later
+//! ones. A packet that comes exactly at an opportunity is too late for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -126,7 +127,8 @@ impl Trace {
         let len = self.0.len() as u64;
         // Opportunities at the trace's last instant belong to the end of their own round.
         let mut index = round * len + self.0.partition_point(|at| *at <= within) as u64;
-        // Opportunities of the previous round at this very instant, or of time zero of this one, are behind by now.
+        // Opportunities of the previous round at this very instant, or of time zero of this one,
+        // are behind by now.
         while self.time_of(index) <= now {
             index += 1;
         }
@@ -155,7 +157,8 @@ impl TraceServer {
 
     /// The turn of a packet of `len` bytes that comes at `now`.
     pub fn preview(&self, now: Instant, len: usize) -> Service {
-        // The opportunity in use is still to come while packets wait for it: then this one waits as well.
+        // The opportunity in use is still to come while packets wait for it: then this one waits as
+        // well.
         let (mut index, mut left) = if self.trace.time_of(self.index) > now {
             (self.index, self.left)
         } else {

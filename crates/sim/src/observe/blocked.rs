@@ -6,7 +6,8 @@ use tack_wire::{Segment, TackOption};
 use super::{Observer, PacketEvent, Passing};
 use crate::scenario::Party;
 
-/// Collects the bytes above the first hole, as each periodic report that leaves the client tells them.
+/// Collects the bytes above the first hole, as each periodic report that leaves the client tells
+/// them.
 #[derive(Debug, Default)]
 pub struct Blocked {
     /// Bytes, one figure a report.

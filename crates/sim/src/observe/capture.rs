@@ -1,4 +1,5 @@
-//! Packet captures that Wireshark and tcpdump open: pcapng with nanosecond times and an interface for each host.
+//! Packet captures that Wireshark and tcpdump open: pcapng with nanosecond times and an interface
+//! for each host.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,9 +23,10 @@ use crate::scenario::{Party, Scenario};
 
 /// Writes the packets of a run as pcapng, with an interface for each host that sees any.
 ///
-/// Every packet is seen twice, where it leaves and where it arrives: filter by interface (`frame.interface_name ==
-/// "server"`) for what one host would have captured. In a wireless network what stations send and receive is seen on the
-/// air instead, as radiotap and 802.11 on the interface `air`.
+/// Every packet is seen twice, where it leaves and where it arrives: filter by interface
+/// (`frame.interface_name == "server"`) for what one host would have captured. In a wireless
+/// network what stations send and receive is seen on the air instead, as radiotap and 802.11 on the
+/// interface `air`.
 pub struct Capture<W: Write> {
     /// `None` after the first error.
     writer: Option<PcapNgWriter<W>>,
@@ -79,7 +81,8 @@ impl<W: Write> Capture<W> {
             None => {
                 self.interfaces.insert(index, count);
                 let mut interface = InterfaceDescriptionBlock::new(link, 0);
-                // The writer counts nanoseconds whatever the interface says: say so, or readers see times a thousandfold.
+                // The writer counts nanoseconds whatever the interface says: say so, or readers see
+                // times a thousandfold.
                 interface.options = vec![
                     InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
                     InterfaceDescriptionOption::IfTsResol(9),
@@ -163,7 +166,8 @@ impl<W: Write> Observer for Capture<W> {
     }
 }
 
-/// The direction as pcapng's packet flags have it (draft-ietf-opsawg-pcapng §4.3.1): 1 inbound, 2 outbound.
+/// The direction as pcapng's packet flags have it (draft-ietf-opsawg-pcapng §4.3.1): 1 inbound, 2
+/// outbound.
 fn direction(passing: Passing) -> EnhancedPacketOption<'static> {
     let flags = match passing {
         Passing::In => 1,

@@ -85,7 +85,8 @@ pub trait Observer {
         false
     }
 
-    /// How often this observer wants [`Observer::on_sample`]; `None` for never. Asked once, before the run.
+    /// How often this observer wants [`Observer::on_sample`]; `None` for never. Asked once, before
+    /// the run.
     fn interval(&self) -> Option<Duration> {
         None
     }

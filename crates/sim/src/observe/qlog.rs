@@ -1,7 +1,9 @@
-//! What connections did and why, as JSON lines in the manner of qlog (draft-ietf-quic-qlog-main-schema).
+//! What connections did and why, as JSON lines in the manner of qlog
+//! (draft-ietf-quic-qlog-main-schema).
 //!
-//! The first line names the format; each further one is an event: `time` (milliseconds on the host's clock), `name`
-//! (category:event), `flow`, `host` and `data`. What an event does not know is left out.
+//! The first line names the format; each further one is an event: `time` (milliseconds on the
+//! host's clock), `name` (category:event), `flow`, `host` and `data`. What an event does not know
+//! is left out.
 
 use std::io::{self, Write};
 use std::time::Duration;

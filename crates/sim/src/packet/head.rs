@@ -9,8 +9,8 @@ pub const MAX_HEAD: usize = ip::IPV4_HEADER_LEN + tack_wire::segment::MAX_HEADER
 
 /// Up to [`MAX_HEAD`] bytes of IP and transport header.
 ///
-/// A copy of an array and its length: packets are copied for each transmission over the air, and lists that copy element by
-/// element take a twentieth of a run for that.
+/// A copy of an array and its length: packets are copied for each transmission over the air, and
+/// lists that copy element by element take a twentieth of a run for that.
 #[derive(Clone, Copy)]
 pub struct Head {
     len: u8,

@@ -50,7 +50,8 @@ fn segment(header: &Header, payload: &'static [u8]) -> Packet {
     )
 }
 
-/// Sends `PACKETS` packets of 1,500 bytes, a microsecond apart, and collects what arrives, with its time.
+/// Sends `PACKETS` packets of 1,500 bytes, a microsecond apart, and collects what arrives, with its
+/// time.
 fn pass(config: &PathConfig, seed: u64) -> (Vec<(Instant, Packet)>, PathCounters) {
     let mut path = Path::new(config, seed, 0);
     for n in 0..PACKETS {

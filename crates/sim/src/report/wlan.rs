@@ -16,8 +16,9 @@ pub struct WlanReport {
     pub collisions: u64,
     /// Those among all PPDUs that wanted a response.
     pub collision_probability: f64,
-    /// The same for the first PPDU of each channel access that wanted a response: with RTS that is the RTS, while the data
-    /// behind a CTS, which other radios leave alone, counts in `collision_probability` too.
+    /// The same for the first PPDU of each channel access that wanted a response: with RTS that is
+    /// the RTS, while the data behind a CTS, which other radios leave alone, counts in
+    /// `collision_probability` too.
     pub access_collision_probability: f64,
     /// PPDUs without response, for whatever reason, among all that wanted one.
     pub unanswered_probability: f64,
@@ -33,11 +34,13 @@ pub struct WlanReport {
     pub retries: u64,
     /// Data frames given up after the last attempt, of all radios.
     pub retry_drops: u64,
-    /// How often receivers released frames because a frame before them had not come in time, of all radios.
+    /// How often receivers released frames because a frame before them had not come in time, of
+    /// all radios.
     pub reorder_timeouts: u64,
     /// Data frames in a PPDU, on average.
     pub mpdus_per_ppdu: f64,
-    /// Transport acknowledgements that a filter took out of a MAC queue for a newer one, of all radios.
+    /// Transport acknowledgements that a filter took out of a MAC queue for a newer one, of all
+    /// radios.
     pub acks_filtered: u64,
     /// Transport acknowledgements that travelled inside link acknowledgements and were rebuilt.
     pub acks_in_link_acks: u64,

@@ -98,7 +98,8 @@ pub struct UdpFlow {
     pub ack_every: u64,
     /// IP packet length of an acknowledgement, bytes.
     pub ack_size: usize,
-    /// Frames to send instead of datagrams at `rate`, in datagrams spaced at the video's peak rate.
+    /// Frames to send instead of datagrams at `rate`, in datagrams spaced at the video's peak
+    /// rate.
     pub video: Option<Video>,
 }
 
@@ -124,8 +125,9 @@ pub struct Flow {
     pub stop: Option<Duration>,
     /// How many bytes `from` sends (each side, for [`App::Duplex`]).
     pub bytes: Option<u64>,
-    /// What its packets take beyond the wired path, one way, in each direction: propagation behind the shared link, which they
-    /// meet last; between two stations, at the access point between both hops. At most an hour.
+    /// What its packets take beyond the wired path, one way, in each direction: propagation behind
+    /// the shared link, which they meet last; between two stations, at the access point
+    /// between both hops. At most an hour.
     pub extra_delay: Duration,
     /// In which category its packets contend for a wireless medium.
     pub category: AccessCategory,
@@ -137,8 +139,8 @@ impl Flow {
     /// Most flows of a scenario: each has a port of its own.
     pub const MOST: u16 = 10_000;
 
-    /// The settings of its two endpoints, to be changed from code: a policy or a controller that no file can name, for
-    /// example. `None` for a UDP flow.
+    /// The settings of its two endpoints, to be changed from code: a policy or a controller that no
+    /// file can name, for example. `None` for a UDP flow.
     pub fn tcp_config_mut(&mut self) -> Option<&mut Config> {
         match &mut self.transport {
             Transport::Tcp(tcp) => Some(&mut tcp.config),
@@ -171,8 +173,8 @@ const UDP_ONLY: [&str; 4] = ["rate", "payload", "ack_every", "ack_size"];
 /// One end of a flow in a file: a host, or each station, which makes a flow for each.
 const EACH: &str = "each";
 
-/// Reads a `[[flow]]` table between the server and the client, or between the hosts of a network of so many `stations`: one flow,
-/// or one for each station.
+/// Reads a `[[flow]]` table between the server and the client, or between the hosts of a network of
+/// so many `stations`: one flow, or one for each station.
 pub(super) fn read(
     mut table: Reader<'_>,
     id: usize,

@@ -1,7 +1,8 @@
 //! Scenario files: one declarative TOML file describes one experiment (see `docs/scenario.md`).
 //!
-//! Reading is strict. An unknown key, a wrong unit or an impossible combination is a [`ScenarioError`] that names file,
-//! line, key and what would be right. A [`Scenario`] that was read needs no further checks.
+//! Reading is strict. An unknown key, a wrong unit or an impossible combination is a
+//! [`ScenarioError`] that names file, line, key and what would be right. A [`Scenario`] that was
+//! read needs no further checks.
 
 mod error;
 mod flow;
@@ -49,8 +50,9 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads the scenario `text` that came from the file `name` (trace files are looked for beside it), and applies `overrides`
-    /// of the form `KEY=VALUE` with dotted keys and numbers for array elements: `wired.rate=10Mbps`, `flow.0.ack=every`.
+    /// Reads the scenario `text` that came from the file `name` (trace files are looked for beside
+    /// it), and applies `overrides` of the form `KEY=VALUE` with dotted keys and numbers for
+    /// array elements: `wired.rate=10Mbps`, `flow.0.ack=every`.
     ///
     /// # Errors
     /// [`ScenarioError`] for anything that is not exactly a scenario.
@@ -108,7 +110,8 @@ impl Scenario {
 
     /// What only the whole can be wrong about.
     fn check(&self, root: &Reader<'_>) -> Result<(), ScenarioError> {
-        // Nanoseconds of a run stay far from the end of 64 bits, and a run from the end of patience.
+        // Nanoseconds of a run stay far from the end of 64 bits, and a run from the end of
+        // patience.
         const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
         if self.duration.is_zero() || self.duration > LONGEST {
             return Err(root.fail("duration", "must be above zero and at most a year"));

@@ -1,8 +1,9 @@
 //! Radios calibrated to the devices of the TACK paper: `preset = "tack-n"`.
 //!
-//! The paper gives the goodput of saturating UDP without acknowledgements over its four devices: 7, 26, 210 and 590 Mbit/s,
-//! and no parameters. Each preset states what would explain the figure; any key given beside it goes before it. Only the
-//! baselines are calibrated: what TCP makes of them is the experiment.
+//! The paper gives the goodput of saturating UDP without acknowledgements over its four devices: 7,
+//! 26, 210 and 590 Mbit/s, and no parameters. Each preset states what would explain the figure; any
+//! key given beside it goes before it. Only the baselines are calibrated: what TCP makes of them is
+//! the experiment.
 
 use tack_base::Rate;
 use tack_wlan::MacConfig;
@@ -12,17 +13,20 @@ use tack_wlan::phy::{DsssRate, Mode, OfdmRate, Preamble, Standard};
 /// One of the paper's devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// 802.11b, 7 Mbit/s. The long preamble ends at 6.1 Mbit/s, so the preamble is short; with ACKs at 11 Mbit/s, as radios
-    /// send them to partners they know, 6.97. (Equally good: ACKs at 2 Mbit/s, and frames of 1518 bytes counted whole.)
+    /// 802.11b, 7 Mbit/s. The long preamble ends at 6.1 Mbit/s, so the preamble is short; with ACKs
+    /// at 11 Mbit/s, as radios send them to partners they know, 6.97. (Equally good: ACKs at 2
+    /// Mbit/s, and frames of 1518 bytes counted whole.)
     TackB,
-    /// 802.11g, 26 Mbit/s. With the short slot 29.7, so something more is on the air. A CTS to oneself at 6 Mbit/s before
-    /// each frame, as access points that protect the 2.4 GHz band send it, gives 25.9. (CWmin of 31 would give 25.1, the
-    /// long slot 23.6.)
+    /// 802.11g, 26 Mbit/s. With the short slot 29.7, so something more is on the air. A CTS to
+    /// oneself at 6 Mbit/s before each frame, as access points that protect the 2.4 GHz band
+    /// send it, gives 25.9. (CWmin of 31 would give 25.1, the long slot 23.6.)
     TackG,
-    /// 802.11n, 300 Mbit/s, 210 Mbit/s. A-MPDUs of 65,535 bytes give 256; those of 21,700 bytes (14 frames of 1500 bytes, 0.6
-    /// ms) 211: drivers bound aggregates by time and by the number of buffers.
+    /// 802.11n, 300 Mbit/s, 210 Mbit/s. A-MPDUs of 65,535 bytes give 256; those of 21,700 bytes (14
+    /// frames of 1500 bytes, 0.6 ms) 211: drivers bound aggregates by time and by the number of
+    /// buffers.
     TackN,
-    /// 802.11ac, 866.7 Mbit/s, 590 Mbit/s. A-MPDUs of 65,535 bytes give 612; of 55,600 bytes, 36 frames, 589.
+    /// 802.11ac, 866.7 Mbit/s, 590 Mbit/s. A-MPDUs of 65,535 bytes give 612; of 55,600 bytes, 36
+    /// frames, 589.
     TackAc,
 }
 

@@ -7,7 +7,8 @@
 )]
 pub struct SeedsError(String);
 
-/// The seeds that `text` names, in its order. Both ends of a range belong to it: `1..10` is ten seeds.
+/// The seeds that `text` names, in its order. Both ends of a range belong to it: `1..10` is ten
+/// seeds.
 ///
 /// # Errors
 /// [`SeedsError`] when it is not that, or when it names more than a million.

@@ -117,7 +117,8 @@ fn convert(text: &str, value: &DeValue<'_>) -> Value {
     }
 }
 
-/// `flow.0.ack=every`: the path names tables by key and array elements by number (one past the end adds a table).
+/// `flow.0.ack=every`: the path names tables by key and array elements by number (one past the end
+/// adds a table).
 fn apply(root: &mut Item, setting: &str) -> Result<(), ScenarioError> {
     let fail = |key: &str, message: String| ScenarioError {
         source: "--set".into(),

@@ -1,4 +1,5 @@
-//! Quantities as scenario files write them: always with a unit, also where a bare number would do elsewhere.
+//! Quantities as scenario files write them: always with a unit, also where a bare number would do
+//! elsewhere.
 
 use std::time::Duration;
 

@@ -8,7 +8,8 @@ use super::units;
 
 /// A live video: frames at fixed times, larger in some scenes than in others.
 ///
-/// The default is the UHD projection of the TACK paper's Figure 11: 60 frames a second, 100 Mbit/s on average, 200 at most.
+/// The default is the UHD projection of the TACK paper's Figure 11: 60 frames a second, 100 Mbit/s
+/// on average, 200 at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Video {
     /// Frames per second, 1 to 1,000.
@@ -17,7 +18,8 @@ pub struct Video {
     pub rate: Rate,
     /// Highest rate of a scene: from the mean rate to twice that.
     pub peak: Rate,
-    /// How much the player has in hand before it shows the first frame, or the next one after it had to stop.
+    /// How much the player has in hand before it shows the first frame, or the next one after it
+    /// had to stop.
     pub buffer: Duration,
 }
 

@@ -38,7 +38,8 @@ pub struct HostConfig {
     pub late_timers: Duration,
     /// Packets are processed up to this long after they arrived, uniformly drawn, in order.
     pub late_processing: Duration,
-    /// Probability that the network interface takes only a part of a batch, and the rest a millisecond later.
+    /// Probability that the network interface takes only a part of a batch, and the rest a
+    /// millisecond later.
     pub short_sends: f64,
     /// Most segments that TCP hands over at once.
     pub batch: usize,

@@ -44,8 +44,9 @@ const SHORTEST_INTERVAL: Duration = Duration::from_micros(1);
 
 const DEFAULT_QUEUE: usize = 1_000;
 
-/// What a host takes by default: tens of microseconds for the interrupt and the softirq behind it, and for the way through the
-/// driver to the queue. Both are longer than SIFS, so that what answers the last frame of a PPDU is too late for its response.
+/// What a host takes by default: tens of microseconds for the interrupt and the softirq behind it,
+/// and for the way through the driver to the queue. Both are longer than SIFS, so that what answers
+/// the last frame of a PPDU is too late for its response.
 const HOST: HostDelays = HostDelays {
     receive: Duration::from_micros(30),
     transmit: Duration::from_micros(20),
@@ -318,7 +319,8 @@ fn read_host(table: &mut Reader<'_>, world: &mut WorldConfig) -> Result<(), Scen
         ("frame", HostInterrupt::Frame),
         ("ppdu", HostInterrupt::Ppdu),
     ];
-    // Where a host heard of each frame as it ends, most acknowledgements of a batch would ride on its own Block ACK.
+    // Where a host heard of each frame as it ends, most acknowledgements of a batch would ride on
+    // its own Block ACK.
     let usual = if world.hack.is_on() {
         HostInterrupt::Ppdu
     } else {

@@ -146,7 +146,8 @@ impl Exchanges {
         end.read < self.asked * self.response
     }
 
-    /// The asking end read something. When that completed an exchange: its latency, and when to ask again.
+    /// The asking end read something. When that completed an exchange: its latency, and when to ask
+    /// again.
     pub(super) fn on_response(
         &mut self,
         now: Instant,
@@ -160,7 +161,8 @@ impl Exchanges {
         Some((now.saturating_since(self.asked_at), now + self.gap))
     }
 
-    /// The answering end read something: it may write the response to each request that it has in full.
+    /// The answering end read something: it may write the response to each request that it has in
+    /// full.
     pub(super) fn on_request(&mut self, end: &mut End) {
         let complete = end.read / self.request;
         end.allowance += (complete - self.answered) * self.response;

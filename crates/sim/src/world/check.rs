@@ -1,4 +1,5 @@
-//! Invariants of the stack, checked at every event: what its own books say, and what an observer sees on the wire.
+//! Invariants of the stack, checked at every event: what its own books say, and what an observer
+//! sees on the wire.
 
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant, Rate};
@@ -30,9 +31,10 @@ pub(super) struct WireObserver {
 
 /// A token bucket: the pacing rate over time, and at most [`QUANTA`] quanta at once.
 ///
-/// A segment takes its time at the rate at which it left, and a lower rate holds from the next one on: that is how departures
-/// are scheduled (draft-cardwell-iccrg-bbr-congestion-control, `next_departure_time`). Where acknowledgements come in step with
-/// departures, as on a path of a few segments, a bucket filled at each rate from the moment on at which it is told would be a
+/// A segment takes its time at the rate at which it left, and a lower rate holds from the next one
+/// on: that is how departures are scheduled (draft-cardwell-iccrg-bbr-congestion-control,
+/// `next_departure_time`). Where acknowledgements come in step with departures, as on a path of a
+/// few segments, a bucket filled at each rate from the moment on at which it is told would be a
 /// part of a segment short each time the rate falls, and empty after some seconds.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
@@ -41,7 +43,8 @@ struct Pace {
     /// Tokens, in bytes.
     tokens: f64,
     since: Instant,
-    /// The time of what left is over then, and tokens come at the rate at which it left, if that is the higher one.
+    /// The time of what left is over then, and tokens come at the rate at which it left, if that
+    /// is the higher one.
     under_way_until: Instant,
     left_at_rate: Rate,
 }
@@ -84,7 +87,8 @@ impl WireObserver {
                 end.distance(edge)
             ));
         }
-        // A fast retransmission, and one for a partial acknowledgement (RFC 6582 §3.2), leaves at once.
+        // A fast retransmission, and one for a partial acknowledgement (RFC 6582 §3.2), leaves at
+        // once.
         if self.sent_end.is_some_and(|highest| !end.after(highest)) {
             return Ok(());
         }
@@ -103,7 +107,8 @@ impl WireObserver {
         if header.flags.syn() {
             self.peer_shift = header.options.window_scale;
         }
-        // Scaling is in force when both offered it, and never for a SYN's own window (RFC 7323 §2.2).
+        // Scaling is in force when both offered it, and never for a SYN's own window (RFC 7323
+        // §2.2).
         let shift = match (self.own_shift, self.peer_shift) {
             (Some(_), Some(shift)) if !header.flags.syn() => shift.min(MOST_SHIFT),
             _ => 0,
@@ -176,14 +181,16 @@ impl WireObserver {
 impl Pace {
     /// Tokens at `now`.
     fn filled(&self, now: Instant) -> f64 {
-        // A pacer that counts whole nanoseconds is a little fast: less than a thousandth where anyone paces.
+        // A pacer that counts whole nanoseconds is a little fast: less than a thousandth where
+        // anyone paces.
         let earned = |rate: Rate, from: Instant, to: Instant| {
             rate.bits_per_sec() as f64 / 8e9 * 1.001 * nanos(to.saturating_since(from)) as f64
         };
         let until = self.under_way_until.clamp(self.since, now);
         let earned = earned(self.rate.max(self.left_at_rate), self.since, until)
             + earned(self.rate, until, now);
-        // A quantum begun at a higher rate may be sent to its end: what is above a smaller depth only gets no more.
+        // A quantum begun at a higher rate may be sent to its end: what is above a smaller depth
+        // only gets no more.
         (self.tokens + earned).min(self.tokens.max(self.depth as f64))
     }
 }
@@ -253,8 +260,8 @@ mod tests {
         }
     }
 
-    /// Sends 60 segments of 100 bytes, of which each takes its time at 1,000 bytes a second, or a little `less`, while a lower
-    /// rate is told in between each time.
+    /// Sends 60 segments of 100 bytes, of which each takes its time at 1,000 bytes a second, or a
+    /// little `less`, while a lower rate is told in between each time.
     fn sends_in_step_with_lower_rates(less: u64) -> Result<(), String> {
         let mut side = WireObserver::default();
         let tell = |side: &mut WireObserver, at, bytes| {

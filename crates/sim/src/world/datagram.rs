@@ -119,8 +119,8 @@ impl Datagrams {
         (packet, next)
     }
 
-    /// A datagram came. `None` when its bytes are not those sent; otherwise its UDP payload length and whether an
-    /// acknowledgement is due.
+    /// A datagram came. `None` when its bytes are not those sent; otherwise its UDP payload length
+    /// and whether an acknowledgement is due.
     pub(super) fn receive(&mut self, now: Instant, packet: &Packet) -> Option<(usize, bool)> {
         let number = packet.transport().get(UDP_HEADER_LEN..)?.try_into().ok()?;
         let body = self.flow.payload - NUMBER_LEN;

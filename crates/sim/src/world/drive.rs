@@ -151,8 +151,9 @@ impl World<'_, '_> {
         Next::At(next.unwrap_or(now))
     }
 
-    /// Radios may have room again: the flows that wait for it send in turn, a datagram each. A station has room when a packet
-    /// has left it; whether the access point has depends on what is on the wired path too.
+    /// Radios may have room again: the flows that wait for it send in turn, a datagram each. A
+    /// station has room when a packet has left it; whether the access point has depends on what
+    /// is on the wired path too.
     pub(super) fn saturate(&mut self, now: Instant) {
         while let Some(host) = self.network.poll_departure() {
             if host > 0 {

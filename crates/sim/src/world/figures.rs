@@ -11,7 +11,8 @@ use crate::report::{AcksByKind, FlowReport, LimitedBy, RequestReport};
 use crate::scenario::Flow;
 
 impl FlowState {
-    /// The figures of flow `id`, from the later of its start and `warmup` to the earlier of its completion and `end`.
+    /// The figures of flow `id`, from the later of its start and `warmup` to the earlier of its
+    /// completion and `end`.
     pub(super) fn report(
         &self,
         id: usize,

@@ -180,7 +180,8 @@ impl Flows {
         }
     }
 
-    /// A segment of `flow` was taken by connection `id` of `host`: accepts it when its handshake is complete.
+    /// A segment of `flow` was taken by connection `id` of `host`: accepts it when its handshake is
+    /// complete.
     #[inline]
     pub(super) fn adopt(&mut self, flow: usize, host: usize, id: ConnectionId, hosts: &mut [Host]) {
         let side = self.list[flow].side_of(host);
@@ -211,7 +212,8 @@ impl Flows {
             .on_data(delay, connection.map_or(0, Connection::blocked_bytes));
     }
 
-    /// Lets the application of one side read and write. Returns when it wants to act again by itself.
+    /// Lets the application of one side read and write. Returns when it wants to act again by
+    /// itself.
     pub(super) fn drive(
         &mut self,
         flow: usize,
@@ -279,7 +281,8 @@ impl Flows {
         Ok(wake)
     }
 
-    /// True when the applications of `flow` are through and only the closing of its connections is awaited.
+    /// True when the applications of `flow` are through and only the closing of its connections is
+    /// awaited.
     #[inline]
     pub(super) fn is_closing(&self, flow: usize) -> bool {
         match &self.list[flow].kind {
@@ -327,7 +330,8 @@ impl Flows {
         }
     }
 
-    /// The application of the connecting side starts, or asks again. Returns when it wants to act again by itself.
+    /// The application of the connecting side starts, or asks again. Returns when it wants to act
+    /// again by itself.
     pub(super) fn ask(&mut self, flow: usize, now: Instant) -> Option<Instant> {
         let Kind::Tcp(stream) = &mut self.list[flow].kind else {
             return None;
@@ -438,7 +442,8 @@ impl Flows {
             .collect()
     }
 
-    /// 95th percentile of the one-way delay of all flows' data packets together, microseconds; `None` without packets.
+    /// 95th percentile of the one-way delay of all flows' data packets together, microseconds;
+    /// `None` without packets.
     pub(super) fn one_way_p95(&self) -> Option<u64> {
         let mut all = Percentiles::new();
         for state in &self.list {

@@ -9,8 +9,8 @@ impl TraceHash {
         Self(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Folds a word in: multiply by an odd constant, then mix the high half down, so that each bit reaches all of them
-    /// within two words.
+    /// Folds a word in: multiply by an odd constant, then mix the high half down, so that each bit
+    /// reaches all of them within two words.
     #[inline]
     pub(super) fn add(&mut self, word: u64) {
         let mixed = (self.0 ^ word).wrapping_mul(0xd6e8_feb8_6659_fd93);

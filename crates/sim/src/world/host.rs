@@ -120,7 +120,8 @@ impl Host {
             .map(|(arrived, _, packet)| (arrived, packet))
     }
 
-    /// Sends what the endpoint has and the interface takes: calls `send` with each packet that leaves now.
+    /// Sends what the endpoint has and the interface takes: calls `send` with each packet that
+    /// leaves now.
     pub(super) fn transmit(&mut self, now: Instant, mut send: impl FnMut(Packet)) {
         while self.held.front().is_some_and(|(at, _)| *at <= now) {
             let Some((_, packet)) = self.held.pop_front() else {
@@ -190,7 +191,8 @@ impl Host {
         }
     }
 
-    /// When the host next has something to do by itself: a timer of the endpoint, or something to send.
+    /// When the host next has something to do by itself: a timer of the endpoint, or something to
+    /// send.
     pub(super) fn next_wake(&mut self, now: Instant) -> Option<Instant> {
         let interface = [
             self.held.front().map(|(at, _)| *at),
@@ -201,7 +203,8 @@ impl Host {
         interface.into_iter().flatten().chain(timer).min()
     }
 
-    /// Keeps the timer in step with the endpoint's deadline; how late it fires is drawn once a deadline.
+    /// Keeps the timer in step with the endpoint's deadline; how late it fires is drawn once a
+    /// deadline.
     fn arm(&mut self, now: Instant) {
         let Some(deadline) = self.endpoint.poll_timeout() else {
             self.deadline = None;
@@ -227,7 +230,8 @@ impl Host {
     }
 }
 
-/// The address of a host: those of stations follow the client's, in a network with room for all of them.
+/// The address of a host: those of stations follow the client's, in a network with room for all of
+/// them.
 pub(super) fn address(party: Party) -> Ipv4Addr {
     let [.., high, low] = (party.index() as u32 + 1).to_be_bytes();
     Ipv4Addr::new(10, 0, high, low)

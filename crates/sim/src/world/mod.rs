@@ -73,7 +73,8 @@ impl<'a> Observers<'a> {
         self
     }
 
-    /// Ends the run with [`RunError::Stopped`] soon after `stop` becomes true: within some thousand events.
+    /// Ends the run with [`RunError::Stopped`] soon after `stop` becomes true: within some thousand
+    /// events.
     #[must_use]
     pub fn until(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = Some(stop);
@@ -117,7 +118,8 @@ pub enum RunError {
     Stopped,
 }
 
-/// Runs `scenario` with `seed`. The same arguments give the same report, but for what the observers' output costs.
+/// Runs `scenario` with `seed`. The same arguments give the same report, but for what the
+/// observers' output costs.
 ///
 /// # Errors
 /// [`RunError`] when the stack broke an invariant or an observer could not write.
@@ -173,7 +175,8 @@ struct World<'a, 'o> {
     fills: [Slot; 2],
     /// The next timer of each host.
     wakes: Vec<Slot>,
-    /// Saturating flows, all of which wait for room: in a radio's queue or in the path, by host and category.
+    /// Saturating flows, all of which wait for room: in a radio's queue or in the path, by host
+    /// and category.
     waiting: Vec<[VecDeque<usize>; 4]>,
     flows: Flows,
     checksum_drops: u64,

@@ -1,8 +1,9 @@
-//! What lies between the hosts: the wired path, and behind its near end a client or a wireless network.
+//! What lies between the hosts: the wired path, and behind its near end a client or a wireless
+//! network.
 //!
-//! A run asks direction by direction what has come, because hosts answer at once. Who has no hosts of its own to drive,
-//! as the emulator, drives the whole by the usual verbs: [`Network::send`], [`Network::handle_timeout`],
-//! [`Network::poll_arrival`], [`Network::poll_timeout`].
+//! A run asks direction by direction what has come, because hosts answer at once. Who has no hosts
+//! of its own to drive, as the emulator, drives the whole by the usual verbs: [`Network::send`],
+//! [`Network::handle_timeout`], [`Network::poll_arrival`], [`Network::poll_timeout`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -37,8 +38,9 @@ pub struct Arrival {
     pub packet: Packet,
 }
 
-/// Packets that saturating senders keep in the queue of a radio, each: two Block ACK windows, and as many for the times that
-/// the radio is faster than it was on average. Those that the wired path holds come on top.
+/// Packets that saturating senders keep in the queue of a radio, each: two Block ACK windows, and
+/// as many for the times that the radio is faster than it was on average. Those that the wired path
+/// holds come on top.
 const RADIO_SATURATION: usize = 256;
 
 /// How fast packets leave a queue.
@@ -52,7 +54,8 @@ impl Pull {
     /// Marks for each span.
     const MARKS: u32 = 16;
 
-    /// How many packets leave during `span` at the pace of the last such time. So far `departures` have left.
+    /// How many packets leave during `span` at the pace of the last such time. So far `departures`
+    /// have left.
     fn during(&mut self, span: Duration, now: Instant, departures: u64) -> usize {
         let last = self.marks.back().map(|(at, _)| *at);
         if last.is_none_or(|at| now.saturating_since(at) >= span / Self::MARKS) {
@@ -84,10 +87,11 @@ pub struct Network {
     pulls: [Pull; 4],
     /// How long a packet takes to the access point where no queue is before it.
     crossing: Duration,
-    /// What the packets of each flow take beyond the wired path; empty when no flow has such a delay.
+    /// What the packets of each flow take beyond the wired path; empty when no flow has such a
+    /// delay.
     beyond: Vec<Duration>,
-    /// Packets from station to station that the access point holds for the delay of their flow, by when they go on and in
-    /// the order in which they came.
+    /// Packets from station to station that the access point holds for the delay of their flow, by
+    /// when they go on and in the order in which they came.
     held: BTreeMap<(Instant, u64), Packet>,
     /// Packets held so far.
     holds: u64,
@@ -97,7 +101,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// The links that `scenario` describes, without traffic. `capture` says whether what goes on the air is kept.
+    /// The links that `scenario` describes, without traffic. `capture` says whether what goes on
+    /// the air is kept.
     pub fn new(scenario: &Scenario, seed: u64, capture: Capture) -> Self {
         let wired = &scenario.wired;
         let wireless = scenario.wlan.as_ref().map(|wlan| {
@@ -132,14 +137,15 @@ impl Network {
         }
     }
 
-    /// For a run in which only packets that come to hosts count: without captures, and without datagrams, whose senders look at
-    /// the queues of radios.
+    /// For a run in which only packets that come to hosts count: without captures, and without
+    /// datagrams, whose senders look at the queues of radios.
     pub(super) fn with_deliveries_only(mut self) -> Self {
         self.wants_every_event = false;
         self
     }
 
-    /// With the delays that `flows` have of their own. Packets are told apart by the ports that a run gives its flows.
+    /// With the delays that `flows` have of their own. Packets are told apart by the ports that a
+    /// run gives its flows.
     pub(super) fn with_flow_delays(mut self, flows: &[Flow]) -> Self {
         if flows.iter().any(|flow| !flow.extra_delay.is_zero()) {
             self.beyond = flows.iter().map(|flow| flow.extra_delay).collect();
@@ -167,8 +173,8 @@ impl Network {
         self.paths[direction].send_delayed(now, packet, beyond);
     }
 
-    /// A packet of a station has come to the access point: to go to the server, or to another station after the delay of
-    /// its flow.
+    /// A packet of a station has come to the access point: to go to the server, or to another
+    /// station after the delay of its flow.
     fn pass_on(&mut self, now: Instant, packet: Packet) {
         if host_at(packet.dst()) == 0 {
             self.enter_path(now, 1, packet);
@@ -179,7 +185,8 @@ impl Network {
         }
     }
 
-    /// The radios do what is due by `now`, and the access point sends on what it has held long enough.
+    /// The radios do what is due by `now`, and the access point sends on what it has held long
+    /// enough.
     pub(super) fn drive_radios(&mut self, now: Instant) {
         while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) {
             let at = entry.key().0;
@@ -191,7 +198,8 @@ impl Network {
         }
     }
 
-    /// The radios do what is due before `now`, where they may have been left behind: somebody looks at their queues.
+    /// The radios do what is due before `now`, where they may have been left behind: somebody looks
+    /// at their queues.
     pub(super) fn catch_up(&mut self, now: Instant) {
         if let Some(wireless) = &mut self.wireless
             && !self.wants_every_event
@@ -232,7 +240,8 @@ impl Network {
         })
     }
 
-    /// Host `host` sends a packet at `now`, up to which time has passed by [`Network::handle_timeout`].
+    /// Host `host` sends a packet at `now`, up to which time has passed by
+    /// [`Network::handle_timeout`].
     ///
     /// # Panics
     /// When there is no such host.
@@ -260,8 +269,8 @@ impl Network {
         }
     }
 
-    /// The next packet that has come to a host by the wired path of this direction. With a wireless network the packets
-    /// of the server go on to the access point instead.
+    /// The next packet that has come to a host by the wired path of this direction. With a wireless
+    /// network the packets of the server go on to the access point instead.
     pub(super) fn receive_wired(
         &mut self,
         now: Instant,
@@ -277,7 +286,8 @@ impl Network {
         }
     }
 
-    /// The next packet that has come to a station over the air. Those that came to the access point go on.
+    /// The next packet that has come to a station over the air. Those that came to the access point
+    /// go on.
     pub(super) fn receive_wireless(&mut self, now: Instant) -> Option<(usize, Packet)> {
         loop {
             let delivery = self.wireless.as_mut()?.poll_delivery()?;
@@ -351,8 +361,8 @@ impl Network {
         self.wireless.as_mut()?.poll_capture()
     }
 
-    /// When a saturating sender at `host`, one of `senders` of the same `category` there, sends its next packet of `len`
-    /// bytes. `None`: when a radio has room again.
+    /// When a saturating sender at `host`, one of `senders` of the same `category` there, sends its
+    /// next packet of `len` bytes. `None`: when a radio has room again.
     pub(super) fn room(
         &mut self,
         now: Instant,
@@ -382,7 +392,8 @@ impl Network {
         self.wireless.as_mut()?.poll_departure().map(NodeId::index)
     }
 
-    /// Packets in front of the bottleneck of what host `from` sends: the radio's queues, or the path's.
+    /// Packets in front of the bottleneck of what host `from` sends: the radio's queues, or the
+    /// path's.
     pub fn backlog(&mut self, now: Instant, from: usize) -> usize {
         match &self.wireless {
             Some(wireless) if from > 0 => wireless.queued(NodeId(from as u16)),
@@ -411,7 +422,8 @@ fn node(host: usize) -> NodeId {
     }
 }
 
-/// A packet enters the wireless network at one radio, for another. A full queue drops it, which the network counts.
+/// A packet enters the wireless network at one radio, for another. A full queue drops it, which the
+/// network counts.
 fn enter(wireless: &mut Wireless, now: Instant, (src, dst): (NodeId, NodeId), packet: Packet) {
     if dst == src || dst.0 >= wireless.members() {
         return;

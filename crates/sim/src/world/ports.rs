@@ -1,6 +1,7 @@
 //! Which ports the flows of a run have: each its own pair, so that packets tell their flow.
 
-/// The lowest port that flows listen on: among those that packet analysers expect nothing special on.
+/// The lowest port that flows listen on: among those that packet analysers expect nothing special
+/// on.
 const LISTEN: u16 = 40_000;
 /// The lowest port that flows connect from.
 const CONNECT: u16 = 50_000;

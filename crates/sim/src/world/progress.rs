@@ -1,25 +1,30 @@
-//! Whether a sender gets on, as the wire shows it: its oldest unacknowledged byte is sent again in time, and does not wait
-//! for long while the path carries other segments of the connection.
+//! Whether a sender gets on, as the wire shows it: its oldest unacknowledged byte is sent again in
+//! time, and does not wait for long while the path carries other segments of the connection.
 //!
-//! Nothing here comes from the connection. Its retransmission timeout may be wrong, and its scoreboard too: what counts is
-//! which segments the two hosts sent and got, and how long they took.
+//! Nothing here comes from the connection. Its retransmission timeout may be wrong, and its
+//! scoreboard too: what counts is which segments the two hosts sent and got, and how long they
+//! took.
 
 use tack_base::{Duration, Instant};
 use tack_wire::SeqNum;
 
 /// Shortest time without progress that counts as a stall.
 const LEAST: Duration = Duration::from_secs(5);
-/// So many retransmission timeouts add up when five in a row back off: 1, 2, 4, 8 and 16 times the first one (RFC 6298 §5.5).
+/// So many retransmission timeouts add up when five in a row back off: 1, 2, 4, 8 and 16 times the
+/// first one (RFC 6298 §5.5).
 const TIMEOUTS: u32 = 32;
 /// So many segments in each direction show that the path delivers.
 const DELIVERED: u64 = 10;
 /// Shortest time without a transmission of the oldest byte that counts as a stall.
 const LEAST_SILENCE: Duration = Duration::from_secs(3);
-/// How often a sender may wait longer than the backed-off timeout: what its timer measures and what is seen here differ.
+/// How often a sender may wait longer than the backed-off timeout: what its timer measures and what
+/// is seen here differ.
 const MARGIN: u32 = 4;
-/// First timeout for data after a SYN or its answer was sent again, until a round trip is measured (RFC 6298 §5.7).
+/// First timeout for data after a SYN or its answer was sent again, until a round trip is measured
+/// (RFC 6298 §5.7).
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
-/// Longest silence that any number of timeouts excuses: twice the longest timeout that is usual (RFC 6298 §2.5).
+/// Longest silence that any number of timeouts excuses: twice the longest timeout that is usual
+/// (RFC 6298 §2.5).
 const MOST_SILENCE: Duration = Duration::from_secs(120);
 
 /// Limits of a connection's timer, from its configuration.
@@ -37,19 +42,22 @@ pub(super) struct Timer {
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     timer: Timer,
-    /// The oldest number that no acknowledgement has reached the sender for, and the one after the highest sent.
+    /// The oldest number that no acknowledgement has reached the sender for, and the one after the
+    /// highest sent.
     numbers: Option<(SeqNum, SeqNum)>,
     /// When the oldest number changed, or began to be outstanding, or the receiver began to read.
     since: Instant,
     /// When the oldest number was sent last, and how often.
     sent_at: Instant,
     attempts: u32,
-    /// Most doublings of the sender's timer: an acknowledgement of what was sent again does not end its backing off, as
-    /// nobody knows which transmission it answers (Karn's algorithm, RFC 6298 §3).
+    /// Most doublings of the sender's timer: an acknowledgement of what was sent again does not
+    /// end its backing off, as nobody knows which transmission it answers (Karn's algorithm,
+    /// RFC 6298 §3).
     doublings: u32,
     /// The doublings when the oldest number changed.
     doublings_before: u32,
-    /// What lies beyond was sent after the last doubling: its acknowledgement is of one transmission and ends the backing off.
+    /// What lies beyond was sent after the last doubling: its acknowledgement is of one
+    /// transmission and ends the backing off.
     ambiguous_until: Option<SeqNum>,
     /// Something that was sent once was acknowledged: the sender has measured a round trip.
     is_measured: bool,
@@ -59,8 +67,9 @@ pub(super) struct Progress {
     delays: [Option<Duration>; 2],
     /// Longest time that the oldest number waited.
     longest: Duration,
-    /// How long numbers waited until they were acknowledged: the longest, less an eighth with each later one. Where an acknowledgement
-    /// gets lost, the next one echoes the same timestamp, and the round trip is that long (RFC 7323 §4.3).
+    /// How long numbers waited until they were acknowledged: the longest, less an eighth with each
+    /// later one. Where an acknowledgement gets lost, the next one echoes the same timestamp,
+    /// and the round trip is that long (RFC 7323 §4.3).
     measured: Duration,
     stalls: u64,
     /// The present wait was counted as a stall.
@@ -152,7 +161,8 @@ impl Progress {
         }
     }
 
-    /// The receiving application does not read: a sender that stands still is excused until it reads again.
+    /// The receiving application does not read: a sender that stands still is excused until it
+    /// reads again.
     pub(super) fn excuse(&mut self, now: Instant) {
         self.restart(now, self.attempts);
     }
@@ -166,9 +176,10 @@ impl Progress {
         self.is_counted = false;
     }
 
-    /// What the sender's first timeout for a segment can come to on this path, at most: a smoothed round trip, taken as the
-    /// longest one, and the longer of four times its variation (RFC 6298 §2.3), taken as that again, and the least timeout,
-    /// which the sender adds as Linux does; or what an echo made longer.
+    /// What the sender's first timeout for a segment can come to on this path, at most: a smoothed
+    /// round trip, taken as the longest one, and the longer of four times its variation (RFC
+    /// 6298 §2.3), taken as that again, and the least timeout, which the sender adds as Linux
+    /// does; or what an echo made longer.
     fn timeout(&self) -> Duration {
         match self.delays {
             [Some(there), Some(back)] if self.is_measured => {

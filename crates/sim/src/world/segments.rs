@@ -6,8 +6,8 @@ use tack_wlan::mac::discipline::{Flags, OtherOptions, Segment, SegmentReader, Ti
 
 use crate::packet::Packet;
 
-/// Reads TCP over IPv4, and TCP in UDP where whoever made the packet says that it is: the emulator, which looks into its
-/// datagrams.
+/// Reads TCP over IPv4, and TCP in UDP where whoever made the packet says that it is: the emulator,
+/// which looks into its datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeaderReader;
 
@@ -45,8 +45,8 @@ impl SegmentReader<Packet> for HeaderReader {
     }
 }
 
-/// Reads the options. The parser of `tack-wire` says how many are unknown, but not which, and forgives malformed ones; a filter
-/// has to keep its hands off them.
+/// Reads the options. The parser of `tack-wire` says how many are unknown, but not which, and
+/// forgives malformed ones; a filter has to keep its hands off them.
 fn read_options(options: &[u8], segment: &mut Segment) {
     const SIGNATURE: u8 = 19;
     let mut rest = options;
@@ -182,7 +182,8 @@ mod tests {
         assert_eq!(with(&[]), OtherOptions::None);
         assert_eq!(with(&[1, 1, 1, 0]), OtherOptions::None);
         for unknown in [
-            // Another experiment, MPTCP, a window scale, SACK of half a block, a length that is too long or none.
+            // Another experiment, MPTCP, a window scale, SACK of half a block, a length that is
+            // too long or none.
             [253, 4, 0, 0].as_slice(),
             &[30, 4, 0, 0],
             &[1, 3, 3, 7],

@@ -1,12 +1,13 @@
-//! Byte streams whose every byte the receiver can check: a pseudo-random pattern by flow, direction and position.
+//! Byte streams whose every byte the receiver can check: a pseudo-random pattern by flow, direction
+//! and position.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use tack_base::random::RandomStream;
 
-/// Length after which the pattern repeats. A prime: no segment size, buffer or window divides it, so bytes that end up
-/// at the wrong place do not look right there.
+/// Length after which the pattern repeats. A prime: no segment size, buffer or window divides it,
+/// so bytes that end up at the wrong place do not look right there.
 const PERIOD: usize = 65_521;
 
 /// Bytes of one stream: one block for all streams of a run, entered at a place of its own by each.

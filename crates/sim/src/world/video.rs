@@ -11,14 +11,15 @@ use crate::scenario::Video;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// When frame `number` is due if frame zero is due at `first`; exact to the nanosecond however many there are.
+/// When frame `number` is due if frame zero is due at `first`; exact to the nanosecond however many
+/// there are.
 fn due(first: Instant, number: u64, fps: u32) -> Instant {
     let offset = u128::from(number) * u128::from(SECOND) / u128::from(fps);
     first + Duration::from_nanos(u64::try_from(offset).unwrap_or(u64::MAX))
 }
 
-/// Makes frames of one size for a scene, then of another: sizes are uniformly distributed about the mean up to the peak,
-/// scenes last from half a second to one and a half.
+/// Makes frames of one size for a scene, then of another: sizes are uniformly distributed about the
+/// mean up to the peak, scenes last from half a second to one and a half.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     video: Video,
@@ -54,7 +55,8 @@ impl Source {
         self.stopped = true;
     }
 
-    /// The next frame when it is time for it: its bytes. And when to ask again; never, after the end.
+    /// The next frame when it is time for it: its bytes. And when to ask again; never, after the
+    /// end.
     pub(super) fn make(&mut self, now: Instant) -> (Option<u64>, Option<Instant>) {
         if self.stopped {
             return (None, None);
@@ -98,7 +100,8 @@ enum Playback {
     Playing { first: u64, at: Instant },
 }
 
-/// A player of a reliable stream: what is late it waits for, and everything after that is late with it.
+/// A player of a reliable stream: what is late it waits for, and everything after that is late with
+/// it.
 #[derive(Clone, Debug)]
 pub(super) struct Player {
     video: Video,
@@ -283,8 +286,8 @@ impl Datagrams {
         }
     }
 
-    /// Makes the frames whose time has come, of datagrams with so many bytes. True when a datagram may leave; otherwise
-    /// the time to ask again.
+    /// Makes the frames whose time has come, of datagrams with so many bytes. True when a datagram
+    /// may leave; otherwise the time to ask again.
     pub(super) fn make(&mut self, now: Instant, payload: u64) -> (bool, Option<Instant>) {
         loop {
             let (frame, next) = self.source.make(now);
@@ -423,7 +426,8 @@ mod tests {
             source.make(now);
             player.expect(now, 100 * (frame + 1));
         }
-        // Two frames are enough to begin with, at 30 ms; the third is due at 50 and comes at 90, with its successor.
+        // Two frames are enough to begin with, at 30 ms; the third is due at 50 and comes at 90,
+        // with its successor.
         player.receive(ms(30), 250, false);
         player.receive(ms(80), 299, false);
         player.receive(ms(90), 400, false);
@@ -447,7 +451,8 @@ mod tests {
             let count = frames.left;
             let first = frames.datagrams - count;
             for datagram in first..first + count {
-                // The second frame lacks a datagram, the third has one too late, the fourth one twice.
+                // The second frame lacks a datagram, the third has one too late, the fourth one
+                // twice.
                 let missing = (1..=2).contains(&frame) && datagram == first + 3;
                 if !missing {
                     frames.receive(ms(10 * frame + 5), datagram);

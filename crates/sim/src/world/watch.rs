@@ -166,7 +166,8 @@ impl Flows {
         }
     }
 
-    /// Brings what the connections of `host` traced to `each`, with the flow and the host's name. Times are the host's.
+    /// Brings what the connections of `host` traced to `each`, with the flow and the host's name.
+    /// Times are the host's.
     pub(super) fn drain_traces(
         &mut self,
         index: usize,
@@ -181,7 +182,8 @@ impl Flows {
             let Some(connection) = stream.ids[side].and_then(|id| host.endpoint.get_mut(id)) else {
                 continue;
             };
-            // Switched on again each time, which costs nothing: a connection that is new is not missed.
+            // Switched on again each time, which costs nothing: a connection that is new is not
+            // missed.
             connection.enable_trace();
             while let Some(event) = connection.poll_trace() {
                 each(flow, state.parties[side], &event);

@@ -62,8 +62,8 @@ impl Draft {
     }
 }
 
-/// A number from `low` to `low` times two to the power of `octaves`, small ones as probable as large ones. Powers of two and
-/// a product: the same on every machine, which a logarithm is not.
+/// A number from `low` to `low` times two to the power of `octaves`, small ones as probable as
+/// large ones. Powers of two and a product: the same on every machine, which a logarithm is not.
 pub(crate) fn scaled(random: &mut RandomStream, low: f64, octaves: u64) -> f64 {
     low * (1_u64 << random.below(octaves)) as f64 * (1.0 + random.unit())
 }

@@ -1,4 +1,5 @@
-//! What can be wrong with a path or its ends. Each fault writes keys that no other fault of the same side writes.
+//! What can be wrong with a path or its ends. Each fault writes keys that no other fault of the
+//! same side writes.
 
 use std::fmt::Write as _;
 
@@ -80,7 +81,8 @@ pub(crate) const FAULTS: [Fault; 29] = [
 ];
 
 impl Fault {
-    /// Writes the fault into `draft`: with `side` `_reverse` on the way from client to server, where the fault has a way.
+    /// Writes the fault into `draft`: with `side` `_reverse` on the way from client to server,
+    /// where the fault has a way.
     pub(crate) fn write(
         self,
         side: &str,
@@ -120,7 +122,8 @@ impl Fault {
                 blackout(&mut draft.tables, side, start, scaled(random, 0.05, 5));
             }
             Self::LostHandshake => {
-                // SYN or SYN-ACK, by side; or what follows them: the handshake's last segment and the first data.
+                // SYN or SYN-ACK, by side; or what follows them: the handshake's last segment and
+                // the first data.
                 let start = if side.is_empty() && random.chance(0.5) {
                     shape.rtt * 0.6
                 } else {
@@ -202,7 +205,8 @@ fn every_flow(draft: &mut Draft, key: &str, value: &str) {
     }
 }
 
-/// A buffer from a tenth of what the path holds up to about three times that, never less than two segments.
+/// A buffer from a tenth of what the path holds up to about three times that, never less than two
+/// segments.
 fn buffer(draft: &mut Draft, key: &str, random: &mut RandomStream, shape: Shape) {
     let bytes = shape.rate / 8.0 * shape.rtt * scaled(random, 0.1, 5);
     let bytes = (bytes as u64).max(4_096);

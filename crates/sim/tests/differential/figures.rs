@@ -12,7 +12,8 @@ pub(crate) const PLAIN: &str = "delayed:2";
 pub(crate) struct Figures {
     /// Bits per second of all judged flows.
     pub(crate) goodput: f64,
-    /// The same of the slower and the faster one of two alike flows; of the judged ones where there are none.
+    /// The same of the slower and the faster one of two alike flows; of the judged ones where
+    /// there are none.
     pub(crate) slower: f64,
     pub(crate) faster: f64,
     /// Bytes of them.
@@ -75,7 +76,8 @@ impl Figures {
                 ..Self::new(&report, path)
             },
             Err(broken) => {
-                // The figures of the whole run all the same, as far as it comes without the check that failed.
+                // The figures of the whole run all the same, as far as it comes without the check
+                // that failed.
                 let report = run(&scenario, seed, &mut Observers::default());
                 Self {
                     broken: Some(broken.to_string()),
@@ -137,8 +139,8 @@ impl Figures {
         }
     }
 
-    /// Several runs in one: of what is counted the mean, which a few runs in which everything goes wrong belong to, and of
-    /// speed and time the median.
+    /// Several runs in one: of what is counted the mean, which a few runs in which everything goes
+    /// wrong belong to, and of speed and time the median.
     pub(crate) fn together(runs: &[Self]) -> Self {
         let mean =
             |figure: fn(&Self) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
@@ -223,7 +225,8 @@ fn scenario(path: &Path, variant: &Variant) -> Scenario {
     }
 }
 
-/// Processor seconds of a run without the checks, whose work grows with what is in flight and is not the stack's.
+/// Processor seconds of a run without the checks, whose work grows with what is in flight and is
+/// not the stack's.
 pub(crate) fn processor_without_checks(path: &Path, variant: &Variant, seed: u64) -> f64 {
     let scenario = scenario(path, variant);
     let begin = processor_seconds();
@@ -232,7 +235,8 @@ pub(crate) fn processor_without_checks(path: &Path, variant: &Variant, seed: u64
     processor_seconds() - begin
 }
 
-/// Processor time of this thread, where Linux tells: it is printed and judged in the long form only.
+/// Processor time of this thread, where Linux tells: it is printed and judged in the long form
+/// only.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text

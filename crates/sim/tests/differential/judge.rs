@@ -54,7 +54,8 @@ impl fmt::Display for Flag {
 }
 
 impl Flag {
-    /// One run is enough: chance does not excuse it, where it is not chance that `plain` fared better.
+    /// One run is enough: chance does not excuse it, where it is not chance that `plain` fared
+    /// better.
     pub(crate) fn is_certain(self, path: &Path, plain: &Figures) -> bool {
         match self {
             Self::Broken | Self::Stall => true,
@@ -64,16 +65,18 @@ impl Flag {
     }
 }
 
-/// With the plain policy at both, one of two alike flows is next to still: the path starves one of any two. Which one differs
-/// from seed to seed, so that the slower one is the measure, whichever of the two it is. It is about queues that are so
-/// full of one flow's acknowledgements that the other's hardly get in: on path 50266 `delayed:2` starves beside `every` as TACK
-/// does beside `delayed:2`, and the slower of two flows of `delayed:2` has 0.1 to 11 Mbit/s of 64.
+/// With the plain policy at both, one of two alike flows is next to still: the path starves one of
+/// any two. Which one differs from seed to seed, so that the slower one is the measure, whichever
+/// of the two it is. It is about queues that are so full of one flow's acknowledgements that the
+/// other's hardly get in: on path 50266 `delayed:2` starves beside `every` as TACK does beside
+/// `delayed:2`, and the slower of two flows of `delayed:2` has 0.1 to 11 Mbit/s of 64.
 fn is_starved(plain: &Figures) -> bool {
     plain.slower < STARVED * plain.faster
 }
 
-/// The plain policy got there, but waited so long for its timer that with two more losses in a row, after twice and four times as
-/// long, it would not have: that it ended and TACK did not is chance. Most of several seeds must show it.
+/// The plain policy got there, but waited so long for its timer that with two more losses in a row,
+/// after twice and four times as long, it would not have: that it ended and TACK did not is chance.
+/// Most of several seeds must show it.
 fn is_backed_off(path: &Path, plain: &Figures) -> bool {
     path.work == Work::Transfer && 3.0 * plain.no_progress > path.duration
 }
@@ -87,8 +90,9 @@ const PROCESSOR: f64 = 3.0;
 /// Share of the faster flow's speed below which the slower one of two alike flows is starved.
 const STARVED: f64 = 0.1;
 
-/// The flags of a path: `tack` against `plain`, single runs of one seed or the same seeds together. Each threshold has an
-/// allowance in absolute terms besides, so that short transfers are not judged by a segment or two.
+/// The flags of a path: `tack` against `plain`, single runs of one seed or the same seeds together.
+/// Each threshold has an allowance in absolute terms besides, so that short transfers are not
+/// judged by a segment or two.
 pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     if tack.stalls + plain.stalls > 0 {
         return vec![Flag::Stall];
@@ -138,9 +142,9 @@ pub(crate) fn judge(path: &Path, tack: &Figures, plain: &Figures) -> Vec<Flag> {
     flags
 }
 
-/// TACK sent more acknowledgements than so many for each byte, with an allowance: an answer acknowledges its request and a
-/// request the last answer. The plain policy then sends next to none by themselves, and TACK, which has more to say than a
-/// number, an occasional one.
+/// TACK sent more acknowledgements than so many for each byte, with an allowance: an answer
+/// acknowledges its request and a request the last answer. The plain policy then sends next to none
+/// by themselves, and TACK, which has more to say than a number, an occasional one.
 pub(crate) fn exceeds(tack: &Figures, acks_per_byte: f64) -> bool {
     let allowed = 20.0 + 0.5 * tack.answers;
     tack.acks > ACKS * acks_per_byte * tack.bytes + allowed
@@ -173,7 +177,8 @@ mod tests {
     fn where_the_plain_policy_starves_as_well_the_slower_one_is_the_measure() {
         let path = bulk();
         let starved = shares(60.0, 2.0, 60.0);
-        // As fast as the flow that starves: nothing. Slower than that, it is slow; next to still, it hangs all the same.
+        // As fast as the flow that starves: nothing. Slower than that, it is slow; next to still,
+        // it hangs all the same.
         for (own, flags) in [
             (1.9, vec![]),
             (0.5, vec![Flag::Slow]),

@@ -71,7 +71,8 @@ pub(crate) fn path(number: u64) -> Path {
     draft.flows.push(flow.clone());
     if work == Work::Bulk && random.chance(0.3) {
         if random.chance(0.5) {
-            // A neighbour that acknowledges by delay in both runs: what differs is the share beside it.
+            // A neighbour that acknowledges by delay in both runs: what differs is the share beside
+            // it.
             flow.text("ack", "delayed:2");
             has_alike_neighbour = true;
         } else {
@@ -109,7 +110,8 @@ pub(crate) fn path(number: u64) -> Path {
     }
 }
 
-/// From 1 Mbit/s to 256 Mbit/s and from 1 ms to 160 ms. Returns Mbit/s and the round trip in seconds.
+/// From 1 Mbit/s to 256 Mbit/s and from 1 ms to 160 ms. Returns Mbit/s and the round trip in
+/// seconds.
 fn wired(random: &mut RandomStream, draft: &mut Draft) -> (f64, f64) {
     let kbps = scaled(random, 1_000.0, 8) as u64;
     let packets = |delay: f64| kbps as f64 * 125.0 * 2.0 * delay / 1_500.0;
@@ -149,9 +151,11 @@ fn wireless(random: &mut RandomStream, draft: &mut Draft) -> (f64, f64) {
     (mbps, 2.0 * delay + 0.002)
 }
 
-/// Gives the flow something to do. Returns what it is, how long the run may last, and how long it should be busy.
+/// Gives the flow something to do. Returns what it is, how long the run may last, and how long it
+/// should be busy.
 fn work(random: &mut RandomStream, rate: f64, rtt: f64, flow: &mut Keys) -> (Work, f64, f64) {
-    // Long enough for faults that last seconds and for windows to grow, and no more bytes than that takes.
+    // Long enough for faults that last seconds and for windows to grow, and no more bytes than that
+    // takes.
     let long = (40e6 * 8.0 / rate).clamp(6.0, 12.0) + 20.0 * rtt;
     match random.below(20) {
         0..=9 => {

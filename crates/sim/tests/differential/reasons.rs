@@ -1,14 +1,16 @@
 //! Why TACK may differ from the plain policy on a path.
 //!
-//! A reason is a claim about a cause. Each is tested on the path itself and with the same seeds: the cause is taken away and
-//! the difference has to go with it, or what the difference brings is measured. A flag whose reasons fail stands.
+//! A reason is a claim about a cause. Each is tested on the path itself and with the same seeds:
+//! the cause is taken away and the difference has to go with it, or what the difference brings is
+//! measured. A flag whose reasons fail stands.
 
 use crate::figures::{Figures, PLAIN, Variant};
 use crate::judge::{Flag, exceeds, judge};
 use crate::paths::{Path, Work};
 use crate::runs;
 
-/// What a sender that waits for acknowledgements gains at least when each segment is acknowledged, as a factor.
+/// What a sender that waits for acknowledgements gains at least when each segment is acknowledged,
+/// as a factor.
 const WAITS: f64 = 1.05;
 /// L, and beta, of TACK as the paths run it.
 const SEGMENTS: f64 = 2.0;
@@ -16,7 +18,8 @@ const BETA: f64 = 4.0;
 /// Frames a second of a video, as the paths have it.
 const FRAMES: f64 = 30.0;
 
-/// The reason of a flag, with its figures, if one holds: `tack` and `plain` are what the flag was raised for.
+/// The reason of a flag, with its figures, if one holds: `tack` and `plain` are what the flag was
+/// raised for.
 pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -> Option<String> {
     match flag {
         Flag::Retx => window(path),
@@ -29,9 +32,9 @@ pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -
     }
 }
 
-/// What a sender puts into a queue before it hears of losses is bounded by the receive window, and that of the plain policy
-/// follows the round trip later, or without timestamps not at all. With windows that are open from the start the difference
-/// must be gone.
+/// What a sender puts into a queue before it hears of losses is bounded by the receive window, and
+/// that of the plain policy follows the round trip later, or without timestamps not at all. With
+/// windows that are open from the start the difference must be gone.
 fn window(path: &Path) -> Option<String> {
     let [tack, plain] = Variant::both().map(|mut variant| {
         variant.flow_keys.push("receive_window=fixed");
@@ -58,16 +61,16 @@ fn gain(path: &Path, tack: &Figures, plain: &Figures) -> f64 {
     if plain > 0.0 { tack / plain } else { 1.0 }
 }
 
-/// Acknowledgements buy speed, as where reports are repeated because many get lost, or a remainder is answered sooner: as many
-/// more are right as TACK is faster.
+/// Acknowledgements buy speed, as where reports are repeated because many get lost, or a remainder
+/// is answered sooner: as many more are right as TACK is faster.
 fn faster(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     let gain = gain(path, tack, plain);
     let is_paid = gain > 1.0 && !exceeds(tack, gain * plain.acks_per_byte());
     is_paid.then(|| format!("TACK is {gain:.2} times as fast"))
 }
 
-/// Where data goes both ways, it carries acknowledgements of the plain policy. Reports travel alone, and TACK owes one for L
-/// segments and beta in a round trip, whichever is less.
+/// Where data goes both ways, it carries acknowledgements of the plain policy. Reports travel
+/// alone, and TACK owes one for L segments and beta in a round trip, whichever is less.
 fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
     if !path.both_ways || tack.bytes == 0.0 || tack.min_rtt == 0.0 {
         return None;
@@ -77,9 +80,10 @@ fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
     is_owed.then(|| format!("data goes both ways; TACK owes {owed:.0} reports"))
 }
 
-/// A sender that has nothing left but waits for acknowledgements (a small send buffer) pushes its last segment, and TACK
-/// answers that after RTTmin/beta, where the plain policy waits for more. That sender must gain from each segment's being
-/// acknowledged, and a plain policy that waits no longer than TACK must send about as many acknowledgements.
+/// A sender that has nothing left but waits for acknowledgements (a small send buffer) pushes its
+/// last segment, and TACK answers that after RTTmin/beta, where the plain policy waits for more.
+/// That sender must gain from each segment's being acknowledged, and a plain policy that waits no
+/// longer than TACK must send about as many acknowledgements.
 fn waits(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     let gain = gain(path, &runs::fresh(path, &Variant::new("every")), plain);
     if gain < WAITS {
@@ -97,7 +101,8 @@ fn waits(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     })
 }
 
-/// A plain policy that waits no longer than TACK does with what is pushed, and how many acknowledgements it sends for each byte.
+/// A plain policy that waits no longer than TACK does with what is pushed, and how many
+/// acknowledgements it sends for each byte.
 fn prompt(path: &Path, tack: &Figures) -> (String, f64) {
     let micros = (1e6 * tack.min_rtt / BETA) as u64;
     let prompt = format!("{PLAIN},timer={}us", micros.clamp(1, 40_000));
@@ -105,8 +110,9 @@ fn prompt(path: &Path, tack: &Figures) -> (String, f64) {
     (prompt, acks_per_byte)
 }
 
-/// The next frame of a video arrives less than two round trips after the report of the one before, as it would if the sender
-/// had waited for that: TACK cannot tell, and reports the rest of each frame.
+/// The next frame of a video arrives less than two round trips after the report of the one before,
+/// as it would if the sender had waited for that: TACK cannot tell, and reports the rest of each
+/// frame.
 fn messages(path: &Path, tack: &Figures) -> Option<String> {
     let report = tack.min_rtt / BETA;
     if path.work != Work::Video || report + 2.0 * tack.min_rtt < 1.0 / FRAMES {
@@ -124,8 +130,8 @@ fn messages(path: &Path, tack: &Figures) -> Option<String> {
     })
 }
 
-/// The way back is full of acknowledgements, and one of TACK takes more bytes. It must carry as many bytes of them with either
-/// policy, and on a fast way back the difference must be gone.
+/// The way back is full of acknowledgements, and one of TACK takes more bytes. It must carry as
+/// many bytes of them with either policy, and on a fast way back the difference must be gone.
 fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     if path.work != Work::Bulk || tack.ack_bytes < 0.9 * plain.ack_bytes {
         return None;
@@ -146,9 +152,10 @@ fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<Strin
     })
 }
 
-/// Who gets how much of a path that two flows share depends on who meets the full queue first: it can tip over with a
-/// millisecond, and stays so with each seed where nothing else is random. Paths beside this one, with delays up to a tenth shorter
-/// and longer, must not show the difference together.
+/// Who gets how much of a path that two flows share depends on who meets the full queue first: it
+/// can tip over with a millisecond, and stays so with each seed where nothing else is random. Paths
+/// beside this one, with delays up to a tenth shorter and longer, must not show the difference
+/// together.
 fn competition(path: &Path) -> Option<String> {
     if !path.shared {
         return None;

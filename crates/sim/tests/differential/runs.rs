@@ -7,8 +7,9 @@ use crate::reasons::reason;
 
 /// Seeds of a path that differs at its first one.
 const FIRST: u64 = 5;
-/// Seeds that decide about one that differs with those together. A path is looked at because its first seeds differed, so those
-/// say little about what it does: among thousands of paths with chance in them some differ five times.
+/// Seeds that decide about one that differs with those together. A path is looked at because its
+/// first seeds differed, so those say little about what it does: among thousands of paths with
+/// chance in them some differ five times.
 const FRESH: u64 = 16;
 
 /// A path that was run.
@@ -49,8 +50,8 @@ pub(crate) fn beside(path: &Path, variant: &Variant) -> Figures {
     Figures::together(&runs)
 }
 
-/// Runs a path with both policies: with one seed, with several where the first one raises a flag, and with others where those
-/// do. What then stands is explained, if it can be.
+/// Runs a path with both policies: with one seed, with several where the first one raises a flag,
+/// and with others where those do. What then stands is explained, if it can be.
 pub(crate) fn search(path: Path) -> Verdict {
     let both = Variant::both();
     let mut runs: [Vec<Figures>; 2] = [Vec::new(), Vec::new()];

@@ -68,7 +68,8 @@ fn line(name: &str, figures: &Figures) -> String {
     )
 }
 
-/// Prints how often each flag was raised, by congestion control, and on which paths; then those that have a reason.
+/// Prints how often each flag was raised, by congestion control, and on which paths; then those
+/// that have a reason.
 pub(crate) fn print_table(verdicts: &[Verdict]) {
     println!("# {} paths; flags by congestion control:", verdicts.len());
     print!("# {:<19}", "");

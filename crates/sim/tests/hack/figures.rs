@@ -1,12 +1,14 @@
-//! The figures of the paper, with margins: virtual time is exact, the paper's simulator is another one.
+//! The figures of the paper, with margins: virtual time is exact, the paper's simulator is another
+//! one.
 
 use tack_sim::Checks;
 use tack_sim::report::HackReport;
 
 use crate::play;
 
-/// Section 4.3: one client, 150 Mbit/s, responses at 24 Mbit/s, a wire of 500 Mbit/s and 1 ms. A queue of three batches beside
-/// the one on the air: our limits count that. NICs moderate interrupts.
+/// Section 4.3: one client, 150 Mbit/s, responses at 24 Mbit/s, a wire of 500 Mbit/s and 1 ms. A
+/// queue of three batches beside the one on the air: our limits count that. NICs moderate
+/// interrupts.
 const N150: &str = "duration = '7s'\nwarmup = '2s'\n[wlan]\nstandard = '802.11n'\nrate = '150Mbps'\ncontrol_rate = '24Mbps'\nap_queue = '252p'\nhost_interrupt = 'ppdu'\n[wired]\nrate = '500Mbps'\ndelay = '1ms'\nqueue = '10000p'\n[[flow]]\ncongestion = 'new_reno'\nack = 'delayed:2'\ntimestamps = true\nreceive_buffer = '4MB'\nwindow_pacing = 'off'\n";
 
 /// Section 4.2: 802.11a at 54 Mbit/s.
@@ -64,8 +66,8 @@ fn more_data_gains_and_opportunism_does_not() {
     }
 }
 
-/// With a queue of 126 beside the batch on the air the access point's runs dry now and then, so batches promise nothing. What a response
-/// should draw is waited for.
+/// With a queue of 126 beside the batch on the air the access point's runs dry now and then, so
+/// batches promise nothing. What a response should draw is waited for.
 #[test]
 fn a_short_queue_leaves_few_native_ones() {
     for interrupt in ["ppdu", "frame"] {
@@ -80,7 +82,8 @@ fn a_short_queue_leaves_few_native_ones() {
     }
 }
 
-/// Where a radio also sends data, native acknowledgements wait behind it. They do not keep the others from being compressed.
+/// Where a radio also sends data, native acknowledgements wait behind it. They do not keep the
+/// others from being compressed.
 #[test]
 fn what_waits_behind_data_is_compressed() {
     const BOTH_WAYS: &str = "duration = '4s'\nwarmup = '1s'\n[wired]\nrate = '1Gbps'\ndelay = '1ms'\nqueue = '20000p'\n[wlan]\npreset = 'tack-g'\nstations = 10\nhost_interrupt = 'ppdu'\nhack = 'more-data'\n[[flow]]\nto = 'each'\nack = 'delayed:2'\n[[flow]]\nfrom = 'each'\nack = 'delayed:2'\n";
@@ -99,7 +102,8 @@ fn what_waits_behind_data_is_compressed() {
     }
 }
 
-/// Hundreds of short flows, one after the other, over frames that get lost: CIDs change owners, and contexts stay right.
+/// Hundreds of short flows, one after the other, over frames that get lost: CIDs change owners, and
+/// contexts stay right.
 #[test]
 fn hundreds_of_flows_share_the_cids() {
     let mut text = String::from(
@@ -125,7 +129,8 @@ fn the_codec_decides_what_an_acknowledgement_takes() {
     assert!((lean - least - 2.0).abs() < 0.1, "{lean} and {least}");
 }
 
-/// A wireless network that loses frames: nothing is rebuilt wrongly, nothing waits for a timeout, and the gain stays.
+/// A wireless network that loses frames: nothing is rebuilt wrongly, nothing waits for a timeout,
+/// and the gain stays.
 #[test]
 fn noise_does_not_spoil_contexts() {
     for snr in ["30.0", "25.0", "24.5", "24.0"] {
@@ -137,9 +142,9 @@ fn noise_does_not_spoil_contexts() {
     }
 }
 
-/// Section 4.2, as simulated there with the losses of the devices: 12 % for TCP, 2 % for HACK; 22.4 and 28.0 Mbit/s. Those
-/// are frames that had to be repeated, collisions included. Noise spoils each frame, data or response, so 4 % and 1 % of it
-/// make up what our collisions lack.
+/// Section 4.2, as simulated there with the losses of the devices: 12 % for TCP, 2 % for HACK; 22.4
+/// and 28.0 Mbit/s. Those are frames that had to be repeated, collisions included. Noise spoils
+/// each frame, data or response, so 4 % and 1 % of it make up what our collisions lack.
 #[test]
 fn single_frames_gain_more() {
     let plain = figures(A54, &["wlan.frame_error_rate=0.04"]);

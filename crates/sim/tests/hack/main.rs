@@ -1,7 +1,8 @@
-//! TCP/HACK in whole runs: random networks on which it is compared with itself turned off, and the figures of its paper.
+//! TCP/HACK in whole runs: random networks on which it is compared with itself turned off, and the
+//! figures of its paper.
 //!
-//! On random networks nobody has to know what a run should give: what happens without HACK is the measure. The quick form is a
-//! test; the long one takes numbers of networks:
+//! On random networks nobody has to know what a run should give: what happens without HACK is the
+//! measure. The quick form is a test; the long one takes numbers of networks:
 //!
 //! ```text
 //! HACK_SEARCH=1..500 cargo test --release -p tack-sim --test hack -- --nocapture
@@ -30,7 +31,8 @@ fn play(text: &str, keys: &[String], checks: Checks) -> Result<Report, RunError>
     run(&scenario, scenario.seed, &mut observers)
 }
 
-/// Bytes delivered over all flows, and when the last one was complete; the end of the run where one was not.
+/// Bytes delivered over all flows, and when the last one was complete; the end of the run where one
+/// was not.
 fn outcome(report: &Report) -> (u64, f64) {
     let flows = &report.flows;
     let bytes = flows.iter().map(|flow| flow.bytes_delivered).sum();
@@ -79,9 +81,10 @@ impl Outcome {
     }
 }
 
-/// What is wrong with HACK on a network, if anything is. One run is enough where something was rebuilt wrongly. For the rest
-/// another course of events meets other losses, and these networks have many: of several seeds clearly more have to be worse
-/// with HACK than without it, than the other way round.
+/// What is wrong with HACK on a network, if anything is. One run is enough where something was
+/// rebuilt wrongly. For the rest another course of events meets other losses, and these networks
+/// have many: of several seeds clearly more have to be worse with HACK than without it, than the
+/// other way round.
 fn judge(network: &Network) -> Option<String> {
     let first = compare(network, network.seed)?;
     let Verdict::Worse(what) = first else {
@@ -126,8 +129,8 @@ fn compare(network: &Network, seed: u64) -> Option<Verdict> {
     worse(&off, &on, is_timer).map(|_| Verdict::Better)
 }
 
-/// How one run is worse than another, if it is; `is_timer`: time is no measure, since no delay is good for all
-/// paths (HACK, section 3.2).
+/// How one run is worse than another, if it is; `is_timer`: time is no measure, since no delay is
+/// good for all paths (HACK, section 3.2).
 fn worse(one: &Outcome, other: &Outcome, is_timer: bool) -> Option<String> {
     if let (Some(broken), None) = (&one.broken, &other.broken) {
         return Some(broken.clone());

@@ -11,7 +11,8 @@ pub(crate) struct Network {
     pub(crate) seed: u64,
     /// The scenario, without HACK.
     pub(crate) toml: String,
-    /// Acknowledgements wait whether or not something is to come: a window that is small takes that long, each time.
+    /// Acknowledgements wait whether or not something is to come: a window that is small takes
+    /// that long, each time.
     pub(crate) is_timer: bool,
     /// What turns HACK on.
     pub(crate) keys: Vec<String>,

@@ -10,7 +10,8 @@ const MSS: f64 = 1_448.0;
 fn clean(mbps: f64, rtt_ms: f64, ack: &str, seed: u64) -> Report {
     let settle = (40.0 * rtt_ms / 1e3).clamp(4.0, 8.0);
     let slow = if mbps < 10.0 { 10.0 } else { 0.0 };
-    // Two products and a half are what BBR keeps in flight at most; short paths need a few packets all the same.
+    // Two products and a half are what BBR keeps in flight at most; short paths need a few packets
+    // all the same.
     let queue = (mbps * 1e6 * rtt_ms / 1e3 / 12_000.0 * 2.0).max(100.0);
     report(
         "frequency",
@@ -76,8 +77,8 @@ fn the_frequency_is_that_of_equation_3() {
         100.0 * excess
     );
     assert!(worst <= 0.05, "{worst}");
-    // Where both count segments, a handful of acknowledgements in hundreds are those of BBR's probes with four segments
-    // in flight, which are not held back for the delayed-ACK timer.
+    // Where both count segments, a handful of acknowledgements in hundreds are those of BBR's
+    // probes with four segments in flight, which are not held back for the delayed-ACK timer.
     assert!(excess <= 0.02, "{excess}");
 }
 
@@ -107,8 +108,8 @@ fn there_are_never_more_than_a_delayed_ack_tcp_sends() {
     }
 }
 
-/// Products of one to ten segments, where both count segments: windows are filled again and again, and what fills them must not
-/// draw acknowledgements of its own.
+/// Products of one to ten segments, where both count segments: windows are filled again and again,
+/// and what fills them must not draw acknowledgements of its own.
 #[test]
 fn small_windows_draw_no_more() {
     for controller in ["bbr", "cubic", "new_reno", "vegas", "compound"] {
@@ -145,8 +146,8 @@ fn small_windows_draw_no_more() {
                 tack.0 <= 1.02 * delayed.0,
                 "{controller} {rate} {delay}: {tack:?}, {delayed:?}"
             );
-            // NewReno's saw teeth are as long as this runs: a hole that is filled just before or after the beginning counts a
-            // window in or out, two per cent.
+            // NewReno's saw teeth are as long as this runs: a hole that is filled just before or
+            // after the beginning counts a window in or out, two per cent.
             assert!(
                 tack.1 >= 0.97 * delayed.1,
                 "{controller} {rate} {delay}: {tack:?}, {delayed:?}"
@@ -155,9 +156,10 @@ fn small_windows_draw_no_more() {
     }
 }
 
-/// Air that five saturated stations of a neighbouring network share: the first segments come as one burst of the radio, later
-/// ones in bursts after waits of up to half a second. Neither is a rate to which the window would be small, and once the
-/// startup is over the frequency is that of equation (3).
+/// Air that five saturated stations of a neighbouring network share: the first segments come as one
+/// burst of the radio, later ones in bursts after waits of up to half a second. Neither is a rate
+/// to which the window would be small, and once the startup is over the frequency is that of
+/// equation (3).
 #[test]
 fn bursts_out_of_busy_air_draw_no_more() {
     let mut worst: f64 = 0.0;
@@ -192,9 +194,10 @@ fn bursts_out_of_busy_air_draw_no_more() {
     assert!(worst <= 3.0, "{worst}");
 }
 
-/// What several stations download over a short wire. An A-MPDU comes to a host after a silence of several intervals, and is
-/// reported once: with a report after its first two segments and one for the rest, each A-MPDU draws two accesses, queues stay
-/// empty, and with BBR goodput is half of what it is with L = 2, or less.
+/// What several stations download over a short wire. An A-MPDU comes to a host after a silence of
+/// several intervals, and is reported once: with a report after its first two segments and one for
+/// the rest, each A-MPDU draws two accesses, queues stay empty, and with BBR goodput is half of
+/// what it is with L = 2, or less.
 #[test]
 fn several_stations_a_short_wire_away_lose_nothing() {
     let measure = |preset: &str, stations: u32, congestion: &str, ack: &str| {
@@ -242,8 +245,9 @@ fn several_stations_a_short_wire_away_lose_nothing() {
     }
 }
 
-/// A video: each frame is pushed, and the next one follows whether or not it was acknowledged. That nobody waits is seen where the
-/// round trip is short beside the time between frames; there a frame's rest is reported along with the next frame.
+/// A video: each frame is pushed, and the next one follows whether or not it was acknowledged. That
+/// nobody waits is seen where the round trip is short beside the time between frames; there a
+/// frame's rest is reported along with the next frame.
 #[test]
 fn messages_that_nobody_waits_for_draw_no_report_each() {
     for (rtt_ms, kbps) in [2, 6, 12]

@@ -1,5 +1,5 @@
-//! How much bottleneck buffer a sparsely acknowledged sender needs: beta/(beta − 1) bandwidth-delay products of window,
-//! less the one on the path.
+//! How much bottleneck buffer a sparsely acknowledged sender needs: beta/(beta − 1) bandwidth-delay
+//! products of window, less the one on the path.
 
 use super::{cells, mean, set, utilisation};
 

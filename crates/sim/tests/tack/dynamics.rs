@@ -41,8 +41,8 @@ impl Estimates {
 fn a_step_of_the_rate_is_followed() {
     // Of 1,500 bytes, 1,448 count.
     let (low, high) = (10.0 * 1_448.0 / 1_500.0, 20.0 * 1_448.0 / 1_500.0);
-    // With its usual probe for RTTmin, a pause of 200 ms that every tenth second begins with, the real-time profile can meet
-    // the step within that pause; real-time flows probe mildly.
+    // With its usual probe for RTTmin, a pause of 200 ms that every tenth second begins with, the
+    // real-time profile can meet the step within that pause; real-time flows probe mildly.
     for (controller, most) in [
         ("bbr", 24.0),
         ("bbr:profile=realtime", 24.0),

@@ -11,8 +11,8 @@ const TACK_BBR: Kind = ("bbr", "tack");
 const BBR: Kind = ("bbr", "delayed:2");
 const CUBIC: Kind = ("cubic", "delayed:2");
 
-/// Mean share of its fair half that `flow` gets against `other`: bandwidth 1 to 100 Mbit/s, RTT 1 to 200 ms, buffer 0.5
-/// to 5 bdp, all at random.
+/// Mean share of its fair half that `flow` gets against `other`: bandwidth 1 to 100 Mbit/s, RTT 1
+/// to 200 ms, buffer 0.5 to 5 bdp, all at random.
 fn share(flow: Kind, other: Kind, samples: u64, seconds: u64) -> f64 {
     let mut random = RandomStream::new(15, "figure 15", 0);
     let mut between = |low: f64, high: f64| low + random.unit() * (high - low);
@@ -46,7 +46,8 @@ fn share(flow: Kind, other: Kind, samples: u64, seconds: u64) -> f64 {
 
 #[test]
 fn tack_bbr_is_as_friendly_as_bbr() {
-    // Few samples say little about a mean: the short form only notices when something is badly wrong.
+    // Few samples say little about a mean: the short form only notices when something is badly
+    // wrong.
     let (samples, seconds, tolerance) = if is_full() {
         (40, 60, 0.15)
     } else {

@@ -46,7 +46,8 @@ fn requests_are_answered_as_soon_as_with_delayed_acks() {
 
 #[test]
 fn both_directions_of_one_connection_keep_their_rates() {
-    // With random losses CUBIC's time depends on when in slow start the first one hits: chance, not acknowledgements.
+    // With random losses CUBIC's time depends on when in slow start the first one hits: chance, not
+    // acknowledgements.
     for (controller, losses) in [
         ("bbr", cells(&["0"], &["0", "0.001", "0.01"])),
         ("cubic", vec!["0"]),

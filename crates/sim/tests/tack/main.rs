@@ -1,14 +1,14 @@
 //! What TACK promises, measured in virtual time on the scenario files under `scenarios/tack`.
 //!
-//! Each test prints its figures. Usually they run in a short form, one seed and the cells that say most. The full form, five
-//! seeds and every cell, takes about ten minutes of processor time:
+//! Each test prints its figures. Usually they run in a short form, one seed and the cells that say
+//! most. The full form, five seeds and every cell, takes about ten minutes of processor time:
 //!
 //! ```text
 //! TACK_FULL=1 cargo test -p tack-sim --test tack -- --nocapture --test-threads=2
 //! ```
 //!
-//! `docs/validation/tack.md` has its figures. "Utilisation" is goodput over what a full link carries of application bytes:
-//! 1,448 of every 1,500.
+//! `docs/validation/tack.md` has its figures. "Utilisation" is goodput over what a full link
+//! carries of application bytes: 1,448 of every 1,500.
 
 mod acknowledgements;
 mod buffer;

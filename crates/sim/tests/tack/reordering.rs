@@ -1,4 +1,5 @@
-//! Reordering: nothing is retransmitted for nothing, and where there is none a loss is told at once (see `loss`).
+//! Reordering: nothing is retransmitted for nothing, and where there is none a loss is told at once
+//! (see `loss`).
 
 use super::{cells, report, seeds, set, spurious, utilisation};
 

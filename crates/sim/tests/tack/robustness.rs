@@ -36,7 +36,8 @@ fn a_path_that_strips_the_option_falls_back() {
 
 #[test]
 fn one_way_stripping_falls_back_too() {
-    // Data lose their numbers, or reports their contents, in one direction only, and losses happen beside it.
+    // Data lose their numbers, or reports their contents, in one direction only, and losses happen
+    // beside it.
     for (key, other) in [
         ("wired.strip_options_reverse=[254]", "lists pass"),
         ("wired.strip_options=[254]", "numbers pass"),

@@ -1,4 +1,5 @@
-//! Round trips: exact under load, whatever waits in queues or for an acknowledgement, and whatever the clocks do.
+//! Round trips: exact under load, whatever waits in queues or for an acknowledgement, and whatever
+//! the clocks do.
 
 use tack_sim::Observer;
 use tack_sim::scenario::Party;
@@ -64,7 +65,8 @@ fn percentiles_of_the_round_trip_are_to_be_had() {
             &set![
                 "flow.0.congestion=cubic",
                 format_args!("flow.0.ack=tack:percentile={wanted}"),
-                // No queue of the flow's own, which would differ from run to run: half of the segments are late.
+                // No queue of the flow's own, which would differ from run to run: half of the
+                // segments are late.
                 "flow.0.send_buffer=200KiB",
                 "wired.reorder=0.5",
                 "wired.reorder_delay=10ms",

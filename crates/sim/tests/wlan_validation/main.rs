@@ -1,7 +1,7 @@
 //! The wireless network against ns-3, Bianchi's model and closed forms.
 //!
-//! `cargo test --release -p tack-sim --test wlan_validation -- --ignored` writes `docs/validation/wlan.md`. The other tests keep
-//! the bounds named there.
+//! `cargo test --release -p tack-sim --test wlan_validation -- --ignored` writes
+//! `docs/validation/wlan.md`. The other tests keep the bounds named there.
 
 mod models;
 mod reference;
@@ -50,7 +50,8 @@ fn bound(row: &Row) -> Option<Bound> {
             collision: Some(0.02),
             ..Bound::goodput(0.03)
         }),
-        // With aggregation runs of a few seconds scatter by more than a percent: the long ones are the reference.
+        // With aggregation runs of a few seconds scatter by more than a percent: the long ones are
+        // the reference.
         'b' if row.ampdu > 0 && !row.case.ends_with("_long") => None,
         // Two versions of BBR are two controllers.
         'b' if row.congestion() == Some("bbr") => None,
@@ -61,8 +62,9 @@ fn bound(row: &Row) -> Option<Bound> {
             ..Bound::goodput(0.10)
         }),
         'e' => Some(Bound::goodput(0.10)),
-        // A part of these runs of the reference passed before all stations had a Block ACK agreement, and three of them tell their
-        // mean to 4 %. The row that was measured after that has the bound of the others.
+        // A part of these runs of the reference passed before all stations had a Block ACK
+        // agreement, and three of them tell their mean to 4 %. The row that was measured
+        // after that has the bound of the others.
         'f' if row.is_udp() && row.ampdu > 0 && row.stations == 20 && !row.is_settled() => {
             Some(Bound {
                 jain: Some(0.10),
@@ -71,7 +73,8 @@ fn bound(row: &Row) -> Option<Bound> {
         }
         'f' => Some(Bound {
             jain: Some(0.10),
-            // The counter of the reference counts failures of A-MPDUs twice. Settled rows were counted on the air.
+            // The counter of the reference counts failures of A-MPDUs twice. Settled rows were
+            // counted on the air.
             collision: (row.is_udp() && (row.ampdu == 0 || row.is_settled())).then_some(0.02),
             ..Bound::goodput(if row.is_udp() { 0.015 } else { 0.03 })
         }),
@@ -230,8 +233,9 @@ fn tcp_downloads() {
     check(|row| row.family() == 'b' && bound(row).is_some());
 }
 
-/// What the reference runs need beyond windows and delayed acknowledgements (fixed windows, no pacing, their timeouts) makes
-/// no difference worth a bound: windows grow as needed, and pacing fills A-MPDUs.
+/// What the reference runs need beyond windows and delayed acknowledgements (fixed windows, no
+/// pacing, their timeouts) makes no difference worth a bound: windows grow as needed, and pacing
+/// fills A-MPDUs.
 #[test]
 fn tcp_downloads_with_plain_settings() {
     const PECULIAR: [&str; 5] = [
@@ -263,7 +267,8 @@ fn tcp_downloads_with_plain_settings() {
 #[test]
 fn tcp_uploads() {
     let rows = check(|row| row.family() == 'd');
-    // Where the reference differs clearly between two set-ups of as many stations, ours differs the same way.
+    // Where the reference differs clearly between two set-ups of as many stations, ours differs the
+    // same way.
     for (row, ours) in &rows {
         for (other, theirs) in &rows {
             let by = relative(other.goodput, row.goodput);

@@ -1,7 +1,7 @@
 //! What paper and pencil say: Bianchi's saturation model and collision-free closed forms.
 //!
-//! G. Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", IEEE JSAC 18(3), 2000, with a
-//! retry limit as in H. Wu et al., IEEE INFOCOM 2002.
+//! G. Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", IEEE
+//! JSAC 18(3), 2000, with a retry limit as in H. Wu et al., IEEE INFOCOM 2002.
 
 use tack_sim::Scenario;
 use tack_wlan::frame::len;
@@ -80,7 +80,8 @@ impl Exchange {
     }
 }
 
-/// One station, nobody else on the air; for TCP with one acknowledgement for so many segments and no collisions.
+/// One station, nobody else on the air; for TCP with one acknowledgement for so many segments and
+/// no collisions.
 pub(crate) fn closed_form(row: &Row) -> f64 {
     let mac = mac(row);
     let payload = f64::from(row.payload()) * 8.0;

@@ -1,16 +1,19 @@
 //! The reference figures, and the scenario that stands for each.
 //!
-//! Common set-up of the reference runs: server — wired, 10 Gbit/s and 1 ms one way (e: 500 Mbit/s) — access point, stations. All
-//! signals equally strong, no PHY errors, no RTS, beacons every 102.4 ms (not in ad-hoc runs), drop-tail MAC queues. UDP
-//! payload 1472 bytes. TCP: MSS 1460, no timestamps, SACK, delayed ACK timer 200 ms, unpaced; windows of 128 kB (b), 256
-//! kB (a, g), 600 kB (n, ac) that never fill a queue; 64 kB in d unless named; 8 MB in rows that the queue limits.
+//! Common set-up of the reference runs: server — wired, 10 Gbit/s and 1 ms one way (e: 500 Mbit/s)
+//! — access point, stations. All signals equally strong, no PHY errors, no RTS, beacons every 102.4
+//! ms (not in ad-hoc runs), drop-tail MAC queues. UDP payload 1472 bytes. TCP: MSS 1460, no
+//! timestamps, SACK, delayed ACK timer 200 ms, unpaced; windows of 128 kB (b), 256 kB (a, g), 600
+//! kB (n, ac) that never fill a queue; 64 kB in d unless named; 8 MB in rows that the queue limits.
 //!
-//! When the flows of several stations begin is not on record. Here one begins every [`SPACING`], and a SYN is repeated after
-//! three seconds, the default there; what follows from that is measured in the section on fairness.
+//! When the flows of several stations begin is not on record. Here one begins every [`SPACING`],
+//! and a SYN is repeated after three seconds, the default there; what follows from that is measured
+//! in the section on fairness.
 //!
-//! f is about contention by the rules of EDCA, and about frames lost to noise: TCP with windows of 300 kB, and every MPDU lost
-//! at every receiver with the probability that the name says. Here VHT-SIG-B is left out, as in the reference: what is compared
-//! is access, not preambles. Stations of the reference need a Block ACK agreement first, ours have theirs from the start: rows
+//! f is about contention by the rules of EDCA, and about frames lost to noise: TCP with windows of
+//! 300 kB, and every MPDU lost at every receiver with the probability that the name says. Here
+//! VHT-SIG-B is left out, as in the reference: what is compared is access, not preambles. Stations
+//! of the reference need a Block ACK agreement first, ours have theirs from the start: rows
 //! `_settled` were measured when all had one.
 
 use std::fmt::Write;
@@ -176,7 +179,8 @@ impl Row {
             ('d', _) => (5, 20, 6),
             // As long as the reference measured.
             ('f', _) if self.is_settled() => (4, 10, 12),
-            // Jain's index grows with the length of a run; in five seconds it is that of the reference.
+            // Jain's index grows with the length of a run; in five seconds it is that of the
+            // reference.
             ('f', _) if self.is_udp() => (2, 5, 8),
             ('f', _) => (2, 10, 3),
             ('e', _) if self.is_udp() => (1, 5, 1),

@@ -31,7 +31,8 @@ impl Outcome {
         self.bytes as f64 * 8.0 / self.time.as_secs_f64() / 1e9
     }
 
-    /// Gigabits for each second of processor time of the busier side: what one core would carry if nothing else ran.
+    /// Gigabits for each second of processor time of the busier side: what one core would carry if
+    /// nothing else ran.
     pub(crate) fn gbit_per_cpu_sec(&self) -> Option<f64> {
         let (sender, receiver) = self.cpu?;
         Some(self.bytes as f64 * 8.0 / sender.max(receiver).as_secs_f64() / 1e9)

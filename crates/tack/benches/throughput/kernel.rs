@@ -1,5 +1,5 @@
-//! The kernel's TCP (CUBIC) by iperf3, between two network namespaces over a veth pair without offloads: the same
-//! 1,500-byte packets that tack and quinn send.
+//! The kernel's TCP (CUBIC) by iperf3, between two network namespaces over a veth pair without
+//! offloads: the same 1,500-byte packets that tack and quinn send.
 
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -101,7 +101,8 @@ impl Contestant for Kernel {
             &seconds,
         ];
         let mut answer = Err("iperf3 was never started".to_owned());
-        // The server needs a moment to listen; until then iperf3 reports an error, in JSON and with success.
+        // The server needs a moment to listen; until then iperf3 reports an error, in JSON and with
+        // success.
         for _ in 0..50 {
             answer = run("ip", &[&["netns", "exec", a], &client[..]].concat())
                 .map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

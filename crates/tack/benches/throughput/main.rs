@@ -1,11 +1,13 @@
-//! One connection over loopback, as fast as it goes, beside quinn and the kernel's TCP in the same run.
+//! One connection over loopback, as fast as it goes, beside quinn and the kernel's TCP in the same
+//! run.
 //!
-//! `cargo bench -p tack --bench throughput -- [--seconds N] [--rounds N] [--only tack,quinn,kernel]`, where a name stands for
-//! all that begin with it.
+//! `cargo bench -p tack --bench throughput -- [--seconds N] [--rounds N] [--only
+//! tack,quinn,kernel]`, where a name stands for all that begin with it.
 //!
-//! Each side is a process of its own with one thread, as an application would be. Everything moves in packets of 1,500
-//! bytes: tack and quinn in UDP payloads of 1,472 (quinn and `tack tls` encrypt), the kernel over a veth pair with TSO, GSO and GRO off. What cannot
-//! run is reported as skipped with the reason. The contestants take turns, so that a busy machine is busy for all.
+//! Each side is a process of its own with one thread, as an application would be. Everything moves
+//! in packets of 1,500 bytes: tack and quinn in UDP payloads of 1,472 (quinn and `tack tls`
+//! encrypt), the kernel over a veth pair with TSO, GSO and GRO off. What cannot run is reported as
+//! skipped with the reason. The contestants take turns, so that a busy machine is busy for all.
 
 mod contest;
 mod kernel;

@@ -1,4 +1,5 @@
-//! Two child processes: a receiver that says where it listens, a sender that goes there, one result line from each.
+//! Two child processes: a receiver that says where it listens, a sender that goes there, one result
+//! line from each.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -16,8 +17,8 @@ impl Drop for Running {
     }
 }
 
-/// Starts `receiver`, reads its first line (where it listens), starts `sender` with that line as last arguments, and
-/// puts their result lines together.
+/// Starts `receiver`, reads its first line (where it listens), starts `sender` with that line as
+/// last arguments, and puts their result lines together.
 ///
 /// A result line is `RESULT bytes nanoseconds cpu-microseconds resident-bytes`.
 pub(crate) fn run_pair(mut receiver: Command, mut sender: Command) -> Result<Outcome, String> {

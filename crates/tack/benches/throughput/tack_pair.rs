@@ -214,7 +214,8 @@ fn print_result(bytes: u64, time: Duration) {
 /// Processor time and peak resident memory of this process, where `/proc` tells.
 fn usage() -> Option<(Duration, u64)> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // Fields 14 and 15 (user and system time, in ticks of 10 ms); the name in field 2 may hold spaces.
+    // Fields 14 and 15 (user and system time, in ticks of 10 ms); the name in field 2 may hold
+    // spaces.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -1,4 +1,5 @@
-//! What a handshake is set up with: for each connection anew, as each has its own judge of keys and exporter.
+//! What a handshake is set up with: for each connection anew, as each has its own judge of keys and
+//! exporter.
 
 use std::sync::Arc;
 
@@ -82,7 +83,8 @@ impl Setup {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
-        // Without instructions for AES this side's order counts; else the client's, which may lack them.
+        // Without instructions for AES this side's order counts; else the client's, which may lack
+        // them.
         config.ignore_client_order = !has_aes();
         config.key_log = Arc::clone(&self.exporter) as _;
         config.enable_secret_extraction = true;

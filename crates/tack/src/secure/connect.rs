@@ -20,11 +20,12 @@ use crate::connect::Connect;
 
 /// An encrypted connection to be opened: set what is special about it, then await it.
 ///
-/// Made by [`Connect::expecting`] and [`Connect::any_key`]. Nothing happens before it is awaited; dropping the future gives the
-/// attempt up.
+/// Made by [`Connect::expecting`] and [`Connect::any_key`]. Nothing happens before it is awaited;
+/// dropping the future gives the attempt up.
 ///
-/// When it is there, the peer has proven its key, but it has not judged this side's yet. A peer that does not want it says
-/// so with an alert: the first read fails with [`SecureError::RefusedByPeer`].
+/// When it is there, the peer has proven its key, but it has not judged this side's yet. A peer
+/// that does not want it says so with an alert: the first read fails with
+/// [`SecureError::RefusedByPeer`].
 #[must_use = "nothing happens before a connection is awaited"]
 pub struct SecureConnect<'a, A> {
     connect: Connect<'a, A>,
@@ -44,7 +45,8 @@ impl<A> fmt::Debug for SecureConnect<'_, A> {
 }
 
 impl<'a, A> Connect<'a, A> {
-    /// Encrypts the connection, and accepts no peer but the owner of `key`; both sides speak `alpn` inside (RFC 7301).
+    /// Encrypts the connection, and accepts no peer but the owner of `key`; both sides speak `alpn`
+    /// inside (RFC 7301).
     ///
     /// # Panics
     /// If `alpn` has not 1 to 255 bytes.
@@ -53,7 +55,8 @@ impl<'a, A> Connect<'a, A> {
     }
 
     /// Encrypts the connection to whoever answers, for a first meeting: the program judges
-    /// [`SecureStream::peer_key`] before it trusts the peer with anything. Until then somebody on the path may be the peer.
+    /// [`SecureStream::peer_key`] before it trusts the peer with anything. Until then somebody on
+    /// the path may be the peer.
     ///
     /// # Panics
     /// If `alpn` has not 1 to 255 bytes.
@@ -73,8 +76,8 @@ impl<'a, A> SecureConnect<'a, A> {
         }
     }
 
-    /// What this side proves to be. Default: the identity of the endpoint. One made for a single connection tells the peer
-    /// nothing about who it is.
+    /// What this side proves to be. Default: the identity of the endpoint. One made for a single
+    /// connection tells the peer nothing about who it is.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self

@@ -1,8 +1,10 @@
-//! Keying material that both sides of a connection can compute and nobody else (RFC 8446 §7.5, RFC 9266).
+//! Keying material that both sides of a connection can compute and nobody else (RFC 8446 §7.5, RFC
+//! 9266).
 //!
-//! rustls computes it only while it owns the connection, and lets go of that after the handshake. So the exporter's secret is
-//! kept, which rustls tells by the interface made for that (`KeyLog`), and the two steps of RFC 8446 are done here with
-//! rustls' own HKDF. A test compares the result with what rustls says.
+//! rustls computes it only while it owns the connection, and lets go of that after the handshake.
+//! So the exporter's secret is kept, which rustls tells by the interface made for that (`KeyLog`),
+//! and the two steps of RFC 8446 are done here with rustls' own HKDF. A test compares the result
+//! with what rustls says.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -58,7 +60,8 @@ impl KeyLog for ExporterSecret {
     }
 }
 
-/// TLS-Exporter of RFC 8446 §7.5 with `secret`, the `exporter_master_secret` of a connection with `suite`.
+/// TLS-Exporter of RFC 8446 §7.5 with `secret`, the `exporter_master_secret` of a connection with
+/// `suite`.
 pub(super) fn export(
     suite: &'static Tls13CipherSuite,
     secret: &[u8],

@@ -1,7 +1,7 @@
 //! The TLS handshake over a bare stream: rustls decides, here records are read and written.
 //!
-//! The peer is read record by record, so that nothing behind the handshake is taken along, and what it can make this side
-//! keep is bounded by [`MAX_RECORD`] and [`MAX_INCOMING`].
+//! The peer is read record by record, so that nothing behind the handshake is taken along, and what
+//! it can make this side keep is bounded by [`MAX_RECORD`] and [`MAX_INCOMING`].
 
 use std::sync::Arc;
 
@@ -25,11 +25,12 @@ const MAX_RECORD: usize = 4 << 10;
 /// Most that a peer sends in a whole handshake, bytes.
 const MAX_INCOMING: usize = 16 << 10;
 
-/// The alert that a side which speaks TLS sends to one that does not: fatal, unexpected message (RFC 8446 §6.2).
+/// The alert that a side which speaks TLS sends to one that does not: fatal, unexpected message
+/// (RFC 8446 §6.2).
 const NOT_TLS: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
 
-/// True when `byte`, the first that a peer sent, begins TLS: a handshake or an alert (RFC 8446 §5.1). For services in clear
-/// text, so that they can say so.
+/// True when `byte`, the first that a peer sent, begins TLS: a handshake or an alert (RFC 8446
+/// §5.1). For services in clear text, so that they can say so.
 pub fn is_tls(byte: u8) -> bool {
     byte == 0x16 || byte == 0x15
 }

@@ -19,8 +19,9 @@ const PKCS8_PREFIX: [u8; 16] = [
 /// Bytes of the secret.
 const SECRET: usize = 32;
 
-/// The key pair by which peers know this side: an Ed25519 key (RFC 8032). Cheap to clone: the secret is there once, and is
-/// overwritten when the last clone goes. `Debug` prints the public key only.
+/// The key pair by which peers know this side: an Ed25519 key (RFC 8032). Cheap to clone: the
+/// secret is there once, and is overwritten when the last clone goes. `Debug` prints the public key
+/// only.
 #[derive(Clone)]
 pub struct Identity(Arc<Inner>);
 
@@ -55,7 +56,8 @@ impl Identity {
         Self::load(pkcs8)
     }
 
-    /// The identity whose private key is `bytes`, in PKCS#8 (RFC 5958, RFC 8410 §7), with or without the public key.
+    /// The identity whose private key is `bytes`, in PKCS#8 (RFC 5958, RFC 8410 §7), with or
+    /// without the public key.
     ///
     /// # Errors
     /// [`IdentityError::Malformed`] for anything else.
@@ -81,7 +83,8 @@ impl Identity {
         })))
     }
 
-    /// The private key in PKCS#8, to be kept in a file that only its owner can read. Overwritten when dropped.
+    /// The private key in PKCS#8, to be kept in a file that only its owner can read. Overwritten
+    /// when dropped.
     pub fn to_pkcs8(&self) -> Zeroizing<Vec<u8>> {
         self.0.pkcs8.clone()
     }
@@ -91,8 +94,8 @@ impl Identity {
         self.0.public
     }
 
-    /// Signs `message` for `purpose`, a text that names what such a signature means: one made for another purpose, or by TLS,
-    /// does not pass for it.
+    /// Signs `message` for `purpose`, a text that names what such a signature means: one made for
+    /// another purpose, or by TLS, does not pass for it.
     pub fn sign(&self, purpose: &str, message: &[u8]) -> [u8; 64] {
         let signer = self
             .0
@@ -111,7 +114,8 @@ impl Identity {
 }
 
 impl PublicKey {
-    /// True when `signature` was made by the owner of this key with [`Identity::sign`], for the same purpose and message.
+    /// True when `signature` was made by the owner of this key with [`Identity::sign`], for the
+    /// same purpose and message.
     pub fn verifies(&self, purpose: &str, message: &[u8], signature: &[u8]) -> bool {
         aws_lc_rs::default_provider()
             .signature_verification_algorithms
@@ -126,7 +130,8 @@ impl PublicKey {
     }
 }
 
-/// What is signed: begins otherwise than what TLS signs (RFC 8446 §4.4.3: 64 spaces), and says where the purpose ends.
+/// What is signed: begins otherwise than what TLS signs (RFC 8446 §4.4.3: 64 spaces), and says
+/// where the purpose ends.
 fn statement(purpose: &str, message: &[u8]) -> Vec<u8> {
     let len = (purpose.len() as u64).to_be_bytes();
     [b"tack signature\0", &len[..], purpose.as_bytes(), message].concat()

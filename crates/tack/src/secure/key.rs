@@ -19,8 +19,9 @@ const TEXT: usize = (KEY + CHECK) * 8 / 5;
 
 /// The public half of an [`Identity`](super::Identity): an Ed25519 key (RFC 8032).
 ///
-/// Its text is 56 characters of base32 (RFC 4648 §6) in lower case, of which the last few are a check sum, so that a mistyped
-/// key is refused rather than not found. Upper case and spaces around it are read, too.
+/// Its text is 56 characters of base32 (RFC 4648 §6) in lower case, of which the last few are a
+/// check sum, so that a mistyped key is refused rather than not found. Upper case and spaces around
+/// it are read, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; KEY]);
 

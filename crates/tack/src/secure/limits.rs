@@ -7,9 +7,10 @@ pub(super) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// How many handshakes a listener has under way, and for how long.
 ///
-/// A handshake takes some 20 KiB at most besides the connection below: what rustls keeps, and 16 KiB of what the peer sends.
-/// When a limit is reached, the oldest handshake of the network that has the most is given up for the new one, so that a flood
-/// of peers that never finish keeps no others out.
+/// A handshake takes some 20 KiB at most besides the connection below: what rustls keeps, and 16
+/// KiB of what the peer sends. When a limit is reached, the oldest handshake of the network that
+/// has the most is given up for the new one, so that a flood of peers that never finish keeps no
+/// others out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HandshakeLimits {

@@ -55,8 +55,9 @@ impl fmt::Debug for SecureListenOptions {
 }
 
 impl SecureListenOptions {
-    /// For the one protocol `alpn` (RFC 7301), and peers that `authorise` admits by their key, which they have
-    /// proven, and their address. It is asked after the handshake, on the runtime: it must not block.
+    /// For the one protocol `alpn` (RFC 7301), and peers that `authorise` admits by their key,
+    /// which they have proven, and their address. It is asked after the handshake, on the
+    /// runtime: it must not block.
     ///
     /// # Panics
     /// If `alpn` has not 1 to 255 bytes.
@@ -120,9 +121,11 @@ pub struct HandshakeStats {
     pub under_way: usize,
 }
 
-/// Accepts the encrypted connections to one TCP port of an endpoint. Dropping it resets those not yet accepted.
+/// Accepts the encrypted connections to one TCP port of an endpoint. Dropping it resets those not
+/// yet accepted.
 ///
-/// Handshakes run beside each other in the background, within [`HandshakeLimits`]: a slow or silent peer delays no other.
+/// Handshakes run beside each other in the background, within [`HandshakeLimits`]: a slow or silent
+/// peer delays no other.
 #[derive(Debug)]
 pub struct SecureListener {
     endpoint: Endpoint,
@@ -136,7 +139,8 @@ impl Endpoint {
     /// Accepts encrypted connections to TCP port `port`.
     ///
     /// # Errors
-    /// As [`Endpoint::listen`]; [`ListenError::NoIdentity`] when neither the endpoint nor `options` have one.
+    /// As [`Endpoint::listen`]; [`ListenError::NoIdentity`] when neither the endpoint nor `options`
+    /// have one.
     pub fn listen_secure(
         &self,
         port: u16,
@@ -178,7 +182,8 @@ impl Endpoint {
 }
 
 impl SecureListener {
-    /// Waits for the next connection whose handshake is complete and whose peer is admitted. Cancel safe.
+    /// Waits for the next connection whose handshake is complete and whose peer is admitted. Cancel
+    /// safe.
     ///
     /// # Errors
     /// [`AcceptError::Endpoint`] once the endpoint shuts down.

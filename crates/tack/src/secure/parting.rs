@@ -9,7 +9,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Most that it may send meanwhile, bytes.
 const MOST: u64 = 64 << 10;
 
-/// Sends `words` and the end of the stream, and lets the peer read them: a reset would discard them (RFC 2525 §2.17).
+/// Sends `words` and the end of the stream, and lets the peer read them: a reset would discard them
+/// (RFC 2525 §2.17).
 pub(super) async fn farewell<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, words: &[u8]) {
     let parting = async {
         stream.write_all(words).await?;

@@ -1,14 +1,17 @@
-//! Room for handshakes: how many may be under way, in all and for each network, and which one goes when there are more.
+//! Room for handshakes: how many may be under way, in all and for each network, and which one goes
+//! when there are more.
 //!
-//! Nobody is turned away for being late. The oldest handshake of the network that has the most goes instead: an honest one
-//! takes a round trip or two, and one that a hostile peer leaves open is soon the oldest of its network. So a flood displaces
-//! itself, and an honest peer of the same network only if a whole allowance of others arrive while its own is under way.
+//! Nobody is turned away for being late. The oldest handshake of the network that has the most goes
+//! instead: an honest one takes a round trip or two, and one that a hostile peer leaves open is
+//! soon the oldest of its network. So a flood displaces itself, and an honest peer of the same
+//! network only if a whole allowance of others arrive while its own is under way.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-/// A network whose handshakes are counted together: an IPv4 /24 or an IPv6 /64, which one person can have.
+/// A network whose handshakes are counted together: an IPv4 /24 or an IPv6 /64, which one person
+/// can have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Network {
     V4([u8; 3]),

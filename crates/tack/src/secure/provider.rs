@@ -7,7 +7,8 @@ use rustls::{SupportedCipherSuite, Tls13CipherSuite};
 
 /// What both sides offer: AES-128-GCM and ChaCha20-Poly1305, X25519MLKEM768 and X25519.
 ///
-/// The hybrid exchange comes first: what is recorded today cannot be read later with a quantum computer.
+/// The hybrid exchange comes first: what is recorded today cannot be read later with a quantum
+/// computer.
 pub(super) static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
     Arc::new(CryptoProvider {
         cipher_suites: cipher_suites(has_aes()),

@@ -1,7 +1,8 @@
 //! The record layer after the handshake (RFC 8446 §5): plaintext to records and back.
 //!
-//! rustls makes the ciphers, the nonces and the keys; here are the header of a record and the count of records for each key.
-//! Each direction stands alone, so that two tasks can seal and open at the same time.
+//! rustls makes the ciphers, the nonces and the keys; here are the header of a record and the count
+//! of records for each key. Each direction stands alone, so that two tasks can seal and open at the
+//! same time.
 
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, Iv, MessageDecrypter, MessageEncrypter, OutboundChunks,
@@ -132,7 +133,8 @@ impl Opener {
         Ok(())
     }
 
-    /// Decrypts `body`, a record without its header, in place: its kind, and how many bytes from the front are plaintext.
+    /// Decrypts `body`, a record without its header, in place: its kind, and how many bytes from
+    /// the front are plaintext.
     pub(super) fn open(&mut self, body: &mut [u8]) -> Result<(ContentType, usize), SecureError> {
         let message =
             InboundOpaqueMessage::new(ContentType::ApplicationData, ProtocolVersion::TLSv1_2, body);
@@ -148,7 +150,8 @@ impl Opener {
     }
 }
 
-/// The length of the record at the front of `bytes`, header included; `None` while the header is not complete.
+/// The length of the record at the front of `bytes`, header included; `None` while the header is
+/// not complete.
 pub(super) fn record_len(bytes: &[u8]) -> Result<Option<usize>, SecureError> {
     let Some(&[kind, _, _, high, low]) = bytes.first_chunk::<HEADER>() else {
         return Ok(None);

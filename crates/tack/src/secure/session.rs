@@ -1,6 +1,7 @@
 //! An encrypted connection as its stream, or both halves of it, hold it.
 //!
-//! The two directions have a lock each: a task that reads and a task that writes do not wait for each other.
+//! The two directions have a lock each: a task that reads and a task that writes do not wait for
+//! each other.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -23,7 +24,8 @@ use crate::connection::Inner;
 
 /// Most records that one write makes: the transport below sends them together.
 const RECORDS: usize = 8;
-/// Most ciphertext that is fetched at a time, bytes: it stays in the processor's cache until it is decrypted.
+/// Most ciphertext that is fetched at a time, bytes: it stays in the processor's cache until it is
+/// decrypted.
 const FETCH: usize = 4 * (FRAGMENT + OVERHEAD);
 /// Most slices of a vectored write that one write looks at.
 const SLICES: usize = 16;
@@ -204,7 +206,8 @@ impl Session {
         Ok(Progress::Record)
     }
 
-    /// A message of the handshake after the handshake: only a KeyUpdate is expected (RFC 8446 §4.6.3).
+    /// A message of the handshake after the handshake: only a KeyUpdate is expected (RFC 8446
+    /// §4.6.3).
     fn update(&self, read: &mut Reading, message: Range<usize>) -> Result<(), SecureError> {
         let wanted = match read.buffer[message] {
             [24, 0, 0, 1, 0] => false,
@@ -310,7 +313,8 @@ impl Session {
         Poll::Ready(Ok(taken))
     }
 
-    /// Why a write failed with `error`: a peer that turns this side away says so by an alert, and then resets the connection.
+    /// Why a write failed with `error`: a peer that turns this side away says so by an alert, and
+    /// then resets the connection.
     fn reason(&self, error: io::Error) -> io::Error {
         let Ok(mut read) = self.read.try_lock() else {
             // The task that reads finds it.
@@ -334,7 +338,8 @@ impl Session {
         error
     }
 
-    /// Bytes of plaintext that the peer has acknowledged, as far as that can be told: what waits is counted with its overhead.
+    /// Bytes of plaintext that the peer has acknowledged, as far as that can be told: what waits is
+    /// counted with its overhead.
     pub(super) fn acknowledged(&self) -> u64 {
         // Under the lock: nothing is added between the two figures.
         let write = lock(&self.write);
@@ -353,15 +358,17 @@ impl Session {
         write.sealer.update(keys).map(Some)
     }
 
-    /// Says that this side's stream is complete: `close_notify`, then FIN. It does not wait for room: two sides that both end
-    /// with full buffers, and read only afterwards, would wait for each other.
+    /// Says that this side's stream is complete: `close_notify`, then FIN. It does not wait for
+    /// room: two sides that both end with full buffers, and read only afterwards, would wait
+    /// for each other.
     pub(super) fn shutdown(&self) -> io::Result<()> {
         let mut write = lock(&self.write);
         if !write.closed {
             let words = OutboundChunks::Single(&CLOSE_NOTIFY);
             let record = write.sealer.seal(ContentType::Alert, words)?;
             write.closed = true;
-            // Where the connection has ended there is nothing left to finish; reads and writes tell.
+            // Where the connection has ended there is nothing left to finish; reads and writes
+            // tell.
             let _ = self.stream.write_whole(&[&record]);
         }
         self.stream.finish()
@@ -399,7 +406,8 @@ enum Progress {
 }
 
 impl Reading {
-    /// Moves what was not looked at to the front of the buffer; returns how much fits behind it. All plaintext has been read.
+    /// Moves what was not looked at to the front of the buffer; returns how much fits behind it.
+    /// All plaintext has been read.
     fn make_room(&mut self) -> usize {
         self.buffer.drain(..self.at);
         self.at = 0;

@@ -21,8 +21,9 @@ pub struct SecureReadHalf {
 
 /// The writing direction of a [`SecureStream`].
 ///
-/// Dropping it ends this side's stream without `close_notify`: unless `shutdown` was called before, the peer's reads fail with
-/// [`SecureError::Truncated`](super::SecureError::Truncated) after what was written.
+/// Dropping it ends this side's stream without `close_notify`: unless `shutdown` was called before,
+/// the peer's reads fail with [`SecureError::Truncated`](super::SecureError::Truncated) after what
+/// was written.
 pub struct SecureWriteHalf {
     /// Taken only when the halves are put together again.
     session: Option<Arc<Session>>,
@@ -39,7 +40,8 @@ pub struct SecureReuniteError(
 );
 
 impl SecureStream {
-    /// Splits into halves that different tasks may own. They do not wait for each other: one decrypts while the other encrypts.
+    /// Splits into halves that different tasks may own. They do not wait for each other: one
+    /// decrypts while the other encrypts.
     pub fn into_split(self) -> (SecureReadHalf, SecureWriteHalf) {
         let session = Arc::clone(&self.session);
         (

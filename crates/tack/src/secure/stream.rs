@@ -20,18 +20,21 @@ use super::parting::farewell;
 use super::session::Session;
 use crate::endpoint::Endpoint;
 
-/// An encrypted connection whose both sides have proven their keys (TLS 1.3, RFC 8446): reads and writes like tokio's
-/// `TcpStream`.
+/// An encrypted connection whose both sides have proven their keys (TLS 1.3, RFC 8446): reads and
+/// writes like tokio's `TcpStream`.
 ///
-/// * Reading returns 0 bytes at the end of the peer's stream, when the peer said that it is complete (`close_notify`). A
-///   stream that ends otherwise was cut off, perhaps by somebody on the path: reading fails with [`SecureError::Truncated`],
-///   as the inner error of an `UnexpectedEof`. What arrived before is read first.
-/// * Writing takes bytes, encrypts them and puts them into the send buffer; it waits while that is full. Large writes are
-///   cheapest: a record has up to 16 KiB and costs 22 bytes. Flushing does nothing.
-/// * `shutdown` says that this side's stream is complete (`close_notify`, then a FIN); reading goes on.
+/// * Reading returns 0 bytes at the end of the peer's stream, when the peer said that it is
+///   complete (`close_notify`). A stream that ends otherwise was cut off, perhaps by somebody on
+///   the path: reading fails with [`SecureError::Truncated`], as the inner error of an
+///   `UnexpectedEof`. What arrived before is read first.
+/// * Writing takes bytes, encrypts them and puts them into the send buffer; it waits while that is
+///   full. Large writes are cheapest: a record has up to 16 KiB and costs 22 bytes. Flushing does
+///   nothing.
+/// * `shutdown` says that this side's stream is complete (`close_notify`, then a FIN); reading goes
+///   on.
 /// * Dropping the stream without `shutdown` tells the peer nothing of the kind: its reads fail with
-///   [`SecureError::Truncated`] after what was written. To be sure of the writes, call `shutdown` and wait for
-///   [`SecureStream::finished`].
+///   [`SecureError::Truncated`] after what was written. To be sure of the writes, call `shutdown`
+///   and wait for [`SecureStream::finished`].
 /// * Keys are renewed as RFC 8446 §5.5 wants it, without notice.
 pub struct SecureStream {
     pub(super) session: Arc<Session>,
@@ -87,14 +90,16 @@ impl SecureStream {
         format!("{:?}", self.session.group)
     }
 
-    /// Fills `out` with bytes that only the two ends of this connection can compute (RFC 8446 §7.5); with the label
-    /// `EXPORTER-Channel-Binding`, no context and 32 bytes they are the channel binding of RFC 9266.
+    /// Fills `out` with bytes that only the two ends of this connection can compute (RFC 8446
+    /// §7.5); with the label `EXPORTER-Channel-Binding`, no context and 32 bytes they are the
+    /// channel binding of RFC 9266.
     ///
-    /// They do not depend on the client's key: a proof made of them has to name [`SecureStream::own_key`] and
-    /// [`SecureStream::peer_key`].
+    /// They do not depend on the client's key: a proof made of them has to name
+    /// [`SecureStream::own_key`] and [`SecureStream::peer_key`].
     ///
     /// # Errors
-    /// [`ExportError`] for a label of more than 249 bytes, an empty `out`, or one of more than 8160 bytes.
+    /// [`ExportError`] for a label of more than 249 bytes, an empty `out`, or one of more than 8160
+    /// bytes.
     pub fn export_keying_material(
         &self,
         label: &[u8],
@@ -111,8 +116,8 @@ impl SecureStream {
         }
     }
 
-    /// Bytes written to this stream that the peer has acknowledged, and that so have arrived: up to a record or two fewer, never
-    /// more.
+    /// Bytes written to this stream that the peer has acknowledged, and that so have arrived: up to
+    /// a record or two fewer, never more.
     pub fn acknowledged(&self) -> u64 {
         self.session.acknowledged()
     }
@@ -137,7 +142,8 @@ impl SecureStream {
         self.session.stream.reset();
     }
 
-    /// Waits until the peer has acknowledged everything, the end of the stream included. Call `shutdown` first.
+    /// Waits until the peer has acknowledged everything, the end of the stream included. Call
+    /// `shutdown` first.
     ///
     /// # Errors
     /// [`ConnectionEnded`](crate::ConnectionEnded) inside when the connection ends before that.
@@ -145,7 +151,8 @@ impl SecureStream {
         self.session.stream.finished().await
     }
 
-    /// As [`Stream::closed`](crate::Stream::closed): waits until the connection below is over, and says how. Cancel safe.
+    /// As [`Stream::closed`](crate::Stream::closed): waits until the connection below is over, and
+    /// says how. Cancel safe.
     pub async fn closed(&self) -> CloseReason {
         self.session.stream.closed().await
     }

@@ -1,5 +1,5 @@
-//! Raw public keys (RFC 7250) as the peer shows them: that it owns its key is proven here; whether the key is wanted is
-//! decided by whoever connects or listens.
+//! Raw public keys (RFC 7250) as the peer shows them: that it owns its key is proven here; whether
+//! the key is wanted is decided by whoever connects or listens.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

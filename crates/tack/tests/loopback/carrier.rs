@@ -86,7 +86,8 @@ async fn without_coalescing_the_policy_decides_how_often_to_acknowledge() {
     let [single, batched] = acks[..] else {
         unreachable!("two runs")
     };
-    // delayed:2 is one acknowledgement for two segments, more at the beginning, at the end and for windows.
+    // delayed:2 is one acknowledgement for two segments, more at the beginning, at the end and for
+    // windows.
     assert!(
         (0.45..0.75).contains(&single),
         "{single} acknowledgements a segment"
@@ -114,14 +115,15 @@ async fn segments_fill_the_mtu_and_no_more() {
     assert_eq!(client.stats().mss, 536 - 12);
 }
 
-/// In a network namespace of its own, where loopback takes packets of 1,280 bytes only: the kernel refuses batches of longer
-/// ones and then each of them.
+/// In a network namespace of its own, where loopback takes packets of 1,280 bytes only: the kernel
+/// refuses batches of longer ones and then each of them.
 #[test]
 fn a_device_narrower_than_the_mtu_is_adapted_to() {
     pass_in_namespace("ip link set lo mtu 1280 && ip link set lo up");
 }
 
-/// As above, but it is the routes that are narrow, as they become by ICMP messages too. The device takes 65,536 bytes.
+/// As above, but it is the routes that are narrow, as they become by ICMP messages too. The device
+/// takes 65,536 bytes.
 #[test]
 fn a_route_narrower_than_the_mtu_is_adapted_to() {
     pass_in_namespace(
@@ -132,7 +134,8 @@ fn a_route_narrower_than_the_mtu_is_adapted_to() {
     );
 }
 
-/// Runs transfers over IPv4 and IPv6, which must pass, in a network namespace that `set_up` prepares.
+/// Runs transfers over IPv4 and IPv6, which must pass, in a network namespace that `set_up`
+/// prepares.
 fn pass_in_namespace(set_up: &str) {
     let script = format!("{{ {set_up}; }} || exit 99; exec \"$@\"");
     let own = std::env::current_exe().unwrap();
@@ -163,7 +166,8 @@ fn pass_in_namespace(set_up: &str) {
     }
 }
 
-/// Told by the size of the segments: a kernel that sends long ones all the same would let the transfers pass.
+/// Told by the size of the segments: a kernel that sends long ones all the same would let the
+/// transfers pass.
 #[tokio::test]
 #[ignore = "runs where the path is narrow, started by other tests"]
 async fn the_segments_of_a_stream_fit_in_1300_bytes() {

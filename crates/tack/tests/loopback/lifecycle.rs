@@ -229,7 +229,8 @@ async fn a_peer_that_is_gone_from_this_machine_is_noticed_without_a_timer() {
     let error = within(connecting).await.unwrap_err();
     assert!(matches!(error, ConnectError::Unreachable(_)), "{error}");
 
-    // The peer's process dies: what is written next is answered. Its runtime dies with it, and its socket.
+    // The peer's process dies: what is written next is answered. Its runtime dies with it, and its
+    // socket.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -137,7 +137,8 @@ async fn a_receiver_that_does_not_read_stalls_the_sender() {
     let (mut client, mut server) = pair.connect().await;
     let block = [7; 16 << 10];
     let mut written = 0_u64;
-    // The sender is stalled when no write was taken for a while; what was taken by then is what memory holds.
+    // The sender is stalled when no write was taken for a while; what was taken by then is what
+    // memory holds.
     while let Ok(taken) =
         tokio::time::timeout(std::time::Duration::from_millis(500), client.write(&block)).await
     {

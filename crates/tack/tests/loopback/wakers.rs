@@ -1,4 +1,5 @@
-//! Wakers are foreign code: they may use the endpoint when they are woken, and drop a stream when they are dropped.
+//! Wakers are foreign code: they may use the endpoint when they are woken, and drop a stream when
+//! they are dropped.
 
 use std::pin::pin;
 use std::sync::Arc;

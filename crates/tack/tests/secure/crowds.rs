@@ -10,7 +10,8 @@ use crate::pair::within;
 use crate::relay::bare;
 use crate::two::Two;
 
-/// Opens `count` connections and lets each rest somewhere in the handshake; keeps the last few hundred.
+/// Opens `count` connections and lets each rest somewhere in the handshake; keeps the last few
+/// hundred.
 async fn flood(server: std::net::SocketAddr, count: u32) {
     let endpoint = Endpoint::builder().build().unwrap();
     let mut open = VecDeque::new();

@@ -1,4 +1,5 @@
-//! Peers that speak no TLS, another TLS, or stop in the middle: each gets a clear error, and gives its place back.
+//! Peers that speak no TLS, another TLS, or stop in the middle: each gets a clear error, and gives
+//! its place back.
 
 use std::time::Duration;
 
@@ -296,7 +297,8 @@ async fn a_changed_handshake_never_yields_another_connection() {
             _ => (Deed::Pass, flip),
         };
         let relay = Relay::new(two.server.local_addr(), deeds.0, deeds.1);
-        // What does not matter (the version in a record's header) may be changed: both sides then agree all the same.
+        // What does not matter (the version in a record's header) may be changed: both sides then
+        // agree all the same.
         if let Ok(mut client) = within(towards(&two, &relay)).await {
             assert_eq!(client.peer_key(), key, "{flip:?}");
             // Nobody said anything, so that nothing may be read. The server drops what it has.

@@ -15,8 +15,9 @@ use super::policy::{
 
 /// Makes the acknowledgement policy of each connection, in place of [`AckKind`](super::AckKind).
 ///
-/// A connection with such a policy is plain TCP in both directions: it neither offers nor agrees to TACK, whose
-/// acknowledgements say more than a policy can decide. Two factories are equal when one is a clone of the other.
+/// A connection with such a policy is plain TCP in both directions: it neither offers nor agrees to
+/// TACK, whose acknowledgements say more than a policy can decide. Two factories are equal when one
+/// is a clone of the other.
 #[derive(Clone)]
 pub struct AckPolicyFactory {
     name: Arc<str>,
@@ -24,8 +25,8 @@ pub struct AckPolicyFactory {
 }
 
 impl AckPolicyFactory {
-    /// A factory of policies that reports call `name`. `make` is called once for each connection, when it is made, and must
-    /// not block.
+    /// A factory of policies that reports call `name`. `make` is called once for each connection,
+    /// when it is made, and must not block.
     pub fn new<P: AckPolicy + 'static>(
         name: impl Into<String>,
         make: impl Fn() -> P + Send + Sync + 'static,
@@ -61,8 +62,8 @@ impl PartialEq for AckPolicyFactory {
 /// RFC 9293 §3.8.6.3 (MUST-40): an acknowledgement waits less than half a second.
 const LONGEST_DELAY: Duration = Duration::from_millis(499);
 
-/// Shortest time between acknowledgements that nothing but the policy asks for: without it a policy that asks again at once
-/// would send nothing else.
+/// Shortest time between acknowledgements that nothing but the policy asks for: without it a policy
+/// that asks again at once would send nothing else.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A foreign policy, held to its contract.

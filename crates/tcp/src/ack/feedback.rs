@@ -34,8 +34,8 @@ pub(crate) struct AckInfo {
     pub(crate) acked: Vec<Range<StreamOffset>>,
     /// Something that starts here was received twice.
     pub(crate) duplicate: Option<StreamOffset>,
-    /// How much is received above the cumulative acknowledgement, listed or not, where the receiver
-    /// says.
+    /// How much is received above the cumulative acknowledgement, listed or not, where the
+    /// receiver says.
     pub(crate) above: Option<u64>,
     /// Transmissions reported lost.
     pub(crate) lost: Vec<Range<PacketNumber>>,
@@ -115,8 +115,8 @@ pub(crate) struct SenderState {
     pub(crate) min_rtt: Duration,
     /// Smoothed RTT.
     pub(crate) smoothed_rtt: Duration,
-    /// Round trip of the newest segment acknowledged, or the smoothed one if that is longer: with a
-    /// few samples in each round trip the smoothed one is late.
+    /// Round trip of the newest segment acknowledged, or the smoothed one if that is longer: with
+    /// a few samples in each round trip the smoothed one is late.
     pub(crate) round_trip: Duration,
     /// The congestion controller probes for capacity.
     pub(crate) startup: bool,

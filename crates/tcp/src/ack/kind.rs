@@ -9,8 +9,8 @@ use tack_base::units::{UnitError, parse_duration, show_duration};
 
 /// Which acknowledgement policy to run.
 ///
-/// As text: `every`, `delayed:L` (L from 1 to 255), `delayed:L,timer=40ms`, or `tack` with settings as in
-/// `tack:beta=4,l=2` (see [`TackParams`]). `Display` writes the shortest form that
+/// As text: `every`, `delayed:L` (L from 1 to 255), `delayed:L,timer=40ms`, or `tack` with settings
+/// as in `tack:beta=4,l=2` (see [`TackParams`]). `Display` writes the shortest form that
 /// reads back as the same value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -24,23 +24,26 @@ pub enum AckKind {
         /// Longest delay of an acknowledgement. RFC 9293 wants less than 500 ms.
         timer: Duration,
     },
-    /// TACK: few acknowledgements, instant ones on events, measuring at the receiver. Needs a peer that agrees; towards
-    /// others, and after a fallback, `delayed:2` runs instead.
+    /// TACK: few acknowledgements, instant ones on events, measuring at the receiver. Needs a peer
+    /// that agrees; towards others, and after a fallback, `delayed:2` runs instead.
     Tack(TackParams),
 }
 
 /// Settings of TACK at the receiver of data.
 ///
-/// As text after `tack:`, separated by commas: `l=2`, `beta=4`, `timer=40ms`, `rich=off`, `iack=off`, `timing=sampled`,
-/// `percentile=0`, `settle=adaptive` or a fraction of RTTmin such as `settle=0.25`.
+/// As text after `tack:`, separated by commas: `l=2`, `beta=4`, `timer=40ms`, `rich=off`,
+/// `iack=off`, `timing=sampled`, `percentile=0`, `settle=adaptive` or a fraction of RTTmin such as
+/// `settle=0.25`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TackParams {
-    /// L: full-sized segments per acknowledgement where counting decides. 1 (real time) to 255; default 2.
+    /// L: full-sized segments per acknowledgement where counting decides. 1 (real time) to 255;
+    /// default 2.
     pub segments: u8,
     /// beta: acknowledgements per RTTmin where time decides. 2 to 255; default 4.
     pub beta: u8,
-    /// Longest wait of a remainder smaller than L segments. Default 40 ms, as delayed acknowledgements have it.
+    /// Longest wait of a remainder smaller than L segments. Default 40 ms, as delayed
+    /// acknowledgements have it.
     pub timer: Duration,
     /// Lists grow with the loss on both paths. Off: one gap and one block (Q = 1). Default on.
     pub rich: bool,
@@ -56,12 +59,14 @@ pub struct TackParams {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LossReporting {
-    /// An instant acknowledgement signals each loss, and periodic ones list what was signalled (TACK §5.1).
+    /// An instant acknowledgement signals each loss, and periodic ones list what was signalled
+    /// (TACK §5.1).
     AtOnce,
     /// Periodic acknowledgements alone list them.
     Periodically,
-    /// Not at all: no instant acknowledgement signals a loss, and periodic ones list only what was signalled. The sender
-    /// is left to probes and timeouts, as in the paper's figure 5(a) without IACK.
+    /// Not at all: no instant acknowledgement signals a loss, and periodic ones list only what was
+    /// signalled. The sender is left to probes and timeouts, as in the paper's figure 5(a)
+    /// without IACK.
     Never,
 }
 
@@ -69,13 +74,14 @@ pub enum LossReporting {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Timing {
-    /// It names the segment at this percentile of one-way delay (0: the least) since the last one, and corrects for the
-    /// time that it was held.
+    /// It names the segment at this percentile of one-way delay (0: the least) since the last one,
+    /// and corrects for the time that it was held.
     OneWay {
         /// 0 to 100.
         percentile: u8,
     },
-    /// It names the oldest segment since the last one, without correction, as delayed acknowledgements do.
+    /// It names the oldest segment since the last one, without correction, as delayed
+    /// acknowledgements do.
     Sampled,
 }
 

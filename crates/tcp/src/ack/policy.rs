@@ -22,7 +22,8 @@ pub enum SegmentOrder {
     Duplicate,
 }
 
-/// A segment with data, or with the FIN, arrived. Positions count the bytes of the stream from 1 (the SYN is 0).
+/// A segment with data, or with the FIN, arrived. Positions count the bytes of the stream from 1
+/// (the SYN is 0).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DataArrival {
@@ -57,8 +58,8 @@ pub struct DataArrival {
 }
 
 impl DataArrival {
-    /// A full-sized segment of `len` bytes that arrived in order at `now`, the first that is not acknowledged: what tests of
-    /// a policy start from. Set the public fields that differ.
+    /// A full-sized segment of `len` bytes that arrived in order at `now`, the first that is not
+    /// acknowledged: what tests of a policy start from. Set the public fields that differ.
     pub const fn in_order(now: Instant, len: u64) -> Self {
         Self {
             now,
@@ -143,32 +144,39 @@ pub(crate) enum LossDetectedBy {
     Receiver,
 }
 
-/// What a policy promises: how long, and how many segments, an acknowledgement of in-order data may wait.
+/// What a policy promises: how long, and how many segments, an acknowledgement of in-order data may
+/// wait.
 ///
-/// A connection holds a policy of the application to its contract, and to RFC 9293 §3.8.6.3 (MUST-40: less than 0.5 s).
-/// The peer is not told: a sender reckons with 200 ms (RFC 8985 §7.2), and its retransmission timer with little more, so that
-/// a contract with longer waits costs needless retransmissions.
+/// A connection holds a policy of the application to its contract, and to RFC 9293 §3.8.6.3
+/// (MUST-40: less than 0.5 s). The peer is not told: a sender reckons with 200 ms (RFC 8985 §7.2),
+/// and its retransmission timer with little more, so that a contract with longer waits costs
+/// needless retransmissions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckContract {
     /// Longest time that an acknowledgement of in-order data is held back.
     pub max_delay: Duration,
-    /// Most full-sized segments that one acknowledgement waits for: 1 to `u32::MAX`, which leaves it to `max_delay`.
+    /// Most full-sized segments that one acknowledgement waits for: 1 to `u32::MAX`, which leaves
+    /// it to `max_delay`.
     pub max_segments: u32,
-    /// Full-sized segments for which it waits at least, however long ago the last one left, unless the last is pushed.
+    /// Full-sized segments for which it waits at least, however long ago the last one left, unless
+    /// the last is pushed.
     pub(crate) least_segments: u16,
-    /// Regular interval between acknowledgements of a steady stream; zero where segments are counted instead.
+    /// Regular interval between acknowledgements of a steady stream; zero where segments are
+    /// counted instead.
     pub(crate) interval: Duration,
-    /// Time within which an acknowledgement of a steady stream arrives nine times of ten, as some get lost. Not shorter
-    /// than `interval`.
+    /// Time within which an acknowledgement of a steady stream arrives nine times of ten, as some
+    /// get lost. Not shorter than `interval`.
     pub(crate) gap: Duration,
-    /// What the retransmission timeout must allow for beyond RFC 6298, because acknowledgements may merely be late.
+    /// What the retransmission timeout must allow for beyond RFC 6298, because acknowledgements
+    /// may merely be late.
     pub(crate) timeout_allowance: Duration,
     /// Who detects loss.
     pub(crate) loss_detected_by: LossDetectedBy,
 }
 
 impl AckContract {
-    /// A promise to acknowledge at least every `max_segments` full-sized segments, and `max_delay` after the first that waits.
+    /// A promise to acknowledge at least every `max_segments` full-sized segments, and `max_delay`
+    /// after the first that waits.
     pub const fn new(max_delay: Duration, max_segments: u32) -> Self {
         Self {
             max_delay,
@@ -177,7 +185,8 @@ impl AckContract {
         }
     }
 
-    /// What a peer of unknown policy is held to: RFC 9293 §3.8.6.3, with the 200 ms that RFC 8985 §7.2 reckons with.
+    /// What a peer of unknown policy is held to: RFC 9293 §3.8.6.3, with the 200 ms that RFC 8985
+    /// §7.2 reckons with.
     pub(crate) const LEGACY: Self = Self {
         max_delay: Duration::from_millis(200),
         max_segments: 2,
@@ -204,28 +213,33 @@ pub(crate) struct ReportContext<'a> {
 
 /// Decides when to acknowledge.
 ///
-/// The policy sees the data that arrives at one side of a connection and says when an acknowledgement leaves. What the
-/// acknowledgement says is not its business: the cumulative number, the window and the SACK blocks are the stack's. Give a
-/// connection a policy of your own by [`AckPolicyFactory`](super::AckPolicyFactory).
+/// The policy sees the data that arrives at one side of a connection and says when an
+/// acknowledgement leaves. What the acknowledgement says is not its business: the cumulative
+/// number, the window and the SACK blocks are the stack's. Give a connection a policy of your own
+/// by [`AckPolicyFactory`](super::AckPolicyFactory).
 ///
 /// # Order of calls
-/// One connection owns the policy and calls it from one thread at a time. [`on_handshake`](Self::on_handshake) comes first,
-/// at most once, where the handshake measured a round trip. Then [`on_data`](Self::on_data) for each segment that takes
-/// sequence space, [`on_timer`](Self::on_timer) at the deadline that the policy asked for, and
-/// [`on_ack_sent`](Self::on_ack_sent) whenever an acknowledgement left, for whatever reason. `now` never goes back.
-/// [`contract`](Self::contract) and [`memory`](Self::memory) may be called at any time.
+/// One connection owns the policy and calls it from one thread at a time.
+/// [`on_handshake`](Self::on_handshake) comes first, at most once, where the handshake measured a
+/// round trip. Then [`on_data`](Self::on_data) for each segment that takes sequence space,
+/// [`on_timer`](Self::on_timer) at the deadline that the policy asked for, and
+/// [`on_ack_sent`](Self::on_ack_sent) whenever an acknowledgement left, for whatever reason. `now`
+/// never goes back. [`contract`](Self::contract) and [`memory`](Self::memory) may be called at any
+/// time.
 ///
 /// # What a wrong policy breaks
-/// A slow policy makes the peer slow: its window grows late, its timers run out, it sends again what arrived. A hasty one
-/// costs packets. It cannot break more than that. The connection acknowledges handshake, FIN, window updates, keep-alives and
-/// suspicious segments itself; it acknowledges data when the contract says so even if the policy stays silent; it limits the
-/// rate of answers to copies; and the bytes that the application reads do not depend on it. A policy that panics takes its
-/// endpoint with it.
+/// A slow policy makes the peer slow: its window grows late, its timers run out, it sends again
+/// what arrived. A hasty one costs packets. It cannot break more than that. The connection
+/// acknowledges handshake, FIN, window updates, keep-alives and suspicious segments itself; it
+/// acknowledges data when the contract says so even if the policy stays silent; it limits the
+/// rate of answers to copies; and the bytes that the application reads do not depend on it. A
+/// policy that panics takes its endpoint with it.
 pub trait AckPolicy: fmt::Debug + Send {
     /// What it promises. May change while the connection lives.
     fn contract(&self) -> AckContract;
 
-    /// A data segment arrived. An acknowledgement that is already due stays due, whatever is returned.
+    /// A data segment arrived. An acknowledgement that is already due stays due, whatever is
+    /// returned.
     fn on_data(&mut self, arrival: &DataArrival) -> AckDecision;
 
     /// The deadline of [`AckDecision::Delayed`], or of the contract, is reached.
@@ -234,8 +248,8 @@ pub trait AckPolicy: fmt::Debug + Send {
         AckDecision::Now(AckReason::Timer)
     }
 
-    /// A segment that acknowledges everything received in order left, decided by the policy or not. The timer is stopped;
-    /// returns when to ask again all
+    /// A segment that acknowledges everything received in order left, decided by the policy or not.
+    /// The timer is stopped; returns when to ask again all
     /// the same, 1 ms from now at the earliest.
     fn on_ack_sent(&mut self, now: Instant, carried: Carried) -> Option<Instant> {
         let _ = (now, carried);
@@ -247,21 +261,24 @@ pub trait AckPolicy: fmt::Debug + Send {
         let _ = round_trip;
     }
 
-    /// Bytes of heap held besides itself, as far as a peer can make it grow. They count against the memory of the endpoint.
+    /// Bytes of heap held besides itself, as far as a peer can make it grow. They count against the
+    /// memory of the endpoint.
     fn memory(&self) -> usize {
         0
     }
 }
 
-/// A policy that also writes what acknowledgements say beyond the cumulative number, where that is not SACK.
+/// A policy that also writes what acknowledgements say beyond the cumulative number, where that is
+/// not SACK.
 pub(crate) trait FeedbackWriter: AckPolicy {
-    /// True when a due acknowledgement has to leave on its own, because data cannot carry what it says.
+    /// True when a due acknowledgement has to leave on its own, because data cannot carry what it
+    /// says.
     fn leaves_alone(&self) -> bool {
         false
     }
 
-    /// The report for an acknowledgement that leaves alone, and how many bytes of `lists` it filled; `None` where
-    /// acknowledgements carry SACK blocks.
+    /// The report for an acknowledgement that leaves alone, and how many bytes of `lists` it
+    /// filled; `None` where acknowledgements carry SACK blocks.
     fn report(
         &mut self,
         context: &ReportContext<'_>,
@@ -278,8 +295,8 @@ pub(crate) trait FeedbackWriter: AckPolicy {
         None
     }
 
-    /// A segment with this stamp, which arrived at `arrived`, left so long ago that its sequence number may mean something else
-    /// by now.
+    /// A segment with this stamp, which arrived at `arrived`, left so long ago that its sequence
+    /// number may mean something else by now.
     fn is_outdated(&mut self, arrived: Instant, stamp: &DataStamp) -> bool {
         let _ = (arrived, stamp);
         false

@@ -13,7 +13,8 @@ use super::{
 /// Which congestion controller to run.
 ///
 /// As text: `new_reno`, `cubic`, `bbr`, `vegas` or `compound`; `bbr` takes settings, as in
-/// `bbr:profile=realtime,probe_rtt=mild`. `Display` writes the shortest form that reads back as the same value.
+/// `bbr:profile=realtime,probe_rtt=mild`. `Display` writes the shortest form that reads back as the
+/// same value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {

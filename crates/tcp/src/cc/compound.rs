@@ -1,10 +1,10 @@
-//! Compound TCP (draft-sridharan-tcpm-ctcp-02; K. Tan et al., INFOCOM 2006): NewReno's window plus one that
-//! delay governs.
+//! Compound TCP (draft-sridharan-tcpm-ctcp-02; K. Tan et al., INFOCOM 2006): NewReno's window plus
+//! one that delay governs.
 //!
-//! The loss window grows by a segment a round trip. The delay window takes what the path has to spare: it
-//! grows such that both together follow `Win + α·Win^k` while little of the flow waits in queues, and gives way
-//! when more does. A loss halves both together. After the symbols of the draft: `Win` is the sum, in segments
-//! here where the draft has segments.
+//! The loss window grows by a segment a round trip. The delay window takes what the path has to
+//! spare: it grows such that both together follow `Win + α·Win^k` while little of the flow waits in
+//! queues, and gives way when more does. A loss halves both together. After the symbols of the
+//! draft: `Win` is the sum, in segments here where the draft has segments.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,8 @@ use super::delay::{DelayMeter, Round};
 use super::undo::Undo;
 use super::{Ack, Cause, Congestion, CongestionController, Init, Metrics, NewReno};
 
-/// Scale and exponent of the growth of both windows (α, k): the draft's, which make it as fast as HighSpeed TCP.
+/// Scale and exponent of the growth of both windows (α, k): the draft's, which make it as fast as
+/// HighSpeed TCP.
 const ALPHA: f64 = 0.125;
 const K: f64 = 0.75;
 /// How fast the delay window gives way, in segments for each one that waits (ζ).
@@ -26,8 +27,8 @@ const ZETA: f64 = 1.0;
 const GAMMA: f64 = 30.0;
 const GAMMA_LOW: f64 = 5.0;
 const GAMMA_HIGH: f64 = 30.0;
-/// Part of the backlog that NewReno alone had before a loss which becomes the new γ, so that under-buffered paths
-/// are shared with it fairly.
+/// Part of the backlog that NewReno alone had before a loss which becomes the new γ, so that
+/// under-buffered paths are shared with it fairly.
 const GAMMA_OF_BACKLOG: f64 = 0.75;
 /// Weight of a new sample in γ (λ).
 const LAMBDA: f64 = 0.8;
@@ -35,7 +36,8 @@ const LAMBDA: f64 = 0.8;
 /// The Compound controller.
 #[derive(Debug)]
 pub struct Compound {
-    /// Its window is the sum of both; slow start, reductions and the segment a round trip are its own.
+    /// Its window is the sum of both; slow start, reductions and the segment a round trip are its
+    /// own.
     reno: NewReno,
     /// The delay window, bytes: part of that sum.
     dwnd: u64,
@@ -43,7 +45,8 @@ pub struct Compound {
     meter: DelayMeter,
     /// Segments.
     gamma: f64,
-    /// Backlog of the loss window alone in the last round, segments; taken by the first loss after it.
+    /// Backlog of the loss window alone in the last round, segments; taken by the first loss after
+    /// it.
     reno_backlog: Option<f64>,
     srtt: Option<Duration>,
 }

@@ -1,9 +1,10 @@
 //! CUBIC (RFC 9438), with HyStart++ (RFC 9406) in the first slow start.
 //!
-//! After a reduction the window follows `W(t) = C·(t − K)³ + W_max`: steeply back towards the window
-//! that lost, flat around it, then steeply on. Where Reno would be faster (short RTT, small window),
-//! it follows an estimate of Reno's window instead. Symbols as in the RFC, windows in bytes (the RFC
-//! counts segments), `t` is the time spent in congestion avoidance *with the window in use*.
+//! After a reduction the window follows `W(t) = C·(t − K)³ + W_max`: steeply back towards the
+//! window that lost, flat around it, then steeply on. Where Reno would be faster (short RTT, small
+//! window), it follows an estimate of Reno's window instead. Symbols as in the RFC, windows in
+//! bytes (the RFC counts segments), `t` is the time spent in congestion avoidance *with the window
+//! in use*.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,8 @@ use super::{Ack, Cause, Congestion, CongestionController, Init, MAX_MSS, MAX_WIN
 const BETA: f64 = 0.7;
 /// Aggressiveness `C`, segments per cubic second (RFC 9438 §5.1).
 const C: f64 = 0.4;
-/// The same where it responds to nothing but congestion marks (RFC 8511 §3): they come from short queues.
+/// The same where it responds to nothing but congestion marks (RFC 8511 §3): they come from short
+/// queues.
 const BETA_OF_MARKS: f64 = 0.85;
 
 /// A stage of congestion avoidance: begins after a reduction or slow start.
@@ -95,8 +97,8 @@ impl Cubic {
         }
     }
 
-    /// A controller in congestion avoidance that responds to congestion marks alone: the part that a model-based
-    /// controller lacks.
+    /// A controller in congestion avoidance that responds to congestion marks alone: the part that
+    /// a model-based controller lacks.
     pub(super) fn of_marks(init: &Init) -> Self {
         let mut cubic = Self::new(init);
         cubic.beta = BETA_OF_MARKS;
@@ -136,7 +138,8 @@ impl Cubic {
         let state = &mut self.state;
         let cwnd = state.cwnd as f64;
         if state.after_timeout || state.w_max <= cwnd {
-            // RFC 9438 §4.8 after a timeout; §4.2 where no reduction was, or the window is beyond it.
+            // RFC 9438 §4.8 after a timeout; §4.2 where no reduction was, or the window is beyond
+            // it.
             state.w_max = cwnd;
             state.after_timeout = false;
         }
@@ -171,8 +174,8 @@ impl Cubic {
         let mss = self.mss as f64;
         let state = &mut self.state;
         let cwnd = state.cwnd as f64 + state.fraction;
-        // More than a window cannot be delivered by what the window let out in a round trip; data in
-        // flight from before a reduction must not count twice.
+        // More than a window cannot be delivered by what the window let out in a round trip; data
+        // in flight from before a reduction must not count twice.
         let share = (bytes as f64 / cwnd).min(1.0);
         let w_cubic = |t: f64| {
             let distance = t - stage.k;
@@ -190,7 +193,8 @@ impl Cubic {
             // §4.3: Reno-friendly region.
             cwnd.max(stage.w_est)
         } else {
-            // §4.4 and §4.5: on towards where the curve will be in one RTT, at most half as much again.
+            // §4.4 and §4.5: on towards where the curve will be in one RTT, at most half as much
+            // again.
             let target = w_cubic(stage.t + srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
             cwnd + (target - cwnd) * share
         };
@@ -253,8 +257,8 @@ impl CongestionController for Cubic {
             self.undo
                 .save(congestion.cause, self.state.episode, self.state);
             let flight = match (congestion.cause, self.state.episode) {
-                // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
-                // flight says little here, as losses are off it already.
+                // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What
+                // is in flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.state.cwnd,
                 _ if self.in_slow_start() => self.state.cwnd.min(congestion.prior_in_flight),
                 _ => self.unreported.used(congestion, self.state.cwnd, self.mss),
@@ -303,7 +307,8 @@ impl CongestionController for Cubic {
 
     fn on_idle_restart(&mut self, _now: Instant, _idle: Duration) {
         let state = &mut self.state;
-        // RFC 2861 §2: remember most of the old window as threshold, so that slow start returns to it.
+        // RFC 2861 §2: remember most of the old window as threshold, so that slow start returns to
+        // it.
         state.ssthresh = state.ssthresh.max(state.cwnd / 4 * 3);
         // RFC 5681 §4.1: the restart window.
         state.cwnd = state.cwnd.min(self.initial_window);

@@ -25,8 +25,9 @@ pub struct ControllerFactory {
 type Make = dyn Fn(&Init) -> Box<dyn CongestionController> + Send + Sync;
 
 impl ControllerFactory {
-    /// A factory of controllers that reports call `name`. `make` must not block. It is called twice for each connection: when
-    /// the connection is made, and once the handshake told segment size and round trip. The first controller sees no data.
+    /// A factory of controllers that reports call `name`. `make` must not block. It is called twice
+    /// for each connection: when the connection is made, and once the handshake told segment
+    /// size and round trip. The first controller sees no data.
     pub fn new<C: CongestionController + 'static>(
         name: impl Into<String>,
         make: impl Fn(&Init) -> C + Send + Sync + 'static,
@@ -64,7 +65,8 @@ impl PartialEq for ControllerFactory {
     }
 }
 
-/// Pacing gains that are believed: outside of them nothing would leave for long, or no pacing were left.
+/// Pacing gains that are believed: outside of them nothing would leave for long, or no pacing were
+/// left.
 const GAINS: (f64, f64) = (0.1, 10.0);
 /// Gain of a controller whose own is not a number: that of Linux after slow start.
 const USUAL_GAIN: f64 = 1.2;
@@ -131,7 +133,8 @@ impl CongestionController for Bounded {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        // Below a segment a second the connection would seem to hang; a rate of zero means no pacing.
+        // Below a segment a second the connection would seem to hang; a rate of zero means no
+        // pacing.
         self.controller
             .pacing_rate()
             .filter(|rate| !rate.is_zero())

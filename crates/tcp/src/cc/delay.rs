@@ -1,15 +1,17 @@
 //! Queueing delay, round by round: what delay-based controllers steer by.
 //!
-//! A round is a round trip by stream position. Its RTT is the smallest sample within it: the only one that
-//! an acknowledgement policy does not bend, be it a delayed-ACK timer (as in Linux' Vegas) or a report of the
-//! interval's fastest segment alone (TACK). The original algorithms average, where every segment has a sample.
+//! A round is a round trip by stream position. Its RTT is the smallest sample within it: the only
+//! one that an acknowledgement policy does not bend, be it a delayed-ACK timer (as in Linux' Vegas)
+//! or a report of the interval's fastest segment alone (TACK). The original algorithms average,
+//! where every segment has a sample.
 
 use core::time::Duration;
 
 use super::Ack;
 use tack_base::StreamOffset;
 
-/// Legacy acknowledgements: with fewer samples a round's smallest may be a delayed one (Linux' Vegas).
+/// Legacy acknowledgements: with fewer samples a round's smallest may be a delayed one (Linux'
+/// Vegas).
 const LEGACY_SAMPLES: u32 = 3;
 
 /// A round trip, propagation and queue.
@@ -22,8 +24,8 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    /// How much of a window of this many bytes waits in queues: `window · (1 − base/rtt)`, the difference
-    /// between expected and actual rate times the base RTT.
+    /// How much of a window of this many bytes waits in queues: `window · (1 − base/rtt)`, the
+    /// difference between expected and actual rate times the base RTT.
     pub(super) fn backlog(&self, window: u64) -> f64 {
         let queueing = self.rtt.saturating_sub(self.base);
         if queueing.is_zero() {

@@ -67,7 +67,8 @@ impl HyStart {
         self.feedback_interval = interval;
     }
 
-    /// Samples that the round needs: as many as its acknowledgements can bring, where those are few.
+    /// Samples that the round needs: as many as its acknowledgements can bring, where those are
+    /// few.
     fn needed(&self, round: Duration) -> u32 {
         if self.feedback_interval.is_zero() {
             return SAMPLES;

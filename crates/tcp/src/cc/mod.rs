@@ -35,8 +35,8 @@ use core::time::Duration;
 
 use tack_base::{Instant, Rate, StreamOffset};
 
-/// No window grows beyond this, bytes: four times what TCP can express (RFC 7323 §2.2), small enough
-/// that no arithmetic on windows overflows.
+/// No window grows beyond this, bytes: four times what TCP can express (RFC 7323 §2.2), small
+/// enough that no arithmetic on windows overflows.
 const MAX_WINDOW: u64 = 1 << 32;
 
 /// No segment is larger, bytes (RFC 9293 §3.7.1: the option has 16 bits).
@@ -49,8 +49,9 @@ pub enum Counting {
     /// The bytes delivered (RFC 3465), however few acknowledgements report them.
     #[default]
     Bytes,
-    /// Acknowledgements, each of which counts for one segment at most (RFC 5681 §3.1), as in stacks before byte counting: what
-    /// thins acknowledgements out then slows the growth. Only [`NewReno`] can.
+    /// Acknowledgements, each of which counts for one segment at most (RFC 5681 §3.1), as in stacks
+    /// before byte counting: what thins acknowledgements out then slows the growth. Only
+    /// [`NewReno`] can.
     Acknowledgements,
 }
 
@@ -73,8 +74,9 @@ pub struct Init {
 }
 
 impl Init {
-    /// A connection that begins at `now` with segments of `mss` bytes and a first window of `initial_window` bytes, without a
-    /// measured RTT: what tests of a controller start from. Set the public fields that differ.
+    /// A connection that begins at `now` with segments of `mss` bytes and a first window of
+    /// `initial_window` bytes, without a measured RTT: what tests of a controller start from.
+    /// Set the public fields that differ.
     pub const fn new(now: Instant, mss: u64, initial_window: u64) -> Self {
         Self {
             now,
@@ -87,7 +89,8 @@ impl Init {
     }
 }
 
-/// Opaque state a controller may attach to a transmission; handed back when that transmission is delivered.
+/// Opaque state a controller may attach to a transmission; handed back when that transmission is
+/// delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendToken(pub u64);
 
@@ -107,7 +110,8 @@ pub struct Sent {
     pub app_limited: bool,
 }
 
-/// How fast data was delivered, measured over one flight (draft-ietf-ccwg-bbr §4.1, delivery rate estimation).
+/// How fast data was delivered, measured over one flight (draft-ietf-ccwg-bbr §4.1, delivery rate
+/// estimation).
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct RateSample {
@@ -157,17 +161,18 @@ pub struct Ack {
     pub snd_nxt: StreamOffset,
     /// A loss episode is open (fast recovery or after a timeout).
     pub in_recovery: bool,
-    /// The congestion window limited sending at some time within the flight that is being acknowledged
-    /// (RFC 7661, RFC 9002 §7.8); in slow start, a window at least half in use counts too, as pacing spreads
-    /// what it allows. Without it the window must not grow.
+    /// The congestion window limited sending at some time within the flight that is being
+    /// acknowledged (RFC 7661, RFC 9002 §7.8); in slow start, a window at least half in use
+    /// counts too, as pacing spreads what it allows. Without it the window must not grow.
     pub cwnd_limited: bool,
     /// Token of the newest transmission that it delivered.
     pub token: SendToken,
 }
 
 impl Ack {
-    /// An acknowledgement at `now` of `acked` bytes in order that were all in flight, after a round trip of `rtt`, on a path
-    /// that the window limits: what tests of a controller start from. Set the public fields that differ.
+    /// An acknowledgement at `now` of `acked` bytes in order that were all in flight, after a round
+    /// trip of `rtt`, on a path that the window limits: what tests of a controller start from.
+    /// Set the public fields that differ.
     pub const fn in_order(now: Instant, acked: u64, rtt: Duration) -> Self {
         Self {
             now,
@@ -211,10 +216,11 @@ pub struct Congestion {
     pub now: Instant,
     /// Why.
     pub cause: Cause,
-    /// FlightSize (RFC 5681 §2) before losses were taken off, bytes: all from SND.UNA to SND.NXT. In a long recovery that is
-    /// many windows.
+    /// FlightSize (RFC 5681 §2) before losses were taken off, bytes: all from SND.UNA to SND.NXT.
+    /// In a long recovery that is many windows.
     pub prior_in_flight: u64,
-    /// The congestion window limited sending at some time within the flight that shows the congestion.
+    /// The congestion window limited sending at some time within the flight that shows the
+    /// congestion.
     pub cwnd_limited: bool,
     /// Timeouts in a row without progress, this one included; zero for other causes.
     pub consecutive_timeouts: u32,
@@ -223,8 +229,8 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    /// An episode that begins at `now` with `prior_in_flight` bytes in flight, on a path that the window limits: what tests of
-    /// a controller start from. Set the public fields that differ.
+    /// An episode that begins at `now` with `prior_in_flight` bytes in flight, on a path that the
+    /// window limits: what tests of a controller start from. Set the public fields that differ.
     pub const fn new(now: Instant, cause: Cause, prior_in_flight: u64) -> Self {
         Self {
             now,
@@ -277,21 +283,24 @@ impl Metrics {
 
 /// A congestion controller: how many bytes may be in flight, and how fast they leave.
 ///
-/// Detection is not its business: the sender finds losses, measures round trips and rates, and tells. All amounts are bytes of
-/// payload, all positions bytes of the stream from 1. Give a connection a controller of your own by [`ControllerFactory`].
+/// Detection is not its business: the sender finds losses, measures round trips and rates, and
+/// tells. All amounts are bytes of payload, all positions bytes of the stream from 1. Give a
+/// connection a controller of your own by [`ControllerFactory`].
 ///
 /// # Order of calls
-/// One connection owns the controller and calls it from one thread at a time; `now` never goes back.
-/// [`on_send`](Self::on_send) comes for each transmission, retransmissions included, before the acknowledgement that delivers
-/// it. Where an acknowledgement begins an episode, [`on_congestion`](Self::on_congestion) comes before the
-/// [`on_ack`](Self::on_ack) of the same acknowledgement; where one ends it, [`on_recovered`](Self::on_recovered) does. An
-/// episode that turns out false ends with [`on_spurious`](Self::on_spurious). The getters are called often, at any time, and
-/// should cost nothing.
+/// One connection owns the controller and calls it from one thread at a time; `now` never goes
+/// back. [`on_send`](Self::on_send) comes for each transmission, retransmissions included, before
+/// the acknowledgement that delivers it. Where an acknowledgement begins an episode,
+/// [`on_congestion`](Self::on_congestion) comes before the [`on_ack`](Self::on_ack) of the same
+/// acknowledgement; where one ends it, [`on_recovered`](Self::on_recovered) does. An episode that
+/// turns out false ends with [`on_spurious`](Self::on_spurious). The getters are called often, at
+/// any time, and should cost nothing.
 ///
 /// # What a wrong controller breaks
-/// A bold one fills queues, loses packets and starves its neighbours on the path; a timid one leaves the path idle. It cannot
-/// break more than that. The sender keeps to the peer's window, repairs losses and ends its timeouts whatever the controller
-/// says; a window outside of one segment to 4 GiB, a rate below a segment a second and a gain outside of 0.1 to 10 are replaced
+/// A bold one fills queues, loses packets and starves its neighbours on the path; a timid one
+/// leaves the path idle. It cannot break more than that. The sender keeps to the peer's window,
+/// repairs losses and ends its timeouts whatever the controller says; a window outside of one
+/// segment to 4 GiB, a rate below a segment a second and a gain outside of 0.1 to 10 are replaced
 /// by the nearest bound. A controller that panics takes its endpoint with it.
 pub trait CongestionController: fmt::Debug + Send {
     /// A segment left; the token comes back with [`Ack::token`].
@@ -303,7 +312,8 @@ pub trait CongestionController: fmt::Debug + Send {
     /// An acknowledgement delivered data or revealed losses. Called in and outside recovery.
     fn on_ack(&mut self, ack: &Ack);
 
-    /// An episode begins. After [`Cause::Loss`] and [`Cause::Ecn`] `cwnd` is already the target to come down to.
+    /// An episode begins. After [`Cause::Loss`] and [`Cause::Ecn`] `cwnd` is already the target to
+    /// come down to.
     fn on_congestion(&mut self, congestion: &Congestion);
 
     /// The loss episode ended: everything sent before it began is acknowledged.
@@ -324,20 +334,22 @@ pub trait CongestionController: fmt::Debug + Send {
     /// The segment size changed (path MTU).
     fn on_mss(&mut self, mss: u64);
 
-    /// The peer acknowledges only this often: the longest regular interval between acknowledgements. Zero
-    /// (never told): unknown, as of a legacy peer, whose ACKs follow the data. Told at the start and whenever it changes.
+    /// The peer acknowledges only this often: the longest regular interval between
+    /// acknowledgements. Zero (never told): unknown, as of a legacy peer, whose ACKs follow the
+    /// data. Told at the start and whenever it changes.
     fn on_feedback_interval(&mut self, interval: Duration) {
         let _ = interval;
     }
 
-    /// However long the interval, the peer acknowledges only every so many full-sized segments. Where these take longer than
-    /// the interval, segments are counted: acknowledgements follow the data, as a legacy peer's do.
+    /// However long the interval, the peer acknowledges only every so many full-sized segments.
+    /// Where these take longer than the interval, segments are counted: acknowledgements follow
+    /// the data, as a legacy peer's do.
     fn on_feedback_threshold(&mut self, segments: u16) {
         let _ = segments;
     }
 
-    /// As some of the peer's acknowledgements get lost, the sender hears of what arrived only this often. Not shorter than
-    /// the feedback interval, and told after it.
+    /// As some of the peer's acknowledgements get lost, the sender hears of what arrived only this
+    /// often. Not shorter than the feedback interval, and told after it.
     fn on_feedback_gap(&mut self, gap: Duration) {
         let _ = gap;
     }
@@ -350,8 +362,8 @@ pub trait CongestionController: fmt::Debug + Send {
         u64::MAX
     }
 
-    /// It doubles what it sends each round trip, looking for the capacity of the path: the peer is asked for
-    /// dense acknowledgements meanwhile.
+    /// It doubles what it sends each round trip, looking for the capacity of the path: the peer is
+    /// asked for dense acknowledgements meanwhile.
     fn in_slow_start(&self) -> bool {
         self.cwnd() < self.ssthresh()
     }
@@ -361,8 +373,8 @@ pub trait CongestionController: fmt::Debug + Send {
         None
     }
 
-    /// Gain over `cwnd / srtt` with which the pacer runs when [`CongestionController::pacing_rate`] is `None`
-    /// (Linux: 2.0 in slow start, 1.2 after it).
+    /// Gain over `cwnd / srtt` with which the pacer runs when [`CongestionController::pacing_rate`]
+    /// is `None` (Linux: 2.0 in slow start, 1.2 after it).
     fn pacing_gain(&self) -> f64 {
         if self.in_slow_start() { 2.0 } else { 1.2 }
     }
@@ -372,7 +384,8 @@ pub trait CongestionController: fmt::Debug + Send {
         RecoveryShaping::Prr
     }
 
-    /// It answers congestion marks: without that, packets must not say that they may be marked (RFC 3168 §6.1.2).
+    /// It answers congestion marks: without that, packets must not say that they may be marked (RFC
+    /// 3168 §6.1.2).
     fn responds_to_ecn(&self) -> bool {
         true
     }

@@ -1,13 +1,16 @@
-//! NewReno: RFC 5681 with byte counting (RFC 3465); RFC 6582's recovery itself is the sender's work.
+//! NewReno: RFC 5681 with byte counting (RFC 3465); RFC 6582's recovery itself is the sender's
+//! work.
 //!
 //! Below `ssthresh` the window grows by the bytes delivered (it doubles each round trip), above it
 //! by one segment for each window of bytes delivered. Loss and marks halve it, a timeout reduces it
-//! to one segment. With [`Counting::Acknowledgements`] an acknowledgement counts for one segment at most (RFC 5681 §3.1).
+//! to one segment. With [`Counting::Acknowledgements`] an acknowledgement counts for one segment at
+//! most (RFC 5681 §3.1).
 //!
-//! Deviation: RFC 3465 §2.2 limits the growth of one acknowledgement to two segments, against bursts.
-//! The sender paces, so there are none, and the limit would starve receivers that acknowledge rarely.
-//! After a timeout its limit of one segment guards against cumulative acknowledgements that jump over
-//! data delivered long before: counting newly *delivered* bytes does that exactly.
+//! Deviation: RFC 3465 §2.2 limits the growth of one acknowledgement to two segments, against
+//! bursts. The sender paces, so there are none, and the limit would starve receivers that
+//! acknowledge rarely. After a timeout its limit of one segment guards against cumulative
+//! acknowledgements that jump over data delivered long before: counting newly *delivered* bytes
+//! does that exactly.
 
 use core::time::Duration;
 
@@ -94,7 +97,8 @@ impl NewReno {
         self.episode
     }
 
-    /// Notes what every acknowledgement tells, foremost whether the sender still repairs; true when nothing is open.
+    /// Notes what every acknowledgement tells, foremost whether the sender still repairs; true when
+    /// nothing is open.
     pub(super) fn settle(&mut self, ack: &Ack) -> bool {
         self.unreported.on_ack(ack);
         if !ack.in_recovery {
@@ -108,8 +112,8 @@ impl NewReno {
         self.cwnd = self.cwnd.saturating_add(bytes).min(MAX_WINDOW);
     }
 
-    /// A controller built on this one found too much in flight: congestion avoidance from `window` on, but
-    /// not from less than two segments.
+    /// A controller built on this one found too much in flight: congestion avoidance from `window`
+    /// on, but not from less than two segments.
     pub(super) fn come_down_to(&mut self, window: u64) {
         self.cwnd = self.cwnd.min(window.max(2 * self.mss));
         self.ssthresh = self.ssthresh.min(self.cwnd);
@@ -188,8 +192,8 @@ impl CongestionController for NewReno {
             };
             self.undo.save(congestion.cause, self.episode, saved);
             let flight = match (congestion.cause, self.episode) {
-                // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What is in
-                // flight says little here, as losses are off it already.
+                // RFC 5681 §4.3: the loss of a retransmission lowers the window a second time. What
+                // is in flight says little here, as losses are off it already.
                 (Cause::Timeout, Episode::FastRecovery) => self.cwnd,
                 _ if self.in_slow_start() => self.cwnd.min(congestion.prior_in_flight),
                 _ => self.unreported.used(congestion, self.cwnd, self.mss),
@@ -225,7 +229,8 @@ impl CongestionController for NewReno {
     }
 
     fn on_idle_restart(&mut self, _now: Instant, _idle: Duration) {
-        // RFC 2861 §2: remember most of the old window as threshold, so that slow start returns to it.
+        // RFC 2861 §2: remember most of the old window as threshold, so that slow start returns to
+        // it.
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         // RFC 5681 §4.1: the restart window.
         self.cwnd = self.cwnd.min(self.initial_window);

@@ -195,7 +195,8 @@ fn events() -> impl Strategy<Value = Vec<(Event, u64)>> {
     proptest::collection::vec((event(), nanoseconds()), 0..150)
 }
 
-/// With legacy acknowledgements throughout. With sparse ones the window in force follows the smoothed RTT.
+/// With legacy acknowledgements throughout. With sparse ones the window in force follows the
+/// smoothed RTT.
 fn legacy_events() -> impl Strategy<Value = Vec<(Event, u64)>> {
     events().prop_map(|mut events| {
         events.retain(|(event, _)| !matches!(event, Event::FeedbackInterval(_)));

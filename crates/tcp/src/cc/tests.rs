@@ -106,7 +106,8 @@ fn new_reno_obeys_the_square_root_of_loss() {
 }
 
 /// BBR flows may stay apart for a while, as their windows meet only in shared ProbeRTT phases and
-/// their gain cycles can run in step: so the median of a few runs is judged, from the 30th second on.
+/// their gain cycles can run in step: so the median of a few runs is judged, from the 30th second
+/// on.
 #[test]
 fn two_flows_share_the_link() {
     for algorithm in [Algorithm::Cubic, Algorithm::default()] {
@@ -262,8 +263,8 @@ fn bbr_goes_through_its_phases() {
     assert!(after.cwnd / MSS >= 2 * BDP - 10, "{after:?}");
 }
 
-/// Four acknowledgements a round trip serve as well as one for every second segment: window controllers lose
-/// nothing to what is not reported yet.
+/// Four acknowledgements a round trip serve as well as one for every second segment: window
+/// controllers lose nothing to what is not reported yet.
 #[test]
 fn sparse_feedback_costs_nothing() {
     for algorithm in Algorithm::ALL {
@@ -295,8 +296,8 @@ fn sparse_feedback_costs_nothing() {
     }
 }
 
-/// Vegas keeps the queue short, whatever the acknowledgements; Compound fills the path again far sooner than
-/// NewReno does.
+/// Vegas keeps the queue short, whatever the acknowledgements; Compound fills the path again far
+/// sooner than NewReno does.
 #[test]
 fn delay_is_heeded_with_every_kind_of_feedback() {
     for beta in [0, 2, 4, 8] {
@@ -313,7 +314,8 @@ fn delay_is_heeded_with_every_kind_of_feedback() {
         assert_eq!(vegas.flows[0].lost, 0);
         assert!(vegas.utilisation(at(5), at(30)) >= 0.98);
         let longest = trace(&vegas, 5, 30).map(|point| point.rtt).max().unwrap();
-        // Pacing runs a fifth faster than the window fills: besides the four segments, a short burst waits.
+        // Pacing runs a fifth faster than the window fills: besides the four segments, a short
+        // burst waits.
         assert!(longest < Duration::from_millis(42), "{beta}: {longest:?}");
 
         let used = |algorithm| start(algorithm, 0.0001).utilisation(at(5), at(30));
@@ -334,7 +336,8 @@ static STEPS: [(Instant, Rate); 2] = [
     ),
 ];
 
-/// Round trips from the beginning of a second until the bandwidth estimate is within a tenth of the link's rate, for good.
+/// Round trips from the beginning of a second until the bandwidth estimate is within a tenth of the
+/// link's rate, for good.
 fn convergence(run: &Simulation, from: u64, to: u64, rate: Rate) -> f64 {
     let capacity = rate.bytes_per_sec() as f64 * MSS as f64 / 1500.0;
     trace(run, from, to)
@@ -376,7 +379,8 @@ fn bbr_follows_a_step_within_its_profiles_time() {
     }
 }
 
-/// A queue that a falling rate leaves behind goes with the next mild probe, and the flow never pauses for it.
+/// A queue that a falling rate leaves behind goes with the next mild probe, and the flow never
+/// pauses for it.
 #[test]
 fn mild_probes_empty_the_queue_without_a_pause() {
     let path = Path {

@@ -1,4 +1,5 @@
-//! What window-based controllers remember of loss episodes: which kind is open, and how to take it back.
+//! What window-based controllers remember of loss episodes: which kind is open, and how to take it
+//! back.
 
 use super::Cause;
 

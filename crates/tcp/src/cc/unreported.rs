@@ -1,9 +1,10 @@
 //! Room in a window for what a sparse peer has not reported yet.
 //!
-//! What arrived since the peer's last acknowledgement counts as in flight at the sender, up to one interval's
-//! worth, or several where acknowledgements get lost. A window of `W` bytes would then send only `W` in `RTT + T`, and respond to loss as on a longer
-//! path. So the window in force is `W · (1 + T/SRTT)`: that sends `W` each RTT, as with dense
-//! acknowledgements, and in the network there is no more than with those.
+//! What arrived since the peer's last acknowledgement counts as in flight at the sender, up to one
+//! interval's worth, or several where acknowledgements get lost. A window of `W` bytes would then
+//! send only `W` in `RTT + T`, and respond to loss as on a longer path. So the window in force is
+//! `W · (1 + T/SRTT)`: that sends `W` each RTT, as with dense acknowledgements, and in the network
+//! there is no more than with those.
 
 use core::time::Duration;
 
@@ -29,7 +30,8 @@ pub(super) struct Unreported {
     room: Room,
 }
 
-/// What follows from the fields above. It changes with acknowledgements, and is asked for several times for each segment.
+/// What follows from the fields above. It changes with acknowledgements, and is asked for several
+/// times for each segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Room {
     /// `T/SRTT`, at most 1; 0 while either is unknown.
@@ -56,7 +58,8 @@ impl Unreported {
         self.measure();
     }
 
-    /// An acknowledgement arrived: what was in flight before it was as much as there was since the last one.
+    /// An acknowledgement arrived: what was in flight before it was as much as there was since the
+    /// last one.
     pub(super) fn on_ack(&mut self, ack: &Ack) {
         if !ack.srtt.is_zero() {
             self.srtt = ack.srtt;
@@ -89,9 +92,10 @@ impl Unreported {
         now.saturating_since(self.peak_at) <= self.gap
     }
 
-    /// `1 + T/SRTT` for a controller's window; never more than two, as an acknowledgement comes each round trip at least. One
-    /// where an interval of the window carries less than the segments that the peer waits for: it counts those instead,
-    /// and its acknowledgements follow the data.
+    /// `1 + T/SRTT` for a controller's window; never more than two, as an acknowledgement comes
+    /// each round trip at least. One where an interval of the window carries less than the
+    /// segments that the peer waits for: it counts those instead, and its acknowledgements
+    /// follow the data.
     pub(super) fn ratio(&self, window: u64, mss: u64) -> f64 {
         let Room {
             share,
@@ -113,8 +117,9 @@ impl Unreported {
         ((window as f64 * self.ratio(window, mss)) as u64).min(MAX_WINDOW)
     }
 
-    /// What a window is reduced from in congestion avoidance: all of it where it was in use (RFC 9438 §4.6 and §5.8), else
-    /// the part that was. FlightSize alone would be many windows after a long recovery, and no reduction at all.
+    /// What a window is reduced from in congestion avoidance: all of it where it was in use (RFC
+    /// 9438 §4.6 and §5.8), else the part that was. FlightSize alone would be many windows
+    /// after a long recovery, and no reduction at all.
     pub(super) fn used(&self, congestion: &Congestion, window: u64, mss: u64) -> u64 {
         if congestion.cwnd_limited {
             return window;
@@ -123,8 +128,9 @@ impl Unreported {
         window.min(self.narrow(congestion.prior_in_flight, ratio, congestion.now))
     }
 
-    /// The part of what counts as in flight at `now` that may be in the network. A loss is told at once, often just after an
-    /// acknowledgement that freed a good part of the window, which leaves only by and by: the flight is that before it.
+    /// The part of what counts as in flight at `now` that may be in the network. A loss is told at
+    /// once, often just after an acknowledgement that freed a good part of the window, which
+    /// leaves only by and by: the flight is that before it.
     fn narrow(&self, in_flight: u64, ratio: f64, now: Instant) -> u64 {
         if self.gap.is_zero() {
             return in_flight;

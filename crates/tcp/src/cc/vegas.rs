@@ -1,12 +1,14 @@
-//! Vegas (L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet",
-//! IEEE JSAC 13(8), 1995): keep between two and four segments of one's own waiting in the path's queues.
+//! Vegas (L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
+//! Internet", IEEE JSAC 13(8), 1995): keep between two and four segments of one's own waiting in
+//! the path's queues.
 //!
-//! Once a round trip the backlog is estimated from how much the RTT exceeds its smallest value, and the window
-//! moves by a segment towards the corridor. Slow start doubles only every other round trip, so that a
-//! round of constant window shows what the last doubling queued, and ends with more than a segment waiting.
+//! Once a round trip the backlog is estimated from how much the RTT exceeds its smallest value, and
+//! the window moves by a segment towards the corridor. Slow start doubles only every other round
+//! trip, so that a round of constant window shows what the last doubling queued, and ends with more
+//! than a segment waiting.
 //!
-//! Losses are answered as NewReno does (so does Linux; the original gives up a quarter), retransmission is the
-//! sender's. Growth on account of few samples is NewReno's too.
+//! Losses are answered as NewReno does (so does Linux; the original gives up a quarter),
+//! retransmission is the sender's. Growth on account of few samples is NewReno's too.
 
 #[cfg(test)]
 mod tests;
@@ -72,8 +74,9 @@ impl Vegas {
     fn slow_start(&mut self, ack: &Ack, round: Option<Round>) {
         // The acknowledgement that ends a round belongs to it.
         let present = self.slow_start;
-        // What is acknowledged while it doubles was sent while it looked: only that shows what a window queues. Before
-        // the round is over, few samples are enough where congestion avoidance would shrink the window at once.
+        // What is acknowledged while it doubles was sent while it looked: only that shows what a
+        // window queues. Before the round is over, few samples are enough where congestion
+        // avoidance would shrink the window at once.
         let (delay, limit) = match (present, round) {
             (SlowStartRound::Look, _) => (None, GAMMA),
             (SlowStartRound::Grow, Some(round)) => (round.delay, GAMMA),
@@ -192,8 +195,9 @@ impl CongestionController for Vegas {
             return 2.0;
         }
         match self.reno.widening() {
-            // No acknowledgements between the peer's reports spread what a report frees. At 1.2 an interval's segments would queue
-            // for a sixth of it, more than β on most paths, and the flow would give way to itself.
+            // No acknowledgements between the peer's reports spread what a report frees. At 1.2 an
+            // interval's segments would queue for a sixth of it, more than β on most
+            // paths, and the flow would give way to itself.
             widening if widening > 1.0 => SPARSE_GAIN / widening,
             _ => 1.2,
         }

@@ -65,8 +65,9 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Queues all of `parts`, one after the other, whether or not the send buffer has room: for records, which are useless in
-    /// pieces. The caller waits for [`Connection::writable`] before, and keeps what may be too much small.
+    /// Queues all of `parts`, one after the other, whether or not the send buffer has room: for
+    /// records, which are useless in pieces. The caller waits for [`Connection::writable`]
+    /// before, and keeps what may be too much small.
     ///
     /// # Errors
     /// As [`Connection::write`]; then nothing was taken.
@@ -93,8 +94,8 @@ impl Connection {
         self.queue.len()
     }
 
-    /// True when a write would not be blocked: it takes a byte at least, or fails for good. Otherwise
-    /// [`Event::Writable`] will tell.
+    /// True when a write would not be blocked: it takes a byte at least, or fails for good.
+    /// Otherwise [`Event::Writable`] will tell.
     pub fn is_write_ready(&mut self) -> bool {
         let ready = self.ending.reason.is_some() || self.queue.is_finished() || self.writable() > 0;
         self.events.write_blocked |= !ready;

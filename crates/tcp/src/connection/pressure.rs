@@ -8,8 +8,8 @@ pub(crate) enum Pressure {
     None,
     /// Buffers do not grow any more.
     Scarce,
-    /// The limit is reached: buffers shrink to the least that keeps a connection moving, and data that waits above a hole
-    /// is thrown away.
+    /// The limit is reached: buffers shrink to the least that keeps a connection moving, and data
+    /// that waits above a hole is thrown away.
     Exhausted,
 }
 

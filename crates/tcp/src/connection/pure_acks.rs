@@ -1,5 +1,5 @@
-//! Segments without payload: acknowledgements, and what the peer has to know about our sending. Each
-//! is counted and traced.
+//! Segments without payload: acknowledgements, and what the peer has to know about our sending.
+//! Each is counted and traced.
 
 use core::time::Duration;
 

@@ -55,7 +55,8 @@ impl Receiver {
         SeqNum::at(self.irs, self.next())
     }
 
-    /// The window field for a segment that leaves now, and the promise that it makes. `syn` fields are not scaled.
+    /// The window field for a segment that leaves now, and the promise that it makes. `syn` fields
+    /// are not scaled.
     #[inline]
     pub(super) fn announce(&mut self, syn: bool) -> u16 {
         let (read, next) = (self.reassembly.read_position(), self.next());

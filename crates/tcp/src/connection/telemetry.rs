@@ -1,4 +1,5 @@
-//! What a connection shows of itself: counters, what limited it, and its trace. Nothing depends on it.
+//! What a connection shows of itself: counters, what limited it, and its trace. Nothing depends on
+//! it.
 
 use tack_base::Instant;
 

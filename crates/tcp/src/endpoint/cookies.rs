@@ -1,17 +1,22 @@
-//! SYN cookies (RFC 4987 §3.6): what a SYN said, written into the initial sequence number of the answer.
+//! SYN cookies (RFC 4987 §3.6): what a SYN said, written into the initial sequence number of the
+//! answer.
 //!
-//! They take no memory at all, and so have the last word when the backlog is full of half-open connections. They say less
-//! than a record: the segment size rounded down, and of TACK only its default parameters; nothing repeats the SYN-ACK when it
-//! gets lost, so that a peer whose last acknowledgement of the handshake gets lost and that waits for this side to speak first
-//! waits until its own keep-alive or its user ends that; and the round trip of the handshake is not measured unless timestamps tell. Timestamps themselves need no
-//! place: an acknowledgement that carries them says that they were agreed. Where TACK was, it has none, and this side does
-//! without them for good.
+//! They take no memory at all, and so have the last word when the backlog is full of half-open
+//! connections. They say less than a record: the segment size rounded down, and of TACK only its
+//! default parameters; nothing repeats the SYN-ACK when it gets lost, so that a peer whose last
+//! acknowledgement of the handshake gets lost and that waits for this side to speak first
+//! waits until its own keep-alive or its user ends that; and the round trip of the handshake is not
+//! measured unless timestamps tell. Timestamps themselves need no place: an acknowledgement that
+//! carries them says that they were agreed. Where TACK was, it has none, and this side does without
+//! them for good.
 //!
-//! From the left, 21 bits of a keyed hash over the connection's name, the peer's initial sequence number, the time and the
-//! rest; then, disguised by another hash, 11 bits: whether the time is odd, segment size (3), window scale (4), SACK, ECN,
-//! TACK. Who guesses has one chance in 2^21 for each acknowledgement, and only while cookies are in use; what it gains is a
-//! connection that an honest handshake would give it too. A cookie is good for one to two periods of 64 s. Within that time
-//! an acknowledgement that the network repeats may open a connection anew which has ended: its peer resets it.
+//! From the left, 21 bits of a keyed hash over the connection's name, the peer's initial sequence
+//! number, the time and the rest; then, disguised by another hash, 11 bits: whether the time is
+//! odd, segment size (3), window scale (4), SACK, ECN, TACK. Who guesses has one chance in 2^21 for
+//! each acknowledgement, and only while cookies are in use; what it gains is a connection that an
+//! honest handshake would give it too. A cookie is good for one to two periods of 64 s. Within that
+//! time an acknowledgement that the network repeats may open a connection anew which has ended: its
+//! peer resets it.
 
 use core::time::Duration;
 
@@ -24,8 +29,8 @@ use super::table::Tuple;
 use crate::ack::TackParams;
 use crate::connection::offer::Offer;
 
-/// Segment sizes that a cookie can tell apart: the least that makes sense, what every host takes (RFC 9293 §3.7.1), IPv6's
-/// least, tunnels, UDP over Ethernet by IPv6 and IPv4, jumbo frames.
+/// Segment sizes that a cookie can tell apart: the least that makes sense, what every host takes
+/// (RFC 9293 §3.7.1), IPv6's least, tunnels, UDP over Ethernet by IPv6 and IPv4, jumbo frames.
 const SIZES: [u16; 8] = [216, 536, 1220, 1360, 1400, 1432, 1452, 8960];
 /// Segment size without an MSS option (RFC 9293 MUST-15).
 const DEFAULT_SIZE: u16 = 536;
@@ -42,7 +47,8 @@ fn period(now: Instant) -> u32 {
     (now.as_nanos() / PERIOD.as_nanos() as u64) as u32
 }
 
-/// The initial sequence number that says what `offer` says; `None` for segments too small to be served.
+/// The initial sequence number that says what `offer` says; `None` for segments too small to be
+/// served.
 pub(super) fn make(secrets: &Secrets, now: Instant, name: &Tuple, offer: &Offer) -> Option<SeqNum> {
     let offered = offer.mss.unwrap_or(DEFAULT_SIZE);
     let size = SIZES.iter().rposition(|size| *size <= offered)? as u32;

@@ -1,13 +1,16 @@
-//! Half-open connections: a record each in the place of a connection, and cookies when there are too many.
+//! Half-open connections: a record each in the place of a connection, and cookies when there are
+//! too many.
 //!
-//! Of the defences of RFC 4987 these are a SYN cache (§3.5) with SYN cookies (§3.6) behind it. A record keeps all that a SYN
-//! said, so as long as there is room nothing is lost by not making a connection at once. There is room for the listener's
-//! backlog; a flood of forged SYNs fills it, and from then on SYNs are answered with cookies, which cost nothing and
-//! cannot be crowded out. Recycling the oldest half-open connection instead (§3.4) needs no cookies, but locks out every honest
-//! peer whose round trip is longer than the flood takes to fill the backlog.
+//! Of the defences of RFC 4987 these are a SYN cache (§3.5) with SYN cookies (§3.6) behind it. A
+//! record keeps all that a SYN said, so as long as there is room nothing is lost by not making a
+//! connection at once. There is room for the listener's backlog; a flood of forged SYNs fills it,
+//! and from then on SYNs are answered with cookies, which cost nothing and cannot be crowded out.
+//! Recycling the oldest half-open connection instead (§3.4) needs no cookies, but locks out every
+//! honest peer whose round trip is longer than the flood takes to fill the backlog.
 //!
-//! What an unproven address is sent: one SYN-ACK for each SYN, and from a record the retransmissions of RFC 6298, at most
-//! `syn_retries` of them. A SYN-ACK is not longer than 60 bytes.
+//! What an unproven address is sent: one SYN-ACK for each SYN, and from a record the
+//! retransmissions of RFC 6298, at most `syn_retries` of them. A SYN-ACK is not longer than 60
+//! bytes.
 
 use alloc::collections::VecDeque;
 use core::net::SocketAddr;
@@ -24,8 +27,8 @@ use crate::connection::identity::Identity;
 use crate::connection::offer::{Offer, Progress, Resumption};
 use crate::transmit::{Batch, Transmit};
 
-/// Cookies that wait to leave; more are not made, and their peers ask again. A driver that takes in a batch of datagrams
-/// before it sends has so many at most.
+/// Cookies that wait to leave; more are not made, and their peers ask again. A driver that takes in
+/// a batch of datagrams before it sends has so many at most.
 const COOKIES_QUEUED: usize = 256;
 
 /// A SYN that was answered, or is about to be, and not acknowledged.
@@ -49,8 +52,8 @@ pub(super) enum Step {
     Repeat,
     /// It is answered with this.
     Answer(Header),
-    /// It acknowledges something else. That may be a cookie which an earlier SYN of the peer drew, when there was no room for
-    /// a record.
+    /// It acknowledges something else. That may be a cookie which an earlier SYN of the peer drew,
+    /// when there was no room for a record.
     Unknown,
     /// The peer takes it back.
     Forget,
@@ -122,7 +125,8 @@ impl HalfOpen {
         let flags = header.flags;
         let rcv_nxt = self.offer.irs + 1;
         if flags.syn() && !flags.ack() && !flags.rst() && header.seq == self.offer.irs {
-            // What is echoed is of the newest, so that the peer can tell what was answered (RFC 7323 §4.3).
+            // What is echoed is of the newest, so that the peer can tell what was answered (RFC
+            // 7323 §4.3).
             if let (Some(known), Some(newest)) =
                 (&mut self.offer.timestamp, header.options.timestamps)
                 && newest.value.wrapping_sub(*known) < 1 << 31
@@ -152,7 +156,8 @@ impl HalfOpen {
         Step::Unknown
     }
 
-    /// The answer to an acknowledgement of something else: a reset, and the connection stays half-open.
+    /// The answer to an acknowledgement of something else: a reset, and the connection stays
+    /// half-open.
     pub(super) fn refuse(&mut self, now: Instant, name: &Tuple, ack: SeqNum) -> Option<Header> {
         self.replies.allow(now).then(|| Header {
             src_port: name.local_port,
@@ -215,7 +220,8 @@ impl HalfOpens {
         }
     }
 
-    /// Answers a SYN whose initial sequence number `iss` is a cookie. Returns whether there was room to.
+    /// Answers a SYN whose initial sequence number `iss` is a cookie. Returns whether there was
+    /// room to.
     pub(super) fn answer_with_cookie(
         &mut self,
         now: Instant,
@@ -238,8 +244,9 @@ impl HalfOpens {
         true
     }
 
-    /// The record whose SYN-ACK was not acknowledged in time, if there is one: its SYN-ACK is due again. With `config` of the
-    /// listener; `Err` names a record that has had its last chance, or no listener, and is gone.
+    /// The record whose SYN-ACK was not acknowledged in time, if there is one: its SYN-ACK is due
+    /// again. With `config` of the listener; `Err` names a record that has had its last chance,
+    /// or no listener, and is gone.
     pub(super) fn expire<'a>(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! Numbers that a peer must not guess: initial sequence numbers (RFC 6528) and ephemeral ports (RFC 6056).
+//! Numbers that a peer must not guess: initial sequence numbers (RFC 6528) and ephemeral ports (RFC
+//! 6056).
 
 use core::hash::Hasher;
 use core::net::SocketAddr;
@@ -44,24 +45,27 @@ impl Secrets {
         }
     }
 
-    /// RFC 6528 §3: ISN = M + F(connection, secret), where M is a clock that ticks every 4 µs. The local address does not
-    /// take part: an endpoint has one carrier, and its secret is its own.
+    /// RFC 6528 §3: ISN = M + F(connection, secret), where M is a clock that ticks every 4 µs. The
+    /// local address does not take part: an endpoint has one carrier, and its secret is its
+    /// own.
     pub(super) fn isn(&self, now: Instant, tuple: &Tuple) -> SeqNum {
         let offset = self.hash(Purpose::Isn, tuple, 0);
         SeqNum((offset as u32).wrapping_add((now.as_micros() / 4) as u32))
     }
 
-    /// Seed for what a connection draws; `serial` tells apart connections of the same name. The upper half, where its timestamps
-    /// start, is the same for all of them: to a peer that has the last one in TIME-WAIT, the timestamps of the next are
-    /// later ones, and let it in (RFC 6191 §2) where sequence numbers do not, as after fast transfers.
+    /// Seed for what a connection draws; `serial` tells apart connections of the same name. The
+    /// upper half, where its timestamps start, is the same for all of them: to a peer that has
+    /// the last one in TIME-WAIT, the timestamps of the next are later ones, and let it in (RFC
+    /// 6191 §2) where sequence numbers do not, as after fast transfers.
     pub(super) fn seed(&self, tuple: &Tuple, serial: u64) -> u64 {
         let start = self.hash(Purpose::TimestampOffset, tuple, 0) as u32;
         let drawn = self.hash(Purpose::Seed, tuple, serial) as u32;
         u64::from(start) << 32 | u64::from(drawn)
     }
 
-    /// The hash that a SYN cookie is made of, over the connection's name, the peer's initial sequence number, and time and
-    /// contents of the cookie; without these the one that disguises the contents.
+    /// The hash that a SYN cookie is made of, over the connection's name, the peer's initial
+    /// sequence number, and time and contents of the cookie; without these the one that
+    /// disguises the contents.
     pub(super) fn cookie(&self, tuple: &Tuple, irs: SeqNum, sealed: Option<(u32, u16)>) -> u64 {
         let irs = u64::from(irs.0);
         match sealed {
@@ -73,8 +77,9 @@ impl Secrets {
         }
     }
 
-    /// A local port towards (`peer`, `remote_port`) that `is_free`, by the double-hash algorithm of RFC 6056 §3.3.4: a peer
-    /// sees its own ports count up, and cannot tell how many connections go elsewhere.
+    /// A local port towards (`peer`, `remote_port`) that `is_free`, by the double-hash algorithm of
+    /// RFC 6056 §3.3.4: a peer sees its own ports count up, and cannot tell how many
+    /// connections go elsewhere.
     pub(super) fn port(
         &mut self,
         peer: SocketAddr,
@@ -96,7 +101,8 @@ impl Secrets {
     }
 
     fn hash(&self, purpose: Purpose, tuple: &Tuple, serial: u64) -> u64 {
-        // Bytes are laid out here, not by `Hash`, whose layout may differ between machines and compilers.
+        // Bytes are laid out here, not by `Hash`, whose layout may differ between machines and
+        // compilers.
         let mut hasher = SipHasher24::new_with_key(&self.key);
         hasher.write(&[purpose as u8]);
         match tuple.peer {

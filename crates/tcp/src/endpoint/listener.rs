@@ -16,7 +16,8 @@ use crate::config::Config;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// The carrier address that the SYN claims to come from: the UDP address, or the IP address with port zero.
+    /// The carrier address that the SYN claims to come from: the UDP address, or the IP address
+    /// with port zero.
     pub peer: SocketAddr,
     /// The peer's TCP port.
     pub remote_port: u16,
@@ -38,9 +39,10 @@ pub enum Verdict {
 
 /// Decides about each SYN for a listener, before anything is kept of it.
 ///
-/// The filter sees every SYN that would open a connection, those that SYN cookies answer included. A cookie is bound to the
-/// address and the ports whose SYN it answered, so that the acknowledgement which brings it back needs no second look. A SYN
-/// that comes again while its handshake is under way is not shown again; one that was not accepted is.
+/// The filter sees every SYN that would open a connection, those that SYN cookies answer included.
+/// A cookie is bound to the address and the ports whose SYN it answered, so that the
+/// acknowledgement which brings it back needs no second look. A SYN that comes again while its
+/// handshake is under way is not shown again; one that was not accepted is.
 pub struct SynFilter(Box<Filter>);
 
 type Filter = dyn FnMut(&Incoming) -> Verdict + Send;
@@ -68,7 +70,8 @@ pub(super) struct Listener {
     half_open: usize,
     /// Established and not accepted yet, oldest first.
     waiting: VecDeque<ConnectionId>,
-    /// When the last cookie loses its validity; an acknowledgement out of nowhere is not looked at after that.
+    /// When the last cookie loses its validity; an acknowledgement out of nowhere is not looked at
+    /// after that.
     cookies_until: Option<Instant>,
 }
 
@@ -102,8 +105,8 @@ impl Listener {
             .map_or(Verdict::Accept, |filter| (filter.0)(incoming))
     }
 
-    /// Decides on a SYN. Connections that completed the handshake are never thrown away: when they alone fill the backlog,
-    /// the application is slow and new peers wait.
+    /// Decides on a SYN. Connections that completed the handshake are never thrown away: when they
+    /// alone fill the backlog, the application is slow and new peers wait.
     pub(super) fn admit(&self) -> Admission {
         if !self.has_room() {
             Admission::Drop

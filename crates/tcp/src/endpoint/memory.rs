@@ -10,8 +10,8 @@ pub(super) struct Memory {
     pub(super) hand: usize,
 }
 
-/// Connections looked at when memory has to be freed, each time that one of them has used some: enough to come round, too few
-/// to be felt.
+/// Connections looked at when memory has to be freed, each time that one of them has used some:
+/// enough to come round, too few to be felt.
 pub(super) const LOOKED_AT: usize = 16;
 
 impl Memory {

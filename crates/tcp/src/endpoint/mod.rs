@@ -1,4 +1,5 @@
-//! Many connections behind one carrier: demultiplexing, listeners, initial sequence numbers, strays.
+//! Many connections behind one carrier: demultiplexing, listeners, initial sequence numbers,
+//! strays.
 
 mod cookies;
 mod half_open;
@@ -39,17 +40,20 @@ use crate::transmit::{Batch, Transmit};
 /// Settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// Secret for initial sequence numbers (RFC 6528) and for choosing ports; must be random in real use.
+    /// Secret for initial sequence numbers (RFC 6528) and for choosing ports; must be random in
+    /// real use.
     pub secret: [u8; 16],
-    /// Most connections at a time, from the end of the handshake until they are released and in TIME-WAIT. Default 65,536, at
-    /// most 2^24.
+    /// Most connections at a time, from the end of the handshake until they are released and in
+    /// TIME-WAIT. Default 65,536, at most 2^24.
     pub max_connections: usize,
-    /// Most records of released connections in TIME-WAIT, some 300 bytes each. Beyond that the oldest gives way: then only
-    /// sequence numbers and timestamps keep its late segments out of a new connection with the same ports. Default 65,536.
+    /// Most records of released connections in TIME-WAIT, some 300 bytes each. Beyond that the
+    /// oldest gives way: then only sequence numbers and timestamps keep its late segments out
+    /// of a new connection with the same ports. Default 65,536.
     pub max_time_wait: usize,
-    /// Memory that all connections may hold together, bytes. From three quarters of it on buffers do not grow any more. At the
-    /// limit they shrink as far as they are empty, what waits above a hole is thrown away, to be sent again, and new
-    /// connections are refused. Default 1 GiB.
+    /// Memory that all connections may hold together, bytes. From three quarters of it on buffers
+    /// do not grow any more. At the limit they shrink as far as they are empty, what waits
+    /// above a hole is thrown away, to be sent again, and new connections are refused. Default
+    /// 1 GiB.
     pub memory: usize,
 }
 
@@ -73,11 +77,13 @@ pub struct EndpointStats {
     pub strays: u64,
     /// Resets sent in answer to those.
     pub resets: u64,
-    /// SYNs ignored because a backlog was full of established connections, or the endpoint of connections or memory.
+    /// SYNs ignored because a backlog was full of established connections, or the endpoint of
+    /// connections or memory.
     pub syns_dropped: u64,
     /// SYNs that the filter of a listener refused or ignored.
     pub syns_refused: u64,
-    /// SYNs answered with a cookie, because a backlog was full of half-open connections (RFC 4987 §3.6).
+    /// SYNs answered with a cookie, because a backlog was full of half-open connections (RFC 4987
+    /// §3.6).
     pub cookies_sent: u64,
     /// Connections that came of those.
     pub cookies_accepted: u64,
@@ -92,7 +98,8 @@ pub enum ConnectError {
     /// The four-tuple is in use.
     #[error("a connection with these ports exists")]
     InUse,
-    /// All local ports towards this peer are in use, or the endpoint holds its maximum of connections or memory.
+    /// All local ports towards this peer are in use, or the endpoint holds its maximum of
+    /// connections or memory.
     #[error("no local port is free")]
     Exhausted,
 }
@@ -108,13 +115,15 @@ pub enum ListenError {
 
 /// Many connections behind one carrier.
 ///
-/// A peer is named by its carrier address: the UDP address, or the IP address with port zero. Together with the two TCP
-/// ports it names a connection.
+/// A peer is named by its carrier address: the UDP address, or the IP address with port zero.
+/// Together with the two TCP ports it names a connection.
 ///
-/// The driver's loop: feed [`handle_segment`](Self::handle_segment) and [`handle_timeout`](Self::handle_timeout), use the verbs
-/// of connections, then drain [`poll_transmit`](Self::poll_transmit), then [`poll_ready`](Self::poll_ready) and
-/// [`accept`](Self::accept), and sleep until [`poll_timeout`](Self::poll_timeout). What costs time grows with the number of
-/// connections that have something to do, not with the number of connections.
+/// The driver's loop: feed [`handle_segment`](Self::handle_segment) and
+/// [`handle_timeout`](Self::handle_timeout), use the verbs of connections, then drain
+/// [`poll_transmit`](Self::poll_transmit), then [`poll_ready`](Self::poll_ready) and
+/// [`accept`](Self::accept), and sleep until [`poll_timeout`](Self::poll_timeout). What costs time
+/// grows with the number of connections that have something to do, not with the number of
+/// connections.
 #[derive(Debug)]
 pub struct Endpoint {
     max_connections: usize,
@@ -126,7 +135,8 @@ pub struct Endpoint {
     half_open: HalfOpens,
     /// Released connections in TIME-WAIT.
     time_wait: Records<TimeWait>,
-    /// Until when a peer may ask again for the last acknowledgement of one of those, going by round trips.
+    /// Until when a peer may ask again for the last acknowledgement of one of those, going by
+    /// round trips.
     lingers_until: Option<Instant>,
     listeners: BTreeMap<u16, Listener>,
     strays: Strays,
@@ -151,12 +161,15 @@ impl Endpoint {
         }
     }
 
-    /// Accepts connections to `port` with `config`; at most `backlog` (at least one) wait for [`Endpoint::accept`].
+    /// Accepts connections to `port` with `config`; at most `backlog` (at least one) wait for
+    /// [`Endpoint::accept`].
     ///
-    /// A SYN makes no connection, but a record of some 300 bytes; the connection is made once the peer has acknowledged our
-    /// SYN. When records and waiting connections fill the backlog, SYNs are answered with cookies (RFC 4987 §3.6): such a
-    /// connection has everything that was agreed, but the segment size may be rounded down, and parameters of TACK other
-    /// than the default ones mean that it does without. SYNs are ignored while waiting connections alone fill the backlog.
+    /// A SYN makes no connection, but a record of some 300 bytes; the connection is made once the
+    /// peer has acknowledged our SYN. When records and waiting connections fill the backlog,
+    /// SYNs are answered with cookies (RFC 4987 §3.6): such a connection has everything that
+    /// was agreed, but the segment size may be rounded down, and parameters of TACK other
+    /// than the default ones mean that it does without. SYNs are ignored while waiting connections
+    /// alone fill the backlog.
     ///
     /// # Errors
     /// [`ListenError::InUse`] when somebody listens on `port`.
@@ -164,7 +177,8 @@ impl Endpoint {
         self.listen_filtered(port, config, backlog, None)
     }
 
-    /// As [`Endpoint::listen`], where `filter` decides about each SYN before anything is kept of it.
+    /// As [`Endpoint::listen`], where `filter` decides about each SYN before anything is kept of
+    /// it.
     ///
     /// # Errors
     /// As [`Endpoint::listen`].
@@ -200,11 +214,12 @@ impl Endpoint {
         }
     }
 
-    /// Opens a connection. `local_port` zero picks a free one (RFC 6056), one that nobody listens on.
+    /// Opens a connection. `local_port` zero picks a free one (RFC 6056), one that nobody listens
+    /// on.
     ///
     /// # Errors
-    /// [`ConnectError::InUse`] when a connection with this peer and these ports exists, TIME-WAIT included;
-    /// [`ConnectError::Exhausted`] when no port is free or the endpoint is full.
+    /// [`ConnectError::InUse`] when a connection with this peer and these ports exists, TIME-WAIT
+    /// included; [`ConnectError::Exhausted`] when no port is free or the endpoint is full.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -248,7 +263,8 @@ impl Endpoint {
         Ok(self.table.insert(tuple, connection, Owner::Application))
     }
 
-    /// The next established connection of the listener on `port`. It has the events of its life so far.
+    /// The next established connection of the listener on `port`. It has the events of its life so
+    /// far.
     pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
         loop {
             let id = self.listeners.get_mut(&port)?.accept()?;
@@ -267,13 +283,14 @@ impl Endpoint {
         }
     }
 
-    /// True when [`Endpoint::accept`] on `port` may have a connection to hand out: what a driver asks before it wakes the
-    /// task that waits for one.
+    /// True when [`Endpoint::accept`] on `port` may have a connection to hand out: what a driver
+    /// asks before it wakes the task that waits for one.
     pub fn is_acceptable(&self, port: u16) -> bool {
         self.listeners.get(&port).is_some_and(Listener::has_waiting)
     }
 
-    /// A segment arrived from `peer` (at `arrived`, and is processed `now`). Says which connection took it.
+    /// A segment arrived from `peer` (at `arrived`, and is processed `now`). Says which connection
+    /// took it.
     pub fn handle_segment(
         &mut self,
         now: Instant,
@@ -310,7 +327,8 @@ impl Endpoint {
                     return Some(id);
                 }
             }
-            // Its name is free for the segment's sake; what the application has not read yet stays readable.
+            // Its name is free for the segment's sake; what the application has not read yet stays
+            // readable.
             self.table.unroute(id);
             self.table.activate(id);
         } else {
@@ -376,7 +394,8 @@ impl Endpoint {
         self.table.activate(id);
     }
 
-    /// The next batch to leave, of any connection (fairly in turn), or a reset for a stray. Call until it says `None`.
+    /// The next batch to leave, of any connection (fairly in turn), or a reset for a stray. Call
+    /// until it says `None`.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -447,7 +466,8 @@ impl Endpoint {
         self.table.remove(id);
     }
 
-    /// A connection of the application that has events; drain it with `get_mut(id).poll_event()`, or it is named again.
+    /// A connection of the application that has events; drain it with `get_mut(id).poll_event()`,
+    /// or it is named again.
     pub fn poll_ready(&mut self) -> Option<ConnectionId> {
         self.table.next_ready()
     }
@@ -488,8 +508,9 @@ impl Endpoint {
         self.table.memory() + self.records_memory()
     }
 
-    /// Until when a peer may ask again for the last acknowledgement of a released connection in TIME-WAIT, going by round
-    /// trips: how long a driver that ends should go on for good manners. `None` when no connection is in TIME-WAIT.
+    /// Until when a peer may ask again for the last acknowledgement of a released connection in
+    /// TIME-WAIT, going by round trips: how long a driver that ends should go on for good
+    /// manners. `None` when no connection is in TIME-WAIT.
     pub fn lingers_until(&self) -> Option<Instant> {
         self.lingers_until.filter(|_| self.time_wait.len() > 0)
     }

@@ -8,7 +8,8 @@ use super::id::ConnectionId;
 pub(super) enum Outcome {
     /// It was dealt with, and made this connection.
     Taken(Option<ConnectionId>),
-    /// It may open a new incarnation of a connection in TIME-WAIT, whose initial sequence number comes after this one.
+    /// It may open a new incarnation of a connection in TIME-WAIT, whose initial sequence number
+    /// comes after this one.
     Reopen(SeqNum),
     /// Nobody's.
     Stray,

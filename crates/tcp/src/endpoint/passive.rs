@@ -1,4 +1,5 @@
-//! What arrives for a name without a connection: SYNs, the ends of handshakes, and stragglers in TIME-WAIT.
+//! What arrives for a name without a connection: SYNs, the ends of handshakes, and stragglers in
+//! TIME-WAIT.
 
 use super::*;
 use crate::connection::identity::Identity;
@@ -8,7 +9,8 @@ use half_open::{HalfOpen, Step};
 use listener::Admission;
 use tack_wire::SeqNum;
 
-/// How long a driver lingers for the peer's sake: a repeated FIN comes after two or three round trips.
+/// How long a driver lingers for the peer's sake: a repeated FIN comes after two or three round
+/// trips.
 const LINGER: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
 impl Endpoint {
@@ -135,8 +137,8 @@ impl Endpoint {
         };
         let admission = match listener.admit() {
             _ if is_full => Admission::Drop,
-            // A peer that was connected lately is not spoofed, and leaves the room of a record in TIME-WAIT. A cookie could not keep to the
-            // order of sequence numbers.
+            // A peer that was connected lately is not spoofed, and leaves the room of a record in
+            // TIME-WAIT. A cookie could not keep to the order of sequence numbers.
             Admission::Cookie if iss_floor.is_some() => Admission::Record,
             admission => admission,
         };
@@ -174,8 +176,8 @@ impl Endpoint {
         }
     }
 
-    /// Makes the connection whose handshake `segment` completes, if there is room for it. Otherwise the peer will send
-    /// again, or we our SYN-ACK.
+    /// Makes the connection whose handshake `segment` completes, if there is room for it. Otherwise
+    /// the peer will send again, or we our SYN-ACK.
     fn complete(
         &mut self,
         now: Instant,

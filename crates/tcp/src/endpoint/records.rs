@@ -15,7 +15,8 @@ pub(super) struct Records<T> {
 }
 
 impl<T> Records<T> {
-    /// Bytes of heap that a record takes, with its places in the trees, whose nodes are two thirds full on average.
+    /// Bytes of heap that a record takes, with its places in the trees, whose nodes are two thirds
+    /// full on average.
     pub(super) const SIZE: usize =
         (size_of::<(Tuple, (Instant, T))>() + size_of::<(Instant, Tuple)>()) * 3 / 2;
 

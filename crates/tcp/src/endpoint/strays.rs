@@ -1,4 +1,5 @@
-//! Segments that belong to no connection (RFC 9293 §3.10.7.1): at most one reset each, never more than a trickle.
+//! Segments that belong to no connection (RFC 9293 §3.10.7.1): at most one reset each, never more
+//! than a trickle.
 
 use alloc::collections::VecDeque;
 use core::net::SocketAddr;
@@ -9,15 +10,16 @@ use tack_wire::{Flags, Header, Segment, SeqNum};
 
 use crate::transmit::{Batch, Transmit};
 
-/// Resets a second, and in one burst. Enough for a peer whose connections all died at once to find out soon; too few to make this
-/// endpoint a useful reflector.
+/// Resets a second, and in one burst. Enough for a peer whose connections all died at once to find
+/// out soon; too few to make this endpoint a useful reflector.
 const PER_SECOND: u32 = 200;
 /// Resets that wait to leave.
 const QUEUE: usize = 64;
 /// The same, with answers that have a limit of their own.
 const LONGEST_QUEUE: usize = 256;
 
-/// Segments that are due without a connection to send them: resets with a budget for more, and answers of records.
+/// Segments that are due without a connection to send them: resets with a budget for more, and
+/// answers of records.
 #[derive(Debug)]
 pub(super) struct Strays {
     queue: VecDeque<(SocketAddr, Header)>,
@@ -80,8 +82,8 @@ const fn interval() -> Duration {
     Duration::from_nanos(1_000_000_000 / PER_SECOND as u64)
 }
 
-/// The reset that RFC 9293 §3.10.7.1 answers a segment with; none for a reset. Twenty bytes without options: never
-/// longer than what it answers.
+/// The reset that RFC 9293 §3.10.7.1 answers a segment with; none for a reset. Twenty bytes without
+/// options: never longer than what it answers.
 fn reset_for(segment: &Segment<'_>) -> Option<Header> {
     let header = &segment.header;
     if header.flags.rst() {

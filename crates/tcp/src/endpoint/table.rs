@@ -1,4 +1,5 @@
-//! The connections of an endpoint: by identifier, by ports, by deadline, and those with something to do.
+//! The connections of an endpoint: by identifier, by ports, by deadline, and those with something
+//! to do.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,8 +33,8 @@ pub(super) enum Owner {
     Released,
 }
 
-/// Bits of an identifier that name the slot; the others count connections, so identifiers grow with time and none is
-/// used twice within 2^40 connections.
+/// Bits of an identifier that name the slot; the others count connections, so identifiers grow with
+/// time and none is used twice within 2^40 connections.
 const SLOT_BITS: u32 = 24;
 /// Most connections a table can hold.
 pub(super) const MAX_CONNECTIONS: usize = 1 << SLOT_BITS;
@@ -65,8 +66,8 @@ pub(super) struct Table {
     routes: BTreeMap<Tuple, ConnectionId>,
     /// Segments come in trains: the route used last is tried first.
     last_route: Option<(Tuple, ConnectionId)>,
-    /// One key per connection that has a deadline. A deadline that moves later (an RTO, at each acknowledgement) leaves its key
-    /// alone; the key is corrected when it comes up.
+    /// One key per connection that has a deadline. A deadline that moves later (an RTO, at each
+    /// acknowledgement) leaves its key alone; the key is corrected when it comes up.
     deadlines: BTreeSet<(Instant, ConnectionId)>,
     /// Connections that may have something to send, in turn.
     active: VecDeque<ConnectionId>,
@@ -76,7 +77,8 @@ pub(super) struct Table {
     memory: usize,
 }
 
-/// What an entry takes besides its connection: its place in the slab, with those that are free, and in the trees.
+/// What an entry takes besides its connection: its place in the slab, with those that are free, and
+/// in the trees.
 const OVERHEAD: usize = 2 * size_of::<Entry>()
     + 2 * size_of::<(Tuple, ConnectionId)>()
     + 2 * size_of::<(Instant, ConnectionId)>();
@@ -226,7 +228,8 @@ impl Table {
         }
     }
 
-    /// Tells the application of the connection at the next [`Table::next_ready`], if it has events and an application.
+    /// Tells the application of the connection at the next [`Table::next_ready`], if it has events
+    /// and an application.
     #[inline]
     pub(super) fn announce(&mut self, id: ConnectionId) {
         if let Some(entry) = self.get_mut(id)
@@ -274,8 +277,8 @@ impl Table {
     /// The earliest deadline of all.
     #[inline]
     pub(super) fn next_deadline(&mut self) -> Option<Instant> {
-        // Connections that were touched and not polled since have no up-to-date key. There are none in a loop that
-        // drains `poll_transmit` first.
+        // Connections that were touched and not polled since have no up-to-date key. There are none
+        // in a loop that drains `poll_transmit` first.
         for index in 0..self.active.len() {
             self.arm(self.active[index]);
         }
@@ -291,7 +294,8 @@ impl Table {
         }
     }
 
-    /// Takes one connection whose deadline is not after `now`; its key is gone until it is armed again.
+    /// Takes one connection whose deadline is not after `now`; its key is gone until it is armed
+    /// again.
     #[inline]
     pub(super) fn next_expired(&mut self, now: Instant) -> Option<ConnectionId> {
         loop {

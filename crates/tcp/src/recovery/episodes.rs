@@ -80,8 +80,8 @@ pub(crate) struct LossRecovery {
     pub(super) frto: Frto,
     retransmitted: Retransmitted,
     total_lost: u64,
-    /// Bytes in flight for the scoreboard of which the peer said that they arrived, without a block
-    /// for them.
+    /// Bytes in flight for the scoreboard of which the peer said that they arrived, without a
+    /// block for them.
     received_unsacked: u64,
     /// Retransmission timeouts since the last progress.
     consecutive_timeouts: u32,

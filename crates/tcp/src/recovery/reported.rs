@@ -9,8 +9,8 @@
 //! all the same. A receiver that forgets a hole, or whose reports get lost, costs a round trip then
 //! and not a timeout.
 //!
-//! Nothing follows the last retransmission of a flight, so no number above its own shows that it got
-//! lost. But a receiver with an open loss repeats its reports. One that left long after the
+//! Nothing follows the last retransmission of a flight, so no number above its own shows that it
+//! got lost. But a receiver with an open loss repeats its reports. One that left long after the
 //! retransmission should have arrived, and does not know it, shows the same.
 
 use alloc::vec::Vec;
@@ -44,14 +44,16 @@ pub(crate) struct Reported {
     named: Vec<Range<PacketNumber>>,
     /// Largest number received.
     newest: Option<Newest>,
-    /// The newest report left when what had left by then would have arrived, if there was no way to
-    /// go. The time on the way is not in it, nor what held the report up.
+    /// The newest report left when what had left by then would have arrived, if there was no way
+    /// to go. The time on the way is not in it, nor what held the report up.
     told: Option<Instant>,
-    /// The newest report accounts for all that was received: what it does not name has not arrived.
+    /// The newest report accounts for all that was received: what it does not name has not
+    /// arrived.
     complete: bool,
     /// Highest position delivered.
     highest_delivered: StreamOffset,
-    /// Something was delivered below what was delivered earlier: the receiver waits for stragglers.
+    /// Something was delivered below what was delivered earlier: the receiver waits for
+    /// stragglers.
     reordering_seen: bool,
 }
 

@@ -63,13 +63,13 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample free of retransmission ambiguity (Karn): `smooth` for SRTT and RTTVAR, `fastest` for
-    /// the minimum. `snd_una` and `snd_nxt` delimit round trips.
+    /// Takes a sample free of retransmission ambiguity (Karn): `smooth` for SRTT and RTTVAR,
+    /// `fastest` for the minimum. `snd_una` and `snd_nxt` delimit round trips.
     ///
-    /// RFC 6298 §2.3, with alpha 1/8 and beta 1/4. Deviation: those gains assume one sample a round trip. With
-    /// many, RTTVAR would forget within a fraction of it and the timeout would hug SRTT. So RTTVAR rises at once
-    /// and decays once a round trip, towards that round trip's largest deviation (as Linux does; cf. RFC 7323
-    /// appendix G, which has the same aim).
+    /// RFC 6298 §2.3, with alpha 1/8 and beta 1/4. Deviation: those gains assume one sample a round
+    /// trip. With many, RTTVAR would forget within a fraction of it and the timeout would hug
+    /// SRTT. So RTTVAR rises at once and decays once a round trip, towards that round trip's
+    /// largest deviation (as Linux does; cf. RFC 7323 appendix G, which has the same aim).
     pub(crate) fn sample(
         &mut self,
         now: Instant,
@@ -90,8 +90,9 @@ impl RttEstimator {
         snd_una: StreamOffset,
         snd_nxt: StreamOffset,
     ) {
-        // Karn's algorithm: backing off ends with a sample, not with an acknowledgement that could be anyone's. A peer that only
-        // repeats itself yields samples too, so that the sample must come with progress (RFC 6298 §5.7).
+        // Karn's algorithm: backing off ends with a sample, not with an acknowledgement that could
+        // be anyone's. A peer that only repeats itself yields samples too, so that the
+        // sample must come with progress (RFC 6298 §5.7).
         if snd_una > self.backed_off_at {
             self.backoff = 0;
             self.repairs = Repairs::Believed;
@@ -120,29 +121,32 @@ impl RttEstimator {
         }
     }
 
-    /// The peer states its round trip over the same path: as long as there is no sample of ours, the timeout need not be
-    /// longer than that asks for. Nothing else follows the statement, and it makes the timeout no longer.
+    /// The peer states its round trip over the same path: as long as there is no sample of ours,
+    /// the timeout need not be longer than that asks for. Nothing else follows the statement,
+    /// and it makes the timeout no longer.
     pub(crate) fn on_stated(&mut self, round_trip: Duration) {
         if self.smoothed.is_none() {
             self.stated = Some(round_trip);
         }
     }
 
-    /// The peer paces its acknowledgements by the minimum: it must follow a changed path within ten seconds (TACK §4.4).
+    /// The peer paces its acknowledgements by the minimum: it must follow a changed path within ten
+    /// seconds (TACK §4.4).
     pub(crate) fn follow_closely(&mut self) {
         self.min.set_window(nanos(Duration::from_secs(10)));
     }
 
-    /// The retransmission timer fired: the timeout doubles (RFC 6298 §5.5) until a sample comes with data beyond
-    /// `snd_una` acknowledged.
+    /// The retransmission timer fired: the timeout doubles (RFC 6298 §5.5) until a sample comes
+    /// with data beyond `snd_una` acknowledged.
     pub(crate) fn back_off(&mut self, snd_una: StreamOffset) {
         self.backoff = (self.backoff + 1).min(30);
         self.backed_off_at = snd_una;
     }
 
-    /// Takes a sample between departures and the acknowledgement, as [`Self::sample`] does. While the timer is backed off it may hold
-    /// the wait for an acknowledgement that got lost: what was sent once waits for as long as the timer lets it. Then twice the
-    /// timeout is taken, which lets it grow if round trips have, and backing off goes on.
+    /// Takes a sample between departures and the acknowledgement, as [`Self::sample`] does. While
+    /// the timer is backed off it may hold the wait for an acknowledgement that got lost: what
+    /// was sent once waits for as long as the timer lets it. Then twice the timeout is taken,
+    /// which lets it grow if round trips have, and backing off goes on.
     pub(crate) fn sample_departures(
         &mut self,
         now: Instant,
@@ -162,18 +166,22 @@ impl RttEstimator {
         }
     }
 
-    /// Data advanced the cumulative acknowledgement, and what was oldest had left more than once, the last time `age` ago.
-    /// Where that is a round trip as they were measured, at least half the shortest and no longer than the timeout, the
-    /// retransmission was answered, as it seems: one doubling is left.
+    /// Data advanced the cumulative acknowledgement, and what was oldest had left more than once,
+    /// the last time `age` ago. Where that is a round trip as they were measured, at least half
+    /// the shortest and no longer than the timeout, the retransmission was answered, as it
+    /// seems: one doubling is left.
     ///
-    /// Deviation: RFC 6298 §5 keeps every doubling until there is a sample. Without SACK and timestamps a sender that loses
-    /// every fourth segment has none for dozens of timeouts, whatever its progress, and waits for half a minute in the end.
+    /// Deviation: RFC 6298 §5 keeps every doubling until there is a sample. Without SACK and
+    /// timestamps a sender that loses every fourth segment has none for dozens of timeouts,
+    /// whatever its progress, and waits for half a minute in the end.
     ///
-    /// A round trip that has outgrown the timeout r does not pass for a short one for long. With the first timeout at r, the times
-    /// that seem short end within the last r before r·2^k, with the first one at 2r within the last r before r·(2^(k+1) - 1), for
-    /// k ≥ 1. No round trip is in both: what passes once is found out with the next flight. From then on only a
-    /// second time in a row counts. The timeout that is left after the first one covers the round trip, whichever transmission was
-    /// answered: another timeout shows that something got lost.
+    /// A round trip that has outgrown the timeout r does not pass for a short one for long. With
+    /// the first timeout at r, the times that seem short end within the last r before r·2^k,
+    /// with the first one at 2r within the last r before r·(2^(k+1) - 1), for k ≥ 1. No round
+    /// trip is in both: what passes once is found out with the next flight. From then on only a
+    /// second time in a row counts. The timeout that is left after the first one covers the round
+    /// trip, whichever transmission was answered: another timeout shows that something got
+    /// lost.
     pub(crate) fn on_repair(&mut self, age: Duration) {
         let as_measured = self
             .min()
@@ -193,8 +201,9 @@ impl RttEstimator {
         };
     }
 
-    /// What had left once, `age` ago, was acknowledged, maybe after it had waited for a hole to be filled: no sample, but the
-    /// round trip is no longer. Within the timeout it ends backing off, as an unambiguous transmission may (RFC 8961 §4).
+    /// What had left once, `age` ago, was acknowledged, maybe after it had waited for a hole to be
+    /// filled: no sample, but the round trip is no longer. Within the timeout it ends backing
+    /// off, as an unambiguous transmission may (RFC 8961 §4).
     pub(crate) fn on_bound(&mut self, age: Duration, snd_una: StreamOffset) {
         if snd_una > self.backed_off_at && age <= self.base_rto() {
             self.backoff = 0;
@@ -208,7 +217,8 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The SYN was lost: RFC 6298 §5.7 starts data with at least three seconds until there is a sample.
+    /// The SYN was lost: RFC 6298 §5.7 starts data with at least three seconds until there is a
+    /// sample.
     pub(crate) fn on_syn_timeout(&mut self) {
         self.initial_rto = self.initial_rto.max(Duration::from_secs(3));
     }

@@ -16,10 +16,11 @@ pub(crate) struct TimestampClock {
     agreed: bool,
     /// Both sides sent the option on their SYN, and TACK was agreed on too.
     ///
-    /// Deviation: segments do without the option then, though RFC 7323 §3.2 wants it in each. TACK's packet numbers and
-    /// departures do the same and better, and take the room.
+    /// Deviation: segments do without the option then, though RFC 7323 §3.2 wants it in each.
+    /// TACK's packet numbers and departures do the same and better, and take the room.
     reserved: bool,
-    /// TS.Recent is of a segment, not of the handshake: an echo of that would be an age, not a round trip.
+    /// TS.Recent is of a segment, not of the handshake: an echo of that would be an age, not a
+    /// round trip.
     heard: bool,
     recent: u32,
     recent_at: Instant,
@@ -45,7 +46,8 @@ impl TimestampClock {
         self.heard = true;
     }
 
-    /// Both sides sent the option on their SYN, and agreed on TACK too. A middlebox that takes TACK's option off leaves these.
+    /// Both sides sent the option on their SYN, and agreed on TACK too. A middlebox that takes
+    /// TACK's option off leaves these.
     pub(crate) fn reserve(&mut self, now: Instant, first: Timestamps) {
         self.reserved = true;
         self.recent = first.value;
@@ -60,7 +62,8 @@ impl TimestampClock {
         }
     }
 
-    /// From now on segments carry the option, if it is in reserve. True when that is so and was not before.
+    /// From now on segments carry the option, if it is in reserve. True when that is so and was not
+    /// before.
     pub(crate) fn take_up(&mut self) -> bool {
         let begins = core::mem::take(&mut self.reserved);
         self.agreed |= begins;
@@ -107,7 +110,8 @@ impl TimestampClock {
         })
     }
 
-    /// Protection against wrapped sequence numbers: true when the segment is too old (RFC 7323 §5.3 R1).
+    /// Protection against wrapped sequence numbers: true when the segment is too old (RFC 7323 §5.3
+    /// R1).
     pub(crate) fn is_old(&self, now: Instant, timestamps: Timestamps) -> bool {
         (timestamps.value.wrapping_sub(self.recent) as i32) < 0
             && now.saturating_since(self.recent_at) < STALE_AFTER
@@ -118,7 +122,8 @@ impl TimestampClock {
         (timestamps.value.wrapping_sub(self.recent) as i32) > 0
     }
 
-    /// Updates TS.Recent from a segment that covers the last acknowledgement sent (RFC 7323 §4.3 (2)).
+    /// Updates TS.Recent from a segment that covers the last acknowledgement sent (RFC 7323 §4.3
+    /// (2)).
     pub(crate) fn accept(
         &mut self,
         now: Instant,
@@ -134,20 +139,23 @@ impl TimestampClock {
         }
     }
 
-    /// Time since our tick `echo`, at the clock's resolution; `None` when it is in the future, which no correct peer echoes.
+    /// Time since our tick `echo`, at the clock's resolution; `None` when it is in the future,
+    /// which no correct peer echoes.
     pub(crate) fn age(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.value(now).wrapping_sub(echo);
         (ticks < 1 << 31).then(|| Duration::from_nanos(u64::from(ticks) * TICK))
     }
 
-    /// Last instant at which our clock showed `echo`; `None` when it is in the future, which no correct peer echoes.
+    /// Last instant at which our clock showed `echo`; `None` when it is in the future, which no
+    /// correct peer echoes.
     pub(crate) fn latest_departure(&self, now: Instant, echo: u32) -> Option<Instant> {
         let ago = u64::from(self.value(now).wrapping_sub(echo));
         let tick = (now.as_nanos() / TICK).checked_sub(ago)?;
         (ago < 1 << 31).then(|| Instant::from_nanos((tick + 1).saturating_mul(TICK) - 1))
     }
 
-    /// True when the echo names a moment before `instant`, at the clock's resolution (Eifel, RFC 3522).
+    /// True when the echo names a moment before `instant`, at the clock's resolution (Eifel, RFC
+    /// 3522).
     pub(crate) fn is_before(&self, echo: u32, instant: Instant) -> bool {
         (echo.wrapping_sub(self.value(instant)) as i32) < 0
     }

@@ -201,8 +201,9 @@ impl Edit {
     }
 }
 
-/// Keeps those entries of a report's lists for which `keep` says so, given their place in their list and whether they are
-/// blocks. The empty segment that is left without lists starts where the peer stands.
+/// Keeps those entries of a report's lists for which `keep` says so, given their place in their
+/// list and whether they are blocks. The empty segment that is left without lists starts where the
+/// peer stands.
 pub fn relist(
     header: &mut Header,
     payload: &mut Vec<u8>,
@@ -224,8 +225,8 @@ pub fn relist(
     list(header, payload, &blocks, &gaps);
 }
 
-/// Has a report list these blocks, as bytes above its cumulative acknowledgement, and these gaps, as distance and count. Other
-/// segments stay as they are.
+/// Has a report list these blocks, as bytes above its cumulative acknowledgement, and these gaps,
+/// as distance and count. Other segments stay as they are.
 pub fn list(
     header: &mut Header,
     payload: &mut Vec<u8>,

@@ -1,7 +1,8 @@
-//! An attacker on the path that drops, copies, delays, cuts and rewrites segments as a script says: four bytes a step, so that the
-//! input of a fuzzer is a script and a failing one shrinks.
+//! An attacker on the path that drops, copies, delays, cuts and rewrites segments as a script says:
+//! four bytes a step, so that the input of a fuzzer is a script and a failing one shrinks.
 //!
-//! Checksums are not in use here (the tests carry segments without), so whatever is rewritten is taken for genuine.
+//! Checksums are not in use here (the tests carry segments without), so whatever is rewritten is
+//! taken for genuine.
 
 mod edit;
 mod harm;
@@ -255,7 +256,8 @@ impl Adversary {
                 let mut bytes = pass.1;
                 let at = usize::from(at) % bytes.len().min(60);
                 bytes[at] ^= xor;
-                // Other ports belong to another connection, and a malformed segment does not arrive.
+                // Other ports belong to another connection, and a malformed segment does not
+                // arrive.
                 let genuine = at >= 4 && Segment::parse(&bytes).is_ok();
                 if genuine {
                     vec![(Duration::ZERO, bytes)]

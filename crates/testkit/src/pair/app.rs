@@ -53,8 +53,8 @@ impl App {
         })
     }
 
-    /// Does what it can: takes events, writes, finishes, reads. An error is a broken promise of the connection.
-    /// `checks_content`: what it reads must be what the other one writes.
+    /// Does what it can: takes events, writes, finishes, reads. An error is a broken promise of the
+    /// connection. `checks_content`: what it reads must be what the other one writes.
     pub(super) fn work(
         &mut self,
         now: Instant,

@@ -29,8 +29,8 @@ pub const PORT: u16 = 7000;
 /// More steps than any test has at one instant: something fires without end.
 const SPIN: usize = 100_000;
 
-/// Two endpoints, the network between them, and an application on each connection. What breaks an invariant panics with
-/// the last segments.
+/// Two endpoints, the network between them, and an application on each connection. What breaks an
+/// invariant panics with the last segments.
 #[derive(Debug)]
 pub struct Pair {
     endpoints: [Endpoint; 2],
@@ -59,7 +59,8 @@ pub struct Pair {
 const RECENT: usize = 64;
 
 impl Pair {
-    /// Two hosts: `forward` leads from the client to the server, `backward` the other way. Random faults follow `seed`.
+    /// Two hosts: `forward` leads from the client to the server, `backward` the other way. Random
+    /// faults follow `seed`.
     pub fn new(seed: u64, forward: Model, backward: Model) -> Self {
         let endpoint = |side: u8| Endpoint::new(EndpointConfig::new([side ^ seed as u8; 16]));
         Self {
@@ -98,7 +99,8 @@ impl Pair {
         &mut self.links[from.index()].model
     }
 
-    /// The path may change what is in the streams: from here on they are read without being compared.
+    /// The path may change what is in the streams: from here on they are read without being
+    /// compared.
     pub fn expect_other_content(&mut self) {
         self.checks_content = false;
     }
@@ -135,7 +137,8 @@ impl Pair {
         self.memory_cap = self.memory_cap.max(cap);
     }
 
-    /// A network with one connection, whose first packet has just entered. Both ends have the same `config`.
+    /// A network with one connection, whose first packet has just entered. Both ends have the same
+    /// `config`.
     pub fn open(seed: u64, config: &Config, forward: Model, backward: Model) -> Self {
         let mut pair = Self::new(seed, forward, backward);
         pair.listen(config);
@@ -267,8 +270,8 @@ impl Pair {
         assert!(connected, "no connection within {limit:?}\n{}", self.trace);
     }
 
-    /// Sends so many bytes each way on the first connection, ends both streams, and demands that all of it arrives and both
-    /// ends are closed, within `limit`.
+    /// Sends so many bytes each way on the first connection, ends both streams, and demands that
+    /// all of it arrives and both ends are closed, within `limit`.
     ///
     /// # Panics
     /// When it does not.

@@ -22,7 +22,8 @@ const PEER_CLOCK: u32 = 5_000_000;
 /// More timer events than any test needs at one instant: a timer that fires without end.
 const SPIN: usize = 10_000;
 
-/// A connection under test and its peer, in virtual time. What fails panics with the segments that led there.
+/// A connection under test and its peer, in virtual time. What fails panics with the segments that
+/// led there.
 #[derive(Debug)]
 pub struct Peer {
     config: Config,
@@ -35,7 +36,8 @@ pub struct Peer {
     trace: Trace,
     written: u64,
     read: u64,
-    /// Where 32-bit numbers are taken to be, in bytes behind the SYN: sent by the connection, and by the peer.
+    /// Where 32-bit numbers are taken to be, in bytes behind the SYN: sent by the connection, and
+    /// by the peer.
     near: (u64, u64),
     offered_timestamps: (bool, bool),
     newest_timestamp: u32,
@@ -67,7 +69,8 @@ impl Peer {
             .open()
     }
 
-    /// The same with initial sequence numbers of one's own choice (`iss` of the connection, `peer_iss` of the peer).
+    /// The same with initial sequence numbers of one's own choice (`iss` of the connection,
+    /// `peer_iss` of the peer).
     pub fn connecting_with(config: Config, iss: SeqNum, peer_iss: SeqNum) -> Self {
         Self::new(config)
             .with_sequence_numbers(iss, peer_iss)
@@ -79,13 +82,14 @@ impl Peer {
         Self::new(config)
     }
 
-    /// The same with initial sequence numbers of one's own choice (`iss` of the connection, `peer_iss` of the peer).
+    /// The same with initial sequence numbers of one's own choice (`iss` of the connection,
+    /// `peer_iss` of the peer).
     pub fn listening_with(config: Config, iss: SeqNum, peer_iss: SeqNum) -> Self {
         Self::new(config).with_sequence_numbers(iss, peer_iss)
     }
 
-    /// A connection that the peer opened with these SYN `options` (as in a script), established 10 ms after the
-    /// beginning, `Connected` event taken.
+    /// A connection that the peer opened with these SYN `options` (as in a script), established 10
+    /// ms after the beginning, `Connected` event taken.
     pub fn accepted(config: Config, options: &str) -> Self {
         let mut peer = Self::listening(config);
         peer.run(&format!(
@@ -97,8 +101,8 @@ impl Peer {
         peer
     }
 
-    /// A connection that opened towards a peer which answered with these SYN `options` (as in a script), established
-    /// 10 ms after the beginning, `Connected` event taken.
+    /// A connection that opened towards a peer which answered with these SYN `options` (as in a
+    /// script), established 10 ms after the beginning, `Connected` event taken.
     pub fn connected(config: Config, options: &str) -> Self {
         let mut peer = Self::connecting(config);
         peer.run(&format!(

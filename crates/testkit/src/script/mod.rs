@@ -11,15 +11,18 @@
 //! +0     event Connected                           the next event; `event nothing` means there is none
 //! ```
 //!
-//! A time is `+D` (after the line before), `@D` (after the beginning) or, for what leaves, `*`; `D` carries a unit (`ns us ms
-//! s`) unless it is 0. Sequence numbers count from the initial ones of either side, so the first byte of data is number 1. What
-//! an expectation leaves out may be anything; `<…>` names all options there must be, unless it ends in `...`. What an arrival
-//! leaves out: `win` is 65535, options are timestamps if they were negotiated, `ecn` is `not`. `#` begins a comment.
+//! A time is `+D` (after the line before), `@D` (after the beginning) or, for what leaves, `*`; `D`
+//! carries a unit (`ns us ms s`) unless it is 0. Sequence numbers count from the initial ones of
+//! either side, so the first byte of data is number 1. What an expectation leaves out may be
+//! anything; `<…>` names all options there must be, unless it ends in `...`. What an arrival leaves
+//! out: `win` is 65535, options are timestamps if they were negotiated, `ecn` is `not`. `#` begins
+//! a comment.
 //!
-//! `each N` after the fields stands for a train of segments of at most N bytes that make up the range. The flag P is ignored
-//! where segments are compared.
+//! `each N` after the fields stands for a train of segments of at most N bytes that make up the
+//! range. The flag P is ignored where segments are compared.
 //!
-//! `Readable` and `Writable` are skipped unless they are asked for. Actions of the application: `write N`, `read N` (exactly so many bytes can be read, and are right), `eof`, `finish`,
+//! `Readable` and `Writable` are skipped unless they are asked for. Actions of the application:
+//! `write N`, `read N` (exactly so many bytes can be read, and are right), `eof`, `finish`,
 //! `abort`, `stop_reading`, `mtu N` (the path reports its MTU), `state NAME`.
 
 mod parse;
@@ -138,7 +141,8 @@ pub struct OptionsSpec {
     pub sack_permitted: bool,
     /// SACK blocks, relative to the initial sequence number of the segment's receiver.
     pub sack: Vec<(u32, u32)>,
-    /// Timestamps: value and echo, `None` for "any" in an expectation and "the right one" in an arrival.
+    /// Timestamps: value and echo, `None` for "any" in an expectation and "the right one" in an
+    /// arrival.
     pub timestamps: Option<(Option<u32>, Option<u32>)>,
     /// Raw options the other side does not know, put in front.
     pub unknown: Vec<u8>,

@@ -143,7 +143,8 @@ fn flags(text: &str) -> Result<Flags, String> {
     })
 }
 
-/// `1:1001(1000)`: first, past the last, length. The length says what the other two should agree with.
+/// `1:1001(1000)`: first, past the last, length. The length says what the other two should agree
+/// with.
 fn sequence(text: &str) -> Result<(u32, u32), String> {
     let wrong = || format!("`{text}` is no sequence range, as 1:1001(1000) is one");
     let (first, rest) = text.split_once(':').ok_or_else(wrong)?;

@@ -1,4 +1,5 @@
-//! When the receiver acknowledges, and what it reports (RFC 9293 §3.8.6.3, RFC 5681 §4.2, RFC 2018, RFC 2883).
+//! When the receiver acknowledges, and what it reports (RFC 9293 §3.8.6.3, RFC 5681 §4.2, RFC 2018,
+//! RFC 2883).
 
 use tack_tcp::{AckKind, Config};
 use tack_testkit::{Model, Pair, Peer, Side};
@@ -12,7 +13,8 @@ fn delayed(segments: u8) -> Config {
     }
 }
 
-/// An established connection whose peer has sent full-sized segments before, so that their size is known.
+/// An established connection whose peer has sent full-sized segments before, so that their size is
+/// known.
 fn primed(config: Config) -> Peer {
     Peer::accepted(config, "mss 1000")
 }
@@ -21,7 +23,8 @@ fn primed(config: Config) -> Peer {
 #[test]
 fn one_acknowledgement_per_two_segments() {
     let mut peer = primed(delayed(2));
-    // The first segments may be acknowledged sooner (the peer's window is small); then the rule holds.
+    // The first segments may be acknowledged sooner (the peer's window is small); then the rule
+    // holds.
     peer.run("+0 < . 1:1461(1460) ack 1");
     peer.wait(ms(100));
     peer.take_output();
@@ -82,8 +85,8 @@ fn one_acknowledgement_per_l_segments() {
     }
 }
 
-/// RFC 9293 §3.8.6.3 (SHLD-18, MUST-40): an odd segment is acknowledged when the timer runs out: 40 ms after it came, to the
-/// nanosecond, whatever came in between.
+/// RFC 9293 §3.8.6.3 (SHLD-18, MUST-40): an odd segment is acknowledged when the timer runs out: 40
+/// ms after it came, to the nanosecond, whatever came in between.
 #[test]
 fn the_delay_is_exact() {
     let mut peer = primed(delayed(8));
@@ -193,7 +196,8 @@ fn bare_acknowledgements_are_not_acknowledged() {
     peer.run("write 100\n+0 > P. 1:101(100) ack 1\n+10ms < . 1:1(0) ack 101\n+0 < . 1:1(0) ack 101\n+0 < . 1:1(0) ack 101 win 500\n+1s > nothing");
 }
 
-/// RFC 2018 §4: the block with the newest segment comes first, then those reported before; with timestamps three fit.
+/// RFC 2018 §4: the block with the newest segment comes first, then those reported before; with
+/// timestamps three fit.
 #[test]
 fn sack_blocks_most_recent_first() {
     let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
@@ -232,7 +236,8 @@ fn sack_blocks_most_recent_first() {
     );
 }
 
-/// RFC 2883 §4: a duplicate is reported first and once; below the cumulative acknowledgement, and inside a block.
+/// RFC 2883 §4: a duplicate is reported first and once; below the cumulative acknowledgement, and
+/// inside a block.
 #[test]
 fn duplicates_are_reported() {
     let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
@@ -259,7 +264,8 @@ fn no_sack_without_agreement() {
     peer.run("+0 < . 1001:2001(1000) ack 1\n+0 > . 1:1(0) ack 1 <>");
 }
 
-/// Bytes above a hole are held, counted, and delivered once it closes; holes without end take no memory without end.
+/// Bytes above a hole are held, counted, and delivered once it closes; holes without end take no
+/// memory without end.
 #[test]
 fn out_of_order_data_is_bounded() {
     let mut peer = Peer::accepted(
@@ -276,7 +282,8 @@ fn out_of_order_data_is_bounded() {
     assert!(peer.connection().blocked_bytes() <= 100_000);
 }
 
-/// In a clean bulk transfer `delayed:2` sends one acknowledgement for two segments, ±2 %, also at the end of long runs.
+/// In a clean bulk transfer `delayed:2` sends one acknowledgement for two segments, ±2 %, also at
+/// the end of long runs.
 #[test]
 fn the_ratio_holds_in_a_bulk_transfer() {
     for l in [2_u64, 4, 8, 16] {

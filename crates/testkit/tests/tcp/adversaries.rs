@@ -1,5 +1,5 @@
-//! Somebody on the path who drops, copies, delays, cuts and rewrites segments on both directions: the connection outlives it. The
-//! same as the fuzz target `duel`, with random scripts that shrink.
+//! Somebody on the path who drops, copies, delays, cuts and rewrites segments on both directions:
+//! the connection outlives it. The same as the fuzz target `duel`, with random scripts that shrink.
 
 use proptest::prelude::*;
 use tack_tcp::{Algorithm, Config};

@@ -18,7 +18,8 @@ fn writing_before_the_handshake() {
     peer.run("+10ms < S. 0:0(0) ack 1 <mss 1000>\n+0 > . 1:1(0) ack 1\nevent Connected\nevent Writable\nwrite 10\n+0 > P. 1:11(10) ack 1");
 }
 
-/// A full buffer takes less than offered, then blocks, and tells once there is room worth the while.
+/// A full buffer takes less than offered, then blocks, and tells once there is room worth the
+/// while.
 #[test]
 fn a_full_send_buffer_pushes_back() {
     let mut peer = Peer::accepted(
@@ -74,7 +75,8 @@ fn a_read_takes_all_that_fits() {
     assert_eq!(peer.connection().readable(), 0);
 }
 
-/// `Readable` comes when data comes, and the data stays readable after a reset; then the reset shows.
+/// `Readable` comes when data comes, and the data stays readable after a reset; then the reset
+/// shows.
 #[test]
 fn data_before_a_reset_can_be_read() {
     let mut peer = Peer::accepted(plain(), "mss 1000");

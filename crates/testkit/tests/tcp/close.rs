@@ -76,7 +76,8 @@ fn simultaneous_close() {
     );
 }
 
-/// RFC 9293 §3.10.7.4 (FIN in FIN-WAIT-1): a FIN that also acknowledges ours leads straight to TIME-WAIT.
+/// RFC 9293 §3.10.7.4 (FIN in FIN-WAIT-1): a FIN that also acknowledges ours leads straight to
+/// TIME-WAIT.
 #[test]
 fn fin_and_its_acknowledgement_in_one_segment() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -171,8 +172,8 @@ fn lost_fin_is_repeated() {
     );
 }
 
-/// RFC 9293 §3.10.7.4 (FIN in TIME-WAIT): our last ACK was lost; the FIN comes again, is acknowledged again, and 2 MSL start
-/// over.
+/// RFC 9293 §3.10.7.4 (FIN in TIME-WAIT): our last ACK was lost; the FIN comes again, is
+/// acknowledged again, and 2 MSL start over.
 #[test]
 fn lost_last_acknowledgement() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -297,7 +298,8 @@ fn abort_before_the_answer() {
     peer.run("+0 > S 0:0(0)\nabort\nstate Closed\n+100s > nothing");
 }
 
-/// RFC 9293 §3.10.7.4: a reset at exactly RCV.NXT ends the connection, and the application hears of it.
+/// RFC 9293 §3.10.7.4: a reset at exactly RCV.NXT ends the connection, and the application hears of
+/// it.
 #[test]
 fn reset_by_the_peer() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -322,8 +324,8 @@ fn reset_by_the_peer() {
     );
 }
 
-/// RFC 1337 §3, F1: an old duplicate draws an acknowledgement, and that a reset from a peer that has forgotten the connection. It
-/// fits, and must not end TIME-WAIT all the same.
+/// RFC 1337 §3, F1: an old duplicate draws an acknowledgement, and that a reset from a peer that
+/// has forgotten the connection. It fits, and must not end TIME-WAIT all the same.
 #[test]
 fn time_wait_is_not_assassinated() {
     let mut peer = Peer::accepted(plain(), "mss 1000");

@@ -86,7 +86,8 @@ fn marks_are_reported_at_once() {
     peer.run("+0 < . 1:1001(1000) ack 1 ecn ce\n+0 > .E 1:1(0) ack 1001");
 }
 
-/// §6.1.2: an echo halves the window, once per window of data, and the next new segment says so (CWR).
+/// §6.1.2: an echo halves the window, once per window of data, and the next new segment says so
+/// (CWR).
 #[test]
 fn echoes_reduce_once_a_window() {
     let mut peer = peer(config(), "mss 1000");
@@ -113,7 +114,8 @@ fn echoes_reduce_once_a_window() {
     );
 }
 
-/// §6.1.5: retransmissions are not ECN-capable; §6.1.4, §6.1.6: neither are bare acknowledgements and window probes.
+/// §6.1.5: retransmissions are not ECN-capable; §6.1.4, §6.1.6: neither are bare acknowledgements
+/// and window probes.
 #[test]
 fn retransmissions_are_not_marked_capable() {
     let mut peer = peer(
@@ -137,7 +139,8 @@ fn marks_without_agreement_are_ignored() {
     assert_eq!(peer.connection().stats(peer.now()).ssthresh, u64::MAX);
 }
 
-/// A marking path instead of a dropping one: the transfer keeps its pace without a single retransmission.
+/// A marking path instead of a dropping one: the transfer keeps its pace without a single
+/// retransmission.
 #[test]
 fn a_marking_path_needs_no_loss() {
     for congestion in tack_tcp::Algorithm::ALL {

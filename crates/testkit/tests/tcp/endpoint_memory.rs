@@ -1,4 +1,5 @@
-//! Memory: what a connection gives back once it does not need it, and what happens at the endpoint's limit.
+//! Memory: what a connection gives back once it does not need it, and what happens at the
+//! endpoint's limit.
 
 use tack_tcp::{Config, ConnectError, Endpoint, EndpointConfig};
 use tack_testkit::{Model, Pair, Side};
@@ -29,8 +30,9 @@ fn acknowledging(ack: &str) -> Config {
     }
 }
 
-/// Twenty transfers over a lossy path through a receiver that may hold little more than the connections themselves take: what
-/// waits above holes is thrown away, though it was reported (RFC 2018 §8), and comes again. All of them end.
+/// Twenty transfers over a lossy path through a receiver that may hold little more than the
+/// connections themselves take: what waits above holes is thrown away, though it was reported (RFC
+/// 2018 §8), and comes again. All of them end.
 #[test]
 fn a_receiver_keeps_to_its_limit_and_senders_cope() {
     const LIMIT: usize = 512 << 10;
@@ -66,7 +68,8 @@ fn a_receiver_keeps_to_its_limit_and_senders_cope() {
     }
 }
 
-/// An application that does not read fills the endpoint: no more connections, in or out, until it does.
+/// An application that does not read fills the endpoint: no more connections, in or out, until it
+/// does.
 #[test]
 fn a_full_endpoint_refuses_connections() {
     let mut endpoint = with_memory(60_000);
@@ -133,7 +136,8 @@ fn buffers_do_not_grow_when_memory_is_scarce() {
     assert_eq!(buffer(900_000), 64 << 10);
 }
 
-/// Buffers and logs that grew go back a second after the last segment, on both sides; the connection then goes on as before.
+/// Buffers and logs that grew go back a second after the last segment, on both sides; the
+/// connection then goes on as before.
 #[test]
 fn an_idle_connection_gives_its_memory_back() {
     let path = || Model {
@@ -161,7 +165,8 @@ fn an_idle_connection_gives_its_memory_back() {
     }
 }
 
-/// A stream that has ended needs no buffer: neither the receiver's, read to the end, nor the sender's, acknowledged to the end.
+/// A stream that has ended needs no buffer: neither the receiver's, read to the end, nor the
+/// sender's, acknowledged to the end.
 #[test]
 fn ended_streams_hold_nothing() {
     let path = || Model {

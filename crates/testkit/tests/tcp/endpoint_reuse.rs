@@ -8,7 +8,8 @@ use tack_wire::{Flags, Header, SeqNum, Timestamps};
 use crate::endpoints::{NOW, arrive, drain, endpoint, header, open, peer};
 use crate::settings::{ms, plain, secs};
 
-/// RFC 6528: numbers of later connections with the same ports lie ahead by the clock; other ports look unrelated.
+/// RFC 6528: numbers of later connections with the same ports lie ahead by the clock; other ports
+/// look unrelated.
 #[test]
 fn initial_sequence_numbers() {
     let mut isns = Vec::new();
@@ -44,7 +45,8 @@ fn initial_sequence_numbers() {
     assert!(isns[1].distance(isns[0]).unsigned_abs() > 1000);
 }
 
-/// Ends a connection from the peer's side so that ours is in TIME-WAIT. Returns the number after our FIN.
+/// Ends a connection from the peer's side so that ours is in TIME-WAIT. Returns the number after
+/// our FIN.
 fn to_time_wait(
     endpoint: &mut Endpoint,
     id: ConnectionId,
@@ -65,8 +67,8 @@ fn to_time_wait(
     next + 1
 }
 
-/// RFC 9293 §3.10.7.4: a new SYN with a higher sequence number replaces a connection in TIME-WAIT, with an ISN beyond the old
-/// numbers; an old duplicate does not.
+/// RFC 9293 §3.10.7.4: a new SYN with a higher sequence number replaces a connection in TIME-WAIT,
+/// with an ISN beyond the old numbers; an old duplicate does not.
 #[test]
 fn time_wait_gives_way_to_a_new_connection() {
     let mut endpoint = endpoint();

@@ -59,7 +59,8 @@ pub(crate) fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, H
     out
 }
 
-/// Opens a connection from port `src_port` of `from`; returns its identifier and the number the peer goes on with.
+/// Opens a connection from port `src_port` of `from`; returns its identifier and the number the
+/// peer goes on with.
 pub(crate) fn open(
     endpoint: &mut Endpoint,
     now: Instant,
@@ -170,7 +171,8 @@ fn listeners_ignore_nonsense() {
     assert!(endpoint.is_empty());
 }
 
-/// The same ports from different peers, and different ports from the same peer, are different connections.
+/// The same ports from different peers, and different ports from the same peer, are different
+/// connections.
 #[test]
 fn connections_are_told_apart() {
     let mut endpoint = endpoint();
@@ -215,7 +217,8 @@ fn connections_are_told_apart() {
     );
 }
 
-/// RFC 4987 §3.4: a flood of forged SYNs takes bounded memory, and an honest peer gets through while it lasts.
+/// RFC 4987 §3.4: a flood of forged SYNs takes bounded memory, and an honest peer gets through
+/// while it lasts.
 #[test]
 fn syn_floods_are_survived() {
     let mut endpoint = endpoint();
@@ -260,7 +263,8 @@ fn syn_floods_are_survived() {
     assert!(now < NOW + secs(200));
 }
 
-/// Established connections that nobody accepts fill the backlog; further SYNs are ignored, not the waiting ones lost.
+/// Established connections that nobody accepts fill the backlog; further SYNs are ignored, not the
+/// waiting ones lost.
 #[test]
 fn a_slow_application_makes_peers_wait() {
     let mut endpoint = endpoint();
@@ -310,7 +314,8 @@ fn a_slow_application_makes_peers_wait() {
     assert!(endpoint.accept(80).is_none(), "the third is half-open");
 }
 
-/// RFC 9293 §3.10.7.4: a reset before the application accepted it makes a connection vanish; `unlisten` resets those that wait.
+/// RFC 9293 §3.10.7.4: a reset before the application accepted it makes a connection vanish;
+/// `unlisten` resets those that wait.
 #[test]
 fn connections_that_end_before_they_are_accepted() {
     let mut endpoint = endpoint();
@@ -352,8 +357,8 @@ fn connections_that_end_before_they_are_accepted() {
     assert_eq!(endpoint.listen(80, plain(), 10), Ok(()));
 }
 
-/// Timers of thousands of connections fire exactly, each at its time, and asking for the next one is cheap enough to do it
-/// after each.
+/// Timers of thousands of connections fire exactly, each at its time, and asking for the next one
+/// is cheap enough to do it after each.
 #[test]
 fn thousands_of_timers() {
     let mut endpoint = endpoint();
@@ -394,7 +399,8 @@ fn thousands_of_timers() {
         expected.push((NOW + idle, index));
     }
     expected.sort_unstable();
-    // The first probe of each, in the order they leave; later ones of the same connection fall in between.
+    // The first probe of each, in the order they leave; later ones of the same connection fall in
+    // between.
     let mut fired = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     while fired.len() < expected.len() {
@@ -473,7 +479,8 @@ fn many_connections_share_a_bad_path() {
     assert_eq!(read, expected);
 }
 
-/// Both sides connect at once with the same ports (RFC 9293 §3.5 figure 7): one connection on either side.
+/// Both sides connect at once with the same ports (RFC 9293 §3.5 figure 7): one connection on
+/// either side.
 #[test]
 fn simultaneous_open_between_endpoints() {
     let (mut a, mut b) = (endpoint(), Endpoint::new(EndpointConfig::new([9; 16])));

@@ -1,5 +1,6 @@
-//! Peers that send much and say little: copies, data outside the window, one hole after the other. What they draw and what they
-//! make the connection remember is bounded, and the stream goes on when they become honest.
+//! Peers that send much and say little: copies, data outside the window, one hole after the other.
+//! What they draw and what they make the connection remember is bounded, and the stream goes on
+//! when they become honest.
 
 use tack_tcp::Config;
 use tack_testkit::{Peer, pattern};
@@ -18,7 +19,8 @@ fn legacy(config: Config) -> TackPeer {
     TackPeer::answering(config, false)
 }
 
-/// Lets `copies` segments arrive within 100 ms, as `send` makes them. Returns how many answers left.
+/// Lets `copies` segments arrive within 100 ms, as `send` makes them. Returns how many answers
+/// left.
 fn flood(peer: &mut TackPeer, copies: u32, mut send: impl FnMut(&mut TackPeer, u32)) -> usize {
     let mut answers = 0;
     for copy in 0..copies {
@@ -76,8 +78,9 @@ fn a_flood_of_data_outside_the_window_is_not_answered_one_by_one() {
     }
 }
 
-/// 30,000 holes of one byte in a window of 64 KiB: no more of them are remembered than segments fit into it, what is not
-/// remembered is not acknowledged, and the stream is what the peer sent when it has filled them.
+/// 30,000 holes of one byte in a window of 64 KiB: no more of them are remembered than segments fit
+/// into it, what is not remembered is not acknowledged, and the stream is what the peer sent when
+/// it has filled them.
 #[test]
 fn holes_of_one_byte_are_bounded_and_can_be_filled() {
     const WINDOW: u32 = 64 << 10;
@@ -105,7 +108,8 @@ fn holes_of_one_byte_are_bounded_and_can_be_filled() {
     }
 }
 
-/// SACK blocks of single bytes: nothing is taken for delivered, and what is honest counts after them as before.
+/// SACK blocks of single bytes: nothing is taken for delivered, and what is honest counts after
+/// them as before.
 #[test]
 fn sack_blocks_of_single_bytes_deliver_nothing() {
     let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");

@@ -38,7 +38,8 @@ fn offering_everything(seq: u32) -> Header {
     }
 }
 
-/// RFC 4987 §3.5: a half-open connection is a record of a few hundred bytes, and no more of them than the backlog.
+/// RFC 4987 §3.5: a half-open connection is a record of a few hundred bytes, and no more of them
+/// than the backlog.
 #[test]
 fn forged_syns_cost_records_not_connections() {
     let mut endpoint = endpoint();
@@ -51,7 +52,8 @@ fn forged_syns_cost_records_not_connections() {
     assert_eq!(endpoint.stats().cookies_sent, 50_000 - 128);
 }
 
-/// RFC 4987 §3.6: however many forgeries come within its round trip, an honest peer gets through, with all that was agreed.
+/// RFC 4987 §3.6: however many forgeries come within its round trip, an honest peer gets through,
+/// with all that was agreed.
 #[test]
 fn an_honest_peer_gets_through_any_flood() {
     let mut endpoint = endpoint();
@@ -82,7 +84,8 @@ fn an_honest_peer_gets_through_any_flood() {
     assert!(answers[0].1.flags.rst());
 }
 
-/// Timestamps were agreed if the acknowledgement of the cookie carries them; the echo then measures the round trip.
+/// Timestamps were agreed if the acknowledgement of the cookie carries them; the echo then measures
+/// the round trip.
 #[test]
 fn timestamps_survive_a_cookie() {
     let mut endpoint = endpoint();
@@ -133,8 +136,8 @@ fn cookies_are_good_only_while_they_are_needed() {
     assert_eq!(endpoint.accept(80), None);
 }
 
-/// The first SYN found the backlog full and drew a cookie, the repeated one found room and made a record: the acknowledgement of
-/// either completes the handshake.
+/// The first SYN found the backlog full and drew a cookie, the repeated one found room and made a
+/// record: the acknowledgement of either completes the handshake.
 #[test]
 fn a_cookie_counts_beside_a_record() {
     for first in [true, false] {
@@ -157,7 +160,8 @@ fn a_cookie_counts_beside_a_record() {
     }
 }
 
-/// RFC 6298 §2.1, §5.5 and RFC 9293 §3.8.3: a record repeats its SYN-ACK with back-off, and so often at most.
+/// RFC 6298 §2.1, §5.5 and RFC 9293 §3.8.3: a record repeats its SYN-ACK with back-off, and so
+/// often at most.
 #[test]
 fn the_answer_to_an_unproven_address_is_repeated_with_back_off() {
     let mut endpoint = endpoint();
@@ -185,7 +189,8 @@ fn the_answer_to_an_unproven_address_is_repeated_with_back_off() {
     assert!(endpoint.is_empty());
 }
 
-/// RFC 5961, RFC 9293 §3.10.7.4 in SYN-RECEIVED: what does not belong there is answered sparingly, and changes nothing.
+/// RFC 5961, RFC 9293 §3.10.7.4 in SYN-RECEIVED: what does not belong there is answered sparingly,
+/// and changes nothing.
 #[test]
 fn half_open_connections_withstand_blind_segments() {
     let mut endpoint = endpoint();
@@ -245,8 +250,8 @@ fn a_peer_that_gives_up_leaves_no_record() {
     assert_eq!((endpoint.len(), endpoint.stats().cookies_sent), (1, 0));
 }
 
-/// The handshake is complete, and the application does not accept: the peer's data comes again, and finds it complete once
-/// there is room.
+/// The handshake is complete, and the application does not accept: the peer's data comes again, and
+/// finds it complete once there is room.
 #[test]
 fn a_full_backlog_delays_the_end_of_a_handshake() {
     let mut endpoint = endpoint();
@@ -273,8 +278,8 @@ fn a_full_backlog_delays_the_end_of_a_handshake() {
     assert!(endpoint.accept(80).is_some() && endpoint.accept(80).is_some());
 }
 
-/// RFC 5681 §3.1, RFC 6298 §5.7: a SYN that the network repeated says nothing of loss: the first window and the timeout are
-/// those of any other connection, on both sides.
+/// RFC 5681 §3.1, RFC 6298 §5.7: a SYN that the network repeated says nothing of loss: the first
+/// window and the timeout are those of any other connection, on both sides.
 #[test]
 fn a_duplicated_syn_is_not_a_loss() {
     for (forward, backward) in [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)] {
@@ -320,7 +325,8 @@ fn a_lost_syn_ack_makes_the_start_cautious() {
     assert_eq!((stats.cwnd, stats.rto), (536, secs(3)));
 }
 
-/// A listener on port 80 whose filter treats peers by the last number of their address: 1 is accepted, 2 refused, 3 ignored.
+/// A listener on port 80 whose filter treats peers by the last number of their address: 1 is
+/// accepted, 2 refused, 3 ignored.
 fn choosy(backlog: usize) -> Endpoint {
     let mut endpoint = endpoint();
     let filter = SynFilter::new(|incoming: &Incoming| {
@@ -355,8 +361,8 @@ fn a_filter_refuses_a_syn_before_anything_is_kept_of_it() {
     assert!(endpoint.accept(80).is_some());
 }
 
-/// The filter sees SYNs that cookies answer too; an acknowledgement cannot get past it, for its cookie is bound to an accepted
-/// address.
+/// The filter sees SYNs that cookies answer too; an acknowledgement cannot get past it, for its
+/// cookie is bound to an accepted address.
 #[test]
 fn a_filter_decides_before_a_cookie_is_made() {
     let mut endpoint = choosy(1);

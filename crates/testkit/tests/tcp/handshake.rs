@@ -5,7 +5,8 @@ use tack_testkit::Peer;
 
 use crate::settings::{plain, unpaced};
 
-/// RFC 9293 §3.5 figure 6; all options offered and agreed (RFC 7323 §2.2, §3.2; RFC 2018 §2; RFC 3168 §6.1.1).
+/// RFC 9293 §3.5 figure 6; all options offered and agreed (RFC 7323 §2.2, §3.2; RFC 2018 §2; RFC
+/// 3168 §6.1.1).
 #[test]
 fn active_open_offers_everything() {
     let mut peer = Peer::connecting(Config::default());
@@ -44,7 +45,8 @@ fn passive_open_agrees_to_what_was_offered() {
     );
 }
 
-/// RFC 7323 §2.2, RFC 2018 §2: an option that the peer did not offer is not used, one not offered by us is not accepted.
+/// RFC 7323 §2.2, RFC 2018 §2: an option that the peer did not offer is not used, one not offered
+/// by us is not accepted.
 #[test]
 fn options_absent_on_either_side_are_not_used() {
     let mut peer = Peer::listening(Config::default());
@@ -128,7 +130,8 @@ fn simultaneous_open() {
         state SynReceived
         ",
     );
-    // The peer's SYN-ACK repeats its SYN, which is below the window: at most an ACK answers it (§3.10.7.4, first check).
+    // The peer's SYN-ACK repeats its SYN, which is below the window: at most an ACK answers it
+    // (§3.10.7.4, first check).
     peer.wait(std::time::Duration::from_millis(5));
     peer.run("+0 < S. 0:0(0) ack 1 win 65535 <mss 1000>\n+0 > . 1:1(0) ack 1");
     peer.run(
@@ -142,8 +145,8 @@ fn simultaneous_open() {
     );
 }
 
-/// RFC 6298 §2.1, §5.5: the SYN is repeated after 1, 2, 4, … s; RFC 3168 §6.1.1.1: repeated without ECN. RFC 9293 §3.9.1.2:
-/// then the connection is given up.
+/// RFC 6298 §2.1, §5.5: the SYN is repeated after 1, 2, 4, … s; RFC 3168 §6.1.1.1: repeated without
+/// ECN. RFC 9293 §3.9.1.2: then the connection is given up.
 #[test]
 fn unanswered_syn_is_repeated_with_back_off_and_given_up() {
     let mut peer = Peer::connecting(Config {
@@ -186,7 +189,8 @@ fn unanswered_syn_ack_is_repeated_with_back_off_and_given_up() {
     );
 }
 
-/// RFC 9293 §3.10.7.3: a reset that acknowledges the SYN refuses the connection, any other one is a forgery (RFC 5961 §3).
+/// RFC 9293 §3.10.7.3: a reset that acknowledges the SYN refuses the connection, any other one is a
+/// forgery (RFC 5961 §3).
 #[test]
 fn refused_by_a_reset_that_acknowledges_the_syn() {
     let mut peer = Peer::connecting(plain());
@@ -205,7 +209,8 @@ fn refused_by_a_reset_that_acknowledges_the_syn() {
     );
 }
 
-/// RFC 9293 §3.10.7.3: an acknowledgement of something never sent is answered by a reset, and the SYN goes on.
+/// RFC 9293 §3.10.7.3: an acknowledgement of something never sent is answered by a reset, and the
+/// SYN goes on.
 #[test]
 fn wrong_acknowledgement_of_the_syn_is_reset() {
     let mut peer = Peer::connecting(plain());
@@ -225,7 +230,8 @@ fn wrong_acknowledgement_of_the_syn_is_reset() {
     );
 }
 
-/// RFC 9293 §3.10.7.4 (ACK in SYN-RECEIVED): a wrong acknowledgement is answered by a reset; the connection waits on.
+/// RFC 9293 §3.10.7.4 (ACK in SYN-RECEIVED): a wrong acknowledgement is answered by a reset; the
+/// connection waits on.
 #[test]
 fn wrong_acknowledgement_of_the_syn_ack_is_reset() {
     let mut peer = Peer::listening(plain());
@@ -286,7 +292,8 @@ fn data_and_fin_with_the_last_acknowledgement() {
     );
 }
 
-/// A lost last acknowledgement: the repeated SYN-ACK is acknowledged again (RFC 9293 §3.10.7.4, first check).
+/// A lost last acknowledgement: the repeated SYN-ACK is acknowledged again (RFC 9293 §3.10.7.4,
+/// first check).
 #[test]
 fn repeated_syn_ack_is_acknowledged_again() {
     let mut peer = Peer::connected(plain(), "mss 1000");
@@ -299,8 +306,8 @@ fn repeated_syn_ack_is_acknowledged_again() {
     );
 }
 
-/// Data written before the handshake is complete is refused as `Blocked`, and `Writable` tells when to come back; `finish`
-/// before it sends the FIN after it (RFC 9293 §3.10.4).
+/// Data written before the handshake is complete is refused as `Blocked`, and `Writable` tells when
+/// to come back; `finish` before it sends the FIN after it (RFC 9293 §3.10.4).
 #[test]
 fn finish_before_the_handshake_is_complete() {
     let mut peer = Peer::connecting(plain());
@@ -315,7 +322,8 @@ fn finish_before_the_handshake_is_complete() {
     );
 }
 
-/// RFC 6298 §5.7, RFC 6928 §2: after a lost SYN the RTO is at least 3 s, and the first window one segment.
+/// RFC 6298 §5.7, RFC 6928 §2: after a lost SYN the RTO is at least 3 s, and the first window one
+/// segment.
 #[test]
 fn a_lost_syn_makes_the_start_cautious() {
     let mut peer = Peer::connecting(plain());

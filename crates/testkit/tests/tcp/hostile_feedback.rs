@@ -1,5 +1,6 @@
-//! Peers that lie in TACK's reports (docs/wire-format.md, "What is invalid" and "What a hostile peer can do"): nothing they
-//! say moves what it must not, and the worst that they achieve is a slow connection of their own.
+//! Peers that lie in TACK's reports (docs/wire-format.md, "What is invalid" and "What a hostile
+//! peer can do"): nothing they say moves what it must not, and the worst that they achieve is a
+//! slow connection of their own.
 
 use tack_tcp::{Algorithm, Config, Stats};
 use tack_wire::tack::{DataStamp, ListsWriter, LossReport, Report, Sync, TackOption};
@@ -43,7 +44,8 @@ fn without_refusals(mut stats: Stats) -> Stats {
     stats
 }
 
-/// `act` lets one segment arrive that has to be refused: counted, without an answer, and without a trace.
+/// `act` lets one segment arrive that has to be refused: counted, without an answer, and without a
+/// trace.
 fn refused(what: &str, act: impl FnOnce(&mut TackPeer)) {
     let mut peer = with_flight();
     let before = peer.stats();
@@ -198,7 +200,8 @@ fn data_fields_that_are_no_lists() {
     }
 }
 
-/// RFC 5961 §5.2 comes first, with or without a report: an acknowledgement of what was never sent is challenged.
+/// RFC 5961 §5.2 comes first, with or without a report: an acknowledgement of what was never sent
+/// is challenged.
 #[test]
 fn acknowledgements_of_data_that_was_not_sent() {
     let mut peer = with_flight();
@@ -264,8 +267,9 @@ fn replayed_and_overtaken_reports() {
     );
 }
 
-/// Every number is said to be lost, a thousand times a second, by a peer that claims a round trip of a microsecond: what leaves
-/// again is what window and pacing let out, and no segment leaves more often than the clock allows.
+/// Every number is said to be lost, a thousand times a second, by a peer that claims a round trip
+/// of a microsecond: what leaves again is what window and pacing let out, and no segment leaves
+/// more often than the clock allows.
 #[test]
 fn losses_that_are_none() {
     for congestion in Algorithm::ALL {
@@ -308,7 +312,8 @@ fn losses_that_are_none() {
             stats.cwnd <= 10 * u64::from(FULL) && largest_window <= 10 * u64::from(FULL) + 1,
             "{congestion}: losses make no window: {largest_window}"
         );
-        // Whatever a window holds, once each half of the shortest round trip believed; the reports come each millisecond.
+        // Whatever a window holds, once each half of the shortest round trip believed; the reports
+        // come each millisecond.
         assert!(
             bytes as u64 <= 1000 * 10 * u64::from(FULL),
             "{congestion}: {bytes} bytes"
@@ -317,7 +322,8 @@ fn losses_that_are_none() {
     }
 }
 
-/// Lists of ever more single bytes take no memory without bound: more blocks than segments nobody has.
+/// Lists of ever more single bytes take no memory without bound: more blocks than segments nobody
+/// has.
 #[test]
 fn blocks_of_single_bytes() {
     let mut peer = with_flight();
@@ -379,7 +385,8 @@ fn lying_echoes() {
     assert_eq!(before.min_rtt, Some(ms(RTT_MS)));
 }
 
-/// Periods and round trips of nonsense: the retransmission timeout stays within a second of what RFC 6298 says.
+/// Periods and round trips of nonsense: the retransmission timeout stays within a second of what
+/// RFC 6298 says.
 #[test]
 fn lying_periods() {
     let mut peer = with_flight();
@@ -394,8 +401,9 @@ fn lying_periods() {
     assert!(!peer.peer.take_output().is_empty());
 }
 
-/// A data sender that floods and then is silent, having told of a round trip of no time: one acknowledgement at most for each
-/// segment and few in the silence, all lists together as long as what came, and gaps without end take no memory without end.
+/// A data sender that floods and then is silent, having told of a round trip of no time: one
+/// acknowledgement at most for each segment and few in the silence, all lists together as long as
+/// what came, and gaps without end take no memory without end.
 #[test]
 fn floods_of_gaps_and_duplicates() {
     let mut peer = TackPeer::new(tack());
@@ -438,8 +446,9 @@ fn floods_of_gaps_and_duplicates() {
     );
 }
 
-/// Who is not on the path and guesses: neither data outside the window, nor impossible acknowledgements, nor numbers far ahead
-/// make copies of the genuine data that follows, and no foreign option ends TACK.
+/// Who is not on the path and guesses: neither data outside the window, nor impossible
+/// acknowledgements, nor numbers far ahead make copies of the genuine data that follows, and no
+/// foreign option ends TACK.
 #[test]
 fn blind_segments_move_no_numbers() {
     let mut peer = TackPeer::new(tack());
@@ -484,8 +493,8 @@ fn blind_segments_move_no_numbers() {
     );
 }
 
-/// Numbers start anew with three segments in a row whose numbers seem old, over a round trip, but not with such that somebody
-/// outside the path made up.
+/// Numbers start anew with three segments in a row whose numbers seem old, over a round trip, but
+/// not with such that somebody outside the path made up.
 #[test]
 fn blind_segments_do_not_make_numbers_start_anew() {
     let mut peer = TackPeer::new(tack());
@@ -512,8 +521,8 @@ fn blind_segments_do_not_make_numbers_start_anew() {
     );
 }
 
-/// Syncs with a RTTmin of nothing, of a microsecond and of an hour, with every loss rate: acknowledgements stay at most one for
-/// each segment, and data is delivered.
+/// Syncs with a RTTmin of nothing, of a microsecond and of an hour, with every loss rate:
+/// acknowledgements stay at most one for each segment, and data is delivered.
 #[test]
 fn lying_syncs() {
     for rtt_min in [0, 1, 1000, u32::MAX] {
@@ -542,7 +551,8 @@ fn lying_syncs() {
     }
 }
 
-/// Without agreement the options mean nothing: acknowledgements are plain, and lists are bytes that came before.
+/// Without agreement the options mean nothing: acknowledgements are plain, and lists are bytes that
+/// came before.
 #[test]
 fn options_without_negotiation() {
     let mut peer = TackPeer::answering(tack(), false);

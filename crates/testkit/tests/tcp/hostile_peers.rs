@@ -1,4 +1,5 @@
-//! Random reports, data and losses near the truth, from a peer that wishes us ill: invariants hold after each.
+//! Random reports, data and losses near the truth, from a peer that wishes us ill: invariants hold
+//! after each.
 
 use proptest::prelude::*;
 

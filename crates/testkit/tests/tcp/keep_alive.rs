@@ -17,7 +17,8 @@ fn config() -> Config {
     }
 }
 
-/// An idle peer is asked after the idle time, to the nanosecond; its answer starts the idle time over.
+/// An idle peer is asked after the idle time, to the nanosecond; its answer starts the idle time
+/// over.
 #[test]
 fn an_idle_peer_is_asked() {
     let mut peer = Peer::accepted(config(), "mss 1000");
@@ -34,7 +35,8 @@ fn an_idle_peer_is_asked() {
     );
 }
 
-/// Without an answer the probes are repeated, then the connection is given up (MUST-29: not by one lost probe).
+/// Without an answer the probes are repeated, then the connection is given up (MUST-29: not by one
+/// lost probe).
 #[test]
 fn a_silent_peer_is_given_up() {
     let mut peer = Peer::accepted(config(), "mss 1000");

@@ -44,7 +44,8 @@ fn fast_retransmit_without_sack() {
     );
 }
 
-/// RFC 6582 §3.2: a partial acknowledgement repairs the next hole at once; the full one ends the episode.
+/// RFC 6582 §3.2: a partial acknowledgement repairs the next hole at once; the full one ends the
+/// episode.
 #[test]
 fn new_reno_repairs_hole_after_hole() {
     let mut peer = ten_out(plain(), "mss 1000");
@@ -71,7 +72,8 @@ fn new_reno_repairs_hole_after_hole() {
     assert!(stats.cwnd <= 6000, "{stats:?}");
 }
 
-/// RFC 6675 §5, RFC 8985 §6.2: with SACK the holes are known: each is repaired once, nothing else is.
+/// RFC 6675 §5, RFC 8985 §6.2: with SACK the holes are known: each is repaired once, nothing else
+/// is.
 #[test]
 fn selective_repair() {
     let mut peer = ten_out(with_sack(), "mss 1000,sackOK");
@@ -105,7 +107,8 @@ fn selective_repair() {
     );
 }
 
-/// RFC 8985 §6.2: one or two segments overtaken within a quarter of the RTT are reordering, not loss.
+/// RFC 8985 §6.2: one or two segments overtaken within a quarter of the RTT are reordering, not
+/// loss.
 #[test]
 fn small_reordering_is_no_loss() {
     let mut peer = ten_out(with_sack(), "mss 1000,sackOK");
@@ -125,7 +128,8 @@ fn small_reordering_is_no_loss() {
     );
 }
 
-/// RFC 8985 §7: the tail of a flight is probed after 2·SRTT, long before the RTO, and its SACK repairs the rest.
+/// RFC 8985 §7: the tail of a flight is probed after 2·SRTT, long before the RTO, and its SACK
+/// repairs the rest.
 #[test]
 fn tail_loss_is_probed() {
     let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
@@ -151,8 +155,8 @@ fn tail_loss_is_probed() {
     );
 }
 
-/// RFC 8985 §7.2: a lone segment is probed when its RTO would come, if a delayed acknowledgement could take longer than 2·SRTT; the
-/// window survives that.
+/// RFC 8985 §7.2: a lone segment is probed when its RTO would come, if a delayed acknowledgement
+/// could take longer than 2·SRTT; the window survives that.
 #[test]
 fn a_lone_segment_is_probed_instead_of_timed_out() {
     let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
@@ -185,7 +189,8 @@ fn probes_are_single() {
     );
 }
 
-/// RFC 8985 §7.4.2: a loss repaired by the probe alone still counts as congestion, as soon as that is certain.
+/// RFC 8985 §7.4.2: a loss repaired by the probe alone still counts as congestion, as soon as that
+/// is certain.
 #[test]
 fn a_loss_repaired_by_the_probe_is_answered_for() {
     let mut peer = ten_out(with_sack(), "mss 1000,sackOK");
@@ -216,7 +221,8 @@ fn a_needless_probe_is_not_answered_for() {
     assert!(after.cwnd >= before.cwnd, "{before:?}\n{after:?}");
 }
 
-/// A lost retransmission is found by RACK without a timeout when later segments arrive (RFC 8985 §1).
+/// A lost retransmission is found by RACK without a timeout when later segments arrive (RFC 8985
+/// §1).
 #[test]
 fn a_lost_retransmission_is_found() {
     let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
@@ -257,7 +263,8 @@ fn a_lost_retransmission_is_found() {
     assert_eq!(peer.connection().stats(peer.now()).rto_count, 0);
 }
 
-/// RFC 6937: in recovery one segment leaves for two delivered (NewReno halves), without a burst at the end.
+/// RFC 6937: in recovery one segment leaves for two delivered (NewReno halves), without a burst at
+/// the end.
 #[test]
 fn proportional_rate_reduction() {
     let mut peer = Peer::accepted(
@@ -284,7 +291,8 @@ fn proportional_rate_reduction() {
     assert!(peer.arrives(". 1:1(0) ack 20001").len() <= 3);
 }
 
-/// RFC 5681 §3.1: after a timeout slow start begins from one segment, and everything lost comes again.
+/// RFC 5681 §3.1: after a timeout slow start begins from one segment, and everything lost comes
+/// again.
 #[test]
 fn a_lost_flight_is_repaired_after_the_timeout() {
     for algorithm in Algorithm::ALL {
@@ -350,7 +358,8 @@ fn a_lossy_tail_ends() {
     }
 }
 
-/// RFC 3042: without SACK, each of the first two duplicate acknowledgements lets one new segment out, so that a third one can come.
+/// RFC 3042: without SACK, each of the first two duplicate acknowledgements lets one new segment
+/// out, so that a third one can come.
 #[test]
 fn limited_transmit() {
     let mut peer = Peer::accepted(
@@ -375,8 +384,8 @@ fn limited_transmit() {
     assert_eq!(sent[0].header.seq.0, 1_000_001);
 }
 
-/// RFC 8985 §6.2 step 5: a lone hole below one or two delivered segments is not lost yet, but is when the reordering window of a
-/// quarter of the RTT is over, by timer, to the nanosecond.
+/// RFC 8985 §6.2 step 5: a lone hole below one or two delivered segments is not lost yet, but is
+/// when the reordering window of a quarter of the RTT is over, by timer, to the nanosecond.
 #[test]
 fn the_reordering_timer_is_exact() {
     let mut peer = ten_out(with_sack(), "mss 1000,sackOK");
@@ -390,7 +399,8 @@ fn the_reordering_timer_is_exact() {
     );
 }
 
-/// RFC 8985 §6.2 step 4: a DSACK shows that a repair was needless, and widens the window: the same delay is borne the next time.
+/// RFC 8985 §6.2 step 4: a DSACK shows that a repair was needless, and widens the window: the same
+/// delay is borne the next time.
 #[test]
 fn duplicates_widen_the_reordering_window() {
     let mut peer = ten_out(with_sack(), "mss 1000,sackOK");
@@ -410,7 +420,8 @@ fn duplicates_widen_the_reordering_window() {
     );
 }
 
-/// RFC 2018 §8: after a timeout SACK information is not relied upon when the peer forgot the data it reported.
+/// RFC 2018 §8: after a timeout SACK information is not relied upon when the peer forgot the data
+/// it reported.
 #[test]
 fn a_peer_that_reneges() {
     let mut peer = ten_out(with_sack(), "mss 1000,sackOK");

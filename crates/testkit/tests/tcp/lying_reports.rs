@@ -1,5 +1,6 @@
-//! Receivers that lie by omission: their reports say less than they know. The receiver is whatever sits at the other end; whatever
-//! it leaves out, the sender gets its data through by itself, within a few retransmission timeouts of each loss.
+//! Receivers that lie by omission: their reports say less than they know. The receiver is whatever
+//! sits at the other end; whatever it leaves out, the sender gets its data through by itself,
+//! within a few retransmission timeouts of each loss.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use tack_wire::{Header, TackOption};
 
 use crate::settings::{ms, secs};
 
-/// RTO of a path of 20 ms, as it is with TACK at most: its floor of 200 ms and the 40 ms that a remainder may wait.
+/// RTO of a path of 20 ms, as it is with TACK at most: its floor of 200 ms and the 40 ms that a
+/// remainder may wait.
 const RTO: Duration = ms(240);
 /// A timeout that backed off three times: what no transfer may rest longer for.
 const FEW_TIMEOUTS: Duration = ms(15 * 240);
@@ -109,8 +111,9 @@ const TRANSFERS: [Transfer; 7] = [
     },
 ];
 
-/// Transfers over paths with losses, towards a receiver whose reports are told as `lie` says, for each controller. `made` makes
-/// a lie afresh. None hangs: all of them are run before any complaint.
+/// Transfers over paths with losses, towards a receiver whose reports are told as `lie` says, for
+/// each controller. `made` makes a lie afresh. None hangs: all of them are run before any
+/// complaint.
 fn outlive(name: &str, made: fn() -> Lie) {
     let mut complaints = Vec::new();
     for congestion in Algorithm::ALL {
@@ -352,7 +355,8 @@ fn one_gap_is_claimed_for_ever() {
     });
 }
 
-/// One acknowledgement in five has lost its option on the way; one with lists then looks like bytes that came before.
+/// One acknowledgement in five has lost its option on the way; one with lists then looks like bytes
+/// that came before.
 #[test]
 fn options_are_missing_now_and_then() {
     outlive("now and then without", || {
@@ -380,7 +384,8 @@ fn loss_reports_are_lost() {
     });
 }
 
-/// The receiver falls silent for two seconds in the middle: what was sent before, and what got lost, comes through after it.
+/// The receiver falls silent for two seconds in the middle: what was sent before, and what got
+/// lost, comes through after it.
 #[test]
 fn reports_stop_for_a_while() {
     for congestion in Algorithm::ALL {

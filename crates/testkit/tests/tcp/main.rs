@@ -1,4 +1,5 @@
-//! What `tack-tcp` does on the wire, behaviour by behaviour, in virtual time. Each test names the RFC section it checks.
+//! What `tack-tcp` does on the wire, behaviour by behaviour, in virtual time. Each test names the
+//! RFC section it checks.
 
 mod acknowledgements;
 mod adversaries;

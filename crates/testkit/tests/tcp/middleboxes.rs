@@ -1,4 +1,5 @@
-//! Boxes in the middle that change headers: what they take away is done without, what they spoil does no harm.
+//! Boxes in the middle that change headers: what they take away is done without, what they spoil
+//! does no harm.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +13,8 @@ use tack_wire::{Flags, Header, Segment, TackOption};
 
 use crate::settings::{ms, secs};
 
-/// 100 kB each way over a lossy path with these boxes in it, for each controller, with and without TACK.
+/// 100 kB each way over a lossy path with these boxes in it, for each controller, with and without
+/// TACK.
 fn survive(name: &str, forward: fn(&mut Header), backward: fn(&mut Header)) {
     for (congestion, ack) in Algorithm::ALL
         .into_iter()
@@ -62,7 +64,8 @@ fn all_options_stripped() {
     survive("backward", pass, strip);
 }
 
-/// Options are taken off data and acknowledgements, but not off the handshake: what was agreed never comes.
+/// Options are taken off data and acknowledgements, but not off the handshake: what was agreed
+/// never comes.
 #[test]
 fn options_stripped_after_the_handshake() {
     fn strip(header: &mut Header) {
@@ -75,7 +78,8 @@ fn options_stripped_after_the_handshake() {
     survive("backward", pass, strip);
 }
 
-/// One option of the SYN, or of the SYN-ACK, is lost: both sides must draw the same conclusion, or live with different ones.
+/// One option of the SYN, or of the SYN-ACK, is lost: both sides must draw the same conclusion, or
+/// live with different ones.
 #[test]
 fn single_options_stripped_from_the_handshake() {
     survive(
@@ -122,7 +126,8 @@ fn clamped_mss() {
 
 const SHIFT: u32 = 0x9abc_def0;
 
-/// A firewall hides initial sequence numbers, and translates acknowledgements back, SACK blocks as well.
+/// A firewall hides initial sequence numbers, and translates acknowledgements back, SACK blocks as
+/// well.
 #[test]
 fn rewritten_sequence_numbers() {
     fn there(header: &mut Header) {
@@ -139,7 +144,8 @@ fn rewritten_sequence_numbers() {
     survive("with blocks", there, back);
 }
 
-/// The same by a firewall that forgets the SACK blocks: they are nonsense, and must not be believed.
+/// The same by a firewall that forgets the SACK blocks: they are nonsense, and must not be
+/// believed.
 #[test]
 fn rewritten_sequence_numbers_with_foreign_sack_blocks() {
     fn there(header: &mut Header) {
@@ -198,15 +204,16 @@ fn urgent_everywhere() {
     survive("both ways", urgent, urgent);
 }
 
-/// A box that takes off the TACK option alone, wherever `from` says so: what is agreed comes without a word, or fails later.
+/// A box that takes off the TACK option alone, wherever `from` says so: what is agreed comes
+/// without a word, or fails later.
 fn strip_tack(header: &mut Header, from: fn(&Header) -> bool) {
     if from(header) {
         header.options.tack = None;
     }
 }
 
-/// Taken off one SYN or both: plain TCP on both sides, from the first segment on. Taken off the SYN-ACK alone, only one side
-/// knows: it falls back with the first data.
+/// Taken off one SYN or both: plain TCP on both sides, from the first segment on. Taken off the
+/// SYN-ACK alone, only one side knows: it falls back with the first data.
 #[test]
 fn tack_stripped_from_the_handshake() {
     let syn = |header: &mut Header| strip_tack(header, |header| header.flags.syn());
@@ -224,8 +231,8 @@ fn tack_stripped_after_the_handshake() {
     survive("both", rest, rest);
 }
 
-/// Taken off acknowledgements alone: off reports, off loss reports, off syncs, and off data alone. Those with lists arrive as
-/// bytes that came before.
+/// Taken off acknowledgements alone: off reports, off loss reports, off syncs, and off data alone.
+/// Those with lists arrive as bytes that came before.
 #[test]
 fn tack_stripped_from_some_segments() {
     type Strip = fn(&mut Header);
@@ -293,7 +300,8 @@ fn tack_stripped_now_and_then() {
     }
 }
 
-/// Sequence numbers are shifted both ways; acknowledgements and blocks of the option are relative, and nobody has to know.
+/// Sequence numbers are shifted both ways; acknowledgements and blocks of the option are relative,
+/// and nobody has to know.
 #[test]
 fn tack_through_a_box_that_hides_initial_sequence_numbers() {
     const OTHER: u32 = 0x1234_5678;
@@ -439,8 +447,8 @@ fn one_stripped_option_does_not_end_tack() {
     }
 }
 
-/// A path that strips all options for a while, one way or both: plain acknowledgements take over within a few round trips, and
-/// TACK does when the options come through again.
+/// A path that strips all options for a while, one way or both: plain acknowledgements take over
+/// within a few round trips, and TACK does when the options come through again.
 #[test]
 fn tack_comes_back_when_options_do() {
     for (name, strips) in [
@@ -477,7 +485,8 @@ fn tack_comes_back_when_options_do() {
     }
 }
 
-/// One number of the option is damaged on its way, so that what follows seems impossible, or old, to who believed it.
+/// One number of the option is damaged on its way, so that what follows seems impossible, or old,
+/// to who believed it.
 fn outlive_damage(damage: fn(&mut Header, u32)) {
     for congestion in Algorithm::ALL {
         let model = || {
@@ -497,7 +506,8 @@ fn outlive_damage(damage: fn(&mut Header, u32)) {
         pair.establish(secs(5));
         pair.send(Side::Client, 400_000);
         pair.finish(Side::Client);
-        // At most three timeouts of 240 ms and more, each twice as long as the one before, and what they cost.
+        // At most three timeouts of 240 ms and more, each twice as long as the one before, and what
+        // they cost.
         let done = pair.run_until(secs(6), |pair| pair.app(Side::Server).ended);
         let app = pair.app(Side::Server).clone();
         assert!(
@@ -508,8 +518,8 @@ fn outlive_damage(damage: fn(&mut Header, u32)) {
     }
 }
 
-/// The receiver names numbers that never left from then on, and its reports are refused: numbers begin again after a spell
-/// without any.
+/// The receiver names numbers that never left from then on, and its reports are refused: numbers
+/// begin again after a spell without any.
 #[test]
 fn a_damaged_packet_number_does_not_silence_the_receiver() {
     outlive_damage(|header, segments| {

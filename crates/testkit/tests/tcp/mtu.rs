@@ -5,7 +5,8 @@ use tack_testkit::{Model, Pair, Peer, Side};
 
 use crate::settings::{ms, plain, secs, with_sack};
 
-/// RFC 9293 §3.7.1 (MUST-16): the smaller of the peer's MSS and our own, less options on each segment (RFC 6691).
+/// RFC 9293 §3.7.1 (MUST-16): the smaller of the peer's MSS and our own, less options on each
+/// segment (RFC 6691).
 #[test]
 fn the_smaller_size_wins() {
     let mut peer = Peer::accepted(
@@ -27,8 +28,8 @@ fn the_smaller_size_wins() {
     peer.run("write 1976\n+0 > . 1:1977(1976) ack 1 each 988");
 }
 
-/// RFC 1191 §4, §6.5: a report lowers the segment size; what was too long comes again at once, cut up, without congestion control
-/// being told of congestion.
+/// RFC 1191 §4, §6.5: a report lowers the segment size; what was too long comes again at once, cut
+/// up, without congestion control being told of congestion.
 #[test]
 fn a_path_report_cuts_segments() {
     let mut peer = Peer::accepted(with_sack(), "mss 1460,sackOK");
@@ -51,7 +52,8 @@ fn a_path_report_cuts_segments() {
     assert_eq!((after.mss, after.ssthresh), (960, before.ssthresh));
 }
 
-/// RFC 8201 §6: absurd reports (attacks) cannot make segments absurdly small, and cannot make them larger.
+/// RFC 8201 §6: absurd reports (attacks) cannot make segments absurdly small, and cannot make them
+/// larger.
 #[test]
 fn absurd_reports_are_bounded() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -62,7 +64,8 @@ fn absurd_reports_are_bounded() {
     assert_eq!(peer.connection().stats(peer.now()).mss, mss);
 }
 
-/// RFC 4821 §7.7: a path that swallows full-sized segments without a word is noticed, and the transfer ends.
+/// RFC 4821 §7.7: a path that swallows full-sized segments without a word is noticed, and the
+/// transfer ends.
 #[test]
 fn a_black_hole_is_noticed() {
     for congestion in Algorithm::ALL {

@@ -1,5 +1,6 @@
-//! Receivers that acknowledge what did not come, for a rate that they do not have (docs/wire-format.md, "What a hostile peer
-//! can do"): what they gain, and how audits find them out.
+//! Receivers that acknowledge what did not come, for a rate that they do not have
+//! (docs/wire-format.md, "What a hostile peer can do"): what they gain, and how audits find them
+//! out.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,7 +27,8 @@ struct Seen {
     number: Cell<u32>,
 }
 
-/// Bytes that the liar's application got in ten seconds over 10 Mbit/s and 40 ms, and bytes that the sender sent for it.
+/// Bytes that the liar's application got in ten seconds over 10 Mbit/s and 40 ms, and bytes that
+/// the sender sent for it.
 fn goodput(congestion: Algorithm, lie: Lie) -> (u64, u64) {
     let mut pair = ten_seconds(congestion, Audits::Never, lie);
     let read = pair.app(Side::Server).read;
@@ -96,7 +98,8 @@ fn optimist(header: &mut Header, seen: &Seen) {
     }
 }
 
-/// Whatever a receiver says of rates, times, losses and periods, it gets no more than an honest one, for any controller.
+/// Whatever a receiver says of rates, times, losses and periods, it gets no more than an honest
+/// one, for any controller.
 #[test]
 fn lies_gain_nothing() {
     let lies: [(&str, Lie); 11] = [
@@ -179,14 +182,14 @@ fn lies_gain_nothing() {
         for (what, lie) in lies {
             let (got, sent) = goodput(congestion, lie);
             println!("{congestion}, {what}: {got} bytes of {sent}, honest {honest}");
-            // Who acknowledges what it did not get can hide congestion, as with every TCP; other lies only make
-            // it lose more of what it sends.
+            // Who acknowledges what it did not get can hide congestion, as with every TCP; other
+            // lies only make it lose more of what it sends.
             assert!(
                 what == OPTIMISTIC || sent <= honestly_sent + honestly_sent / 4,
                 "{congestion}, {what}: {sent} bytes left, {honestly_sent} for an honest peer"
             );
-            // Two per cent: that much is luck of the queue. Who hides the delay from a controller that follows it gets what that leaves
-            // of the link: three.
+            // Two per cent: that much is luck of the queue. Who hides the delay from a controller
+            // that follows it gets what that leaves of the link: three.
             let follows_delay = matches!(congestion, Algorithm::Vegas | Algorithm::Compound);
             let luck = if what == "arrived long ago" && follows_delay {
                 honest * 3 / 100
@@ -201,8 +204,8 @@ fn lies_gain_nothing() {
     }
 }
 
-/// A segment that was kept back cannot be acknowledged: who does so all the same is found out, soon. An honest peer loses
-/// next to nothing by it.
+/// A segment that was kept back cannot be acknowledged: who does so all the same is found out,
+/// soon. An honest peer loses next to nothing by it.
 #[test]
 fn audits_find_out_who_acknowledges_what_did_not_come() {
     for congestion in Algorithm::ALL {
@@ -227,8 +230,8 @@ fn audits_find_out_who_acknowledges_what_did_not_come() {
     }
 }
 
-/// A server audits who connects to it, without being told to: what that costs an honest client is not felt, and the other
-/// kind is found out.
+/// A server audits who connects to it, without being told to: what that costs an honest client is
+/// not felt, and the other kind is found out.
 #[test]
 fn listeners_audit_by_default() {
     let served = |audit, bytes: u64, queue, lie: Lie| {

@@ -8,7 +8,8 @@ fn peer() -> Peer {
     Peer::accepted(with_timestamps(), "mss 1012,TS")
 }
 
-/// RFC 7323 §5.3 R1: an older timestamp than the newest seen makes a segment unacceptable: it is answered by an ACK.
+/// RFC 7323 §5.3 R1: an older timestamp than the newest seen makes a segment unacceptable: it is
+/// answered by an ACK.
 #[test]
 fn paws_drops_old_segments() {
     let mut peer = peer();
@@ -53,8 +54,8 @@ fn timestamps_grow_stale() {
     peer.run("+0 < . 101:201(100) ack 1 <TS val 4000000 ecr *>\n+0 > . 1:1(0) ack 201 <TS val * ecr 4000000>");
 }
 
-/// RFC 7323 §4.3: the echo is that of the segment which last advanced the left edge: a hole freezes it, what lies above does not
-/// count.
+/// RFC 7323 §4.3: the echo is that of the segment which last advanced the left edge: a hole freezes
+/// it, what lies above does not count.
 #[test]
 fn the_echo_is_that_of_the_left_edge() {
     let mut peer = peer();
@@ -70,8 +71,8 @@ fn the_echo_is_that_of_the_left_edge() {
     );
 }
 
-/// RFC 7323 §4.3, with delayed acknowledgements: the echo is the timestamp of the first segment not acknowledged yet, so
-/// that the delay is part of the RTT that the peer measures.
+/// RFC 7323 §4.3, with delayed acknowledgements: the echo is the timestamp of the first segment not
+/// acknowledged yet, so that the delay is part of the RTT that the peer measures.
 #[test]
 fn the_echo_covers_the_delay() {
     let mut config = with_timestamps();
@@ -98,8 +99,8 @@ fn the_clock_ticks_in_milliseconds() {
     assert_eq!(peer.newest_timestamp().wrapping_sub(first), 100);
 }
 
-/// RFC 7323 §4.1: timestamps measure the RTT of retransmitted segments, where Karn's rule alone gives none; and every sample
-/// counts the time until the segment *arrived*.
+/// RFC 7323 §4.1: timestamps measure the RTT of retransmitted segments, where Karn's rule alone
+/// gives none; and every sample counts the time until the segment *arrived*.
 #[test]
 fn timestamps_measure_retransmissions() {
     let mut peer = peer();

@@ -11,8 +11,8 @@ use tack_testkit::{Fate, Model, Pair, Peer, Side};
 
 use crate::settings::{ms, secs, unpaced};
 
-/// On a carrier with exact timers the first window is spread evenly at twice cwnd/SRTT (slow start): 10 segments of 1000 bytes over
-/// 10 ms, one each 500 µs, to the nanosecond.
+/// On a carrier with exact timers the first window is spread evenly at twice cwnd/SRTT (slow
+/// start): 10 segments of 1000 bytes over 10 ms, one each 500 µs, to the nanosecond.
 #[test]
 fn exact_carriers_space_segments_evenly() {
     let config = Config {
@@ -38,7 +38,8 @@ fn exact_carriers_space_segments_evenly() {
     assert_eq!(times, expected);
 }
 
-/// A coarse carrier gets quanta of what the rate is worth in its granularity, not segment by segment, and the average holds.
+/// A coarse carrier gets quanta of what the rate is worth in its granularity, not segment by
+/// segment, and the average holds.
 #[test]
 fn coarse_carriers_get_quanta() {
     let carrier = Carrier {
@@ -72,8 +73,9 @@ fn coarse_carriers_get_quanta() {
     assert!((4..=6).contains(&bursts.len()), "{bursts:?}");
 }
 
-/// Over a whole transfer no four segments in a row leave faster than the controller's rate: (2 in slow start, else 1.2) ×
-/// cwnd/SRTT for the window-based ones, and what BBR's highest gain makes of the path.
+/// Over a whole transfer no four segments in a row leave faster than the controller's rate: (2 in
+/// slow start, else 1.2) × cwnd/SRTT for the window-based ones, and what BBR's highest gain makes
+/// of the path.
 #[test]
 fn the_rate_holds_over_four_segments() {
     for congestion in Algorithm::ALL {

@@ -1,5 +1,5 @@
-//! Random sequences of operations on a pair, shrunk when they fail: whatever the applications, the path and strangers do, the
-//! invariants hold, and once the path is good everything ends.
+//! Random sequences of operations on a pair, shrunk when they fail: whatever the applications, the
+//! path and strangers do, the invariants hold, and once the path is good everything ends.
 
 use std::time::Duration;
 
@@ -143,7 +143,8 @@ fn apply(pair: &mut Pair, operation: &Operation) -> bool {
                 pair.inject(to, &bytes, Ecn::NotEct);
             }
         }
-        // Before and after the connection a forged SYN is as good as a real one: nothing in TCP tells them apart.
+        // Before and after the connection a forged SYN is as good as a real one: nothing in TCP
+        // tells them apart.
         Operation::Forge(..)
             if [Side::Client, Side::Server].into_iter().any(|side| {
                 !has_connection(pair, side)
@@ -171,7 +172,8 @@ fn apply(pair: &mut Pair, operation: &Operation) -> bool {
                 options: Default::default(),
                 ..real.header.clone()
             };
-            // Nor does it hit what the other side acknowledges when there is no sequence number to check.
+            // Nor does it hit what the other side acknowledges when there is no sequence number to
+            // check.
             let header = Header {
                 ack: SeqNum(header.ack.0.wrapping_add(1 << 30)),
                 ..header

@@ -31,7 +31,8 @@ fn initial_rto() {
     assert_eq!(peer.connection().stats(peer.now()).rto, secs(1));
 }
 
-/// RFC 6298 §2.2, §2.3: SRTT = R, RTTVAR = R/2; then RTTVAR = 3/4 RTTVAR + 1/4 |SRTT − R'|, SRTT = 7/8 SRTT + 1/8 R'; RTO = SRTT
+/// RFC 6298 §2.2, §2.3: SRTT = R, RTTVAR = R/2; then RTTVAR = 3/4 RTTVAR + 1/4 |SRTT − R'|, SRTT =
+/// 7/8 SRTT + 1/8 R'; RTO = SRTT
 /// + 4 RTTVAR. One sample a round trip, as the RFC has it.
 #[test]
 fn estimator_follows_the_formula() {
@@ -41,7 +42,8 @@ fn estimator_follows_the_formula() {
         (stats.srtt, stats.rttvar, stats.rto),
         (Some(ms(10)), Some(ms(5)), ms(30))
     );
-    // A larger sample: RTTVAR = 3/4 · 5 + 1/4 · |10 − 26| = 7.75 ms, SRTT = 7/8 · 10 + 1/8 · 26 = 12 ms.
+    // A larger sample: RTTVAR = 3/4 · 5 + 1/4 · |10 − 26| = 7.75 ms, SRTT = 7/8 · 10 + 1/8 · 26 =
+    // 12 ms.
     exchange(&mut peer, 1, ms(26));
     let stats = peer.connection().stats(peer.now());
     assert_eq!(
@@ -103,7 +105,8 @@ fn floor_and_ceiling() {
     );
 }
 
-/// RFC 6298 §5.4 to §5.6: the earliest unacknowledged segment goes first, and the timeout doubles each time.
+/// RFC 6298 §5.4 to §5.6: the earliest unacknowledged segment goes first, and the timeout doubles
+/// each time.
 #[test]
 fn timeouts_double() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -143,7 +146,8 @@ fn karn() {
     assert_eq!((stats.srtt, stats.min_rtt), (Some(ms(10)), Some(ms(10))));
 }
 
-/// RFC 6298 §5.2, §5.3: the timer restarts with new acknowledgements, and stops when nothing is outstanding.
+/// RFC 6298 §5.2, §5.3: the timer restarts with new acknowledgements, and stops when nothing is
+/// outstanding.
 #[test]
 fn the_timer_restarts_and_stops() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -157,7 +161,8 @@ fn the_timer_restarts_and_stops() {
     );
 }
 
-/// RFC 9293 §3.9.1 (user timeout): unacknowledged data ends the connection after the configured time, neither before nor much later.
+/// RFC 9293 §3.9.1 (user timeout): unacknowledged data ends the connection after the configured
+/// time, neither before nor much later.
 #[test]
 fn user_timeout() {
     let mut peer = Peer::accepted(
@@ -229,7 +234,8 @@ fn late_processing_is_not_part_of_the_rtt() {
         late: ms(30),
         ..Model::default()
     };
-    // 10 ms each way and 30 ms in the other host: the 30 ms in our own are left out, and with TACK the other's as well.
+    // 10 ms each way and 30 ms in the other host: the 30 ms in our own are left out, and with TACK
+    // the other's as well.
     for (ack, expected) in [("delayed:2", ms(50)..ms(60)), ("tack", ms(20)..ms(21))] {
         let config = Config {
             ack: ack.parse().expect("a policy"),
@@ -247,9 +253,9 @@ fn late_processing_is_not_part_of_the_rtt() {
     }
 }
 
-/// A peer that has a segment already does not note the timestamp of its retransmission (RFC 7323 §5.3 R2): when the first
-/// acknowledgement got lost, the one that the retransmission draws echoes the original, and its age is mostly our own
-/// timeouts. They must not become the round-trip time.
+/// A peer that has a segment already does not note the timestamp of its retransmission (RFC 7323
+/// §5.3 R2): when the first acknowledgement got lost, the one that the retransmission draws echoes
+/// the original, and its age is mostly our own timeouts. They must not become the round-trip time.
 #[test]
 fn timeouts_are_no_round_trip_time() {
     let config = Config {

@@ -4,7 +4,8 @@ use tack_testkit::Peer;
 
 use crate::settings::{plain, with_timestamps};
 
-/// RFC 5961 §3.2: a reset is believed at exactly RCV.NXT, challenged elsewhere in the window, ignored outside.
+/// RFC 5961 §3.2: a reset is believed at exactly RCV.NXT, challenged elsewhere in the window,
+/// ignored outside.
 #[test]
 fn blind_reset() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -39,7 +40,8 @@ fn blind_syn() {
     }
 }
 
-/// RFC 5961 §5.2: data whose acknowledgement lies too far back, or ahead of what was sent, is dropped and answered by an ACK.
+/// RFC 5961 §5.2: data whose acknowledgement lies too far back, or ahead of what was sent, is
+/// dropped and answered by an ACK.
 #[test]
 fn blind_data() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -87,8 +89,8 @@ fn challenges_are_rate_limited() {
     assert!((1..=20).contains(&challenges), "{challenges} in 100 ms");
 }
 
-/// An ACK storm needs two: bare acknowledgements outside the window are answered at a limited rate (RFC 9293 §3.10.7.4 first
-/// check; RFC 5961 §7).
+/// An ACK storm needs two: bare acknowledgements outside the window are answered at a limited rate
+/// (RFC 9293 §3.10.7.4 first check; RFC 5961 §7).
 #[test]
 fn acknowledgements_out_of_window_start_no_storm() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -115,7 +117,8 @@ fn segments_without_ack_are_dropped() {
     );
 }
 
-/// RFC 9293 §3.10.7.4 (first check): data outside the window brings an ACK that says what is expected, and nothing else.
+/// RFC 9293 §3.10.7.4 (first check): data outside the window brings an ACK that says what is
+/// expected, and nothing else.
 #[test]
 fn data_out_of_the_window() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -171,8 +174,8 @@ fn urgent_pointer_is_ignored_safely() {
     );
 }
 
-/// RFC 7323 §3.2 would drop segments without the option once it was agreed. Deviation: they are taken, for boxes that strip
-/// options would stall the connection. Resets need none in any case.
+/// RFC 7323 §3.2 would drop segments without the option once it was agreed. Deviation: they are
+/// taken, for boxes that strip options would stall the connection. Resets need none in any case.
 #[test]
 fn missing_timestamps() {
     let mut peer = Peer::accepted(with_timestamps(), "mss 1000,TS");
@@ -219,7 +222,8 @@ fn old_acknowledgements_change_nothing() {
     );
 }
 
-/// RFC 2018 §4, RFC 2883: SACK blocks that make no sense (inverted, beyond what was sent, empty) are ignored.
+/// RFC 2018 §4, RFC 2883: SACK blocks that make no sense (inverted, beyond what was sent, empty)
+/// are ignored.
 #[test]
 fn absurd_sack_blocks_are_ignored() {
     let mut peer = Peer::accepted(crate::settings::with_sack(), "mss 1000,sackOK");
@@ -241,7 +245,8 @@ fn absurd_sack_blocks_are_ignored() {
     );
 }
 
-/// A peer that acknowledges ahead of receipt in tiny steps gains nothing: growth counts bytes (RFC 3465).
+/// A peer that acknowledges ahead of receipt in tiny steps gains nothing: growth counts bytes (RFC
+/// 3465).
 #[test]
 fn divided_acknowledgements_grow_the_window_by_bytes() {
     let mut peer = Peer::accepted(plain(), "mss 1000");

@@ -93,8 +93,8 @@ fn resets_around_the_wrap() {
     );
 }
 
-/// 4.5 GiB on one connection: positions outgrow the 32 bits of the wire, with PAWS awake. Two connections face to face, large
-/// segments, no network between.
+/// 4.5 GiB on one connection: positions outgrow the 32 bits of the wire, with PAWS awake. Two
+/// connections face to face, large segments, no network between.
 #[test]
 fn streams_longer_than_the_sequence_space() {
     const LENGTH: u64 = 9 << 29;

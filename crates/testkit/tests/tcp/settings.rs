@@ -5,8 +5,8 @@ use std::time::Duration;
 use tack_tcp::config::Carrier;
 use tack_tcp::{AckKind, Algorithm, Config};
 
-/// NewReno, every segment acknowledged, and a carrier so coarse that pacing never holds anything back: what leaves is
-/// decided by windows and timers alone. All options offered.
+/// NewReno, every segment acknowledged, and a carrier so coarse that pacing never holds anything
+/// back: what leaves is decided by windows and timers alone. All options offered.
 pub(crate) fn unpaced() -> Config {
     Config {
         ack: AckKind::Every,

@@ -178,7 +178,8 @@ impl TackPeer {
         self.send(&header, &[]);
     }
 
-    /// Data of the peer arrives: `len` bytes of its stream from `position`, as transmission `number`.
+    /// Data of the peer arrives: `len` bytes of its stream from `position`, as transmission
+    /// `number`.
     pub(crate) fn send_data(&mut self, position: u32, len: usize, number: u32) {
         let departure = self.peer.elapsed().as_micros() as u32;
         let stamp = TackOption::Data(DataStamp { number, departure });

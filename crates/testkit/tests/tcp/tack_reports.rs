@@ -1,5 +1,5 @@
-//! Which acknowledgement a receiver with TACK sends on which event, and what it looks like (docs/wire-format.md, "When what is
-//! sent").
+//! Which acknowledgement a receiver with TACK sends on which event, and what it looks like
+//! (docs/wire-format.md, "When what is sent").
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -222,7 +222,8 @@ fn a_period_that_halves_or_doubles_is_announced() {
     assert!(peer.peer.take_output().is_empty());
 }
 
-/// A copy of a segment from before sequence numbers wrapped fits into the window, but its PKT.SEQ tells.
+/// A copy of a segment from before sequence numbers wrapped fits into the window, but its PKT.SEQ
+/// tells.
 #[test]
 fn segments_from_another_time_are_dropped() {
     let mut peer = settled(tack());
@@ -247,7 +248,8 @@ fn segments_from_another_time_are_dropped() {
     }
 }
 
-/// One side wants TACK and the other does not know it: plain TCP, with all that it has, whoever opens.
+/// One side wants TACK and the other does not know it: plain TCP, with all that it has, whoever
+/// opens.
 #[test]
 fn towards_a_peer_without_tack_nothing_is_different() {
     let plain = Config {

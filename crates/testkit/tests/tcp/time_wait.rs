@@ -7,7 +7,8 @@ use tack_wire::{Flags, Header, SeqNum, Timestamps};
 use crate::endpoints::{NOW, arrive, drain, endpoint, header, open, peer};
 use crate::settings::{ms, plain, secs};
 
-/// A connection that this side ended first, released, in TIME-WAIT. Returns the number after our FIN; the peer's is 102.
+/// A connection that this side ended first, released, in TIME-WAIT. Returns the number after our
+/// FIN; the peer's is 102.
 fn released(endpoint: &mut Endpoint, port: u16) -> SeqNum {
     let (id, next) = open(endpoint, NOW, peer(1), port);
     endpoint.release(NOW, id);
@@ -29,7 +30,8 @@ fn listening() -> Endpoint {
     endpoint
 }
 
-/// RFC 9293 §3.10.7.4: the peer did not get our last acknowledgement; its FIN is acknowledged again, and 2 MSL start over.
+/// RFC 9293 §3.10.7.4: the peer did not get our last acknowledgement; its FIN is acknowledged
+/// again, and 2 MSL start over.
 #[test]
 fn a_repeated_fin_is_acknowledged() {
     let mut endpoint = listening();
@@ -77,8 +79,8 @@ fn a_record_is_not_assassinated() {
     assert!(arrive(&mut endpoint, NOW + secs(10), peer(1), bare, &[]).is_empty());
 }
 
-/// A replayed SYN of the connection that was is no new one, whether or not it ended a while ago; a later one is, with a
-/// number beyond all of the old ones (RFC 9293 §3.10.7.4).
+/// A replayed SYN of the connection that was is no new one, whether or not it ended a while ago; a
+/// later one is, with a number beyond all of the old ones (RFC 9293 §3.10.7.4).
 #[test]
 fn a_replayed_syn_opens_nothing_and_a_new_one_does() {
     let mut endpoint = listening();
@@ -106,7 +108,8 @@ fn a_replayed_syn_opens_nothing_and_a_new_one_does() {
     assert!(endpoint.accept(80).is_some());
 }
 
-/// The order of sequence numbers holds under a flood too: who comes back from TIME-WAIT gets a record, not a cookie.
+/// The order of sequence numbers holds under a flood too: who comes back from TIME-WAIT gets a
+/// record, not a cookie.
 #[test]
 fn a_flood_does_not_break_the_order_of_sequence_numbers() {
     let mut endpoint = endpoint();
@@ -130,7 +133,8 @@ fn a_flood_does_not_break_the_order_of_sequence_numbers() {
     assert_eq!(endpoint.stats().cookies_sent, 0);
 }
 
-/// RFC 6191 §2: with timestamps, later ones are let in whatever their sequence number, earlier ones are not.
+/// RFC 6191 §2: with timestamps, later ones are let in whatever their sequence number, earlier ones
+/// are not.
 #[test]
 fn timestamps_tell_new_from_old() {
     let stamped = |header: Header, value| Header {
@@ -166,8 +170,8 @@ fn timestamps_tell_new_from_old() {
     }
 }
 
-/// The timestamps of connections with the same name go on where they were: a peer that has the last one in TIME-WAIT lets the
-/// next one in, however fast that was (RFC 6191 §2).
+/// The timestamps of connections with the same name go on where they were: a peer that has the last
+/// one in TIME-WAIT lets the next one in, however fast that was (RFC 6191 §2).
 #[test]
 fn timestamps_of_one_name_are_in_order() {
     let config = Config {

@@ -68,7 +68,8 @@ fn model(random: &mut RandomStream) -> Model {
     }
 }
 
-/// 200 random mixes of impairments × policies × controllers × carriers move 1 MiB each way, byte for byte, and close cleanly.
+/// 200 random mixes of impairments × policies × controllers × carriers move 1 MiB each way, byte
+/// for byte, and close cleanly.
 #[test]
 fn two_hundred_bad_paths() {
     for seed in 0..200 {
@@ -110,8 +111,8 @@ fn two_hundred_bad_paths() {
     }
 }
 
-/// Each of the first twelve packets of either direction lost in turn: handshakes, first windows and short ends recover within
-/// seconds.
+/// Each of the first twelve packets of either direction lost in turn: handshakes, first windows and
+/// short ends recover within seconds.
 #[test]
 fn lost_first_packets_of_every_kind() {
     for direction in 0..2 {

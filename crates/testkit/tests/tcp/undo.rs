@@ -12,7 +12,8 @@ fn full() -> Config {
     }
 }
 
-/// RFC 3522: the acknowledgement after a timeout echoes the original's timestamp: the timeout was false, the window comes back.
+/// RFC 3522: the acknowledgement after a timeout echoes the original's timestamp: the timeout was
+/// false, the window comes back.
 #[test]
 fn eifel_undoes_a_false_timeout() {
     let mut peer = Peer::accepted(full(), "mss 1012,TS,sackOK");
@@ -71,8 +72,9 @@ fn dsack_undoes_a_false_recovery() {
     assert!(after.cwnd >= before.cwnd, "{before:?}\n{after:?}");
 }
 
-/// Without timestamps, and without a second acknowledgement: the first one after a timeout comes sooner after the retransmission than
-/// any round trip took, and so the original brought it about. One that comes a round trip later may answer either.
+/// Without timestamps, and without a second acknowledgement: the first one after a timeout comes
+/// sooner after the retransmission than any round trip took, and so the original brought it about.
+/// One that comes a round trip later may answer either.
 #[test]
 fn an_answer_sooner_than_any_round_trip_undoes_a_timeout() {
     // The handshake took 10 ms.
@@ -96,8 +98,9 @@ fn an_answer_sooner_than_any_round_trip_undoes_a_timeout() {
     }
 }
 
-/// RFC 5682 §3 (SACK-enhanced F-RTO): after a timeout the first acknowledgement lets new data out, and the second, advancing again
-/// over what was never repeated, shows that the timeout was false. No go-back-N.
+/// RFC 5682 §3 (SACK-enhanced F-RTO): after a timeout the first acknowledgement lets new data out,
+/// and the second, advancing again over what was never repeated, shows that the timeout was false.
+/// No go-back-N.
 #[test]
 fn f_rto_notices_a_delay_spike() {
     let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
@@ -147,8 +150,8 @@ fn f_rto_does_not_undo_a_real_loss() {
     assert!(stats.cwnd <= 5000, "{stats:?}");
 }
 
-/// A delay spike on a whole path: what was in flight arrives late; nothing is sent twice beyond the first probe and repair, and the
-/// window survives.
+/// A delay spike on a whole path: what was in flight arrives late; nothing is sent twice beyond the
+/// first probe and repair, and the window survives.
 #[test]
 fn a_suspended_path_costs_little() {
     use tack_testkit::{Model, Pair, Side};

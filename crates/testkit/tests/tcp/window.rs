@@ -27,8 +27,8 @@ fn the_window_is_respected() {
     );
 }
 
-/// RFC 9293 §3.8.6.1 (MUST-36): a closed window is probed, first after an RTO, then at doubling intervals; it never
-/// ends the connection while probes are answered.
+/// RFC 9293 §3.8.6.1 (MUST-36): a closed window is probed, first after an RTO, then at doubling
+/// intervals; it never ends the connection while probes are answered.
 #[test]
 fn zero_window_is_probed_with_back_off() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -81,8 +81,8 @@ fn unanswered_probes_end_at_the_user_timeout() {
     peer.run("event Closed TimedOut");
 }
 
-/// RFC 5482: the user timeout runs while something waits, not while both sides have nothing to say. Otherwise the first
-/// probe after a long silence would end a connection whose peer is well.
+/// RFC 5482: the user timeout runs while something waits, not while both sides have nothing to say.
+/// Otherwise the first probe after a long silence would end a connection whose peer is well.
 #[test]
 fn silence_before_there_was_anything_to_ask_does_not_count() {
     let mut peer = Peer::accepted(
@@ -104,7 +104,8 @@ fn silence_before_there_was_anything_to_ask_does_not_count() {
     );
 }
 
-/// RFC 9293 §3.8.6.1: the receiver answers a probe with its window, and takes the byte when there is room.
+/// RFC 9293 §3.8.6.1: the receiver answers a probe with its window, and takes the byte when there
+/// is room.
 #[test]
 fn probes_are_answered() {
     let mut peer = Peer::accepted(
@@ -132,7 +133,8 @@ fn probes_are_answered() {
     );
 }
 
-/// RFC 9293 §3.8.6.2.1: the sender does not fill a slightly open window with a small segment, until the override timer.
+/// RFC 9293 §3.8.6.2.1: the sender does not fill a slightly open window with a small segment, until
+/// the override timer.
 #[test]
 fn sender_avoids_silly_windows() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -200,7 +202,8 @@ fn window_update_is_sent_when_the_window_reopens() {
     peer.run("read 8000\n+0 > . 1:1(0) ack 8001 win 8000");
 }
 
-/// RFC 9293 §3.7.4: Nagle's algorithm holds a small segment while anything is unacknowledged; without it nothing waits.
+/// RFC 9293 §3.7.4: Nagle's algorithm holds a small segment while anything is unacknowledged;
+/// without it nothing waits.
 #[test]
 fn nagle() {
     let mut peer = Peer::accepted(
@@ -242,8 +245,8 @@ fn nagle_lets_the_tail_go_with_the_fin() {
     peer.run("write 10\n+0 > P. 1:11(10) ack 1\nwrite 10\nfinish\n+0 > FP. 11:21(10) ack 1");
 }
 
-/// A receiver that stops reading stalls the sender: the sender's memory is bounded by its buffer, the receiver's by its own,
-/// and everything resumes.
+/// A receiver that stops reading stalls the sender: the sender's memory is bounded by its buffer,
+/// the receiver's by its own, and everything resumes.
 #[test]
 fn a_receiver_that_stops_reading_stalls_the_sender() {
     let config = Config {
@@ -267,8 +270,8 @@ fn a_receiver_that_stops_reading_stalls_the_sender() {
     assert!(pair.run_until(secs(60), |pair| pair.app(Side::Server).read == 10_000_000));
 }
 
-/// Autotuning (dynamic right-sizing): the window grows with the application's pace until it carries rate × RTT, and not beyond
-/// the cap.
+/// Autotuning (dynamic right-sizing): the window grows with the application's pace until it carries
+/// rate × RTT, and not beyond the cap.
 #[test]
 fn the_receive_window_grows_to_what_the_path_needs() {
     let wire = || Model::wire(ms(50), tack_base::Rate::from_bits_per_sec(100_000_000));
@@ -334,7 +337,8 @@ fn the_largest_scale() {
     assert_eq!(peer.connection().stats(peer.now()).snd_wnd, 65535 << 14);
 }
 
-/// RFC 9293 §3.8.6 (MUST-34): a peer that shrinks its window does not confuse the sender: what was sent stays sent.
+/// RFC 9293 §3.8.6 (MUST-34): a peer that shrinks its window does not confuse the sender: what was
+/// sent stays sent.
 #[test]
 fn a_peer_that_shrinks_its_window() {
     let mut peer = Peer::accepted(plain(), "mss 1000");
@@ -352,8 +356,9 @@ fn a_peer_that_shrinks_its_window() {
     );
 }
 
-/// A copy of old data whose option was taken off looks like a report that lost its own: what it acknowledges is heard, and the
-/// window of its time does not close the one of today (RFC 9293 §3.10.7.4).
+/// A copy of old data whose option was taken off looks like a report that lost its own: what it
+/// acknowledges is heard, and the window of its time does not close the one of today (RFC 9293
+/// §3.10.7.4).
 #[test]
 fn a_late_copy_without_its_option_does_not_close_the_window() {
     let mut peer = TackPeer::new(tack());

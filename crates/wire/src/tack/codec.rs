@@ -17,8 +17,8 @@ const FLAG_STARTUP: u8 = 1;
 pub(super) const RATE_UNIT: u64 = 16;
 
 impl TackOption {
-    /// Reads the body of an option of kind 253 (what follows kind and length); `None` when it is another experiment,
-    /// another version, or of no known shape.
+    /// Reads the body of an option of kind 253 (what follows kind and length); `None` when it is
+    /// another experiment, another version, or of no known shape.
     pub fn parse(body: &[u8]) -> Option<Self> {
         let (id, body) = body.split_first_chunk::<2>()?;
         if u16::from_be_bytes(*id) != EXPERIMENT_ID {
@@ -81,7 +81,8 @@ impl TackOption {
         }
     }
 
-    /// Writes the option, kind and length included, to the start of `out`; returns [`TackOption::len`].
+    /// Writes the option, kind and length included, to the start of `out`; returns
+    /// [`TackOption::len`].
     ///
     /// # Panics
     /// When `out` is shorter than that.

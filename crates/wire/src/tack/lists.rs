@@ -7,8 +7,8 @@ use core::ops::Range;
 pub struct MalformedLists;
 
 /// The two lists of a data field. Everything is relative, so that middleboxes that shift sequence
-/// numbers do no harm: blocks received are given in bytes above the cumulative acknowledgement, gaps in
-/// packet numbers below the largest one received.
+/// numbers do no harm: blocks received are given in bytes above the cumulative acknowledgement,
+/// gaps in packet numbers below the largest one received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lists<'a> {
     blocks: &'a [u8],
@@ -28,7 +28,8 @@ pub struct ListsWriter<'a> {
 const COUNTS: usize = 4;
 
 impl<'a> Lists<'a> {
-    /// Checks a whole data field: counts, lengths, no empty, overlapping or disordered entries, nothing left over.
+    /// Checks a whole data field: counts, lengths, no empty, overlapping or disordered entries,
+    /// nothing left over.
     ///
     /// # Errors
     /// [`MalformedLists`].
@@ -38,10 +39,12 @@ impl<'a> Lists<'a> {
             u16::from_be_bytes([counts[0], counts[1]]),
             u16::from_be_bytes([counts[2], counts[3]]),
         );
-        // Blocks come highest first, gaps lowest number first: both descend in what they are relative to.
+        // Blocks come highest first, gaps lowest number first: both descend in what they are
+        // relative to.
         let after_blocks = Self::check(rest, blocks, |entry| entry)?;
         let after_gaps = Self::check(after_blocks, gaps, |entry| {
-            // A gap reaches from `distance` below the largest number up: it ends at distance − length.
+            // A gap reaches from `distance` below the largest number up: it ends at distance −
+            // length.
             entry.start.saturating_sub(entry.end - entry.start)..entry.start
         })?;
         if !after_gaps.is_empty() {
@@ -76,12 +79,14 @@ impl<'a> Lists<'a> {
         Ok(rest)
     }
 
-    /// Blocks received, highest first: byte offsets above the cumulative acknowledgement (at least 1).
+    /// Blocks received, highest first: byte offsets above the cumulative acknowledgement (at least
+    /// 1).
     pub fn blocks(&self) -> impl Iterator<Item = Range<u64>> + 'a {
         entries(self.blocks).map(|(start, len)| start..start + len)
     }
 
-    /// Gaps, lowest number first: (distance of the first missing number below the largest received, count).
+    /// Gaps, lowest number first: (distance of the first missing number below the largest received,
+    /// count).
     pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
         entries(self.gaps)
     }
@@ -111,8 +116,8 @@ impl<'a> ListsWriter<'a> {
         }
     }
 
-    /// Adds a block received: offsets above the cumulative acknowledgement, below the block before. False when it does
-    /// not fit.
+    /// Adds a block received: offsets above the cumulative acknowledgement, below the block before.
+    /// False when it does not fit.
     pub fn block(&mut self, offsets: Range<u64>) -> bool {
         debug_assert_eq!(self.gaps, 0, "blocks come before gaps");
         let fits = self.put(offsets.start, offsets.end - offsets.start);
@@ -120,8 +125,8 @@ impl<'a> ListsWriter<'a> {
         fits
     }
 
-    /// Adds a gap: distance of its first number below the largest received, and how many numbers are missing. False
-    /// when it does not fit.
+    /// Adds a gap: distance of its first number below the largest received, and how many numbers
+    /// are missing. False when it does not fit.
     pub fn gap(&mut self, distance: u64, count: u64) -> bool {
         let fits = self.put(distance, count);
         self.gaps += u16::from(fits);

@@ -1,7 +1,8 @@
 //! The TACK option and the lists that travel in the data field of an acknowledgement.
 //!
-//! One experimental TCP option (kind 253, RFC 6994) in five shapes, told apart by their length and, for
-//! acknowledgements, a type byte. Numbers are big-endian. `docs/wire-format.md` is the specification.
+//! One experimental TCP option (kind 253, RFC 6994) in five shapes, told apart by their length and,
+//! for acknowledgements, a type byte. Numbers are big-endian. `docs/wire-format.md` is the
+//! specification.
 //!
 //! | shape | on | option length |
 //! |---|---|---|
@@ -89,7 +90,8 @@ pub struct TimingEcho {
     pub delay: u32,
 }
 
-/// A TACK, or an IACK other than for loss. The cumulative acknowledgement and the window are in the TCP header.
+/// A TACK, or an IACK other than for loss. The cumulative acknowledgement and the window are in the
+/// TCP header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Why.
@@ -177,7 +179,8 @@ impl TackOption {
         )
     }
 
-    /// True for the shapes that acknowledge or synchronise: their payload, if any, is outside the sequence space.
+    /// True for the shapes that acknowledge or synchronise: their payload, if any, is outside the
+    /// sequence space.
     pub const fn is_feedback(&self) -> bool {
         matches!(self, Self::Report(_) | Self::Loss(_) | Self::Sync(_))
     }

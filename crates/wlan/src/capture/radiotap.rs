@@ -59,7 +59,8 @@ pub(super) fn write(
     bytes.extend(frequency.to_le_bytes());
     bytes.extend((band_flag | modulation).to_le_bytes());
     if let Mode::Ht(mode) = mode {
-        // All known: bandwidth, MCS, guard interval, format, BCC coding, no STBC, no extension streams.
+        // All known: bandwidth, MCS, guard interval, format, BCC coding, no STBC, no extension
+        // streams.
         let wide = u8::from(mode.width() == Width::W40);
         let short = u8::from(mode.guard() == GuardInterval::Ns400) << 2;
         bytes.extend([0x7f, wide | short, mode.mcs()]);

@@ -1,17 +1,19 @@
 //! Channel access: when each EDCA function of a station may transmit (§10.3.4, §10.23.2).
 //!
-//! Nothing ticks. The state is the instant from which the medium has been idle; a backoff is a number of slots that count
-//! from AIFS after it, and is brought up to date only when the medium becomes busy:
+//! Nothing ticks. The state is the instant from which the medium has been idle; a backoff is a
+//! number of slots that count from AIFS after it, and is brought up to date only when the medium
+//! becomes busy:
 //!
 //! ```text
 //!  busy | SIFS | AIFSN slots | slot | slot | slot … grant when the backoff reaches zero
 //!       ^start = end of busy + SIFS (more after an error, NAV or an awaited response)
 //! ```
 //!
-//! DCF counts a slot at its end, so a function whose countdown another station cut short has at least one slot left. EDCA
-//! counts at slot boundaries, of which the end of AIFS is the first (§10.23.2.4): a countdown that is cut short at a boundary
-//! has counted that boundary, may have nothing left, and then ends at the next AIFS. A countdown that nothing interrupts
-//! lasts equally long by both rules.
+//! DCF counts a slot at its end, so a function whose countdown another station cut short has at
+//! least one slot left. EDCA counts at slot boundaries, of which the end of AIFS is the first
+//! (§10.23.2.4): a countdown that is cut short at a boundary has counted that boundary, may have
+//! nothing left, and then ends at the next AIFS. A countdown that nothing interrupts lasts equally
+//! long by both rules.
 
 mod carrier;
 mod shared;
@@ -29,9 +31,11 @@ use span::Span;
 /// Which rules a function follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rules {
-    /// DCF: a frame that finds the medium idle goes as soon as it has been idle for DIFS; slots count at their end.
+    /// DCF: a frame that finds the medium idle goes as soon as it has been idle for DIFS; slots
+    /// count at their end.
     Dcf,
-    /// EDCA: access at slot boundaries only, and one slot less of the backoff at each of them, the end of AIFS included.
+    /// EDCA: access at slot boundaries only, and one slot less of the backoff at each of them, the
+    /// end of AIFS included.
     Edca,
 }
 
@@ -50,11 +54,13 @@ impl Rules {
 /// What becomes of the contention window after an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CwAdaptation {
-    /// It doubles after a failure, and is the smallest again after a success or when a frame is given up (§10.3.3).
+    /// It doubles after a failure, and is the smallest again after a success or when a frame is
+    /// given up (§10.3.3).
     #[default]
     Standard,
-    /// It doubles after a failure, the last attempt of a frame included, and halves after a success: multiplicative increase,
-    /// multiplicative decrease (Pang, Liew, Lee, Chan, "A TCP-like adaptive contention window scheme for WLAN", ICC 2004).
+    /// It doubles after a failure, the last attempt of a frame included, and halves after a
+    /// success: multiplicative increase, multiplicative decrease (Pang, Liew, Lee, Chan, "A
+    /// TCP-like adaptive contention window scheme for WLAN", ICC 2004).
     Mimd,
 }
 
@@ -106,7 +112,8 @@ struct Function {
     cw: u32,
     /// Backoff slots left, as of `counted_to`.
     slots: u32,
-    /// Slots (EDCA: boundaries) before this instant are counted; the next one begins (is) here at the earliest.
+    /// Slots (EDCA: boundaries) before this instant are counted; the next one begins (is) here at
+    /// the earliest.
     counted_to: Instant,
     wants: bool,
 }
@@ -223,7 +230,8 @@ impl ChannelAccess {
         self.response = self.response.min(now);
     }
 
-    /// Function `index` has something to send again after it had nothing. `draw` gives a number in 0 to its argument.
+    /// Function `index` has something to send again after it had nothing. `draw` gives a number in
+    /// 0 to its argument.
     pub fn request(&mut self, index: usize, now: Instant, draw: impl FnOnce(u32) -> u32) {
         if !self.carrier.is_busy() {
             self.settle(now);
@@ -238,9 +246,11 @@ impl ChannelAccess {
         }
         let first = slot.times_after(function.aifs_slots, start);
         match function.contention.rules {
-            // §10.3.4.2: no backoff when the medium is idle as the frame is queued; what is left of DIFS has to pass.
+            // §10.3.4.2: no backoff when the medium is idle as the frame is queued; what is left of
+            // DIFS has to pass.
             Rules::Dcf if is_idle => function.counted_to = now.max(first),
-            // §10.23.2.2 a): backoff only when the medium is busy. §10.23.2.4: access at a slot boundary.
+            // §10.23.2.2 a): backoff only when the medium is busy. §10.23.2.4: access at a slot
+            // boundary.
             Rules::Edca if is_idle => {
                 function.counted_to = if now > first {
                     slot.times_after(slot.between(first, now) + 1, first)
@@ -265,7 +275,8 @@ impl ChannelAccess {
         self.functions[index].wants
     }
 
-    /// The end of a transmission attempt of function `index`: a new backoff, whether or not there is more to send.
+    /// The end of a transmission attempt of function `index`: a new backoff, whether or not there
+    /// is more to send.
     pub fn release(
         &mut self,
         index: usize,
@@ -309,8 +320,9 @@ impl ChannelAccess {
         self.slot.times_after(u64::from(function.slots), from)
     }
 
-    /// Grants access at `now`: to the function of the highest priority whose backoff has ended. The others that end now
-    /// have collided inside the station and back off as if they had collided outside (§10.23.2.4).
+    /// Grants access at `now`: to the function of the highest priority whose backoff has ended. The
+    /// others that end now have collided inside the station and back off as if they had
+    /// collided outside (§10.23.2.4).
     pub fn take_grant(&mut self, now: Instant, mut draw: impl FnMut(u32) -> u32) -> Option<usize> {
         let start = self.start();
         let ends = |access: &Self, index: usize| {
@@ -323,7 +335,8 @@ impl ChannelAccess {
         for index in 0..winner {
             if ends(self, index) {
                 self.release(index, now, Attempt::Failed, &mut draw);
-                // A function does one thing at a boundary: this one it has drawn at, the next one it may count.
+                // A function does one thing at a boundary: this one it has drawn at, the next one
+                // it may count.
                 self.functions[index].counted_to = self.slot.after(now);
             }
         }

@@ -9,7 +9,8 @@ use crate::phy::{Mode, Standard, Timing, response};
 /// Limits of an A-MPDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AmpduLimits {
-    /// Longest A-MPDU, bytes; 0 turns aggregation off. The standard allows 65,535 for HT, 1,048,575 for VHT, 6,500,631 for HE.
+    /// Longest A-MPDU, bytes; 0 turns aggregation off. The standard allows 65,535 for HT,
+    /// 1,048,575 for VHT, 6,500,631 for HE.
     pub bytes: u32,
     /// Most MPDUs, 1 to 64; the Block ACK window is as large.
     pub frames: u16,
@@ -33,17 +34,20 @@ pub enum Protection {
     CtsToSelf(Mode),
 }
 
-/// What follows an A-MPDU that no Block ACK answered. The standard leaves the choice to the originator (§10.25.6.5).
+/// What follows an A-MPDU that no Block ACK answered. The standard leaves the choice to the
+/// originator (§10.25.6.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MissedBlockAck {
-    /// A Block ACK request, which asks what of it came through, as ns-3 and drivers that flag `AMPDU_NO_BACK` do (iwlwifi).
+    /// A Block ACK request, which asks what of it came through, as ns-3 and drivers that flag
+    /// `AMPDU_NO_BACK` do (iwlwifi).
     #[default]
     Request,
     /// The frames again; requests go only when frames were given up, as with ath9k.
     Resend,
 }
 
-/// How long a frame waits for one before it: `HT_RX_REORDER_BUF_TIMEOUT` of Linux, net/mac80211/rx.c.
+/// How long a frame waits for one before it: `HT_RX_REORDER_BUF_TIMEOUT` of Linux,
+/// net/mac80211/rx.c.
 pub const REORDER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Settings of the MAC.
@@ -59,7 +63,8 @@ pub struct MacConfig {
     pub is_qos: bool,
     /// Contention by category; without QoS only that of best effort counts.
     pub contention: [Contention; 4],
-    /// How long a category may keep the medium after winning it; zero for one exchange (§10.23.2.9).
+    /// How long a category may keep the medium after winning it; zero for one exchange
+    /// (§10.23.2.9).
     pub txop_limit: [Duration; 4],
     /// PSDUs longer than this are announced by RTS; `None` for never.
     pub rts_threshold: Option<u32>,
@@ -71,14 +76,14 @@ pub struct MacConfig {
     pub ampdu: AmpduLimits,
     /// What follows an A-MPDU without answer.
     pub missed_block_ack: MissedBlockAck,
-    /// How long the recipient of a Block ACK agreement holds a frame back for one before it; `None` for ever, as the
-    /// standard has it, where only the originator moves the window.
+    /// How long the recipient of a Block ACK agreement holds a frame back for one before it;
+    /// `None` for ever, as the standard has it, where only the originator moves the window.
     pub reorder_timeout: Option<Duration>,
 }
 
 impl MacConfig {
-    /// The values of the standard for `data_mode`: responses at the highest basic rate, no RTS, no protection, seven
-    /// attempts, and A-MPDUs of up to 65,535 bytes.
+    /// The values of the standard for `data_mode`: responses at the highest basic rate, no RTS, no
+    /// protection, seven attempts, and A-MPDUs of up to 65,535 bytes.
     pub fn new(standard: Standard, timing: Timing, data_mode: Mode) -> Self {
         let is_qos = standard.is_qos();
         Self {
@@ -111,10 +116,11 @@ impl MacConfig {
         self.timing.airtime(self.control_mode, psdu as usize)
     }
 
-    /// How long a sender waits for a response to begin: SIFS, a slot, and the start of its reception (§10.3.2.11).
+    /// How long a sender waits for a response to begin: SIFS, a slot, and the start of its
+    /// reception (§10.3.2.11).
     ///
-    /// It is timed on the start of reception, so a response may be of any length. A response at 1 Mbit/s has the long preamble,
-    /// in networks with the short one too.
+    /// It is timed on the start of reception, so a response may be of any length. A response at 1
+    /// Mbit/s has the long preamble, in networks with the short one too.
     pub fn response_timeout(&self) -> Duration {
         let start = self.timing.rx_start_delay.max(self.control_mode.header());
         self.timing.sifs + self.timing.slot + start
@@ -156,7 +162,8 @@ fn contention(category: AccessCategory, is_qos: bool, timing: &Timing) -> Conten
 
 /// TXOP limits of the default EDCA parameter set for OFDM PHYs (Table 9-155).
 ///
-/// Deviation: best effort and background have no limit of 2.528 ms but one exchange at a time, as in WMM and hostapd.
+/// Deviation: best effort and background have no limit of 2.528 ms but one exchange at a time, as
+/// in WMM and hostapd.
 const fn txop_limit(category: AccessCategory, is_qos: bool) -> Duration {
     match category {
         AccessCategory::Video if is_qos => Duration::from_micros(4_096),

@@ -1,4 +1,5 @@
-//! Duplicate detection without Block ACK (§10.3.2.14): the last sequence number of each transmitter.
+//! Duplicate detection without Block ACK (§10.3.2.14): the last sequence number of each
+//! transmitter.
 
 use alloc::vec::Vec;
 
@@ -9,7 +10,8 @@ pub struct DuplicateCache {
 }
 
 impl DuplicateCache {
-    /// True when the frame is new; remembers it. A frame is a duplicate when it is a retry of the last one.
+    /// True when the frame is new; remembers it. A frame is a duplicate when it is a retry of the
+    /// last one.
     pub fn accept(&mut self, transmitter: usize, seq: u16, retry: bool) -> bool {
         if self.last.len() <= transmitter {
             self.last.resize(transmitter + 1, None);

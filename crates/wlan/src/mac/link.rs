@@ -1,5 +1,5 @@
-//! The sending side towards one receiver in one category: frames that wait, frames that are not acknowledged yet, and the
-//! originator's part of a Block ACK agreement (§10.25.6.7, §10.25.6.8).
+//! The sending side towards one receiver in one category: frames that wait, frames that are not
+//! acknowledged yet, and the originator's part of a Block ACK agreement (§10.25.6.7, §10.25.6.8).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -36,14 +36,14 @@ enum Request {
     Needless,
     /// It goes before data; it was sent so often without answer.
     Due(u8),
-    /// Frames were given up, and the receiver, which has answered no request so far, may not know. Data goes on, and
-    /// the request is due again when the receiver answers that, as in Linux (net/mac80211/status.c). One that never answers
-    /// thus costs other receivers nothing.
+    /// Frames were given up, and the receiver, which has answered no request so far, may not know.
+    /// Data goes on, and the request is due again when the receiver answers that, as in Linux
+    /// (net/mac80211/status.c). One that never answers thus costs other receivers nothing.
     Postponed,
 }
 
-/// Requests that tell of frames given up are sent at least so often in a row, however few attempts a frame has:
-/// dot11ShortRetryLimit by default (Annex C.3).
+/// Requests that tell of frames given up are sent at least so often in a row, however few attempts
+/// a frame has: dot11ShortRetryLimit by default (Annex C.3).
 const REQUEST_ATTEMPTS: u8 = 7;
 
 /// What became of an acknowledgement of the transport that was sent.
@@ -114,8 +114,8 @@ impl<M: Clone> Link<M> {
         settled.map(core::mem::take).unwrap_or_default()
     }
 
-    /// The receiver has released, or will never get, all frames before this one. `None` while it may wait for frames that were
-    /// given up.
+    /// The receiver has released, or will never get, all frames before this one. `None` while it
+    /// may wait for frames that were given up.
     pub fn settled_before(&self) -> Option<u16> {
         (!self.has_moved).then(|| self.window_start())
     }
@@ -130,7 +130,8 @@ impl<M: Clone> Link<M> {
         Waiting::new(&self.waiting)
     }
 
-    /// Puts `msdu` in the place of the packet at `position` of those that were never sent, with its turn.
+    /// Puts `msdu` in the place of the packet at `position` of those that were never sent, with its
+    /// turn.
     ///
     /// # Errors
     /// `msdu`, when there is no such position.
@@ -156,7 +157,8 @@ impl<M: Clone> Link<M> {
         self.turn().is_none()
     }
 
-    /// The arrival number that decides whose turn it is: a request goes first, then the oldest packet.
+    /// The arrival number that decides whose turn it is: a request goes first, then the oldest
+    /// packet.
     #[inline]
     pub fn turn(&self) -> Option<u64> {
         if self.request_is_due() {
@@ -178,11 +180,11 @@ impl<M: Clone> Link<M> {
             .map_or(self.next_seq, |frame| frame.seq)
     }
 
-    /// Puts together the next PSDU, as long as `airtime` allows; outstanding frames go first. At least one frame
-    /// goes in any case.
+    /// Puts together the next PSDU, as long as `airtime` allows; outstanding frames go first. At
+    /// least one frame goes in any case.
     ///
-    /// `mpdus` is a list to use. If it is what was sent last, with the same `airtime`, that is sent again, and more if there is
-    /// more.
+    /// `mpdus` is a list to use. If it is what was sent last, with the same `airtime`, that is sent
+    /// again, and more if there is more.
     ///
     /// Returns `None` when there is no frame.
     pub fn prepare(
@@ -297,7 +299,8 @@ impl<M: Clone> Link<M> {
             }
         }
         let before = self.outstanding.len();
-        // Nothing was received, if the receiver wants what is missing first and has nothing after it.
+        // Nothing was received, if the receiver wants what is missing first and has nothing after
+        // it.
         if bitmap != 0 || start != self.window_start() {
             let settled = &mut self.settled;
             self.outstanding.retain(|frame| {
@@ -315,7 +318,8 @@ impl<M: Clone> Link<M> {
         Settled { acked, dropped }
     }
 
-    /// The single frame sent last was not acknowledged, or what was sent last was not cleared to be sent.
+    /// The single frame sent last was not acknowledged, or what was sent last was not cleared to be
+    /// sent.
     pub fn on_missed_ack(&mut self, config: &MacConfig) -> Settled {
         let dropped = self.give_up(config);
         Settled { acked: 0, dropped }
@@ -332,8 +336,8 @@ impl<M: Clone> Link<M> {
         }
     }
 
-    /// The request was not answered. After `retry_limit` of them it gives way to data again. If the receiver has to be told of
-    /// frames given up, it does so later, and not for good.
+    /// The request was not answered. After `retry_limit` of them it gives way to data again. If the
+    /// receiver has to be told of frames given up, it does so later, and not for good.
     pub fn on_missed_request(&mut self, config: &MacConfig) -> Settled {
         let attempts = match self.request {
             Request::Due(attempts) => attempts.saturating_add(1),
@@ -364,8 +368,8 @@ impl<M: Clone> Link<M> {
         }
     }
 
-    /// Drops the frames that had their last attempt. In a Block ACK agreement the receiver has to be told to expect them no
-    /// more.
+    /// Drops the frames that had their last attempt. In a Block ACK agreement the receiver has to
+    /// be told to expect them no more.
     fn give_up(&mut self, config: &MacConfig) -> usize {
         // A PPDU takes them from the front, so no frame had more attempts than the first.
         let first = self.outstanding.front();
@@ -406,7 +410,8 @@ impl<M: Clone> Link<M> {
     }
 }
 
-/// Keeps what became of a frame, if it is an acknowledgement of the transport and somebody wants to know.
+/// Keeps what became of a frame, if it is an acknowledgement of the transport and somebody wants to
+/// know.
 #[inline]
 fn note<M: Clone>(
     settled: &mut Option<Vec<Settlement<M>>>,

@@ -1,8 +1,8 @@
 //! Medium access: contention, queues, aggregation, Block ACK and the exchange of frames.
 //!
-//! [`station::Station`] owns the rooms of one radio and speaks in actions: what it wants to transmit comes back as a
-//! [`crate::frame::Ppdu`], what it received as deliveries, when it wants to be woken as a deadline. It knows no medium and no
-//! clock, so a test can play both.
+//! [`station::Station`] owns the rooms of one radio and speaks in actions: what it wants to
+//! transmit comes back as a [`crate::frame::Ppdu`], what it received as deliveries, when it wants
+//! to be woken as a deadline. It knows no medium and no clock, so a test can play both.
 
 pub mod access;
 pub mod config;

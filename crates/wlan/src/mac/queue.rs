@@ -1,4 +1,5 @@
-//! The transmit queue of one access category: limited by packets over all receivers, in the order of its discipline.
+//! The transmit queue of one access category: limited by packets over all receivers, in the order
+//! of its discipline.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -8,7 +9,8 @@ use super::discipline::{Admission, BoxedDiscipline, Fifo};
 use super::link::Link;
 use crate::frame::{Msdu, NodeId};
 
-/// Packets of one category. Those that are on the air, or wait to be repeated, keep their place until they are settled.
+/// Packets of one category. Those that are on the air, or wait to be repeated, keep their place
+/// until they are settled.
 #[derive(Debug)]
 pub struct TransmitQueue<M> {
     links: Vec<Link<M>>,
@@ -47,7 +49,8 @@ impl<M: Clone> TransmitQueue<M> {
         self.links.iter_mut().for_each(Link::watch_acks);
     }
 
-    /// Adds a packet for receiver `to`. Returns the packet that had to go for it, if the discipline says so.
+    /// Adds a packet for receiver `to`. Returns the packet that had to go for it, if the discipline
+    /// says so.
     ///
     /// # Errors
     /// The packet, when the queue is full and nothing goes for it.
@@ -85,8 +88,8 @@ impl<M: Clone> TransmitQueue<M> {
         self.change(to, |link| link.remove(position))
     }
 
-    /// Lets something happen to the link to `to`. Whatever enters a link, leaves it or changes its turn does so in here, and
-    /// the queue's length and order follow.
+    /// Lets something happen to the link to `to`. Whatever enters a link, leaves it or changes its
+    /// turn does so in here, and the queue's length and order follow.
     pub fn change<R>(&mut self, to: NodeId, act: impl FnOnce(&mut Link<M>) -> R) -> R {
         if self.links.len() <= to.index() {
             self.links.resize_with(to.index() + 1, Link::default);
@@ -207,7 +210,8 @@ mod tests {
         assert_eq!(old.unwrap().unwrap().len, 100);
         assert_eq!((queue.len(), queue.departures()), (2, 1));
         assert_eq!(queue.next_receiver(), Some(NodeId(1)), "its turn stays");
-        // What was sent once is not offered for replacement; nothing else waits there, so the queue is full.
+        // What was sent once is not offered for replacement; nothing else waits there, so the queue
+        // is full.
         let config = crate::mac::link::tests::a54();
         queue.change(NodeId(1), |link| {
             link.prepare(&config, tack_base::Duration::ZERO, Vec::new())

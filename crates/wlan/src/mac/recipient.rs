@@ -1,4 +1,5 @@
-//! The receiving side of a Block ACK agreement: scoreboard and reordering (§10.25.6.3 to 10.25.6.6).
+//! The receiving side of a Block ACK agreement: scoreboard and reordering (§10.25.6.3 to
+//! 10.25.6.6).
 
 use alloc::collections::VecDeque;
 
@@ -39,8 +40,8 @@ impl<M> Default for Recipient<M> {
 }
 
 impl<M> Recipient<M> {
-    /// An MPDU came at `now`. Releases what is in order now. Says whether the MPDU was new, and not before the
-    /// window.
+    /// An MPDU came at `now`. Releases what is in order now. Says whether the MPDU was new, and not
+    /// before the window.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -94,8 +95,9 @@ impl<M> Recipient<M> {
         first.map(|held| held.since)
     }
 
-    /// Releases the frames that have waited since `latest` or longer, and what is in order after them: what they waited for
-    /// will not come. Its originator gave it up, and the request that was to say so was lost.
+    /// Releases the frames that have waited since `latest` or longer, and what is in order after
+    /// them: what they waited for will not come. Its originator gave it up, and the request
+    /// that was to say so was lost.
     pub fn release_overdue(&mut self, latest: Instant, mut release: impl FnMut(Msdu<M>)) {
         while self.held_since().is_some_and(|since| since <= latest) {
             let hole = self.waiting.iter().take_while(|slot| slot.is_none());
@@ -131,7 +133,8 @@ impl<M> Recipient<M> {
         self.score_start = start;
     }
 
-    /// Moves the reordering window to `start`, releasing what was before it, and what is in order from there.
+    /// Moves the reordering window to `start`, releasing what was before it, and what is in order
+    /// from there.
     fn advance(&mut self, start: u16, release: &mut impl FnMut(Msdu<M>)) {
         for _ in 0..seq_distance(self.next, start) {
             match self.waiting.pop_front() {

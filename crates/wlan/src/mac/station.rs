@@ -1,7 +1,8 @@
 //! One radio: its queues, its contention and the exchange of frames (§10.3, §10.23.2, §10.25).
 //!
-//! The medium tells it what it senses (`on_busy`, `on_idle`, `on_reception_start`, `receive`, `overhear`), and wakes it at
-//! [`Station::poll_timeout`]; then [`Station::handle_timeout`] may return what goes on the air. An exchange is
+//! The medium tells it what it senses (`on_busy`, `on_idle`, `on_reception_start`, `receive`,
+//! `overhear`), and wakes it at [`Station::poll_timeout`]; then [`Station::handle_timeout`] may
+//! return what goes on the air. An exchange is
 //!
 //! ```text
 //!  grant → [RTS … CTS | CTS to self] → data | Block ACK request → (ACK | Block ACK | timeout) → backoff
@@ -48,7 +49,8 @@ impl Beacons {
     pub fn usual(standard: Standard, interval: Duration) -> Self {
         // Header and FCS, timestamp, interval, capabilities, a name of four letters, TIM.
         const COMMON: u32 = 28 + 8 + 2 + 2 + 6 + 6;
-        // Supported rates; DSSS and ERP parameters; EDCA parameters; capabilities and operation of HT, VHT and HE.
+        // Supported rates; DSSS and ERP parameters; EDCA parameters; capabilities and operation of
+        // HT, VHT and HE.
         let elements = match standard {
             Standard::B => 6 + 3,
             Standard::A => 10,
@@ -135,7 +137,8 @@ pub struct Station<M> {
     /// A PPDU is being received whose header has been read at this instant.
     reception: Option<Instant>,
     recipients: Vec<[Recipient<M>; 4]>,
-    /// The recipients that hold frames back: when these will have waited too long, transmitter and category.
+    /// The recipients that hold frames back: when these will have waited too long, transmitter and
+    /// category.
     holds: BTreeSet<(Instant, NodeId, usize)>,
     /// The first of them.
     next_hold: Instant,
@@ -249,8 +252,9 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// Takes the packet out of the queue of `category` that is at `position` of those that wait for `to` and were never
-    /// sent. The queue's length, the counters and the wish to transmit follow.
+    /// Takes the packet out of the queue of `category` that is at `position` of those that wait for
+    /// `to` and were never sent. The queue's length, the counters and the wish to transmit
+    /// follow.
     pub fn remove(
         &mut self,
         now: Instant,
@@ -274,8 +278,8 @@ impl<M: Clone> Station<M> {
         queue.link(to).map(Link::waiting)
     }
 
-    /// Lets something happen to the link to `to` by which frames that were sent may leave its queue: its length, the counters
-    /// and the wish to transmit follow here.
+    /// Lets something happen to the link to `to` by which frames that were sent may leave its
+    /// queue: its length, the counters and the wish to transmit follow here.
     fn settle(
         &mut self,
         at: Instant,
@@ -292,8 +296,8 @@ impl<M: Clone> Station<M> {
         settled
     }
 
-    /// A function contends while its queue has something to send. That of the exchange under way looks at its queue when the
-    /// exchange ends.
+    /// A function contends while its queue has something to send. That of the exchange under way
+    /// looks at its queue when the exchange ends.
     fn wish(&mut self, at: Instant, function: usize) {
         let is_in_exchange = self
             .exchange
@@ -364,7 +368,8 @@ impl<M: Clone> Station<M> {
         self.reception = None;
     }
 
-    /// True when frames have waited too long for one before them: [`Station::release_overdue`] is due.
+    /// True when frames have waited too long for one before them: [`Station::release_overdue`] is
+    /// due.
     #[inline]
     pub fn holds_overdue(&self, now: Instant) -> bool {
         self.next_hold <= now
@@ -422,7 +427,8 @@ impl<M: Clone> Station<M> {
         self.stats.access_collisions += u64::from(is_first);
     }
 
-    /// Takes back what this radio sent to `to` and nobody read. Most often it is sent again as it is.
+    /// Takes back what this radio sent to `to` and nobody read. Most often it is sent again as it
+    /// is.
     pub fn keep(&mut self, to: Option<NodeId>, category: AccessCategory, mpdus: Vec<Mpdu<M>>) {
         match to {
             // Within a limit the next attempt may have less time.
@@ -436,7 +442,8 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// A list for the next frames of `function` to `to`: what was sent last, if it was sent to that one, or an empty one.
+    /// A list for the next frames of `function` to `to`: what was sent last, if it was sent to that
+    /// one, or an empty one.
     fn list(&mut self, function: usize, to: NodeId) -> Vec<Mpdu<M>> {
         match self.unread.take() {
             Some((of, who, mpdus)) if (of, who) == (function, to) => mpdus,

@@ -9,8 +9,8 @@ pub struct StationStats {
     pub attempts: u64,
     /// Attempts that another transmission spoilt at their receiver.
     pub collisions: u64,
-    /// Channel accesses: of each exchange that won contention, the first PPDU that wants a response. With RTS that is the RTS,
-    /// while `attempts` counts the data behind it too.
+    /// Channel accesses: of each exchange that won contention, the first PPDU that wants a
+    /// response. With RTS that is the RTS, while `attempts` counts the data behind it too.
     pub accesses: u64,
     /// Those that another transmission spoilt at their receiver.
     pub access_collisions: u64,

@@ -39,17 +39,20 @@ impl ErrorModel {
 
 /// Additive white Gaussian noise on a flat channel, hard-decision Viterbi decoding.
 ///
-/// Bit error rates of the modulations: Proakis, "Digital Communications", for Gray-coded square QAM. Bound on the coded bit
-/// error rate: union bound with the distance spectra of the K = 7 code (133, 171) and its punctured forms: Frenger, Orten,
-/// Ottosson, "Multi-rate convolutional codes", Chalmers 1998, and Haccoun, Bégin, IEEE Trans. Comm. 37(11), 1989. That is the
-/// model which Pei and Henderson, "Validation of OFDM error rate model in ns-3", Boeing 2010, checked against measurements.
-/// DSSS: DBPSK and DQPSK with the 11-chip Barker gain; CCK as union bound over the codeword distances of IEEE 802.11b-1999.
+/// Bit error rates of the modulations: Proakis, "Digital Communications", for Gray-coded square
+/// QAM. Bound on the coded bit error rate: union bound with the distance spectra of the K = 7 code
+/// (133, 171) and its punctured forms: Frenger, Orten, Ottosson, "Multi-rate convolutional codes",
+/// Chalmers 1998, and Haccoun, Bégin, IEEE Trans. Comm. 37(11), 1989. That is the model which Pei
+/// and Henderson, "Validation of OFDM error rate model in ns-3", Boeing 2010, checked against
+/// measurements. DSSS: DBPSK and DQPSK with the 11-chip Barker gain; CCK as union bound over the
+/// codeword distances of IEEE 802.11b-1999.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Awgn {
     snr: f64,
 }
 
-/// Code weights by distance, from the free distance upwards: (first distance, step, divisor, weights).
+/// Code weights by distance, from the free distance upwards: (first distance, step, divisor,
+/// weights).
 type Spectrum = (i32, i32, f64, &'static [f64]);
 
 const fn spectrum(code: (u64, u64)) -> Spectrum {
@@ -82,7 +85,8 @@ const fn spectrum(code: (u64, u64)) -> Spectrum {
 }
 
 impl Awgn {
-    /// Noise that leaves a signal-to-noise ratio of `snr_db` decibels in the occupied bandwidth, for each stream.
+    /// Noise that leaves a signal-to-noise ratio of `snr_db` decibels in the occupied bandwidth,
+    /// for each stream.
     pub fn new(snr_db: f64) -> Self {
         Self {
             snr: libm::pow(10.0, snr_db / 10.0),
@@ -124,7 +128,8 @@ impl Awgn {
             DsssRate::R1 => 0.5 * libm::exp(-energy),
             // DQPSK needs about 2.3 dB more than coherent QPSK (Proakis §5.2.8).
             DsssRate::R2 => q(libm::sqrt(2.0 * energy / 1.7)),
-            // Pairs of codewords at each distance (IEEE 802.11b-1999 §18.4.6.5: 16 and 256 words of 8 chips).
+            // Pairs of codewords at each distance (IEEE 802.11b-1999 §18.4.6.5: 16 and 256 words of
+            // 8 chips).
             DsssRate::R5_5 => cck(self.snr, &[(14.0, 8.0), (1.0, 16.0)], 4.0),
             DsssRate::R11 => cck(
                 self.snr,
@@ -170,7 +175,8 @@ fn uncoded(bits: u64, snr: f64) -> f64 {
     }
 }
 
-/// Union bound on the bit error rate after hard-decision decoding, by the Chernoff bound on pairwise errors.
+/// Union bound on the bit error rate after hard-decision decoding, by the Chernoff bound on
+/// pairwise errors.
 fn coded(p: f64, (first, step, divisor, weights): Spectrum) -> f64 {
     let d = libm::sqrt(4.0 * p * (1.0 - p));
     let mut power = libm::pow(d, f64::from(first));

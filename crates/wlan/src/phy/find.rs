@@ -15,7 +15,8 @@ use super::vht::{SigB, VhtMode};
 /// What is known about a mode besides its generation; everything left open may be anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ModeQuery {
-    /// Data rate; a rate that is rounded to a tenth of a Mbit/s, such as 866.7 Mbit/s, is understood.
+    /// Data rate; a rate that is rounded to a tenth of a Mbit/s, such as 866.7 Mbit/s, is
+    /// understood.
     pub rate: Option<Rate>,
     /// MCS index.
     pub mcs: Option<u8>,
@@ -32,8 +33,8 @@ pub struct ModeQuery {
 }
 
 impl ModeQuery {
-    /// The modes of `standard` that fit, those with fewer streams first, then narrower channels, then longer guard
-    /// intervals, then lower rates.
+    /// The modes of `standard` that fit, those with fewer streams first, then narrower channels,
+    /// then longer guard intervals, then lower rates.
     pub fn find(&self, standard: Standard) -> Vec<Mode> {
         let mut found: Vec<Mode> = match standard {
             Standard::B => {

@@ -7,8 +7,9 @@ use super::ofdm::{LEGACY_PREAMBLE, SERVICE_BITS};
 
 /// An HE single user mode: MCS 0 to 11 on one to eight streams over the whole of 20 to 160 MHz.
 ///
-/// LDPC coding, which every width above 20 MHz and MCS 10 and 11 require: no tail bits. The extra LDPC symbol that some
-/// lengths need is not modelled, and receivers are taken to need no packet extension (nominal padding of 0 µs).
+/// LDPC coding, which every width above 20 MHz and MCS 10 and 11 require: no tail bits. The extra
+/// LDPC symbol that some lengths need is not modelled, and receivers are taken to need no packet
+/// extension (nominal padding of 0 µs).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HeMode {
     mcs: u8,
@@ -87,7 +88,8 @@ impl HeMode {
 
     /// Airtime of a PPDU with `psdu` bytes (§27.4.3).
     pub fn airtime(self, psdu: usize) -> Duration {
-        // Training symbols: 6.4 µs (2x HE-LTF) with the shorter guard intervals, 12.8 µs (4x) with the longest (§27.3.11.10).
+        // Training symbols: 6.4 µs (2x HE-LTF) with the shorter guard intervals, 12.8 µs (4x) with
+        // the longest (§27.3.11.10).
         let ltf = match self.guard {
             GuardInterval::Ns400 | GuardInterval::Ns800 => 7_200,
             GuardInterval::Ns1600 => 8_000,

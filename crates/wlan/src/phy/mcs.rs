@@ -1,4 +1,5 @@
-//! What the modes of HT, VHT and HE are made of: widths, guard intervals, modulation and coding of an MCS.
+//! What the modes of HT, VHT and HE are made of: widths, guard intervals, modulation and coding of
+//! an MCS.
 
 use tack_base::Rate;
 use thiserror::Error;
@@ -61,7 +62,8 @@ impl GuardInterval {
     }
 }
 
-/// Coded bits per subcarrier and the code rate (numerator, denominator) of an MCS within one stream (Tables 19-27, 21-30, 27-55).
+/// Coded bits per subcarrier and the code rate (numerator, denominator) of an MCS within one stream
+/// (Tables 19-27, 21-30, 27-55).
 pub(super) const fn modulation(mcs: u8) -> (u64, (u64, u64)) {
     match mcs {
         0 => (1, (1, 2)),
@@ -79,7 +81,8 @@ pub(super) const fn modulation(mcs: u8) -> (u64, (u64, u64)) {
     }
 }
 
-/// Long training fields for so many streams, by number of streams less one (Tables 19-13 and 21-13).
+/// Long training fields for so many streams, by number of streams less one (Tables 19-13 and
+/// 21-13).
 pub(super) const LTFS: [u64; 8] = [1, 2, 4, 4, 6, 6, 8, 8];
 
 /// Bits per symbol that no rounding has touched: subcarriers, bits, streams, code rate.
@@ -92,7 +95,8 @@ pub(super) fn rate(bits_per_symbol: u64, symbol_ns: u64) -> Rate {
     Rate::from_bits_per_sec(bits_per_symbol * 1_000_000_000 / symbol_ns)
 }
 
-/// Duration of HT or VHT data: with the short guard interval, symbols of 3.6 µs padded to the 4 µs grid (§19.4.3, §21.4.3).
+/// Duration of HT or VHT data: with the short guard interval, symbols of 3.6 µs padded to the 4 µs
+/// grid (§19.4.3, §21.4.3).
 pub(super) const fn symbols_duration(symbols: u64, guard: GuardInterval) -> u64 {
     match guard {
         GuardInterval::Ns400 => (symbols * 3_600).div_ceil(4_000) * 4_000,
@@ -104,8 +108,8 @@ pub(super) const fn is_high_throughput_guard(guard: GuardInterval) -> bool {
     matches!(guard, GuardInterval::Ns400 | GuardInterval::Ns800)
 }
 
-/// The non-HT rate that stands for an MCS when the rate of a response is chosen: same modulation, same or next lower code
-/// rate, 54 Mbit/s for all that is denser (§10.6.11, Table 10-10).
+/// The non-HT rate that stands for an MCS when the rate of a response is chosen: same modulation,
+/// same or next lower code rate, 54 Mbit/s for all that is denser (§10.6.11, Table 10-10).
 pub(super) const fn reference_rate(mcs: u8) -> OfdmRate {
     match mcs {
         0 => OfdmRate::R6,

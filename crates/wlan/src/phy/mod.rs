@@ -1,4 +1,5 @@
-//! The physical layer: rates, airtime, slot and gap lengths, response rates, and what noise does to frames.
+//! The physical layer: rates, airtime, slot and gap lengths, response rates, and what noise does to
+//! frames.
 //!
 //! Section numbers are those of IEEE Std 802.11-2020, and of 802.11ax-2021 for HE.
 

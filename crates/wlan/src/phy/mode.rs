@@ -127,7 +127,8 @@ impl Mode {
         }
     }
 
-    /// The non-HT OFDM rate that stands for this mode when a response rate is chosen; `None` for DSSS.
+    /// The non-HT OFDM rate that stands for this mode when a response rate is chosen; `None` for
+    /// DSSS.
     pub fn reference_rate(self) -> Option<OfdmRate> {
         match self {
             Self::Dsss(..) => None,

@@ -12,7 +12,8 @@ const BASIC_DSSS: [DsssRate; 2] = [DsssRate::R1, DsssRate::R2];
 
 /// The highest basic rate that is not above the rate of the frame that asks for the response.
 ///
-/// The response to DSSS has the preamble of the frame it answers, where its rate allows (§10.6.6.5.2).
+/// The response to DSSS has the preamble of the frame it answers, where its rate allows
+/// (§10.6.6.5.2).
 pub fn response_mode(to: Mode) -> Mode {
     match (to, to.reference_rate()) {
         (Mode::Dsss(rate, preamble), _) => dsss(rate, preamble),

@@ -58,13 +58,15 @@ fn airtimes_of_ht_vht_and_he() {
         ht(31, W40, Ns400).rate(),
         Rate::from_bits_per_sec(600_000_000)
     );
-    // VHT MCS 9, two streams, 80 MHz: 3120 bits a symbol, two encoders: 167 symbols of 3.6 us fill 151 slots of 4 us.
+    // VHT MCS 9, two streams, 80 MHz: 3120 bits a symbol, two encoders: 167 symbols of 3.6 us fill
+    // 151 slots of 4 us.
     let omitted = vht(9, 2, W80, SigB::Omitted);
     let sent = vht(9, 2, W80, SigB::Sent);
     assert_eq!(sent.rate(), Rate::from_bits_per_sec(866_666_666));
     assert_eq!(omitted.airtime(64_846), us(40.0 + 604.0));
     assert_eq!(sent.airtime(64_846) - omitted.airtime(64_846), us(4.0));
-    // HE MCS 11, two streams, 80 MHz, 0.8 us: 16333 bits a symbol of 13.6 us; preamble 36 and two fields of 7.2 us.
+    // HE MCS 11, two streams, 80 MHz, 0.8 us: 16333 bits a symbol of 13.6 us; preamble 36 and two
+    // fields of 7.2 us.
     let he = Mode::He(HeMode::new(11, 2, W80, Ns800).unwrap());
     assert_eq!(he.rate().bits_per_sec() / 100_000, 12_009);
     assert_eq!(he.airtime(64_846), us(36.0 + 14.4 + 13.6 * 32.0));
@@ -122,7 +124,8 @@ fn modes_that_do_not_exist_are_refused() {
     assert!(HeMode::new(11, 8, W160, Ns400).is_err());
 }
 
-/// Longer frames never take less time, and every mode needs at least its header and the bits at its rate.
+/// Longer frames never take less time, and every mode needs at least its header and the bits at its
+/// rate.
 #[test]
 fn airtime_grows_with_length_and_covers_the_bits() {
     let mut modes: Vec<Mode> = Vec::new();
@@ -238,8 +241,9 @@ fn gaps_of_the_generations() {
     );
 }
 
-/// Sensitivity of the standard (Table 17-18: 10 % of 1000-byte PSDUs lost, noise figure 10 dB, margin 5 dB) is met
-/// within 2 dB in every mode (hard decisions cost BPSK 3/4 that much), and by no wonder.
+/// Sensitivity of the standard (Table 17-18: 10 % of 1000-byte PSDUs lost, noise figure 10 dB,
+/// margin 5 dB) is met within 2 dB in every mode (hard decisions cost BPSK 3/4 that much), and by
+/// no wonder.
 #[test]
 fn noise_hits_faster_modes_first() {
     let lost = |rate, snr_db: f64| Awgn::new(snr_db).loss(Mode::Ofdm(rate), 1_000);

@@ -9,7 +9,8 @@ use super::ofdm::OfdmRate;
 /// Frequency band.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Band {
-    /// 2.4 GHz: SIFS of 10 µs, and 6 µs of silence after every OFDM frame to make up for it (signal extension).
+    /// 2.4 GHz: SIFS of 10 µs, and 6 µs of silence after every OFDM frame to make up for it (signal
+    /// extension).
     Ghz2_4,
     /// 5 GHz: SIFS of 16 µs.
     Ghz5,
@@ -45,7 +46,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The values of `standard` in `band`; 802.11g has the short slot of a network without 802.11b stations.
+    /// The values of `standard` in `band`; 802.11g has the short slot of a network without 802.11b
+    /// stations.
     pub fn new(standard: Standard, band: Band, preamble: Preamble) -> Self {
         let micros = Duration::from_micros;
         let at_2_4 = band == Band::Ghz2_4;

@@ -32,8 +32,8 @@ impl VhtMode {
     /// MCS 0 to 9, one to eight streams, any width, a guard interval of 400 or 800 ns.
     ///
     /// # Errors
-    /// [`ModeError`] for anything else, and for the combinations that the standard leaves out because their bits do not
-    /// divide among the encoders (§21.5).
+    /// [`ModeError`] for anything else, and for the combinations that the standard leaves out
+    /// because their bits do not divide among the encoders (§21.5).
     pub fn new(
         mcs: u8,
         streams: u8,
@@ -108,8 +108,8 @@ impl VhtMode {
         data_bits(self.subcarriers(), self.mcs, self.streams)
     }
 
-    /// BCC encoders: as few as carry the rate at 600 Mbit/s each, such that the bits of a symbol divide among them and
-    /// their puncturing patterns (§21.3.10.5.4).
+    /// BCC encoders: as few as carry the rate at 600 Mbit/s each, such that the bits of a symbol
+    /// divide among them and their puncturing patterns (§21.3.10.5.4).
     fn encoders(self) -> u64 {
         let (bits, (_, denominator)) = modulation(self.mcs);
         let coded = self.subcarriers() * bits * u64::from(self.streams);

@@ -21,7 +21,8 @@ pub struct Airtime {
     pub access: Duration,
     /// Silence with nothing to send.
     pub idle: Duration,
-    /// What of `data` and `control` was sent by radios of the neighbouring network. Not a part of the total.
+    /// What of `data` and `control` was sent by radios of the neighbouring network. Not a part of
+    /// the total.
     pub neighbour: Duration,
 }
 
@@ -84,7 +85,8 @@ pub(super) struct Accounts {
     counted_to: Instant,
 }
 
-/// The parts of [`Airtime`], nanoseconds: counted at each event, where a [`Duration`] takes longer to add.
+/// The parts of [`Airtime`], nanoseconds: counted at each event, where a [`Duration`] takes longer
+/// to add.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     data: u64,

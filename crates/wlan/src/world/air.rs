@@ -134,7 +134,8 @@ impl<M> InFlight<M> {
         }
     }
 
-    /// Goes to frame `index` of the PSDU. All but the last have an end of their own before that of the PPDU.
+    /// Goes to frame `index` of the PSDU. All but the last have an end of their own before that of
+    /// the PPDU.
     pub(super) fn seek(&mut self, index: usize, is_qos: bool) {
         let Frame::Data(data) = &self.ppdu.frame else {
             return;

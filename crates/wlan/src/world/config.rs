@@ -58,8 +58,8 @@ pub enum HostInterrupt {
     Ppdu,
 }
 
-/// How long a packet takes between a radio and its host: the driver, the bus and the interrupt. Zero for a host that is
-/// instantaneous.
+/// How long a packet takes between a radio and its host: the driver, the bus and the interrupt.
+/// Zero for a host that is instantaneous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HostDelays {
     /// From the end of a received frame, or its release from the reordering buffer, to the host.
@@ -79,7 +79,8 @@ pub struct WorldConfig {
     pub ap_queue: usize,
     /// Packets that each queue of a station holds.
     pub station_queue: usize,
-    /// How long packets take between each radio and its host; the access point bridges by its host.
+    /// How long packets take between each radio and its host; the access point bridges by its
+    /// host.
     pub host: HostDelays,
     /// When a host hears of the frames of an A-MPDU.
     pub interrupt: HostInterrupt,
@@ -98,7 +99,8 @@ pub struct WorldConfig {
 }
 
 impl WorldConfig {
-    /// A network of `stations` with queues of 1000 packets and instantaneous hosts, without beacons, noise, neighbours or hidden stations.
+    /// A network of `stations` with queues of 1000 packets and instantaneous hosts, without
+    /// beacons, noise, neighbours or hidden stations.
     pub fn new(mac: MacConfig, stations: u16) -> Self {
         Self {
             mac,

@@ -1,9 +1,12 @@
-//! Radios that only look on, and sense the same: what the medium does is worked out once for all of them.
+//! Radios that only look on, and sense the same: what the medium does is worked out once for all of
+//! them.
 //!
-//! Most radios of a large network neither send nor receive what is on the air. If they hear everybody, and noise spoils nothing
-//! for them, they sense the same and differ in nothing but their backoffs. A radio is in the crowd from a busy period on in
-//! which it senses what the crowd does, until it is to receive, may transmit, or gets a packet to send. Then it goes by itself,
-//! in the state in which it would be had it always done so. Results do not depend on who is in the crowd.
+//! Most radios of a large network neither send nor receive what is on the air. If they hear
+//! everybody, and noise spoils nothing for them, they sense the same and differ in nothing but
+//! their backoffs. A radio is in the crowd from a busy period on in which it senses what the crowd
+//! does, until it is to receive, may transmit, or gets a packet to send. Then it goes by itself, in
+//! the state in which it would be had it always done so. Results do not depend on who is in the
+//! crowd.
 
 use alloc::vec::Vec;
 
@@ -133,7 +136,8 @@ impl Crowd {
     }
 }
 
-/// Whether radios could read a PPDU that they were locked on to, or a part of it, where only other signals spoil anything.
+/// Whether radios could read a PPDU that they were locked on to, or a part of it, where only other
+/// signals spoil anything.
 fn is_read<M>(radio: &mut Radio, flight: &InFlight<M>, is_qos: bool) -> bool {
     let Some(hit) = radio.hit.take() else {
         return true;

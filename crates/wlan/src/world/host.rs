@@ -65,8 +65,8 @@ impl<M> Hosts<M> {
         None
     }
 
-    /// A packet of a station has come to the access point's radio, for another station. Returns it when it is back at once.
-    /// The host hears of it at `ready`, if that is not in the past.
+    /// A packet of a station has come to the access point's radio, for another station. Returns it
+    /// when it is back at once. The host hears of it at `ready`, if that is not in the past.
     pub(super) fn relay(&mut self, now: Instant, ready: Instant, msdu: Msdu<M>) -> Option<Msdu<M>> {
         let delay = self.receive + self.transmit + ready.saturating_since(now);
         if delay.is_zero() {
@@ -127,7 +127,8 @@ impl<M> Hosts<M> {
         }
     }
 
-    /// When the next packet comes to its host, if that is after `handled`: those until then can be had.
+    /// When the next packet comes to its host, if that is after `handled`: those until then can be
+    /// had.
     #[inline]
     pub(super) fn next_delivery(&self, handled: Instant) -> Instant {
         let first = self.delivered.front().map(|(at, _)| *at);

@@ -1,4 +1,5 @@
-//! How radios join the crowd of those that only look on and leave it, and what the medium does to it.
+//! How radios join the crowd of those that only look on and leave it, and what the medium does to
+//! it.
 
 use alloc::vec::Vec;
 
@@ -66,7 +67,8 @@ impl<M: Clone> World<M> {
         }
     }
 
-    /// Radios that go by themselves and have nothing to do but look on join the crowd: a signal has begun.
+    /// Radios that go by themselves and have nothing to do but look on join the crowd: a signal has
+    /// begun.
     pub(super) fn gather(&mut self, at: Instant) {
         let Self {
             crowd: Some(crowd),
@@ -108,9 +110,9 @@ impl<M: Clone> World<M> {
         });
     }
 
-    /// Radios to which signals have to be brought one by one, ascending: all that hear radio `from`, perhaps that one itself,
-    /// and others if not [`World::all_hear`] it. They are handed back by [`World::give_back`]; until then nobody leaves the
-    /// crowd.
+    /// Radios to which signals have to be brought one by one, ascending: all that hear radio
+    /// `from`, perhaps that one itself, and others if not [`World::all_hear`] it. They are
+    /// handed back by [`World::give_back`]; until then nobody leaves the crowd.
     #[inline]
     pub(super) fn take_listeners(&mut self, from: usize) -> Vec<u16> {
         match &mut self.crowd {

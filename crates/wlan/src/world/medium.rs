@@ -1,8 +1,9 @@
 //! The medium: who hears which part of what.
 //!
-//! All signals arrive with the same power: there is no capture. A receiver locks on to a signal that begins while it hears
-//! nothing else. Another one that begins before the PHY header was read destroys both for it: it senses energy and no frame,
-//! so no EIFS follows; one that still runs goes on. One that begins later spoils the MPDUs it overlaps, and EIFS follows when none is left.
+//! All signals arrive with the same power: there is no capture. A receiver locks on to a signal
+//! that begins while it hears nothing else. Another one that begins before the PHY header was read
+//! destroys both for it: it senses energy and no frame, so no EIFS follows; one that still runs
+//! goes on. One that begins later spoils the MPDUs it overlaps, and EIFS follows when none is left.
 
 use tack_base::{Duration, Instant};
 

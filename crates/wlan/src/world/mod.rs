@@ -4,9 +4,10 @@
 //!  handle_msdu → queue → contention → PPDU on the medium → reception → response → reorder → poll_delivery
 //! ```
 //!
-//! One owner, radios by index. Everything that happens at one instant happens in a fixed order: transmissions end, by number;
-//! neighbours' packets come, then those of hosts; timers run, by radio; what these put on the air begins. Radios that decide at
-//! the same instant do not sense each other, which is how collisions come about. Propagation takes no time.
+//! One owner, radios by index. Everything that happens at one instant happens in a fixed order:
+//! transmissions end, by number; neighbours' packets come, then those of hosts; timers run, by
+//! radio; what these put on the air begins. Radios that decide at the same instant do not sense
+//! each other, which is how collisions come about. Propagation takes no time.
 
 mod accounts;
 mod air;
@@ -96,13 +97,15 @@ pub struct World<M> {
     departed: Vec<u16>,
     starting: Vec<Ppdu<M>>,
     relayed: Vec<Msdu<M>>,
-    /// The earliest of everything that is to come, frames within A-MPDUs and packets of hosts apart.
+    /// The earliest of everything that is to come, frames within A-MPDUs and packets of hosts
+    /// apart.
     next: Instant,
     next_arrival: Instant,
     /// When the next packet of a source with a load of its own comes.
     next_offer: Instant,
     now: Instant,
-    /// The last instant at which everything has happened, and not only what is before a packet that came.
+    /// The last instant at which everything has happened, and not only what is before a packet
+    /// that came.
     handled: Instant,
     events: u64,
     digest: u64,
@@ -114,7 +117,8 @@ impl<M: Clone> World<M> {
         Self::with_crowd_of(config, seed, crowd::LEAST)
     }
 
-    /// As [`World::new`]; the radios that only look on are dealt with together if there can be `least` of them.
+    /// As [`World::new`]; the radios that only look on are dealt with together if there can be
+    /// `least` of them.
     fn with_crowd_of(config: &WorldConfig, seed: u64, least: usize) -> Self {
         let mac = Arc::new(config.mac.clone());
         let members = config.stations + 1;
@@ -181,7 +185,8 @@ impl<M: Clone> World<M> {
         world
     }
 
-    /// Keeps the queue of radio `at` full of packets of `packet` bytes for the radios `to` in turn, without payload.
+    /// Keeps the queue of radio `at` full of packets of `packet` bytes for the radios `to` in turn,
+    /// without payload.
     pub fn saturate(&mut self, at: NodeId, to: &[NodeId], packet: u32) {
         self.single_out(at.index());
         self.sources[at.index()] = Some(Source::endless(at, to, packet));
@@ -197,8 +202,8 @@ impl<M: Clone> World<M> {
     /// A packet enters at `msdu.src`. What happens before `now` has to have been handled.
     ///
     /// # Errors
-    /// The packet, when the queue is full; the drop is counted. A packet that takes time to the radio finds the queue full
-    /// later, which is only counted.
+    /// The packet, when the queue is full; the drop is counted. A packet that takes time to the
+    /// radio finds the queue full later, which is only counted.
     ///
     /// # Panics
     /// When there is no radio `msdu.src`.
@@ -255,9 +260,10 @@ impl<M: Clone> World<M> {
         (next != Instant::FAR_FUTURE).then_some(next)
     }
 
-    /// Before when no packet comes to a host, unless another one enters. What happens until then can be left to the next
-    /// call of [`World::handle_timeout`] or [`World::handle_msdu`]: everything still happens at its own instant. Counters,
-    /// captures and the lengths of queues lag behind meanwhile.
+    /// Before when no packet comes to a host, unless another one enters. What happens until then
+    /// can be left to the next call of [`World::handle_timeout`] or [`World::handle_msdu`]:
+    /// everything still happens at its own instant. Counters, captures and the lengths of
+    /// queues lag behind meanwhile.
     #[inline]
     pub fn poll_delivery_timeout(&self) -> Option<Instant> {
         let soonest = self.hosts.earliest_delivery(self.soonest());
@@ -276,12 +282,14 @@ impl<M: Clone> World<M> {
         self.captured.pop_front()
     }
 
-    /// Packets in the queue of `category` at `node`, those on the air and those on the way from the host included.
+    /// Packets in the queue of `category` at `node`, those on the air and those on the way from the
+    /// host included.
     pub fn queue_len(&self, node: NodeId, category: AccessCategory) -> usize {
         self.stations[node.index()].queue_len(category) + self.hosts.entering(node, category)
     }
 
-    /// Packets in all queues of `node`, those on the air and those on the way from the host included.
+    /// Packets in all queues of `node`, those on the air and those on the way from the host
+    /// included.
     pub fn queued(&self, node: NodeId) -> usize {
         let entering = |category| self.hosts.entering(node, category);
         let entering: usize = AccessCategory::ALL.into_iter().map(entering).sum();
@@ -302,8 +310,8 @@ impl<M: Clone> World<M> {
         self.stations[node.index()].set_discipline(make);
     }
 
-    /// Turns TCP/HACK on as [`WorldConfig::hack`] says, with codecs that `make` makes: one for each pair of radios and
-    /// each end. Before anything is queued.
+    /// Turns TCP/HACK on as [`WorldConfig::hack`] says, with codecs that `make` makes: one for each
+    /// pair of radios and each end. Before anything is queued.
     pub fn set_codec(&mut self, make: impl Fn() -> BoxedCodec<M> + Send + Sync + 'static) {
         let factory = CodecFactory::new(make);
         if self.hack.is_on() {
@@ -324,7 +332,8 @@ impl<M: Clone> World<M> {
         self.stations[node.index()].departures(category)
     }
 
-    /// The next radio of the network itself whose queues have become shorter since this was last said of it.
+    /// The next radio of the network itself whose queues have become shorter since this was last
+    /// said of it.
     pub fn poll_departure(&mut self) -> Option<NodeId> {
         let index = self.departed.pop()?;
         self.radios[usize::from(index)].has_departures = false;
@@ -384,8 +393,8 @@ impl<M: Clone> World<M> {
         &self.mac
     }
 
-    /// Lets everything happen that is due before `now`, but not at it: brings counters and queues up to date for whoever
-    /// goes by [`World::poll_delivery_timeout`].
+    /// Lets everything happen that is due before `now`, but not at it: brings counters and queues
+    /// up to date for whoever goes by [`World::poll_delivery_timeout`].
     pub fn catch_up(&mut self, now: Instant) {
         self.run_before(now);
     }
@@ -547,7 +556,8 @@ impl<M: Clone> World<M> {
         }
     }
 
-    /// As [`World::account`], for a radio that begins to send. What it sends stays in its queue for now.
+    /// As [`World::account`], for a radio that begins to send. What it sends stays in its queue for
+    /// now.
     #[inline]
     fn account_for_sender(&mut self, index: usize) {
         if self.hack.is_on() {
@@ -559,7 +569,8 @@ impl<M: Clone> World<M> {
         }
     }
 
-    /// As [`World::touch`], for a radio that only senses what others do: its queues and what it is about do not change.
+    /// As [`World::touch`], for a radio that only senses what others do: its queues and what it is
+    /// about do not change.
     #[inline]
     fn rewake(&mut self, index: usize) {
         let wake = self.stations[index].next_wake();

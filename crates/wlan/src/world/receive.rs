@@ -43,8 +43,9 @@ impl<M: Clone> World<M> {
         self.noise[at.index()].chance(loss)
     }
 
-    /// Frames within A-MPDUs whose end has come are received. A receiver does not wait for the end of the PPDU: what its host
-    /// has to say to a frame is queued while the rest is still on the air.
+    /// Frames within A-MPDUs whose end has come are received. A receiver does not wait for the end
+    /// of the PPDU: what its host has to say to a frame is queued while the rest is still on
+    /// the air.
     pub(super) fn receive_frames(&mut self, at: Instant) {
         let mut position = 0;
         while position < self.air.flights.len() {
@@ -137,7 +138,8 @@ impl<M: Clone> World<M> {
         }
     }
 
-    /// What a radio rebuilt from a response of `from` goes on. Nobody but a simulator can tell whether it is right.
+    /// What a radio rebuilt from a response of `from` goes on. Nobody but a simulator can tell
+    /// whether it is right.
     #[inline]
     fn deliver_rebuilt(&mut self, from: NodeId, at: usize) {
         let to = NodeId(at as u16);
@@ -186,7 +188,8 @@ impl<M: Clone> World<M> {
         if self.relayed.is_empty() {
             return;
         }
-        // Between stations: through the access point's host and its queue. A full queue drops and counts.
+        // Between stations: through the access point's host and its queue. A full queue drops and
+        // counts.
         let mut relayed = core::mem::take(&mut self.relayed);
         for msdu in relayed.drain(..) {
             if let Some(msdu) = self.hosts.relay(self.now, self.ready, msdu) {

@@ -92,7 +92,8 @@ impl Source {
         }
     }
 
-    /// The packets that come by `now`. Those that find the queue full are lost, which the station counts.
+    /// The packets that come by `now`. Those that find the queue full are lost, which the station
+    /// counts.
     pub(super) fn arrive<M: Clone>(&mut self, now: Instant, station: &mut Station<M>) {
         while self.next() <= now {
             self.enqueue(now, station);

@@ -93,7 +93,8 @@ fn frames_within_an_aggregate_arrive_one_by_one() {
     }
 }
 
-/// Two radios whose backoff ends in the same slot do not hear each other; nobody waits for EIFS after that.
+/// Two radios whose backoff ends in the same slot do not hear each other; nobody waits for EIFS
+/// after that.
 #[test]
 fn equal_backoffs_collide() {
     let mut config = config(Standard::A, 2);
@@ -124,8 +125,8 @@ fn equal_backoffs_collide() {
     assert_eq!(airtime.access, us(3 * 45 + 2 * 34));
 }
 
-/// Stations that do not hear each other spoil each other's frames in the middle; the receiver then has a frame with a wrong
-/// FCS, and EIFS.
+/// Stations that do not hear each other spoil each other's frames in the middle; the receiver then
+/// has a frame with a wrong FCS, and EIFS.
 #[test]
 fn hidden_stations_collide_in_the_middle() {
     let mut config = config(Standard::A, 2);
@@ -164,7 +165,8 @@ fn energy_after_a_wrong_frame_draws_no_other_eifs() {
             .handle_msdu(Instant::from_micros(at), msdu(from, 0, 1))
             .unwrap();
     };
-    // A frame that station 4 cannot read; later two that collide, and its own while they are on the air.
+    // A frame that station 4 cannot read; later two that collide, and its own while they are on the
+    // air.
     send(&mut world, 1_000, 1);
     send(&mut world, 5_000, 2);
     send(&mut world, 5_000, 3);
@@ -176,8 +178,9 @@ fn energy_after_a_wrong_frame_draws_no_other_eifs() {
     assert_eq!(own.unwrap().at, Instant::from_micros(5_000 + 248 + 34));
 }
 
-/// Noise takes most frames, and each has one attempt: now and then all requests that tell the recipient what was given
-/// up are lost too. What follows a hole then waits for a time and not until more traffic moves the window.
+/// Noise takes most frames, and each has one attempt: now and then all requests that tell the
+/// recipient what was given up are lost too. What follows a hole then waits for a time and not
+/// until more traffic moves the window.
 #[test]
 fn frames_given_up_hold_nothing_back_for_long() {
     let run = |timeout| {
@@ -247,7 +250,8 @@ fn an_rts_that_nothing_follows_frees_the_medium() {
         .find(|captured| captured.ppdu.from == NodeId(2))
         .unwrap();
     assert!(other.at < reserved, "{} is not before {reserved}", other.at);
-    // 28 us of RTS end at 1028; two SIFS, CTS, the start of reception and two slots later nothing has come.
+    // 28 us of RTS end at 1028; two SIFS, CTS, the start of reception and two slots later nothing
+    // has come.
     assert!(other.at >= Instant::from_micros(1_028 + 32 + 28 + 20 + 18));
 }
 
@@ -277,8 +281,8 @@ fn a_late_clock_gives_the_same_run() {
     assert_eq!(exact.airtime(), late.airtime());
 }
 
-/// Radios are asked for their deadlines only after what may move them, and that leaves none out: hidden radios, noise, RTS,
-/// neighbours and beacons together.
+/// Radios are asked for their deadlines only after what may move them, and that leaves none out:
+/// hidden radios, noise, RTS, neighbours and beacons together.
 #[test]
 fn every_deadline_is_known_at_every_instant() {
     for (standard, rts) in [(Standard::B, 0), (Standard::A, 300), (Standard::N, 300)] {
@@ -455,7 +459,8 @@ fn the_air_of_a_neighbour_is_told_apart() {
     let _: Option<Delivery<u32>> = world.poll_delivery();
 }
 
-/// A queue that becomes empty while its radio contends leaves the air alone: no packet, no transmission, no endless step.
+/// A queue that becomes empty while its radio contends leaves the air alone: no packet, no
+/// transmission, no endless step.
 #[test]
 fn a_queue_emptied_while_its_radio_contends_leaves_the_air_alone() {
     for standard in [Standard::A, Standard::N] {
@@ -486,7 +491,8 @@ fn a_queue_emptied_while_its_radio_contends_leaves_the_air_alone() {
     }
 }
 
-/// A host hears of a frame later than its radio, and its answer takes time to the queue: 1,310 us of 802.11b, 30 up, 20 down.
+/// A host hears of a frame later than its radio, and its answer takes time to the queue: 1,310 us
+/// of 802.11b, 30 up, 20 down.
 #[test]
 fn hosts_are_not_instantaneous() {
     let mut config = config(Standard::B, 2);
@@ -563,7 +569,8 @@ fn deliveries_do_not_depend_on_how_often_the_world_is_asked() {
     assert!(fewer < steps, "{fewer} calls, {steps} steps");
 }
 
-/// A packet that enters at the very instant at which another one comes to its host does not delay that one.
+/// A packet that enters at the very instant at which another one comes to its host does not delay
+/// that one.
 #[test]
 fn a_delivery_is_due_though_a_packet_enters_at_its_instant() {
     let mut config = config(Standard::B, 1);

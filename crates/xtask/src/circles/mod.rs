@@ -1,8 +1,9 @@
 //! Circles of files: files of one crate that need each other, so that none is understood alone.
 //!
-//! A file needs another if its code outside tests names an item of it, in a `use` or in a path. Re-exports are followed
-//! to the file that defines the item. A parent that re-exports its children's items does not need them; it does if its
-//! own code names them. Methods that a child adds to its parent's type are not seen: no path names them.
+//! A file needs another if its code outside tests names an item of it, in a `use` or in a path.
+//! Re-exports are followed to the file that defines the item. A parent that re-exports its
+//! children's items does not need them; it does if its own code names them. Methods that a child
+//! adds to its parent's type are not seen: no path names them.
 
 mod graph;
 mod modules;

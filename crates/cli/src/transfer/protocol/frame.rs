@@ -4,8 +4,8 @@ use std::fmt;
 
 /// First bytes of a transfer, by which other protocols are recognised at once.
 pub(crate) const MAGIC: [u8; 8] = *b"tackfile";
-/// The version spoken here. Version 3 asks before it sends: files are offered, and those that are wanted are sent, whole or by
-/// groups.
+/// The version spoken here. Version 3 asks before it sends: files are offered, and those that are
+/// wanted are sent, whole or by groups.
 pub(crate) const VERSION: u16 = 3;
 /// Bytes of a frame's head.
 pub(crate) const HEAD: usize = 5;
@@ -23,7 +23,8 @@ pub(crate) const MAX_DEPTH: usize = 1024;
 pub(crate) const MAX_TARGET: usize = 2048;
 /// Longest hole that one frame describes, bytes: both sides hash its zeros, and look up in between.
 pub(crate) const MAX_HOLE: u64 = 64 << 20;
-/// Most bytes of holes in one file. They cost nothing on the wire and on the disk, but both sides hash their zeros.
+/// Most bytes of holes in one file. They cost nothing on the wire and on the disk, but both sides
+/// hash their zeros.
 pub(crate) const MAX_HOLES: u64 = 4 << 40;
 /// Bytes of an entry frame before the name: mode, mtime, size, data.
 pub(super) const ENTRY_FIXED: usize = 4 + 8 + 4 + 8 + 8;
@@ -181,7 +182,8 @@ pub(crate) enum NameRules {
     /// Unix: every byte but `/` and NUL.
     #[default]
     Unix = 0,
-    /// Windows: no `\`, no drive, no stream behind `:`, and none of the characters and devices that it reserves.
+    /// Windows: no `\`, no drive, no stream behind `:`, and none of the characters and devices that
+    /// it reserves.
     Windows = 1,
 }
 

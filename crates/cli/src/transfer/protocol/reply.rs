@@ -34,12 +34,13 @@ impl Kept {
 pub(crate) enum Reply {
     KeepAlive,
     Welcome(NameRules),
-    /// All places are taken. This many senders are served before this one; the transfer begins with the welcome.
+    /// All places are taken. This many senders are served before this one; the transfer begins with
+    /// the welcome.
     Queued {
         ahead: u32,
     },
-    /// The content of offered file `index` is to be sent. Of the first `listed` bytes something is here: the sender may ask
-    /// for the values of their groups. 0: all is to be sent.
+    /// The content of offered file `index` is to be sent. Of the first `listed` bytes something is
+    /// here: the sender may ask for the values of their groups. 0: all is to be sent.
     Want {
         index: u64,
         listed: u64,
@@ -54,7 +55,8 @@ pub(crate) enum Reply {
         first: u64,
         values: Vec<Value>,
     },
-    /// Entry `index` is stored, with these bytes. `name` is the one it got, where that is not its own.
+    /// Entry `index` is stored, with these bytes. `name` is the one it got, where that is not its
+    /// own.
     Confirm {
         index: u64,
         size: u64,

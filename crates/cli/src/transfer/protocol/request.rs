@@ -10,7 +10,8 @@ use super::frame::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Hello {
     pub(crate) names: NameRules,
-    /// The same on every connection of one command: by it the receiver knows that a lost one goes on.
+    /// The same on every connection of one command: by it the receiver knows that a lost one goes
+    /// on.
     pub(crate) session: [u8; 16],
     /// For how long the sender tries to return when the connection is lost, seconds.
     pub(crate) returns: u32,
@@ -47,7 +48,8 @@ pub(crate) enum Request<'a> {
     End(Hash),
     Abort(&'a str),
     Done,
-    /// The sender cannot read something that it was asked to send: its path there, for people, and why.
+    /// The sender cannot read something that it was asked to send: its path there, for people, and
+    /// why.
     Missing {
         path: &'a [u8],
         message: &'a str,

@@ -59,8 +59,8 @@ impl Admission {
         };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let all = disk.f_blocks.saturating_mul(disk.f_frsize);
-        // What is here already need not come again, so only what no disk of this size holds is refused as a whole; each
-        // file is compared with what is free before it is sent.
+        // What is here already need not come again, so only what no disk of this size holds is
+        // refused as a whole; each file is compared with what is free before it is sent.
         if hello.bytes > all {
             return Err(format!(
                 "it has {} bytes; the receiver's disk has {all}, {free} of them free",

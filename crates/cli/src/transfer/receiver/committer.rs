@@ -1,7 +1,8 @@
 //! Threads that force complete files to the disk and name them.
 //!
 //! `fsync` waits for the disk, not for a processor: several at a time let the file system commit
-//! them together (10,000 small files take one second instead of seven on the disk this was measured on).
+//! them together (10,000 small files take one second instead of seven on the disk this was measured
+//! on).
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -58,7 +59,8 @@ impl Committer {
     /// Queues a file; waits while too many are queued.
     pub(crate) fn submit(&self, job: Job) {
         if let Err(error) = self.jobs.send(job) {
-            // Only after every thread has died, which nothing here does; then the caller's thread does the work.
+            // Only after every thread has died, which nothing here does; then the caller's thread
+            // does the work.
             run(error.0);
         }
     }

@@ -1,4 +1,5 @@
-//! The content of one file as it arrives: in order, whole or only the groups that differ from what is here.
+//! The content of one file as it arrives: in order, whole or only the groups that differ from what
+//! is here.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,7 +17,8 @@ use super::store::Store;
 use crate::transfer::groups::{FileHasher, GROUP, groups_in, value};
 use crate::transfer::protocol::{Hash, MAX_ASKED, MAX_HOLES, Refusal, Value, Violation};
 
-/// Groups behind a query whose values are kept: the sender compares two queries' groups while a third is on its way.
+/// Groups behind a query whose values are kept: the sender compares two queries' groups while a
+/// third is on its way.
 const BEHIND: u64 = 2 * MAX_ASKED as u64;
 
 /// A file that is being received.
@@ -109,7 +111,8 @@ impl Content {
         groups_in(self.hasher.position())
     }
 
-    /// Values of groups from `first` on. They are asked for in order and at most three queries ahead.
+    /// Values of groups from `first` on. They are asked for in order and at most three queries
+    /// ahead.
     pub(crate) fn query(
         &mut self,
         first: u64,
@@ -192,7 +195,8 @@ impl Content {
         staged.skip(len).map_err(|error| Refused::storage(&error))
     }
 
-    /// Counts `len` bytes, and forgets what was told of the groups that they begin. Returns where they go.
+    /// Counts `len` bytes, and forgets what was told of the groups that they begin. Returns where
+    /// they go.
     fn advance(&mut self, len: u64, hash: impl FnOnce(&mut FileHasher)) -> Result<u64, Refused> {
         let (position, before) = (self.hasher.position(), self.next_group());
         let end = position.saturating_add(len);

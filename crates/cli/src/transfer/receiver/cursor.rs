@@ -55,7 +55,8 @@ struct Level {
 /// Where a directory comes from.
 #[derive(Debug)]
 enum Origin {
-    /// This transfer made it, or an earlier one of the same peer did: it gets the sender's mode and time at the end.
+    /// This transfer made it, or an earlier one of the same peer did: it gets the sender's mode and
+    /// time at the end.
     Ours { mode: u32, modified: Modified },
     /// It was here before, and keeps its mode and time.
     Found,
@@ -63,7 +64,8 @@ enum Origin {
     Missing,
 }
 
-/// Up to this many directories are forced to disk one by one; beyond, the file system as a whole is.
+/// Up to this many directories are forced to disk one by one; beyond, the file system as a whole
+/// is.
 const FEW_DIRECTORIES: u64 = 16;
 
 /// How long a transfer that was ended in favour of another one may take to let go of its names.
@@ -171,7 +173,8 @@ impl<'a> Cursor<'a> {
             // What cannot be cleaned stays until the next time.
             let _ = part::clean(&dir, SystemTime::now());
             if is_ours && let Ok(dir) = readable(&dir) {
-                // It may have its final mode already. Where this fails, so does what follows, and says why.
+                // It may have its final mode already. Where this fails, so does what follows, and
+                // says why.
                 let mode = Mode::from_raw_mode(entry.mode & 0o777 | 0o700);
                 let _ = rustix::fs::fchmod(&dir, mode);
             }
@@ -243,7 +246,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Makes a symbolic link here, unless it leads out of the receiving directory. False when the same one is there.
+    /// Makes a symbolic link here, unless it leads out of the receiving directory. False when the
+    /// same one is there.
     pub(crate) fn link(&mut self, entry: &Entry<'_>, target: &[u8]) -> Result<bool, Refused> {
         self.check_name(entry.name)?;
         if !self.stays_inside(target) {
@@ -272,8 +276,9 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Whether a link made here leads somewhere below the receiving directory: a relative path that goes up only at its
-    /// beginning, and only through directories that transfers of this peer made, whose parents are known.
+    /// Whether a link made here leads somewhere below the receiving directory: a relative path that
+    /// goes up only at its beginning, and only through directories that transfers of this peer
+    /// made, whose parents are known.
     fn stays_inside(&self, target: &[u8]) -> bool {
         let made = self.levels.iter().rev();
         let made = made
@@ -287,7 +292,8 @@ impl<'a> Cursor<'a> {
         !target.is_empty() && !target.starts_with(b"/") && !goes_back && ups <= made
     }
 
-    /// No other transfer is about to take the name. One of the same peer that is no longer heard gives it up.
+    /// No other transfer is about to take the name. One of the same peer that is no longer heard
+    /// gives it up.
     pub(super) fn reserve(&self, name: &[u8]) -> Result<Reservation, Refused> {
         let dir = self
             .dir
@@ -361,8 +367,9 @@ impl<'a> Cursor<'a> {
         self.levels.is_empty()
     }
 
-    /// Gives the directories their modes and times and forces all names to the disk. Everything must be committed by
-    /// now. `failed` is called for each directory whose metadata cannot be set.
+    /// Gives the directories their modes and times and forces all names to the disk. Everything
+    /// must be committed by now. `failed` is called for each directory whose metadata cannot be
+    /// set.
     pub(crate) fn finish(
         self,
         stored_any: bool,
@@ -388,7 +395,8 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         let root = match readable(root) {
-            // A drop box, which may be written but not read: its names reach the disk in the system's own time.
+            // A drop box, which may be written but not read: its names reach the disk in the
+            // system's own time.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
             root => root?,
         };

@@ -24,7 +24,8 @@ impl Existing {
         matches!(self, Self::Update | Self::Overwrite)
     }
 
-    /// What is done for a sender with this wish. It may always ask for less than the receiver permits, never for more.
+    /// What is done for a sender with this wish. It may always ask for less than the receiver
+    /// permits, never for more.
     pub(crate) fn for_sender(self, wish: Taken) -> Self {
         match wish {
             Taken::Refuse => Self::Refuse,

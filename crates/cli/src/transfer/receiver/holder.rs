@@ -8,10 +8,12 @@ use tokio::sync::Notify;
 
 use crate::transfer::channel::PeerKey;
 
-/// A living sender says something every second. After this time of silence another transfer of the same peer may take over.
+/// A living sender says something every second. After this time of silence another transfer of the
+/// same peer may take over.
 const DOUBTFUL: Duration = Duration::from_secs(3);
 
-/// What a sender said before it was gone may still be on its way to us. What comes after this time comes from one that lives.
+/// What a sender said before it was gone may still be on its way to us. What comes after this time
+/// comes from one that lives.
 const IN_FLIGHT: Duration = Duration::from_secs(2);
 
 /// One transfer.
@@ -104,7 +106,8 @@ type Session = (PeerKey, [u8; 16]);
 pub(crate) struct Sessions(Mutex<BTreeMap<Session, Arc<Holder>>>);
 
 impl Sessions {
-    /// A transfer begins, or goes on over a new connection: then the old one, which its sender has left, ends.
+    /// A transfer begins, or goes on over a new connection: then the old one, which its sender has
+    /// left, ends.
     pub(crate) fn begin(&self, session: [u8; 16], holder: &Arc<Holder>) {
         let old = self
             .lock()

@@ -1,4 +1,5 @@
-//! Directories that a transfer made and left: their modes and times are set once everything is in them.
+//! Directories that a transfer made and left: their modes and times are set once everything is in
+//! them.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek, Write};
@@ -25,8 +26,8 @@ pub(super) struct Left {
 #[derive(Debug)]
 pub(super) struct LeftList {
     spool: SpooledTempFile,
-    /// Path of the last record: the next one holds only what differs at its end, so that the list grows by
-    /// no more than the names that came over the wire.
+    /// Path of the last record: the next one holds only what differs at its end, so that the list
+    /// grows by no more than the names that came over the wire.
     last: Vec<u8>,
     count: u64,
 }

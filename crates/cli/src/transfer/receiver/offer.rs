@@ -58,7 +58,8 @@ pub(crate) enum Answer {
 }
 
 impl Cursor<'_> {
-    /// Whether a file is wanted here. `hash` is that of its content, if contents are to be compared.
+    /// Whether a file is wanted here. `hash` is that of its content, if contents are to be
+    /// compared.
     pub(crate) fn offer(
         &mut self,
         entry: &Entry<'_>,
@@ -113,7 +114,8 @@ impl Cursor<'_> {
         Ok(Answer::Want(Box::new(wanted)))
     }
 
-    /// What is there against what is offered: kept, or to be replaced or joined (`None`), or a reason to refuse.
+    /// What is there against what is offered: kept, or to be replaced or joined (`None`), or a
+    /// reason to refuse.
     fn compare(
         &mut self,
         entry: &Entry<'_>,
@@ -197,7 +199,8 @@ fn is_same_time(offered: Modified, found: Modified) -> bool {
     offered.seconds == found.seconds && (offered.nanos == found.nanos || found.nanos == 0)
 }
 
-/// Opens a file that is here, if it is a regular one, without following a link or waiting for a pipe.
+/// Opens a file that is here, if it is a regular one, without following a link or waiting for a
+/// pipe.
 pub(super) fn open_here(dir: &Dir, name: impl rustix::path::Arg) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(dir.as_fd(), name, flags, Mode::empty())?);

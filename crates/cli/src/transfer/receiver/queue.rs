@@ -72,8 +72,8 @@ impl Ticket {
         u32::try_from(line.waiting.range(..self.number).count()).unwrap_or(u32::MAX)
     }
 
-    /// Waits for a place and reports to the sender once a second how many are ahead. `None` when the sender went away, or when
-    /// `closing` turns true.
+    /// Waits for a place and reports to the sender once a second how many are ahead. `None` when
+    /// the sender went away, or when `closing` turns true.
     pub(crate) async fn wait(
         self,
         stream: &mut (impl AsyncWrite + Unpin),

@@ -437,7 +437,8 @@ impl<R: BufRead> Receiver<'_, R> {
             .finish(stored_any, |index, path, error| {
                 let refused =
                     Refused::new(Refusal::Storage, format!("{}: {error}", path.display()));
-                // As many as there are directories: these wait for their answers to be taken like all others.
+                // As many as there are directories: these wait for their answers to be taken like
+                // all others.
                 session.wait_for_room();
                 session.report().directories -= 1;
                 session.reject(index, path, refused);

@@ -46,7 +46,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// How long the sender of a transfer that was cut off tries to return; `None` when it does not, or was told to stay away.
+    /// How long the sender of a transfer that was cut off tries to return; `None` when it does not,
+    /// or was told to stay away.
     pub(crate) fn returns(&self) -> Option<Duration> {
         let is_lost = match &self.result {
             // Paths that break say nothing; a reset is how a sender that was stopped ends.

@@ -1,8 +1,9 @@
 //! A file on its way: bytes first, its name last.
 //!
-//! A small file has no name at all on Linux until it is complete (`O_TMPFILE`), so that even a killed process
-//! leaves nothing behind. Where the file system cannot do that, it has a temporary name in the
-//! same directory, removed on every way out. A large file is a [part](super::part), which stays when a transfer is cut off.
+//! A small file has no name at all on Linux until it is complete (`O_TMPFILE`), so that even a
+//! killed process leaves nothing behind. Where the file system cannot do that, it has a temporary
+//! name in the same directory, removed on every way out. A large file is a [part](super::part),
+//! which stays when a transfer is cut off.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -160,10 +161,11 @@ impl Staged {
         self.keep = false;
     }
 
-    /// Sets length, permissions and time, forces everything to the disk, and gives the file its name; the name, where it is
-    /// another one than asked for.
+    /// Sets length, permissions and time, forces everything to the disk, and gives the file its
+    /// name; the name, where it is another one than asked for.
     ///
-    /// Unless something may be replaced, the last step fails with `AlreadyExists` when the name is taken, however late.
+    /// Unless something may be replaced, the last step fails with `AlreadyExists` when the name is
+    /// taken, however late.
     pub(crate) fn commit(
         mut self,
         name: &[u8],
@@ -234,7 +236,8 @@ impl Staged {
     }
 
     fn replace(&mut self, name: &[u8]) -> io::Result<()> {
-        // A nameless file cannot be renamed over another one; it takes a temporary name for a moment.
+        // A nameless file cannot be renamed over another one; it takes a temporary name for a
+        // moment.
         while self.temporary.is_none() {
             let temporary = temporary_name();
             match self.name_as(temporary.as_bytes()) {
@@ -278,7 +281,8 @@ impl Drop for Staged {
     }
 }
 
-/// Makes a symbolic link in `dir`. With [`Existing::Overwrite`] it replaces a file or link of its name.
+/// Makes a symbolic link in `dir`. With [`Existing::Overwrite`] it replaces a file or link of its
+/// name.
 pub(crate) fn symlink(
     dir: &Dir,
     name: &[u8],
@@ -312,14 +316,15 @@ pub(crate) fn symlink(
     Ok(())
 }
 
-/// What a sender's mode may become here: permission bits only, so that no set-user-ID program comes into being by a
-/// transfer, and of these none that the receiver's own umask withholds.
+/// What a sender's mode may become here: permission bits only, so that no set-user-ID program comes
+/// into being by a transfer, and of these none that the receiver's own umask withholds.
 pub(crate) fn permitted(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o777 & !umask())
 }
 
-/// The process's umask. It can be asked for only by setting it, so on Linux it is read from proc(5) instead, which
-/// disturbs no other thread; where that is not possible, nobody but the owner may write.
+/// The process's umask. It can be asked for only by setting it, so on Linux it is read from proc(5)
+/// instead, which disturbs no other thread; where that is not possible, nobody but the owner may
+/// write.
 fn umask() -> u32 {
     static UMASK: LazyLock<u32> = LazyLock::new(|| {
         std::fs::read_to_string("/proc/self/status")

@@ -51,7 +51,8 @@ impl Store {
     }
 }
 
-/// Opens a directory once more: the sandbox's handles are for paths only (`O_PATH`) and cannot be synchronised.
+/// Opens a directory once more: the sandbox's handles are for paths only (`O_PATH`) and cannot be
+/// synchronised.
 pub(super) fn readable(dir: &Dir) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(dir.as_fd(), ".", flags, Mode::empty())?)
@@ -68,8 +69,8 @@ fn mark(owner: &PeerKey) -> [u8; 16] {
     mark
 }
 
-/// Notes that the directory was made for this peer, who may then go on in it. A file system that keeps no such notes has
-/// only the consequence that it may not.
+/// Notes that the directory was made for this peer, who may then go on in it. A file system that
+/// keeps no such notes has only the consequence that it may not.
 pub(super) fn note_made_for(dir: &Dir, owner: &PeerKey) {
     if let Ok(dir) = readable(dir) {
         let _ = rustix::fs::fsetxattr(&dir, MADE_FOR, &mark(owner), XattrFlags::empty());

@@ -1,4 +1,5 @@
-//! One transfer over as many connections as it takes: a busy receiver is asked again, a lost connection is made again.
+//! One transfer over as many connections as it takes: a busy receiver is asked again, a lost
+//! connection is made again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

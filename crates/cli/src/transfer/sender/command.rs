@@ -204,7 +204,8 @@ impl Ended<'_> {
             Err(_) => Some("interrupted by a signal".to_owned()),
         };
         match writer {
-            // Everything is confirmed; this only spares the receiver a wait for our end of the connection.
+            // Everything is confirmed; this only spares the receiver a wait for our end of the
+            // connection.
             Some(writer) if error.is_none() => {
                 let _ = tokio::time::timeout(FAREWELL, writer.closed()).await;
             }

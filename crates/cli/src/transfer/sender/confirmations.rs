@@ -1,4 +1,5 @@
-//! Which entries the receiver has not yet answered: shared by the thread that reads files and the task that reads answers.
+//! Which entries the receiver has not yet answered: shared by the thread that reads files and the
+//! task that reads answers.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -18,7 +19,8 @@ const MAX_PENDING: usize = 8192;
 /// Queries for values of groups that may be without an answer.
 const MAX_QUERIES: usize = 3;
 
-/// Paths that are remembered as counted, so that what is asked for again after a reconnection is not counted again.
+/// Paths that are remembered as counted, so that what is asked for again after a reconnection is
+/// not counted again.
 const MAX_COUNTED: usize = 1 << 20;
 
 /// An entry whose answer is outstanding.
@@ -136,7 +138,8 @@ impl Confirmations {
         self.changed.notify_all();
     }
 
-    /// Everything is asked for again, over a new connection. What was confirmed stays counted; nothing else does.
+    /// Everything is asked for again, over a new connection. What was confirmed stays counted;
+    /// nothing else does.
     pub(crate) fn begin_again(&self, was_lost: bool) {
         let mut state = self.state();
         let state = &mut *state;
@@ -227,7 +230,8 @@ impl Confirmations {
         state.queries.push_back((first, count));
     }
 
-    /// Waits for the answer to the oldest query: the group it begins with, and the values. `None` when the file was refused.
+    /// Waits for the answer to the oldest query: the group it begins with, and the values. `None`
+    /// when the file was refused.
     pub(crate) fn values(&self, index: u64) -> Result<Option<(u64, Vec<Value>)>, Disconnected> {
         let waiting = |state: &State| {
             state.values.is_empty()

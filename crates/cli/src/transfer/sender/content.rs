@@ -1,4 +1,5 @@
-//! The content of files that the receiver wants: whole, or only the groups that differ from what it has.
+//! The content of files that the receiver wants: whole, or only the groups that differ from what it
+//! has.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -326,7 +327,8 @@ impl Queries {
     }
 }
 
-/// Opens a regular file, without waiting on a pipe that took its place and without following a link that did.
+/// Opens a regular file, without waiting on a pipe that took its place and without following a link
+/// that did.
 fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
     let mut flags = OFlags::NONBLOCK;
     if links != Links::Follow {

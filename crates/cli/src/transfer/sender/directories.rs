@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Directories sent that the receiver may still refuse: as many are remembered. Waiting would not do, because a directory that
-/// is stored gets no answer.
+/// Directories sent that the receiver may still refuse: as many are remembered. Waiting would not
+/// do, because a directory that is stored gets no answer.
 pub(super) const MAX_REMEMBERED: usize = 8192;
 
 /// Directories sent. They are stored unless the receiver refuses them before it is finished.
@@ -32,7 +32,8 @@ impl Directories {
         }
     }
 
-    /// The path of one that is refused, as far as it is known; `None` when it is not a directory, or was refused before.
+    /// The path of one that is refused, as far as it is known; `None` when it is not a directory,
+    /// or was refused before.
     pub(super) fn refuse(&mut self, index: u64) -> Option<PathBuf> {
         let path = match self.paths.remove(&index) {
             Some(path) => path,

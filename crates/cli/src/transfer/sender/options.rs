@@ -74,8 +74,8 @@ impl Exclude {
     }
 }
 
-/// Files below the sources and their bytes outside holes: what cannot be read now counts as nothing. `None` for what is not
-/// known beforehand.
+/// Files below the sources and their bytes outside holes: what cannot be read now counts as
+/// nothing. `None` for what is not known beforehand.
 pub(crate) fn total(sources: &[Source], options: &Options) -> Option<(u64, u64)> {
     let (mut files, mut bytes) = (0u64, 0u64);
     for source in sources {

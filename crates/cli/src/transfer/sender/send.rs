@@ -1,4 +1,5 @@
-//! One outgoing transfer on a stream: greets, writes the sending thread's buffers, reads the answers.
+//! One outgoing transfer on a stream: greets, writes the sending thread's buffers, reads the
+//! answers.
 
 use std::io;
 use std::sync::Arc;

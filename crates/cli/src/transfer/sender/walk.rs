@@ -1,4 +1,5 @@
-//! The sending thread: walks what was named on the command line, offers what it finds, and sends what is wanted.
+//! The sending thread: walks what was named on the command line, offers what it finds, and sends
+//! what is wanted.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -21,7 +22,8 @@ use crate::transfer::protocol::{
     Entry, Hash, MAX_DEPTH, MAX_OFFERED, MAX_TARGET, Modified, NameRules, Request,
 };
 
-/// Files that are offered before the first of them is answered: no round trip a file. The protocol allows twice as many.
+/// Files that are offered before the first of them is answered: no round trip a file. The protocol
+/// allows twice as many.
 const AHEAD: usize = MAX_OFFERED / 2;
 
 /// Sends everything; what cannot be read is reported and left out.
@@ -91,7 +93,8 @@ impl Walker<'_> {
             Ok(below) if !below.as_os_str().is_empty() => Path::new(top).join(below),
             _ => PathBuf::from(top),
         };
-        // Lists of a directory are read as they are needed: memory does not grow with the number of files.
+        // Lists of a directory are read as they are needed: memory does not grow with the number of
+        // files.
         let mut walk = WalkDir::new(root)
             .follow_links(links == Links::Follow)
             .into_iter();
@@ -123,13 +126,15 @@ impl Walker<'_> {
                 }
                 continue;
             }
-            // The names above an entry are those of the walk; only the first is chosen by the command line.
+            // The names above an entry are those of the walk; only the first is chosen by the
+            // command line.
             let name = if entry.depth() == 0 {
                 name
             } else {
                 entry.file_name()
             };
-            // What is in a refused directory is not sent, only counted: the counts must not depend on when the refusal arrives.
+            // What is in a refused directory is not sent, only counted: the counts must not depend
+            // on when the refusal arrives.
             let refused = self.confirmations().is_refused();
             if let Err(why) = names::check(name.as_bytes(), self.rules) {
                 let why = format!("cannot be stored there: {why}");
@@ -250,7 +255,8 @@ impl Walker<'_> {
         self.settle(AHEAD)
     }
 
-    /// Sends the contents that are known to be wanted, and waits for answers while more than `most` files have none.
+    /// Sends the contents that are known to be wanted, and waits for answers while more than `most`
+    /// files have none.
     fn settle(&mut self, most: usize) -> Result<(), Disconnected> {
         while let Some(first) = self.offered.front() {
             if !self.confirmations().is_answered(first.index) {

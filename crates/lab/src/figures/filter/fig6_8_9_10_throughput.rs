@@ -417,7 +417,8 @@ fn mimd_reduce(depth: &Depth, results: &Results) -> Outcome {
         let setups = [Setup::new(20, 250, true), mimd(20, true)];
         difference(depth, results, setups, total)
     };
-    // The paper's baseline: below 5 Mbit/s at every number of stations, where no queue overflows and thins by itself.
+    // The paper's baseline: below 5 Mbit/s at every number of stations, where no queue overflows
+    // and thins by itself.
     let small_window = |count: usize| {
         let setup = Setup {
             window: 20,

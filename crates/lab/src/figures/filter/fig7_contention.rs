@@ -23,7 +23,8 @@ fn counts(depth: &Depth) -> &'static [usize] {
     depth.pick(&[2, 5, 10, 20], &[2, 4, 6, 8, 10, 13, 16, 20, 25, 30])
 }
 
-/// The claim about as many stations takes more seeds than the curves: the ratio is near the two that it is about.
+/// The claim about as many stations takes more seeds than the curves: the ratio is near the two
+/// that it is about.
 const DECISIVE: usize = 10;
 
 fn decisive_seeds(depth: &Depth) -> std::ops::RangeInclusive<u64> {

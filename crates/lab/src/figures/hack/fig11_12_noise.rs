@@ -31,8 +31,8 @@ pub(in crate::figures) const RATES: Figure = Figure {
     reduce: rates_reduce,
 };
 
-/// Goodput of MCS 0 to 7 at 40 MHz with the short guard interval, Mbit/s, and the ratio at which half of the long frames are
-/// lost in the model, dB.
+/// Goodput of MCS 0 to 7 at 40 MHz with the short guard interval, Mbit/s, and the ratio at which
+/// half of the long frames are lost in the model, dB.
 const MODES: [(f64, f64); 8] = [
     (15.0, 3.4),
     (30.0, 6.4),

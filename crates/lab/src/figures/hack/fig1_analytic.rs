@@ -1,7 +1,8 @@
 //! Figures 1(a) and 1(b): goodput that the MAC allows by itself, in closed form.
 //!
-//! Nothing collides and nothing is lost. A medium access costs the interframe space and half of the smallest contention window on
-//! average; a TCP acknowledgement goes for every two segments. With TCP/HACK it travels inside the link acknowledgement.
+//! Nothing collides and nothing is lost. A medium access costs the interframe space and half of the
+//! smallest contention window on average; a TCP acknowledgement goes for every two segments. With
+//! TCP/HACK it travels inside the link acknowledgement.
 
 use std::time::Duration;
 

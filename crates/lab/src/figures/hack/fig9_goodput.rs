@@ -21,8 +21,8 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
-/// What the prototype's loss makes of the gain, percent: TCP whose frames are sent again in 12 % of all attempts, whatever the
-/// cause.
+/// What the prototype's loss makes of the gain, percent: TCP whose frames are sent again in 12 % of
+/// all attempts, whatever the cause.
 fn gain_with_its_loss(depth: &Depth, results: &Results) -> Estimate {
     gain(
         depth,

@@ -1,4 +1,5 @@
-//! What figure 9, tables 1 to 3 and the cross-validation have in common: single link acknowledgements of 802.11a.
+//! What figure 9, tables 1 to 3 and the cross-validation have in common: single link
+//! acknowledgements of 802.11a.
 
 use tack_plot::{Group, ValueBars, format_number};
 
@@ -55,8 +56,8 @@ pub(super) fn gain(depth: &Depth, results: &Results, cells: [&Cell; 2], flows: u
     })
 }
 
-/// Attempts with data frames of the access point that were the first of their frame, percent: as many arrive at the first attempt
-/// when attempts fail independently.
+/// Attempts with data frames of the access point that were the first of their frame, percent: as
+/// many arrive at the first attempt when attempts fail independently.
 pub(super) fn first_try(values: &Values) -> f64 {
     let (sent, again) = (values.get("wlan.ap.mpdus"), values.get("wlan.ap.retries"));
     100.0 * (sent - again) / sent
@@ -75,7 +76,8 @@ pub(super) fn cross_cells() -> Vec<Cell> {
     ]
 }
 
-/// A group of bars for each number of clients: a bar for each transport, as `read`, beside the paper's. Adds the rows to `numbers`.
+/// A group of bars for each number of clients: a bar for each transport, as `read`, beside the
+/// paper's. Adds the rows to `numbers`.
 pub(super) fn clients_and_transports(
     paper: [[f64; 3]; 2],
     read: impl Fn(usize, usize) -> Estimate,

@@ -1,4 +1,5 @@
-//! The sequel's traffic change: how a flow over a long fast path gives way, and takes back what becomes free.
+//! The sequel's traffic change: how a flow over a long fast path gives way, and takes back what
+//! becomes free.
 
 use std::ops::Range;
 
@@ -102,16 +103,16 @@ impl Course {
         (present > 0.0 && shortest >= wanted && course.acks.len() >= from).then_some(course)
     }
 
-    /// Round trips until the sender has, for the last time, sent more than half again what is left to it: a probe for
-    /// bandwidth adds a quarter.
+    /// Round trips until the sender has, for the last time, sent more than half again what is left
+    /// to it: a probe for bandwidth adds a quarter.
     fn gives_way(&self) -> f64 {
         let sent = &self.sent[self.present.clone()];
         let last = sent.iter().rposition(|mbps| *mbps > 1.5 * LEFT);
         last.map_or(0, |round| round + 1) as f64
     }
 
-    /// Round trips from the end of the datagrams until a cycle begins in which 90 % of the link are used; as many as were
-    /// looked at when there is none.
+    /// Round trips from the end of the datagrams until a cycle begins in which 90 % of the link are
+    /// used; as many as were looked at when there is none.
     fn takes_back(&self) -> f64 {
         let after = &self.arrived[self.present.end..][..AFTER];
         let cycles = after.windows(CYCLE);
@@ -373,7 +374,8 @@ fn chart(depth: &Depth, results: &Results, all: &[Summary; 4]) -> tack_plot::Svg
 mod tests {
     use super::*;
 
-    /// Full rate, half of it for `present` round trips once the flow noticed, which takes `late` of them, and full again.
+    /// Full rate, half of it for `present` round trips once the flow noticed, which takes `late` of
+    /// them, and full again.
     fn course(late: usize, present: usize, back: usize) -> Course {
         let mut rates = vec![LINK; BEFORE as usize + late];
         rates.resize(BEFORE as usize + present + back, LEFT);
@@ -390,7 +392,8 @@ mod tests {
     fn round_trips_are_counted_from_the_changes() {
         let one = course(7, 40, 5);
         assert_eq!(one.gives_way(), 7.0);
-        // The cycle that begins a round trip before the rate is back holds 90 % of the link on average.
+        // The cycle that begins a round trip before the rate is back holds 90 % of the link on
+        // average.
         assert_eq!(one.takes_back(), 4.0);
         assert_eq!(course(0, 40, 0).gives_way(), 0.0);
         assert_eq!(course(0, 40, 0).takes_back(), 0.0);

@@ -1,10 +1,12 @@
-//! The settings of a radio, or of the air around it, that explain the paper's baselines (figure 7). The paper gives a goodput
-//! of UDP for each of its devices and no parameters, and several explain each goodput. How much fewer acknowledgements gain
-//! depends on which: figures 1, 9(a) and 10(a) show all of them.
+//! The settings of a radio, or of the air around it, that explain the paper's baselines (figure 7).
+//! The paper gives a goodput of UDP for each of its devices and no parameters, and several explain
+//! each goodput. How much fewer acknowledgements gain depends on which: figures 1, 9(a) and 10(a)
+//! show all of them.
 //!
-//! The rule for the one that is shown first, which is also the preset that all figures have: of those within 2 % of the
-//! paper's baseline, one that changes the radio alone and leaves the air ideal; of these one with the fewest keys that are
-//! not the standard's defaults; of these the one nearest the baseline. Figure 7 checks it.
+//! The rule for the one that is shown first, which is also the preset that all figures have: of
+//! those within 2 % of the paper's baseline, one that changes the radio alone and leaves the air
+//! ideal; of these one with the fewest keys that are not the standard's defaults; of these the one
+//! nearest the baseline. Figure 7 checks it.
 
 use tack_plot::{Group, ValueBars, format_number};
 
@@ -55,8 +57,8 @@ const fn air(keys: usize, name: &'static str, set: &'static [&'static str]) -> C
     }
 }
 
-/// Of each of [`LINKS`], the preset first. Limits of aggregates, noise and load were chosen for the baseline; all else has
-/// values that the standard has as defaults somewhere.
+/// Of each of [`LINKS`], the preset first. Limits of aggregates, noise and load were chosen for the
+/// baseline; all else has values that the standard has as defaults somewhere.
 const ALL: [&[Calibration]; 4] = [
     &[
         radio(2, "short preamble, ACKs at 11 Mbit/s", &[]),
@@ -270,7 +272,8 @@ pub(in crate::figures) fn rule_claim(depth: &Depth, results: &Results, link: Lin
     .calibrated()
 }
 
-/// The rule: radio before air, few keys before many, then the nearest; each with its distance from the baseline.
+/// The rule: radio before air, few keys before many, then the nearest; each with its distance from
+/// the baseline.
 fn pick<'a>(all: impl Iterator<Item = (&'a Calibration, f64)>) -> Option<&'a Calibration> {
     all.filter(|(_, far)| *far <= TOLERANCE)
         .min_by(|(a, far_a), (b, far_b)| {
@@ -280,7 +283,8 @@ fn pick<'a>(all: impl Iterator<Item = (&'a Calibration, f64)>) -> Option<&'a Cal
         .map(|(calibration, _)| calibration)
 }
 
-/// What fewer acknowledgements gain with each calibration of a link, percent, of those that explain its baseline.
+/// What fewer acknowledgements gain with each calibration of a link, percent, of those that explain
+/// its baseline.
 #[derive(Clone, Debug)]
 pub(in crate::figures) struct Gains {
     link: Link,
@@ -288,7 +292,8 @@ pub(in crate::figures) struct Gains {
 }
 
 impl Gains {
-    /// `pair` is the cells of many and of few acknowledgements with the preset, whose gain is `preset`.
+    /// `pair` is the cells of many and of few acknowledgements with the preset, whose gain is
+    /// `preset`.
     pub(in crate::figures) fn new(
         depth: &Depth,
         results: &Results,

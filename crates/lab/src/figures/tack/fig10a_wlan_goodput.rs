@@ -1,4 +1,5 @@
-//! Figure 10(a): TACK against delayed ACK on the wireless links, same controller, alone and among neighbours.
+//! Figure 10(a): TACK against delayed ACK on the wireless links, same controller, alone and among
+//! neighbours.
 
 use tack_plot::{Group, ValueBars, format_number};
 
@@ -42,8 +43,9 @@ pub(in crate::figures) const PAPER: [(f64, f64); 4] =
 
 const WAYS: [&str; 2] = ["delayed:2", "tack"];
 
-/// Delayed ACK behind a receiver that coalesces: what stands for it, and its name. An A-MPDU becomes one large segment (GRO),
-/// which draws one acknowledgement; 14 packets are an A-MPDU of `tack-n`, 42 one of 65,535 bytes.
+/// Delayed ACK behind a receiver that coalesces: what stands for it, and its name. An A-MPDU
+/// becomes one large segment (GRO), which draws one acknowledgement; 14 packets are an A-MPDU of
+/// `tack-n`, 42 one of 65,535 bytes.
 const COALESCED: [(&str, &str); 2] = [
     ("delayed:14", "over L = 14 (coalesced)"),
     ("delayed:42", "over L = 42 (coalesced)"),
@@ -72,7 +74,8 @@ pub(in crate::figures) fn pair(
     WAYS.map(|ack| cell(depth, link, rtt_ms, medium, ack))
 }
 
-/// What TACK gains at 80 ms on the ideal medium over delayed ACK, and over receivers that coalesce, percent.
+/// What TACK gains at 80 ms on the ideal medium over delayed ACK, and over receivers that coalesce,
+/// percent.
 pub(in crate::figures) fn over_baselines(
     depth: &Depth,
     results: &Results,
@@ -92,7 +95,8 @@ pub(in crate::figures) fn coalesced_points(depth: &Depth) -> Vec<Point> {
     points(depth, cells)
 }
 
-/// That links whose acknowledgements cost air even when they are few gain over a receiver that coalesces; and the plot of all.
+/// That links whose acknowledgements cost air even when they are few gain over a receiver that
+/// coalesces; and the plot of all.
 pub(in crate::figures) fn over_coalescing(
     depth: &Depth,
     results: &Results,
@@ -230,8 +234,9 @@ pub(in crate::figures) fn gain(
     results.paired([tcp, tack], runs(depth), gain).times(100.0)
 }
 
-/// The claim that TACK gains as much as in the paper, at 80 ms. Where it does not, the reason is measured: UDP without any
-/// acknowledgement says how much there is to have on this medium, and TACK has nearly all of it.
+/// The claim that TACK gains as much as in the paper, at 80 ms. Where it does not, the reason is
+/// measured: UDP without any acknowledgement says how much there is to have on this medium, and
+/// TACK has nearly all of it.
 pub(in crate::figures) fn gain_claim(
     depth: &Depth,
     results: &Results,
@@ -433,7 +438,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome
 }
 
-/// That neighbours with a load get it carried, whichever way our flow acknowledges: what TACK spares is ours then.
+/// That neighbours with a load get it carried, whichever way our flow acknowledges: what TACK
+/// spares is ours then.
 fn load_claim(depth: &Depth, results: &Results, medium: Medium) -> Claim {
     let carried: Vec<f64> = LINKS
         .iter()

@@ -75,8 +75,8 @@ impl Route<'_> {
         }
     }
 
-    /// The run of a transport with a seed. Each seed has another part of a recording, spread over it evenly however many
-    /// there are.
+    /// The run of a transport with a seed. Each seed has another part of a recording, spread over
+    /// it evenly however many there are.
     fn point(&self, transport: usize, seed: u64) -> Point {
         let (_, congestion, ack) = TRANSPORTS[transport];
         let cell = Cell::new(&WAN)
@@ -131,7 +131,8 @@ fn plan(depth: &Depth) -> Vec<Point> {
     points
 }
 
-/// The paper's utility: log of throughput over the 95th percentile of one-way delay. Where nothing arrives it is the least.
+/// The paper's utility: log of throughput over the 95th percentile of one-way delay. Where nothing
+/// arrives it is the least.
 fn power(values: &Values) -> f64 {
     if mbps(values) == 0.0 {
         return f64::NEG_INFINITY;
@@ -139,7 +140,8 @@ fn power(values: &Values) -> f64 {
     (mbps(values) / (values.get("flows.0.owd_p95_us") / 1e6)).ln()
 }
 
-/// The rank of each transport, by power: 1 is the highest; equal powers share the mean of their ranks. No numbers without all.
+/// The rank of each transport, by power: 1 is the highest; equal powers share the mean of their
+/// ranks. No numbers without all.
 fn ranks_of(powers: &[f64]) -> Vec<f64> {
     if powers.iter().any(|power| power.is_nan()) {
         return vec![f64::NAN; powers.len()];
@@ -255,7 +257,8 @@ impl Ranking {
         difference(&self.powers, first, second)
     }
 
-    /// Excuses Vegas for less power with TACK where it has the throughput, and what it pays is delay.
+    /// Excuses Vegas for less power with TACK where it has the throughput, and what it pays is
+    /// delay.
     fn excuse_vegas(&self, claim: Claim, tack: usize, delayed: usize) -> Claim {
         let throughput = difference(&self.throughputs, tack, delayed).mean.exp();
         let power = self.advantage(tack, delayed).mean.exp();

@@ -37,15 +37,17 @@ fn round_trips(depth: &Depth) -> &'static [f64] {
     )
 }
 
-/// The paper's examples: rate, RTTmin, and TACK's share of what per-packet acknowledgement sends, percent.
+/// The paper's examples: rate, RTTmin, and TACK's share of what per-packet acknowledgement sends,
+/// percent.
 const EXAMPLES: [(f64, f64, f64); 3] = [(48.0, 10.0, 10.0), (200.0, 10.0, 2.4), (200.0, 80.0, 0.3)];
 
 /// A clean path: room for what a startup overshoots, and time to settle.
 fn cell(rate: f64, rtt_ms: f64, ack: &str) -> Cell {
     let settle = (40.0 * rtt_ms / 1e3).clamp(4.0, 8.0);
     let slow = if rate < 10.0 { 10.0 } else { 0.0 };
-    // Two products and a half are what BBR keeps in flight at most. Short paths need a few packets all the same: with 100, 500 Mbit/s
-    // at 1 ms loses some in each probe, and loses what is measured here in the acknowledgements of losses.
+    // Two products and a half are what BBR keeps in flight at most. Short paths need a few packets
+    // all the same: with 100, 500 Mbit/s at 1 ms loses some in each probe, and loses what is
+    // measured here in the acknowledgements of losses.
     let queue = (rate * 1e6 * rtt_ms / 1e3 / 12_000.0 * 2.0).max(300.0);
     Cell::new(&FREQUENCY)
         .set(format!("wired.rate={rate}Mbps"))

@@ -52,7 +52,8 @@ fn fewer(depth: &Depth, results: &Results, [tcp, tack]: &[Cell; 2]) -> Estimate 
         .times(100.0)
 }
 
-/// How many fewer acknowledgements equation (3) has TACK send than TCP, percent, at the goodput of the TACK run.
+/// How many fewer acknowledgements equation (3) has TACK send than TCP, percent, at the goodput of
+/// the TACK run.
 fn equation(depth: &Depth, results: &Results, [_, tack]: &[Cell; 2]) -> f64 {
     let saved = |values: &crate::Values| {
         let rtt_min = values.get("flows.0.min_rtt_us") / 1e6;

@@ -37,8 +37,9 @@ const PAPERS: usize = 2;
 const PAYLOAD: f64 = 1_472.0;
 const ACK: f64 = 64.0;
 
-/// How long a datagram is under way where no queue grows, seconds: two hops, on each of which it waits for a frame of each of
-/// the other two radios, at the 1.8 ms that 802.11b takes for a frame and its acknowledgement; faster links take less.
+/// How long a datagram is under way where no queue grows, seconds: two hops, on each of which it
+/// waits for a frame of each of the other two radios, at the 1.8 ms that 802.11b takes for a frame
+/// and its acknowledgement; faster links take less.
 const UNDER_WAY: f64 = 2.0 * 3.0 * 0.001_8;
 
 /// What the tool offers, kbit/s: 100 Mbit/s over 802.11n.
@@ -140,7 +141,8 @@ impl Row {
             let lost = self.more(depth, results, [index, index - 1], mbps);
             is_above(depth, lost, 0.0)
         };
-        // All that is offered: more cannot get through. What was sent in the last milliseconds is still under way.
+        // All that is offered: more cannot get through. What was sent in the last milliseconds is
+        // still under way.
         let is_all = |index: usize| {
             let runs = results.estimate(&self.cells[index], seeds(depth), |values| {
                 mbps(values) + UNDER_WAY / seconds(values) * offered_kbps(self.link) / 1e3

@@ -79,7 +79,8 @@ fn empty(values: &Values) -> f64 {
     100.0 * values.get("blocked.le.0")
 }
 
-/// Bytes blocked on average, each report's rounded up to a power of two, which is what the distribution is kept in.
+/// Bytes blocked on average, each report's rounded up to a power of two, which is what the
+/// distribution is kept in.
 fn blocked(values: &Values) -> f64 {
     let mut below = 0.0;
     let mut mean = 0.0;

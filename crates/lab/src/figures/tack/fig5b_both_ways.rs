@@ -63,8 +63,8 @@ fn with_defaults(depth: &Depth, ack_loss: f64, ack: &str) -> Cell {
 fn mode_seeds(depth: &Depth) -> RangeInclusive<u64> {
     depth.seeds(3, 40)
 }
-/// What excuses are tested with, at the most ACK loss but for the first: TCP without ACK loss, and TACK-poor without
-/// instant acknowledgements of losses.
+/// What excuses are tested with, at the most ACK loss but for the first: TCP without ACK loss, and
+/// TACK-poor without instant acknowledgements of losses.
 const ALONE: &str = "tack:rich=off,iack=periodic";
 
 fn plan(depth: &Depth) -> Vec<Point> {
@@ -96,7 +96,8 @@ fn plan(depth: &Depth) -> Vec<Point> {
 /// TACK-poor's runs with one share of acknowledgements lost.
 struct Modes {
     ack_loss: f64,
-    /// Utilisation of each run, percent, ascending, and the bytes that waited behind holes at most times (99 %).
+    /// Utilisation of each run, percent, ascending, and the bytes that waited behind holes at most
+    /// times (99 %).
     runs: Vec<(f64, f64)>,
 }
 
@@ -364,9 +365,9 @@ fn default_claims(depth: &Depth, results: &Results, numbers: &mut Table) -> Vec<
     vec![claim(1), claim(2)]
 }
 
-/// Why TCP loses less here than in the paper, and whether that is so: the next acknowledgement says all that a lost one said.
-/// Then less than half of the utilisation goes that goes in the paper, interval included; and TCP takes no segment for lost
-/// because an acknowledgement was.
+/// Why TCP loses less here than in the paper, and whether that is so: the next acknowledgement says
+/// all that a lost one said. Then less than half of the utilisation goes that goes in the paper,
+/// interval included; and TCP takes no segment for lost because an acknowledgement was.
 fn excuse_of_tcp(depth: &Depth, results: &Results) -> (String, bool) {
     let seeds = || depth.seeds(3, 10);
     let [none, most] = [0.0, PAPER[3].0].map(|loss| cell(depth, loss, "delayed:2"));
@@ -392,8 +393,9 @@ fn excuse_of_tcp(depth: &Depth, results: &Results) -> (String, bool) {
     )
 }
 
-/// Why TACK-poor loses less here than in the paper, and whether that is so: instant acknowledgements tell it of nearly all
-/// losses, and one gap in each periodic one is enough for the rest. Without them it must fall below the paper's.
+/// Why TACK-poor loses less here than in the paper, and whether that is so: instant
+/// acknowledgements tell it of nearly all losses, and one gap in each periodic one is enough for
+/// the rest. Without them it must fall below the paper's.
 fn excuse_of_poor(depth: &Depth, results: &Results) -> (String, bool) {
     let ours = |ack: &str| {
         let cell = cell(depth, PAPER[3].0, ack);

@@ -45,15 +45,17 @@ const BBR: usize = 1;
 /// The one that does not pause.
 const MILD: usize = 2;
 
-/// Queues, in bandwidth-delay products: the figure's, and one that hides little of what holding segments costs.
+/// Queues, in bandwidth-delay products: the figure's, and one that hides little of what holding
+/// segments costs.
 const QUEUE: &str = "0.4bdp";
 const SHORT_QUEUE: &str = "0.1bdp";
 
 /// Sampling that takes off how long the segment was held: of the segment of median delay.
 const CORRECTED: &str = "tack:percentile=50";
 
-/// By how much sampling makes RTTmin too large where nothing else does, percent: the oldest segment since the last
-/// acknowledgement is held for RTTmin / β, less the time of a segment of 1,500 bytes at 20 Mbit/s.
+/// By how much sampling makes RTTmin too large where nothing else does, percent: the oldest segment
+/// since the last acknowledgement is held for RTTmin / β, less the time of a segment of 1,500 bytes
+/// at 20 Mbit/s.
 fn held(beta: f64) -> f64 {
     100.0 * (100_000.0 / beta - 600.0) / RTT_MIN_US
 }

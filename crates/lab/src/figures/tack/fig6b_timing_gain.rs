@@ -84,8 +84,9 @@ fn min_rtt(values: &Values) -> f64 {
     values.get("flows.0.min_rtt_us") / 1e3
 }
 
-/// What a pause of BBR adds to a sampled round trip at most, percent of it. Four segments are under way then. They arrive as a
-/// burst, and one report tells of all of them, two spacings after the last: the first one has waited for five spacings.
+/// What a pause of BBR adds to a sampled round trip at most, percent of it. Four segments are under
+/// way then. They arrive as a burst, and one report tells of all of them, two spacings after the
+/// last: the first one has waited for five spacings.
 fn pause(values: &Values) -> f64 {
     const SPACINGS: f64 = 5.0;
     let spacing_ms = 12_000.0 / mbps(values) / 1e3;
@@ -102,19 +103,22 @@ struct Change {
     error: Estimate,
     /// Each path: delay, and by how much sampling's smallest round trip is larger.
     each: Vec<(f64, f64)>,
-    /// Each path: what a pause adds to sampling's smallest round trip at most ([`pause`]), percent of it.
+    /// Each path: what a pause adds to sampling's smallest round trip at most ([`pause`]), percent
+    /// of it.
     pauses: Vec<f64>,
     /// Loss on each path that loses anything with sampling.
     losses: Vec<f64>,
 }
 
-/// By how much sampling's smallest round trip is larger at least in the paper's figure 6(a), percent.
+/// By how much sampling's smallest round trip is larger at least in the paper's figure 6(a),
+/// percent.
 const PAPERS_ERROR: f64 = 8.0;
 
 /// What is no difference on a path, percent.
 const EQUAL: f64 = 1.0;
 
-/// Whether changes go the paper's way: none for the worse, and more for the better than chance would have it (sign test, one-sided, 5 %).
+/// Whether changes go the paper's way: none for the worse, and more for the better than chance
+/// would have it (sign test, one-sided, 5 %).
 fn is_for_the_better(changes: &[f64]) -> bool {
     // A change for the worse ends it, so that all that count are for the better.
     let better = changes.iter().filter(|change| **change < 0.0).count();
@@ -166,8 +170,8 @@ impl Change {
         self.error.low() >= PAPERS_ERROR
     }
 
-    /// Whether sampling is wrong by no more than a pause on steady paths, the timing makes no difference there, and does no harm
-    /// on the others.
+    /// Whether sampling is wrong by no more than a pause on steady paths, the timing makes no
+    /// difference there, and does no harm on the others.
     fn is_equal_where_right(&self) -> bool {
         let steady = self.each.get(STEADY).unwrap_or_default();
         let pauses = self.pauses.get(STEADY).unwrap_or_default();

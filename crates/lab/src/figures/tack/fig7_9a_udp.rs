@@ -222,7 +222,8 @@ fn gain_reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome
 }
 
-/// Whether all ranges but the first lie above it, and each of them has something in common with each other.
+/// Whether all ranges but the first lie above it, and each of them has something in common with
+/// each other.
 fn overlap_above_the_first(ranges: &[(f64, f64); 4]) -> bool {
     let [first, others @ ..] = ranges;
     let above = others.iter().all(|other| other.0 > first.1);

@@ -53,8 +53,9 @@ fn plan(depth: &Depth) -> Vec<Point> {
         .collect()
 }
 
-/// The claim that TACK over 802.11ac acknowledges so many orders of magnitude less often than TCP does. What the paper rounds to
-/// whole orders is equation (3) with its baseline and packets of 1,500 bytes.
+/// The claim that TACK over 802.11ac acknowledges so many orders of magnitude less often than TCP
+/// does. What the paper rounds to whole orders is equation (3) with its baseline and packets of
+/// 1,500 bytes.
 fn fewer_orders(round_trip: usize, words: &str, ours: f64) -> Claim {
     let rtt_ms = ROUND_TRIPS[round_trip - 1];
     let tcp = LINKS[3].baseline * 1e6 / 8.0 / (2.0 * 1_500.0);

@@ -1,4 +1,5 @@
-//! Figures 8(a), 9(a) and 10(a) over the latency between the endpoints: what TACK gains hardly depends on it.
+//! Figures 8(a), 9(a) and 10(a) over the latency between the endpoints: what TACK gains hardly
+//! depends on it.
 
 use std::ops::RangeInclusive;
 
@@ -34,8 +35,8 @@ const ROUND_TRIPS: [u32; 3] = [10, 80, 200];
 /// The buffers of a connection for which nothing else is asked.
 const BUFFER: f64 = 6.0 * 1_048_576.0;
 
-/// How far gains may be apart to count as insensitive, percentage points. "Only slightly" is all that the paper says. What a
-/// reason for a deviation leaves unexplained may not be more either.
+/// How far gains may be apart to count as insensitive, percentage points. "Only slightly" is all
+/// that the paper says. What a reason for a deviation leaves unexplained may not be more either.
 const TOLERANCE: f64 = 3.0;
 /// The paper's share of acknowledgements with TACK over 802.11g, percent of the data packets.
 const PAPERS_SHARE: f64 = 1.9;
@@ -153,7 +154,8 @@ fn is_insensitive(gains: &[(u32, Estimate)]) -> bool {
 struct Cost {
     /// Accesses a second.
     accesses: f64,
-    /// Air that each takes from the data, microseconds: what goodput lacks to that without acknowledgements.
+    /// Air that each takes from the data, microseconds: what goodput lacks to that without
+    /// acknowledgements.
     each_us: f64,
 }
 

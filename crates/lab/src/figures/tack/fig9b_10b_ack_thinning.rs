@@ -1,4 +1,5 @@
-//! Figures 9(b) and 10(b): thinned acknowledgements over 802.11n, what the air gives back and what TCP makes of it.
+//! Figures 9(b) and 10(b): thinned acknowledgements over 802.11n, what the air gives back and what
+//! TCP makes of it.
 
 use tack_plot::{Group, ValueBars, format_number};
 

@@ -32,7 +32,8 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
 const BDP: f64 = 500_000.0;
 /// The window that the paper's equation (11) asks for, bandwidth-delay products.
 const NEEDED: f64 = 4.0 / 3.0;
-/// What waits behind a packet whose repair is lost too: that window, and a round trip for each repair.
+/// What waits behind a packet whose repair is lost too: that window, and a round trip for each
+/// repair.
 const REPAIRED: f64 = NEEDED + 2.0;
 /// Six MiB, the buffers that a user has, MB.
 const DEFAULT: f64 = 6.0 * 1.048_576;

@@ -38,7 +38,8 @@ pub(in crate::figures) struct Link {
     pub(in crate::figures) name: &'static str,
     pub(in crate::figures) preset: &'static str,
     pub(in crate::figures) baseline: f64,
-    /// Air that a packet of 1,500 bytes sent alone takes with its link acknowledgement, microseconds.
+    /// Air that a packet of 1,500 bytes sent alone takes with its link acknowledgement,
+    /// microseconds.
     pub(in crate::figures) exchange_us: f64,
 }
 
@@ -55,7 +56,8 @@ pub(in crate::figures) fn udp_tool(depth: &Depth, link: Link, ack_every: u64) ->
     }
 }
 
-/// Datagrams for each acknowledgement when there are as many as TACK sends at 80 ms: equation (3) with the baseline.
+/// Datagrams for each acknowledgement when there are as many as TACK sends at 80 ms: equation (3)
+/// with the baseline.
 pub(in crate::figures) fn as_rare_as_tack(link: Link) -> u64 {
     let datagrams_per_second = link.baseline * 1e6 / 8.0 / 1_472.0;
     ((datagrams_per_second * 0.08 / 4.0).round() as u64).max(2)

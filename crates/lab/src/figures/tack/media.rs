@@ -67,7 +67,8 @@ fn rate_kbps(link: Link, percent: u32) -> f64 {
     (packets * PAYLOAD * 8.0 / 1e3).round()
 }
 
-/// What a pair of runs over one medium, with delayed ACK and with TACK, shows beside UDP without acknowledgements.
+/// What a pair of runs over one medium, with delayed ACK and with TACK, shows beside UDP without
+/// acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::figures) struct Bookkeeping {
     /// Goodput, Mbit/s: delayed ACK, TACK, and UDP's as far as segments of TCP would carry it.
@@ -82,8 +83,8 @@ pub(in crate::figures) struct Bookkeeping {
     pub(in crate::figures) neighbours: [f64; 2],
     /// Share of the time with nothing to send.
     pub(in crate::figures) idle: [f64; 2],
-    /// Share of the time that acknowledgements take: their frames, collisions, and of waiting and link control as large a
-    /// part as the receiver has of our accesses. Without neighbours.
+    /// Share of the time that acknowledgements take: their frames, collisions, and of waiting and
+    /// link control as large a part as the receiver has of our accesses. Without neighbours.
     pub(in crate::figures) acks: [f64; 2],
 }
 

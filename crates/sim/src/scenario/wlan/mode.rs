@@ -1,4 +1,5 @@
-//! The keys of `[wlan]` that say how frames are modulated: preamble, rate or MCS, streams, width, guard interval.
+//! The keys of `[wlan]` that say how frames are modulated: preamble, rate or MCS, streams, width,
+//! guard interval.
 
 use tack_base::Rate;
 use tack_wlan::phy::{
@@ -82,8 +83,8 @@ pub(super) fn read_mode(
         }
         .find(standard)
     };
-    // Several modes may have one rate: the usual width comes first, then the fewest streams. Without rate and MCS, the
-    // fastest of one stream, or of as many as were given.
+    // Several modes may have one rate: the usual width comes first, then the fewest streams.
+    // Without rate and MCS, the fastest of one stream, or of as many as were given.
     let choice = if query.width.is_none() && usual.is_some() {
         let usual = in_usual_width();
         if usual.is_empty() { found } else { usual }

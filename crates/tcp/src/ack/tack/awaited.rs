@@ -1,11 +1,11 @@
 //! Whether a sender waits for the report of what it pushed.
 //!
 //! What empties the sender's queue is pushed. A sender that has more to send and no room for it
-//! waits for the report, and goes on a round trip after it: then a remainder of less than L segments
-//! should be reported soon. One whose application writes a message now and then does not wait: the
-//! report brings it nothing that the one of the next message would not bring as well. So once
-//! several reports were followed by data that came too late to be their consequence, and soon enough
-//! to have been reported along, remainders wait for more, until that is not so any more.
+//! waits for the report, and goes on a round trip after it: then a remainder of less than L
+//! segments should be reported soon. One whose application writes a message now and then does not
+//! wait: the report brings it nothing that the one of the next message would not bring as well. So
+//! once several reports were followed by data that came too late to be their consequence, and soon
+//! enough to have been reported along, remainders wait for more, until that is not so any more.
 
 use core::time::Duration;
 

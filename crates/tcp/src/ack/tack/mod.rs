@@ -74,7 +74,8 @@ pub(crate) struct TackPolicy {
     run: Run,
     /// Segments in a row whose numbers seem to be from another time.
     outdated: Run,
-    /// What ends here arrived without a number, and none arrived since that shows that it had left.
+    /// What ends here arrived without a number, and none arrived since that shows that it had
+    /// left.
     unnumbered_to: StreamOffset,
     /// End of the data received.
     highest: StreamOffset,

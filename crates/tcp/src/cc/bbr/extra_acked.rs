@@ -1,8 +1,8 @@
 //! Aggregation: how much more than expected is acknowledged at once.
 //!
-//! Wi-Fi, LTE and sparse acknowledgement deliver acknowledgements in clumps. The largest excess over
-//! `bandwidth × time` of the last five to ten rounds is added to the window, so that data keeps
-//! flowing between clumps.
+//! Wi-Fi, LTE and sparse acknowledgement deliver acknowledgements in clumps. The largest excess
+//! over `bandwidth × time` of the last five to ten rounds is added to the window, so that data
+//! keeps flowing between clumps.
 
 use core::time::Duration;
 
@@ -48,7 +48,8 @@ impl ExtraAcked {
     }
 
     /// `delivered` bytes were acknowledged while `bandwidth` was expected; an excess beyond `cwnd`
-    /// cannot be aggregation. Clumps of `regular` bytes are how the peer acknowledges, and provided for.
+    /// cannot be aggregation. Clumps of `regular` bytes are how the peer acknowledges, and provided
+    /// for.
     pub(super) fn on_delivered(
         &mut self,
         now: Instant,

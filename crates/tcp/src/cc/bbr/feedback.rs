@@ -1,9 +1,9 @@
 //! Sparse feedback: what a peer that acknowledges a few times a round trip asks for.
 //!
-//! What it received since its last acknowledgement still counts as in flight here, up to one interval's
-//! worth; the window, and what is compared with it, has room for that. Where an interval carries less than the segments
-//! that the peer waits for, it counts those instead, and its acknowledgements follow the data as a legacy peer's do: then
-//! nothing of this applies.
+//! What it received since its last acknowledgement still counts as in flight here, up to one
+//! interval's worth; the window, and what is compared with it, has room for that. Where an interval
+//! carries less than the segments that the peer waits for, it counts those instead, and its
+//! acknowledgements follow the data as a legacy peer's do: then nothing of this applies.
 
 use core::time::Duration;
 
@@ -63,7 +63,8 @@ impl Feedback {
         }
     }
 
-    /// `MSS·f`, a segment for each acknowledgement to report; `f` is the lower one of the peer's two frequencies.
+    /// `MSS·f`, a segment for each acknowledgement to report; `f` is the lower one of the peer's
+    /// two frequencies.
     pub(super) fn pacing_floor(self) -> Rate {
         if self.is_sparse() {
             Rate::from_bytes_over(self.mss, self.interval)
@@ -74,8 +75,8 @@ impl Feedback {
         }
     }
 
-    /// By how much a time that is to last may be cut short: it ends at the acknowledgement next to its end, not
-    /// at the first one after it.
+    /// By how much a time that is to last may be cut short: it ends at the acknowledgement next to
+    /// its end, not at the first one after it.
     pub(super) fn rounding(self) -> Duration {
         if self.is_sparse() {
             self.interval / 2
@@ -88,8 +89,9 @@ impl Feedback {
 /// Time as the bandwidth filter counts it, in parts of a round.
 ///
 /// Legacy feedback: packet-timed rounds. Sparse feedback: RTT floors, as the peer's acknowledgement
-/// intervals are parts of those; rounds would grow with the very queue that a fall in bandwidth builds, and the old
-/// estimate would live the longer the more harm it does. Only time with samples of the path counts.
+/// intervals are parts of those; rounds would grow with the very queue that a fall in bandwidth
+/// builds, and the old estimate would live the longer the more harm it does. Only time with samples
+/// of the path counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FilterClock {
     position: u64,
@@ -116,8 +118,9 @@ impl FilterClock {
         self.position = self.position.saturating_add(Self::ROUND);
     }
 
-    /// A sample came at `now` with sparse feedback. One that was limited by the application does not count as
-    /// time, and a gap counts as a round trip at most: nothing was to be seen then.
+    /// A sample came at `now` with sparse feedback. One that was limited by the application does
+    /// not count as time, and a gap counts as a round trip at most: nothing was to be seen
+    /// then.
     pub(super) fn on_sample(&mut self, now: Instant, min_rtt: Duration, app_limited: bool) {
         let elapsed = now.saturating_since(self.sampled_at).as_nanos();
         self.sampled_at = now;
@@ -135,7 +138,8 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
-    /// Four acknowledgements a round trip of 40 ms, each for two segments at least, at this many segments a second.
+    /// Four acknowledgements a round trip of 40 ms, each for two segments at least, at this many
+    /// segments a second.
     fn feedback(segments_per_second: u64) -> Feedback {
         let mut feedback = Feedback::new(MSS);
         feedback.set_interval(Duration::from_millis(10));

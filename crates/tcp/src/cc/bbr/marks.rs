@@ -1,12 +1,13 @@
-//! Congestion marks: an upper bound of the window while a queue on the path marks (RFC 3168 §6.1.2).
+//! Congestion marks: an upper bound of the window while a queue on the path marks (RFC 3168
+//! §6.1.2).
 //!
-//! The model knows no marks: their queue is shorter than what BBR keeps in flight at times, and whoever answers them beside
-//! it would starve. So from the first mark on, the window is at most what CUBIC would have that answers marks alone,
-//! with the mild reduction of RFC 8511, and begins with what was in flight. Once that has grown beyond the model's own
-//! window it is forgotten.
+//! The model knows no marks: their queue is shorter than what BBR keeps in flight at times, and
+//! whoever answers them beside it would starve. So from the first mark on, the window is at most
+//! what CUBIC would have that answers marks alone, with the mild reduction of RFC 8511, and begins
+//! with what was in flight. Once that has grown beyond the model's own window it is forgotten.
 //!
-//! What the path holds without a queue stays allowed: a queue marks for want of less than that only where the model is
-//! wrong, and a long path would be used in part for the sake of a short queue.
+//! What the path holds without a queue stays allowed: a queue marks for want of less than that only
+//! where the model is wrong, and a long path would be used in part for the sake of a short queue.
 
 use super::super::{Ack, Congestion, CongestionController, Cubic, Init};
 

@@ -1,8 +1,9 @@
-//! BBR version 1, as Linux runs it (and draft-cardwell-iccrg-bbr-congestion-control-00 describes it).
+//! BBR version 1, as Linux runs it (and draft-cardwell-iccrg-bbr-congestion-control-00 describes
+//! it).
 //!
-//! BBR models the path by two numbers, the bottleneck's bandwidth and the propagation RTT, and paces at
-//! the first while keeping about their product in flight. Losses hardly count. As the two cannot be
-//! seen at the same time, it alternates:
+//! BBR models the path by two numbers, the bottleneck's bandwidth and the propagation RTT, and
+//! paces at the first while keeping about their product in flight. Losses hardly count. As the two
+//! cannot be seen at the same time, it alternates:
 //!
 //! * startup doubles the rate until the bandwidth stops growing, drain removes the queue of that;
 //! * ProbeBW cruises, probing for more bandwidth one RTT in eight;
@@ -10,10 +11,10 @@
 //!
 //! Congestion marks (ECN), which version 1 ignores, bound the window as CUBIC's ([`marks`]).
 //!
-//! With a peer that acknowledges only every interval `T` (TACK), it is the receiver-based form: a window of
-//! `(2 + T/RTTmin)` bandwidth-delay products, never less than a segment an interval, and filters that count in
-//! intervals. With legacy acknowledgements (`T` = 0), and where so little fits an interval that the peer counts segments
-//! instead, nothing of that applies.
+//! With a peer that acknowledges only every interval `T` (TACK), it is the receiver-based form: a
+//! window of `(2 + T/RTTmin)` bandwidth-delay products, never less than a segment an interval, and
+//! filters that count in intervals. With legacy acknowledgements (`T` = 0), and where so little
+//! fits an interval that the peer counts segments instead, nothing of that applies.
 
 mod extra_acked;
 mod feedback;
@@ -86,7 +87,8 @@ pub struct Bbr {
     extra_acked: ExtraAcked,
     policer: Policer,
     marks: Marks,
-    /// Sending resumed from idle and nothing was delivered since: the old RTT floor is no reason to probe.
+    /// Sending resumed from idle and nothing was delivered since: the old RTT floor is no reason
+    /// to probe.
     idle_restart: bool,
     srtt: Duration,
     /// When data was last delivered.
@@ -311,7 +313,8 @@ impl Bbr {
     fn leave_probe_rtt(&mut self, now: Instant) {
         let found = match self.probe_rtt_kind {
             ProbeRttKind::Full => None,
-            // The window of the probe was made from the floor: a larger one must not make a larger window.
+            // The window of the probe was made from the floor: a larger one must not make a larger
+            // window.
             ProbeRttKind::Mild => self.probe_rtt.found(),
         };
         self.model.refresh_min_rtt(now, found);
@@ -334,8 +337,8 @@ impl Bbr {
         };
     }
 
-    /// A segment a round trip: no TCP whose window is open sends less. Without it a flow among many whose samples have
-    /// all been small would not get another one.
+    /// A segment a round trip: no TCP whose window is open sends less. Without it a flow among many
+    /// whose samples have all been small would not get another one.
     fn least_rate(&self) -> Rate {
         if self.srtt.is_zero() {
             Rate::ZERO

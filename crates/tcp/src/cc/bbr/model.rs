@@ -84,8 +84,8 @@ impl Model {
         }
     }
 
-    /// Takes an RTT sample, and says whether the floor had expired before it. The sample replaces an expired
-    /// floor, unless that is to be held until something better is known.
+    /// Takes an RTT sample, and says whether the floor had expired before it. The sample replaces
+    /// an expired floor, unless that is to be held until something better is known.
     pub(super) fn on_rtt(&mut self, ack: &Ack, mss: u64, expired: ExpiredFloor) -> Freshness {
         let freshness = if ack.now > self.min_rtt_at + self.min_rtt_window {
             Freshness::Expired
@@ -105,14 +105,15 @@ impl Model {
         freshness
     }
 
-    /// The RTT floor was looked for just now; `found` is what was seen, where the old one was held meanwhile.
+    /// The RTT floor was looked for just now; `found` is what was seen, where the old one was held
+    /// meanwhile.
     pub(super) fn refresh_min_rtt(&mut self, now: Instant, found: Option<Duration>) {
         self.min_rtt = found.or(self.min_rtt);
         self.min_rtt_at = now;
     }
 
-    /// `gain` times the bandwidth-delay product at `bandwidth`, bytes, rounded up; `None` before the
-    /// first RTT sample.
+    /// `gain` times the bandwidth-delay product at `bandwidth`, bytes, rounded up; `None` before
+    /// the first RTT sample.
     pub(super) fn bdp(&self, bandwidth: Rate, gain: f64) -> Option<u64> {
         let bits = bandwidth.bits_per_sec() as f64 * nanos(self.min_rtt?) as f64 / 1e9;
         Some(libm::ceil(bits / 8.0 * gain) as u64)

@@ -39,7 +39,8 @@ impl BbrProfile {
         }
     }
 
-    /// Window of the bandwidth filter, rounds: one gain cycle and the time its effect takes to show.
+    /// Window of the bandwidth filter, rounds: one gain cycle and the time its effect takes to
+    /// show.
     pub(super) const fn bandwidth_rounds(self) -> u64 {
         match self {
             Self::Default => 10,

@@ -1,5 +1,5 @@
-//! The pacing rate, and what it means for windows: senders and receivers work in bursts, so a window
-//! needs room for some of them beyond the bandwidth-delay product.
+//! The pacing rate, and what it means for windows: senders and receivers work in bursts, so a
+//! window needs room for some of them beyond the bandwidth-delay product.
 
 use core::time::Duration;
 

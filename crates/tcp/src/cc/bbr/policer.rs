@@ -1,6 +1,7 @@
 //! Token-bucket policers: a burst goes through at line rate, then everything above the policed rate
-//! is dropped. Two consecutive intervals with at least 20 % loss and the same delivery rate give the
-//! policer away; its rate is then used instead of the bandwidth filter's, which remembers the burst.
+//! is dropped. Two consecutive intervals with at least 20 % loss and the same delivery rate give
+//! the policer away; its rate is then used instead of the bandwidth filter's, which remembers the
+//! burst.
 
 use core::time::Duration;
 

@@ -1,5 +1,5 @@
-//! ProbeBW: cruise at the estimated bandwidth, look for more for one RTT of a cycle (eight, or four in the
-//! real-time profile), and give back what that queued in the next.
+//! ProbeBW: cruise at the estimated bandwidth, look for more for one RTT of a cycle (eight, or four
+//! in the real-time profile), and give back what that queued in the next.
 
 use core::time::Duration;
 
@@ -10,7 +10,8 @@ use super::BbrProfile;
 
 /// Pacing gains of the phases, each lasting about one RTT floor; a short cycle ends early.
 const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Gain of the window over the bandwidth-delay product: room for delayed and aggregated acknowledgements.
+/// Gain of the window over the bandwidth-delay product: room for delayed and aggregated
+/// acknowledgements.
 pub(super) const CWND_GAIN: f64 = 2.0;
 
 /// Where in the gain cycle the flow is.

@@ -50,7 +50,8 @@ impl ProbeRtt {
         token == LIMITED
     }
 
-    /// An acknowledgement during the probe; `floor` is the window of the probe. True when it is over.
+    /// An acknowledgement during the probe; `floor` is the window of the probe. True when it is
+    /// over.
     pub(super) fn on_ack(&mut self, ack: &Ack, round: &mut Round, floor: u64) -> bool {
         self.limited_until = ack.total_delivered.saturating_add(ack.bytes_in_flight);
         match self.done_at {

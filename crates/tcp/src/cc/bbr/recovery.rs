@@ -1,4 +1,5 @@
-//! Loss episodes: one round of packet conservation, then growth again; the window from before comes back.
+//! Loss episodes: one round of packet conservation, then growth again; the window from before comes
+//! back.
 
 use super::super::Ack;
 use super::round::Round;
@@ -31,12 +32,13 @@ pub(super) struct Recovery {
     conserving: bool,
     /// The last good window, bytes.
     prior_cwnd: u64,
-    /// The peer acknowledges a few times a round trip. What such an acknowledgement delivers leaves again only by and
-    /// by, paced: a loss told just after it finds little in flight, and to conserve that would take the window down to the
-    /// trough between two acknowledgements, episode after episode. Pacing at the measured rate conserves enough.
+    /// The peer acknowledges a few times a round trip. What such an acknowledgement delivers
+    /// leaves again only by and by, paced: a loss told just after it finds little in flight,
+    /// and to conserve that would take the window down to the trough between two
+    /// acknowledgements, episode after episode. Pacing at the measured rate conserves enough.
     sparse: bool,
-    /// While startup lasts it does not: packets are conserved then, but for what an acknowledgement took out of flight and
-    /// leaves by and by, bytes.
+    /// While startup lasts it does not: packets are conserved then, but for what an
+    /// acknowledgement took out of flight and leaves by and by, bytes.
     room: u64,
 }
 
@@ -52,8 +54,8 @@ impl Recovery {
         }
     }
 
-    /// Whether acknowledgements come by the clock instead of with the data, and pacing conserves; `room` is what one of them
-    /// reports at a time, bytes.
+    /// Whether acknowledgements come by the clock instead of with the data, and pacing conserves;
+    /// `room` is what one of them reports at a time, bytes.
     pub(super) fn set_sparse(&mut self, sparse: bool, room: u64) {
         self.sparse = sparse;
         self.room = room;
@@ -64,7 +66,8 @@ impl Recovery {
         self.prior_cwnd
     }
 
-    /// Notes the window before something temporary cuts it; `cut` says that something has cut it already.
+    /// Notes the window before something temporary cuts it; `cut` says that something has cut it
+    /// already.
     pub(super) fn save(&mut self, cwnd: u64, cut: bool) {
         self.prior_cwnd = if self.applied == Episode::Open && !cut {
             cwnd

@@ -14,7 +14,8 @@ impl Round {
         self.started
     }
 
-    /// A delivery-rate sample: `prior_delivered` of the newest delivered transmission, and the total now.
+    /// A delivery-rate sample: `prior_delivered` of the newest delivered transmission, and the
+    /// total now.
     pub(super) fn on_sample(&mut self, prior_delivered: u64, total_delivered: u64) {
         self.started = prior_delivered >= self.end;
         if self.started {

@@ -1,5 +1,5 @@
-//! Startup: double the rate each round until the pipe is full; then drain, in about a round, the queue
-//! that this built.
+//! Startup: double the rate each round until the pipe is full; then drain, in about a round, the
+//! queue that this built.
 
 use tack_base::Rate;
 
@@ -10,7 +10,8 @@ pub(super) const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
 
 /// Growth of the bandwidth estimate within [`FULL_ROUNDS`] that shows there is more to have.
 const GROWTH: f64 = 1.25;
-/// Rounds without such growth after which the pipe is full: three, so that receive windows can open.
+/// Rounds without such growth after which the pipe is full: three, so that receive windows can
+/// open.
 const FULL_ROUNDS: u32 = 3;
 /// So many times what the path holds at the bandwidth estimate were in flight: a queue stands, and
 /// whatever keeps the sender from sending more, the pipe is full.
@@ -38,10 +39,10 @@ impl FullPipe {
         self.in_flight = self.in_flight.max(in_flight);
     }
 
-    /// A round began with this bandwidth estimate. A round that the application limited says nothing
-    /// about the pipe, unless more than `overfull` bytes were in flight: an application that fills a
-    /// path with less than the windows allow would keep the gain of startup forever, and with it a
-    /// queue that overflows.
+    /// A round began with this bandwidth estimate. A round that the application limited says
+    /// nothing about the pipe, unless more than `overfull` bytes were in flight: an application
+    /// that fills a path with less than the windows allow would keep the gain of startup
+    /// forever, and with it a queue that overflows.
     pub(super) fn on_round(&mut self, bandwidth: Rate, app_limited: bool, overfull: u64) {
         let in_flight = core::mem::take(&mut self.in_flight);
         if self.reached || app_limited && in_flight <= overfull {

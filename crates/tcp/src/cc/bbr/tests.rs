@@ -1,4 +1,5 @@
-//! BBR driven by hand: a path of 1,000 segments a second and 50 ms, acknowledged segment by segment.
+//! BBR driven by hand: a path of 1,000 segments a second and 50 ms, acknowledged segment by
+//! segment.
 
 use super::*;
 use tack_base::StreamOffset;
@@ -262,7 +263,8 @@ fn probe_rtt_samples_do_not_lower_the_bandwidth() {
         SendToken(1),
         "what it sends is marked"
     );
-    // Four segments a round trip are a twelfth of the bandwidth, for longer than its filter remembers.
+    // Four segments a round trip are a twelfth of the bandwidth, for longer than its filter
+    // remembers.
     driver.spacing = RTT / 4;
     for _ in 0..100 {
         driver.ack_with(5, 0, RTT, SendToken(1));
@@ -379,7 +381,8 @@ fn gain_cycles_begin_at_any_phase_but_the_draining_one() {
 /// A quarter of the RTT.
 const INTERVAL: Duration = Duration::from_micros(12_500);
 
-/// What arrives in `intervals` intervals, acknowledged at the end of each, at `segments` an interval.
+/// What arrives in `intervals` intervals, acknowledged at the end of each, at `segments` an
+/// interval.
 fn reports(driver: &mut Driver, intervals: u64, segments: u64) {
     for _ in 0..intervals {
         driver.now += INTERVAL;
@@ -427,8 +430,8 @@ fn sparse(algorithm: &str) -> Driver {
 #[test]
 fn the_window_has_room_for_an_interval() {
     let driver = sparse("bbr");
-    // 48 segments are the product; two of it, a quarter, and the bursts: no more, as clumps of an interval's size
-    // are regular and no aggregation.
+    // 48 segments are the product; two of it, a quarter, and the bursts: no more, as clumps of an
+    // interval's size are regular and no aggregation.
     let segments = driver.bbr.cwnd() / MSS;
     assert!((108 + 6..=108 + 10).contains(&segments), "{segments}");
 }

@@ -1,13 +1,14 @@
 //! One bottleneck in virtual time, to drive controllers with acknowledgements as they really come.
 //!
 //! Flows with endless data share a link with a drop-tail queue and, if asked, random loss. Senders
-//! pace, detect loss by three later deliveries, shape recovery by PRR (RFC 6937) where the controller
-//! wants it, take delivery-rate samples (draft-ietf-ccwg-bbr §4.1) and time out; receivers acknowledge
-//! every second segment, and at once when segments are missing. Selective acknowledgement is perfect:
-//! an ACK names the transmissions that arrived.
+//! pace, detect loss by three later deliveries, shape recovery by PRR (RFC 6937) where the
+//! controller wants it, take delivery-rate samples (draft-ietf-ccwg-bbr §4.1) and time out;
+//! receivers acknowledge every second segment, and at once when segments are missing. Selective
+//! acknowledgement is perfect: an ACK names the transmissions that arrived.
 //!
-//! Sparse feedback, if asked: receivers acknowledge by the clock, report the smallest RTT of an interval and
-//! measure the delivery rate; a gap is reported at once, and slow start is acknowledged as without.
+//! Sparse feedback, if asked: receivers acknowledge by the clock, report the smallest RTT of an
+//! interval and measure the delivery rate; a gap is reported at once, and slow start is
+//! acknowledged as without.
 
 mod receiver;
 mod sender;
@@ -276,7 +277,8 @@ impl Simulation {
 
     fn arrival(&mut self, index: usize, tx: u64) {
         let flow = &mut self.flows[index];
-        // Segments are found by the log; one that was given up and repaired meanwhile is a duplicate.
+        // Segments are found by the log; one that was given up and repaired meanwhile is a
+        // duplicate.
         let segment = flow.log.get(&tx).map(|transmission| transmission.segment);
         let dense = flow.controller.in_slow_start();
         match flow.receiver.arrival(self.now, tx, segment, dense) {

@@ -25,8 +25,8 @@ pub(super) enum Decision {
 
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// Time between acknowledgements (TACK: the lower of a clock's rate and one every second segment); zero: none but
-    /// the delayed-ACK timer (RFC 9293 §3.8.6.3).
+    /// Time between acknowledgements (TACK: the lower of a clock's rate and one every second
+    /// segment); zero: none but the delayed-ACK timer (RFC 9293 §3.8.6.3).
     interval: Duration,
     /// Next segment in order.
     expected: u64,
@@ -63,8 +63,8 @@ impl Receiver {
         }
     }
 
-    /// A transmission arrives; `segment` is what it carries, unless that was repaired meanwhile. `dense` is the
-    /// sender's wish.
+    /// A transmission arrives; `segment` is what it carries, unless that was repaired meanwhile.
+    /// `dense` is the sender's wish.
     pub(super) fn arrival(
         &mut self,
         now: Instant,

@@ -183,7 +183,8 @@ fn idle_time_lets_a_longer_route_count_as_such() {
     assert_eq!(driver.vegas.metrics().min_rtt, Some(2 * BASE));
 }
 
-/// What a report of a quarter round trip frees leaves over that quarter: sent faster, it would be the backlog itself.
+/// What a report of a quarter round trip frees leaves over that quarter: sent faster, it would be
+/// the backlog itself.
 #[test]
 fn what_a_report_frees_does_not_queue_by_itself() {
     let mut driver = Driver::new(100, 100);

@@ -11,7 +11,8 @@ pub enum BusyEnd {
     Frame,
     /// A frame with a wrong FCS: EIFS follows.
     Error,
-    /// Energy without a frame, or an own transmission: AIFS follows, or what is left of EIFS if that is longer.
+    /// Energy without a frame, or an own transmission: AIFS follows, or what is left of EIFS if
+    /// that is longer.
     Energy,
 }
 
@@ -52,9 +53,11 @@ impl Carrier {
             .max(self.sifs.after(virtual_end))
     }
 
-    /// Whether two radios, for both of which the medium is busy at `now`, sense the same from now on if they hear the same.
+    /// Whether two radios, for both of which the medium is busy at `now`, sense the same from now
+    /// on if they hear the same.
     pub fn is_as(&self, other: &Self, now: Instant) -> bool {
-        // What has passed by then, or will have when the medium can be idle again, makes no difference.
+        // What has passed by then, or will have when the medium can be idle again, makes no
+        // difference.
         let until = |carrier: &Self| {
             (
                 carrier.nav.max(now),

@@ -1,8 +1,9 @@
 //! Channel access of radios that sense the same, counted once for all of them.
 //!
-//! Their carrier sense is equal, so between two busy periods all of them count the same number of slots in a function. That
-//! number is added up here; the backoff of a radio ends when the sum has grown by the slots that it had left when it joined. What
-//! a busy period costs does not depend on how many there are.
+//! Their carrier sense is equal, so between two busy periods all of them count the same number of
+//! slots in a function. That number is added up here; the backoff of a radio ends when the sum has
+//! grown by the slots that it had left when it joined. What a busy period costs does not depend on
+//! how many there are.
 
 use alloc::vec::Vec;
 
@@ -73,8 +74,9 @@ impl SharedAccess {
         self.members
     }
 
-    /// Takes in radio `who`, with `access`, while the medium is busy. Says whether it senses what the others do, in all that
-    /// counts from `now` on; the first one always does. A countdown that could go on later than theirs keeps a radio out, too.
+    /// Takes in radio `who`, with `access`, while the medium is busy. Says whether it senses what
+    /// the others do, in all that counts from `now` on; the first one always does. A countdown
+    /// that could go on later than theirs keeps a radio out, too.
     pub fn join(&mut self, who: u16, access: &ChannelAccess, now: Instant) -> bool {
         // The medium is idle again at `now` at the earliest, and AIFS begins a SIFS later.
         let next = self.sifs.after(now);

@@ -1,4 +1,5 @@
-//! Spans of time as channel access adds and divides them at each event: one number, where a `Duration` is two.
+//! Spans of time as channel access adds and divides them at each event: one number, where a
+//! `Duration` is two.
 
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Radios by the count at which their backoff ends: a ring of lists, one for each count within the largest contention window.
+//! Radios by the count at which their backoff ends: a ring of lists, one for each count within the
+//! largest contention window.
 //!
 //! Putting a radio in and taking it out costs the same however many there are.
 

@@ -1,4 +1,5 @@
-//! A scripted medium: busy periods in, grant times out. Microseconds of 802.11a: slot 9, SIFS 16, DIFS 34.
+//! A scripted medium: busy periods in, grant times out. Microseconds of 802.11a: slot 9, SIFS 16,
+//! DIFS 34.
 
 use super::*;
 
@@ -85,7 +86,8 @@ fn edca_sends_at_slot_boundaries() {
     assert_eq!(grant(&early), Some(143));
 }
 
-/// Slots are counted at their end: what is left after an interruption is at least one, and counts from the next DIFS.
+/// Slots are counted at their end: what is left after an interruption is at least one, and counts
+/// from the next DIFS.
 #[test]
 fn a_frozen_backoff_resumes_where_it_was() {
     let mut access = access(&[DCF]);
@@ -105,8 +107,8 @@ fn a_frozen_backoff_resumes_where_it_was() {
     assert_eq!(grant(&access), Some(534));
 }
 
-/// §10.23.2.4: a boundary counts whether or not somebody sends from it on. Two countdowns that began apart may thus end at
-/// the same AIFS, where DCF leaves the interrupted one a slot.
+/// §10.23.2.4: a boundary counts whether or not somebody sends from it on. Two countdowns that
+/// began apart may thus end at the same AIFS, where DCF leaves the interrupted one a slot.
 #[test]
 fn edca_counts_the_boundary_at_which_it_is_interrupted() {
     let mut access = access(&[EDCA]);

@@ -7,14 +7,15 @@ use crate::frame::{Class, Msdu};
 /// How much stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thinning {
-    /// Two eligible acknowledgements are needed for the older one to go: a redundant one always stays.
+    /// Two eligible acknowledgements are needed for the older one to go: a redundant one always
+    /// stays.
     Conservative,
     /// One suffices, if it is the last of its flow and has the flags of the packet that comes.
     Aggressive,
 }
 
-/// A packet with ACK, data or not, lets one older pure acknowledgement of its flow go, that nearest to the head. It goes to the
-/// tail itself.
+/// A packet with ACK, data or not, lets one older pure acknowledgement of its flow go, that nearest
+/// to the head. It goes to the tail itself.
 #[derive(Clone, Copy, Debug)]
 pub struct CakeFilter<R> {
     reader: R,

@@ -1,7 +1,9 @@
-//! Queue disciplines: what becomes of a packet that comes to a transmit queue, given what waits for the same receiver.
+//! Queue disciplines: what becomes of a packet that comes to a transmit queue, given what waits for
+//! the same receiver.
 //!
-//! A discipline sees only packets that were never sent. What was sent once keeps its place until it is settled: the receiver
-//! may have it, and would discard another packet under its sequence number as a duplicate.
+//! A discipline sees only packets that were never sent. What was sent once keeps its place until it
+//! is settled: the receiver may have it, and would discard another packet under its sequence number
+//! as a duplicate.
 
 mod ack_filter;
 mod cake;
@@ -39,8 +41,9 @@ pub enum Admission {
 
 /// Decides about packets that arrive at one queue.
 pub trait Discipline<M>: core::fmt::Debug + Send {
-    /// What becomes of `msdu`, when `waiting` is what waits for its receiver. Asked before the capacity is checked, since a
-    /// replacement needs no room. A position outside of `waiting` counts as [`Admission::Append`].
+    /// What becomes of `msdu`, when `waiting` is what waits for its receiver. Asked before the
+    /// capacity is checked, since a replacement needs no room. A position outside of `waiting`
+    /// counts as [`Admission::Append`].
     fn admit(&mut self, msdu: &Msdu<M>, waiting: Waiting<'_, M>) -> Admission;
 }
 

@@ -1,14 +1,16 @@
-//! The filter of the paper: H. Kim, H. Lee, S. Shin, I. Kang, "On the cross-layer impact of TCP ACK thinning on IEEE 802.11
-//! wireless MAC dynamics", Figure 1.
+//! The filter of the paper: H. Kim, H. Lee, S. Shin, I. Kang, "On the cross-layer impact of TCP ACK
+//! thinning on IEEE 802.11 wireless MAC dynamics", Figure 1.
 
 use super::segment::{Segment, SegmentReader, before, same_flow, segment};
 use super::{Admission, Discipline, Waiting};
 use crate::frame::Msdu;
 
-/// A pure acknowledgement takes the place of the first one of its flow that waits and has a smaller number.
+/// A pure acknowledgement takes the place of the first one of its flow that waits and has a smaller
+/// number.
 ///
-/// An equal number is not smaller, so that duplicates get through. What else the older one told (SACK blocks, timestamps, ECN
-/// echoes) is not looked at, and the newer one overtakes whatever of its flow waited between the two.
+/// An equal number is not smaller, so that duplicates get through. What else the older one told
+/// (SACK blocks, timestamps, ECN echoes) is not looked at, and the newer one overtakes whatever of
+/// its flow waited between the two.
 #[derive(Clone, Copy, Debug)]
 pub struct PaperFilter<R> {
     reader: R,

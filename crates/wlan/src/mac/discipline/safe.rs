@@ -1,4 +1,5 @@
-//! The filter that loses no information: an acknowledgement goes only when a newer one tells all that it told.
+//! The filter that loses no information: an acknowledgement goes only when a newer one tells all
+//! that it told.
 
 use alloc::vec::Vec;
 
@@ -6,8 +7,9 @@ use super::segment::{Segment, SegmentReader, before, same_flow, segment};
 use super::{Admission, Discipline, OtherOptions, Waiting};
 use crate::frame::Msdu;
 
-/// A pure acknowledgement replaces the newest one of its flow that waits and is redundant beside it: in its place if nothing of
-/// the flow waits between the two, else at the tail, so that segments keep their order.
+/// A pure acknowledgement replaces the newest one of its flow that waits and is redundant beside
+/// it: in its place if nothing of the flow waits between the two, else at the tail, so that
+/// segments keep their order.
 #[derive(Clone, Debug)]
 pub struct SafeFilter<R> {
     reader: R,
@@ -36,7 +38,8 @@ impl<R> SafeFilter<R> {
             let Some(old) = old else {
                 return Admission::Append;
             };
-            // What lies between must not differ in its marks either, or a change would be lost with its neighbours.
+            // What lies between must not differ in its marks either, or a change would be lost with
+            // its neighbours.
             if marks(old) != marks(new) {
                 return Admission::Append;
             }
@@ -81,7 +84,8 @@ fn is_redundant(old: &Segment, new: &Segment) -> bool {
         && is_covered(old, new)
 }
 
-/// Both or neither have timestamps, and those of `new` are not older (a receiver would drop it, RFC 7323 §5.3).
+/// Both or neither have timestamps, and those of `new` are not older (a receiver would drop it, RFC
+/// 7323 §5.3).
 fn timestamps_advance(old: &Segment, new: &Segment) -> bool {
     match (old.timestamps, new.timestamps) {
         (None, None) => true,

@@ -1,28 +1,32 @@
-//! What a filter may know of the TCP segment in a packet. Whoever fills the queues parses it: this crate has no parser of TCP.
+//! What a filter may know of the TCP segment in a packet. Whoever fills the queues parses it: this
+//! crate has no parser of TCP.
 
 use super::Waiting;
 use crate::frame::Msdu;
 
-/// Reads TCP headers of packets. Asked for packets that wait whenever an acknowledgement comes, so [`SegmentReader::flow`] is
-/// cheap; the rest is read for packets of one flow only.
+/// Reads TCP headers of packets. Asked for packets that wait whenever an acknowledgement comes, so
+/// [`SegmentReader::flow`] is cheap; the rest is read for packets of one flow only.
 pub trait SegmentReader<M>: core::fmt::Debug + Send {
     /// What tells flows apart: addresses, protocol and ports, in order.
     type Flow: PartialEq;
 
-    /// The flow of a TCP packet. `None` for anything else: packets without a flow are never touched.
+    /// The flow of a TCP packet. `None` for anything else: packets without a flow are never
+    /// touched.
     fn flow(&self, packet: &M) -> Option<Self::Flow>;
 
-    /// The segment. `None` where it cannot be read, although the packet belongs to a flow: such a packet stays.
+    /// The segment. `None` where it cannot be read, although the packet belongs to a flow: such a
+    /// packet stays.
     fn segment(&self, packet: &M) -> Option<Segment>;
 }
 
 /// A TCP segment, as far as the rules of the filters ask.
 ///
-/// They do not ask for the window: a window update repeats the acknowledgement number, which no rule takes for newer, and
-/// with a higher number the newer window is the one that holds.
+/// They do not ask for the window: a window update repeats the acknowledgement number, which no
+/// rule takes for newer, and with a higher number the newer window is the one that holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Segment {
-    /// Control bits and, above them, AE and the reserved bits: the twelve bits behind the data offset (RFC 9293 §3.1).
+    /// Control bits and, above them, AE and the reserved bits: the twelve bits behind the data
+    /// offset (RFC 9293 §3.1).
     pub flags: Flags,
     /// Acknowledgement number; meaningful with ACK.
     pub ack: u32,
@@ -124,7 +128,8 @@ impl FromIterator<Block> for SackBlocks {
     }
 }
 
-/// Options other than NOP, end of list, timestamps and SACK. Of several kinds the last in this order counts.
+/// Options other than NOP, end of list, timestamps and SACK. Of several kinds the last in this
+/// order counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum OtherOptions {
     /// None.
@@ -132,15 +137,16 @@ pub enum OtherOptions {
     None,
     /// An MD5 signature (RFC 2385).
     Signature,
-    /// One that says something that a filter does not understand, or that belongs to a SYN, or that is malformed.
+    /// One that says something that a filter does not understand, or that belongs to a SYN, or that
+    /// is malformed.
     Unknown,
     /// TACK's option: its acknowledgements count what they tell, and none is redundant.
     Tack,
 }
 
 impl Segment {
-    /// True for an acknowledgement and nothing else, as Figure 1 of the paper tests it: ACK and no payload. A segment that takes
-    /// sequence space, resets or has TACK's option is not one.
+    /// True for an acknowledgement and nothing else, as Figure 1 of the paper tests it: ACK and no
+    /// payload. A segment that takes sequence space, resets or has TACK's option is not one.
     pub fn is_ack(&self) -> bool {
         const OTHER: Flags = Flags(Flags::FIN.0 | Flags::SYN.0 | Flags::RST.0);
         self.flags.any(Flags::ACK)
@@ -154,8 +160,8 @@ impl Segment {
         self.is_ack() && self.flags.without(Flags::ECN) == Flags::ACK
     }
 
-    /// True when the first block says what arrived twice (RFC 2883 §4): it lies below the acknowledgement number, or within
-    /// the second block.
+    /// True when the first block says what arrived twice (RFC 2883 §4): it lies below the
+    /// acknowledgement number, or within the second block.
     pub fn has_dsack(&self) -> bool {
         match *self.sack.as_slice() {
             [first, ..] if before(first.0, self.ack) => true,

@@ -143,7 +143,8 @@ impl Queue {
     }
 }
 
-/// What is left of `segments`, all of one flow, after they came in this order: their positions among them, from the head.
+/// What is left of `segments`, all of one flow, after they came in this order: their positions
+/// among them, from the head.
 fn left(filter: AckFilter, segments: &[Segment]) -> Vec<u32> {
     let mut queue = Queue::new(filter, 100);
     for segment in segments {
@@ -187,7 +188,8 @@ fn what_was_sent_once_stays() {
         queue.queue.change(TO, |link| {
             link.prepare(&config, tack_base::Duration::ZERO, Vec::new())
         });
-        // Its receiver may have it: another packet under its sequence number would be taken for a duplicate.
+        // Its receiver may have it: another packet under its sequence number would be taken for a
+        // duplicate.
         for number in [200, 300] {
             assert!(queue.push(1, ack(number)));
         }

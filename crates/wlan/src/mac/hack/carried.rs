@@ -8,8 +8,8 @@
 //!            1 | 0 : 7 | CID : 8 | name : 32   the CID is that flow's from now on
 //! ```
 //!
-//! The length lets a receiver skip what it has, which it could not parse: its context has moved on. A flow of its own costs
-//! one byte, since most responses are about one flow only.
+//! The length lets a receiver skip what it has, which it could not parse: its context has moved on.
+//! A flow of its own costs one byte, since most responses are about one flow only.
 
 use alloc::vec::Vec;
 

@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// A flow of acknowledgements: a hash over what its packets have in common. Its lowest byte identifies it on the air.
+/// A flow of acknowledgements: a hash over what its packets have in common. Its lowest byte
+/// identifies it on the air.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FlowId(pub u128);
 
@@ -23,7 +24,8 @@ impl FlowId {
 /// Why a compressed acknowledgement could not be rebuilt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeError {
-    /// The rebuilt header does not have the CRC that came with it: the contexts of the two ends differ.
+    /// The rebuilt header does not have the CRC that came with it: the contexts of the two ends
+    /// differ.
     Crc,
     /// There is no context, or the bytes are malformed.
     Malformed,
@@ -38,26 +40,29 @@ pub struct Rebuilt<M> {
     pub len: u32,
 }
 
-/// Compresses acknowledgements to one radio, and rebuilds those that come from it. Contexts are named by CID; which flow owns
-/// a CID, and which native acknowledgements the other end certainly has, is decided by the caller.
+/// Compresses acknowledgements to one radio, and rebuilds those that come from it. Contexts are
+/// named by CID; which flow owns a CID, and which native acknowledgements the other end certainly
+/// has, is decided by the caller.
 pub trait Codec<M>: core::fmt::Debug + Send {
-    /// The flow of a packet that is an acknowledgement and nothing else; `None` for packets that are never compressed. Equal
-    /// packets give the same at both ends.
+    /// The flow of a packet that is an acknowledgement and nothing else; `None` for packets that
+    /// are never compressed. Equal packets give the same at both ends.
     fn flow(&mut self, packet: &M) -> Option<FlowId>;
 
-    /// The other end certainly has this acknowledgement, which travelled as it is, and got none after it. It becomes the
-    /// context that the next one refers to.
+    /// The other end certainly has this acknowledgement, which travelled as it is, and got none
+    /// after it. It becomes the context that the next one refers to.
     fn native_sent(&mut self, cid: u8, packet: &M);
 
-    /// Writes `packet` to `out`, with reference to what was compressed before it, or to the last native one. What is compressed
-    /// arrives in order and without gaps, until [`Codec::forget`]. False when it cannot be compressed: it goes as it is.
+    /// Writes `packet` to `out`, with reference to what was compressed before it, or to the last
+    /// native one. What is compressed arrives in order and without gaps, until
+    /// [`Codec::forget`]. False when it cannot be compressed: it goes as it is.
     fn compress(&mut self, cid: u8, packet: &M, out: &mut Vec<u8>) -> bool;
 
-    /// What was compressed since the last native acknowledgement may not have arrived. Nothing is compressed until
-    /// [`Codec::native_sent`].
+    /// What was compressed since the last native acknowledgement may not have arrived. Nothing is
+    /// compressed until [`Codec::native_sent`].
     fn forget(&mut self, cid: u8);
 
-    /// The CID becomes another flow's at this end, which compresses: nothing of the last one is known any more.
+    /// The CID becomes another flow's at this end, which compresses: nothing of the last one is
+    /// known any more.
     fn release_sending(&mut self, cid: u8);
 
     /// The CID becomes another flow's at this end, which rebuilds.
@@ -75,7 +80,8 @@ pub trait Codec<M>: core::fmt::Debug + Send {
     /// True when two packets are the same on the wire, byte for byte.
     fn is_same(&self, a: &M, b: &M) -> bool;
 
-    /// Gives a rebuilt packet what travels beside its bytes, such as the simulator's own notes: as `original` has it.
+    /// Gives a rebuilt packet what travels beside its bytes, such as the simulator's own notes: as
+    /// `original` has it.
     fn adopt(&self, rebuilt: &mut M, original: &M);
 
     /// The timestamp value of an acknowledgement, if it has one (RFC 7323 §3.2).
@@ -83,7 +89,8 @@ pub trait Codec<M>: core::fmt::Debug + Send {
         None
     }
 
-    /// For a packet with data: the flow of the acknowledgements that answer it, and the timestamp that it echoes.
+    /// For a packet with data: the flow of the acknowledgements that answer it, and the timestamp
+    /// that it echoes.
     fn echo(&mut self, _data: &M) -> Option<(FlowId, u32)> {
         None
     }

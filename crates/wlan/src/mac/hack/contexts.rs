@@ -1,21 +1,24 @@
 //! Contexts: which flow a CID stands for, and when both ends certainly have the same.
 //!
-//! A context begins with a native acknowledgement, which both ends see. CIDs are one byte of a hash, so two flows may have the
-//! same: the first one keeps it, and the other stays native. Both ends know which one is the first, because native
-//! acknowledgements arrive in order. Only when the first one's were all given up before the second one came they may not: then
-//! neither is compressed.
+//! A context begins with a native acknowledgement, which both ends see. CIDs are one byte of a
+//! hash, so two flows may have the same: the first one keeps it, and the other stays native. Both
+//! ends know which one is the first, because native acknowledgements arrive in order. Only when the
+//! first one's were all given up before the second one came they may not: then neither is
+//! compressed.
 //!
-//! A CID gets another owner when its flow has been silent for [`SILENCE`] and another one asks for it, or when nobody knows who owns
-//! it. The compressing end says so in a response, between two compressed acknowledgements; that arrives in order and is sent
-//! again until it is confirmed. From the confirmation on a native acknowledgement of the new owner makes its context.
+//! A CID gets another owner when its flow has been silent for [`SILENCE`] and another one asks for
+//! it, or when nobody knows who owns it. The compressing end says so in a response, between two
+//! compressed acknowledgements; that arrives in order and is sent again until it is confirmed. From
+//! the confirmation on a native acknowledgement of the new owner makes its context.
 
 use alloc::collections::BTreeMap;
 
 use super::codec::FlowId;
 use crate::frame::Msdu;
 
-/// How long a flow keeps a CID that another one asks for, nanoseconds, since its last acknowledgement. A flow that loses
-/// it goes native, so this need not be long: it is beyond most round trips, lest two flows take turns.
+/// How long a flow keeps a CID that another one asks for, nanoseconds, since its last
+/// acknowledgement. A flow that loses it goes native, so this need not be long: it is beyond most
+/// round trips, lest two flows take turns.
 pub(super) const SILENCE: u64 = 200_000_000;
 
 /// One CID at the compressing end.
@@ -30,9 +33,11 @@ struct Slot {
     is_announced: bool,
     /// The other end certainly takes the same flow for the owner.
     is_agreed: bool,
-    /// A native acknowledgement makes a context if it was first sent at this time or later, nanoseconds.
+    /// A native acknowledgement makes a context if it was first sent at this time or later,
+    /// nanoseconds.
     since: u64,
-    /// The newest native acknowledgement was certainly received, and is what the next one refers to.
+    /// The newest native acknowledgement was certainly received, and is what the next one refers
+    /// to.
     is_certain: bool,
     /// The newest timestamp that left, and the newest that came back.
     sent: Option<u32>,
@@ -84,7 +89,8 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Whose the CID of a flow is that has an acknowledgement to send at `now`. `is_free` says whether nothing of the CID is held.
+    /// Whose the CID of a flow is that has an acknowledgement to send at `now`. `is_free` says
+    /// whether nothing of the CID is held.
     pub(super) fn claim(
         &mut self,
         flow: FlowId,
@@ -146,8 +152,9 @@ impl Sending {
         self.natives.get(&flow).map_or(0, |natives| natives.waiting)
     }
 
-    /// Whether both ends certainly have the same context: no native acknowledgement is under way that would change it. Those
-    /// that were never sent are the caller's business, since order has to be kept.
+    /// Whether both ends certainly have the same context: no native acknowledgement is under way
+    /// that would change it. Those that were never sent are the caller's business, since order
+    /// has to be kept.
     pub(super) fn is_settled(&self, cid: u8) -> bool {
         let slot = self.slots.get(&cid);
         slot.is_some_and(|slot| {
@@ -184,8 +191,8 @@ impl Sending {
         });
     }
 
-    /// One that was first sent at `left` was received for certain, or given up and possibly received. Returns the CID if it is the
-    /// context now.
+    /// One that was first sent at `left` was received for certain, or given up and possibly
+    /// received. Returns the CID if it is the context now.
     pub(super) fn on_settled(&mut self, flow: FlowId, left: u64, is_acked: bool) -> Option<u8> {
         self.count(flow, |natives| {
             natives.under_way = natives.under_way.saturating_sub(1);
@@ -217,7 +224,8 @@ impl Sending {
         }
     }
 
-    /// Whether the echo of the newest timestamp is still to come, and data with it; `None` when none was sent.
+    /// Whether the echo of the newest timestamp is still to come, and data with it; `None` when
+    /// none was sent.
     pub(super) fn awaits_echo(&self, cid: u8) -> Option<bool> {
         let slot = self.slots.get(&cid)?;
         let sent = slot.sent?;
@@ -258,7 +266,8 @@ impl<M> Default for Receiving<M> {
 }
 
 impl<M> Receiving<M> {
-    /// A native acknowledgement came, `description` without its payload. Returns the CID if the flow owns it.
+    /// A native acknowledgement came, `description` without its payload. Returns the CID if the
+    /// flow owns it.
     pub(super) fn on_native(&mut self, flow: FlowId, description: Msdu<M>) -> Option<u8> {
         let cid = flow.cid();
         let new = (Owner::Flow(flow), None);
@@ -323,7 +332,8 @@ mod tests {
         assert!(sending.natives.is_empty());
     }
 
-    /// The first flow's native acknowledgements were all given up: the other end may know the second one only.
+    /// The first flow's native acknowledgements were all given up: the other end may know the
+    /// second one only.
     #[test]
     fn a_doubtful_owner_is_announced() {
         let mut sending = Sending::default();

@@ -1,7 +1,8 @@
 //! The driver's part: which acknowledgements wait for a response, and which go as they are.
 //!
-//! What the NIC sees is known to the driver after an interrupt; until then it decides by what it knew before. What it
-//! compresses is at the NIC at once: the host's delay on the way down has passed when the driver is asked.
+//! What the NIC sees is known to the driver after an interrupt; until then it decides by what it
+//! knew before. What it compresses is at the NIC at once: the host's delay on the way down has
+//! passed when the driver is asked.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -16,9 +17,10 @@ use super::peer::{Peer, RebuiltAck};
 use super::stats::HackStats;
 use crate::frame::{AckPolicy, Class, Data, Msdu, NodeId};
 
-/// Acknowledgements draw data, which comes a round trip later if the sender has some and its window was full. So a response that
-/// carries some promises another one, though only the transport keeps that promise; it is relied on no longer than this,
-/// as the echo of a timestamp is. A batch whose header promises nothing would draw the same data by the response to it, were its
+/// Acknowledgements draw data, which comes a round trip later if the sender has some and its window
+/// was full. So a response that carries some promises another one, though only the transport keeps
+/// that promise; it is relied on no longer than this, as the echo of a timestamp is. A batch whose
+/// header promises nothing would draw the same data by the response to it, were its
 /// own acknowledgements not sent natively before.
 const DRAWN: Duration = Duration::from_millis(20);
 
@@ -62,7 +64,8 @@ pub(in crate::mac) struct Wishes<M> {
     pub(in crate::mac) recalled: Vec<Msdu<M>>,
     /// These join it, in order.
     pub(in crate::mac) natives: Vec<Native<M>>,
-    /// Native acknowledgements of this flow that were never sent can be compressed where they wait.
+    /// Native acknowledgements of this flow that were never sent can be compressed where they
+    /// wait.
     pub(in crate::mac) lacks_twins: Option<FlowId>,
 }
 
@@ -125,8 +128,9 @@ impl<M: Clone> Hack<M> {
         }
     }
 
-    /// A peer that holds frames back for `timeout` at most, and then goes on without what they wait for, may discard a frame
-    /// that it acknowledges: what took so long is not taken for received.
+    /// A peer that holds frames back for `timeout` at most, and then goes on without what they wait
+    /// for, may discard a frame that it acknowledges: what took so long is not taken for
+    /// received.
     pub(in crate::mac) fn set_patience(&mut self, timeout: Option<Duration>) {
         self.patience = timeout.map_or(u64::MAX, nanos);
     }
@@ -253,7 +257,8 @@ impl<M: Clone> Hack<M> {
         }
     }
 
-    /// What waits for data that is not promised, and that a response should draw, waits no longer than that usually takes.
+    /// What waits for data that is not promised, and that a response should draw, waits no longer
+    /// than that usually takes.
     fn limit_wait(&mut self, now: u64, to: NodeId) {
         let variant = self.config.variant;
         let peer = self.peer(to);
@@ -267,7 +272,8 @@ impl<M: Clone> Hack<M> {
         }
     }
 
-    /// A response has left, and the next one is not promised to some flows: what waits of them goes to the transmit queue, too.
+    /// A response has left, and the next one is not promised to some flows: what waits of them goes
+    /// to the transmit queue, too.
     fn release(&mut self, to: NodeId) -> Wishes<M> {
         let variant = self.config.variant;
         let now = self.now;
@@ -284,8 +290,8 @@ impl<M: Clone> Hack<M> {
         wishes
     }
 
-    /// What is held for `to` has waited too long: it goes to the transmit queue, too. Of a flow of which a response has carried
-    /// everything the newest does.
+    /// What is held for `to` has waited too long: it goes to the transmit queue, too. Of a flow of
+    /// which a response has carried everything the newest does.
     fn end_wait(&mut self, to: NodeId) -> Wishes<M> {
         self.set_deadline(to, u64::MAX);
         let peer = self.peer(to);
@@ -375,8 +381,9 @@ impl<M: Clone> Hack<M> {
         self.known(to).is_some_and(|peer| peer.unanswered)
     }
 
-    /// The header of frame `index` of a PPDU was read, the first one of it that could be. The host can know at `at`. Returns the
-    /// acknowledgements that the peer has, as this confirms, and that have to be taken out of the transmit queue.
+    /// The header of frame `index` of a PPDU was read, the first one of it that could be. The host
+    /// can know at `at`. Returns the acknowledgements that the peer has, as this confirms, and
+    /// that have to be taken out of the transmit queue.
     pub(in crate::mac) fn on_data_header(
         &mut self,
         at: u64,
@@ -447,8 +454,8 @@ impl<M: Clone> Hack<M> {
         }
     }
 
-    /// A response to `to` goes on the air: what does it carry? Returns the acknowledgements that were in the transmit queue, too,
-    /// and have to be taken out of it.
+    /// A response to `to` goes on the air: what does it carry? Returns the acknowledgements that
+    /// were in the transmit queue, too, and have to be taken out of it.
     pub(in crate::mac) fn load(
         &mut self,
         at: u64,

@@ -1,7 +1,8 @@
 //! TCP/HACK: acknowledgements of the transport, compressed, inside acknowledgements of the link.
 //!
-//! The parts are those of the paper (*Hierarchical Acknowledgments*, section 3.3): a driver that knows packets and
-//! contexts, and a NIC that appends opaque bytes to its responses. `docs/hack.md` tells how it works here.
+//! The parts are those of the paper (*Hierarchical Acknowledgments*, section 3.3): a driver that
+//! knows packets and contexts, and a NIC that appends opaque bytes to its responses. `docs/hack.md`
+//! tells how it works here.
 
 mod carried;
 pub mod codec;

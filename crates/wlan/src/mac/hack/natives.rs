@@ -1,4 +1,5 @@
-//! What the driver learns of acknowledgements in the transmit queue, and what becomes of those that leave it.
+//! What the driver learns of acknowledgements in the transmit queue, and what becomes of those that
+//! leave it.
 
 use alloc::vec::Vec;
 
@@ -31,7 +32,8 @@ impl<M: Clone> Hack<M> {
         Some(flow)
     }
 
-    /// One that was never sent has gone from the transmit queue, for a newer one. What is held compressed of it stays.
+    /// One that was never sent has gone from the transmit queue, for a newer one. What is held
+    /// compressed of it stays.
     pub(in crate::mac) fn on_gone(&mut self, to: NodeId, msdu: &Msdu<M>) {
         let Some(flow) = self.on_taken(to, msdu) else {
             return;
@@ -50,8 +52,8 @@ impl<M: Clone> Hack<M> {
         }
     }
 
-    /// The transmit queue has no room for the twin of an acknowledgement that is held compressed: it waits for a response, and
-    /// the queue is asked again later.
+    /// The transmit queue has no room for the twin of an acknowledgement that is held compressed:
+    /// it waits for a response, and the queue is asked again later.
     pub(in crate::mac) fn on_refused(&mut self, at: u64, to: NodeId, packet: &M) {
         let due = at.saturating_add(self.hold);
         let peer = self.peer(to);
@@ -60,8 +62,8 @@ impl<M: Clone> Hack<M> {
         }
     }
 
-    /// The flow of an acknowledgement that is about to come from the host, if others of it wait in the transmit queue that can be
-    /// compressed.
+    /// The flow of an acknowledgement that is about to come from the host, if others of it wait in
+    /// the transmit queue that can be compressed.
     pub(in crate::mac) fn lacks_twins(&mut self, to: NodeId, msdu: &Msdu<M>) -> Option<FlowId> {
         let peer = self.peer(to);
         let flow = peer.codec.flow(msdu.payload.as_ref()?)?;
@@ -74,8 +76,8 @@ impl<M: Clone> Hack<M> {
         self.peer(to).codec.flow(packet)
     }
 
-    /// Compresses acknowledgements of a flow that wait in the transmit queue, all that do, in order. Returns those that leave it
-    /// because data is promised.
+    /// Compresses acknowledgements of a flow that wait in the transmit queue, all that do, in
+    /// order. Returns those that leave it because data is promised.
     pub(in crate::mac) fn compress_waiting(
         &mut self,
         at: u64,
@@ -101,8 +103,9 @@ impl<M: Clone> Hack<M> {
         self.peer(to).recall(variant)
     }
 
-    /// An acknowledgement leaves the transmit queue for the first time: what is held of its flow is out of date. What of that is
-    /// not in the queue goes there when this one is settled, and there may be room.
+    /// An acknowledgement leaves the transmit queue for the first time: what is held of its flow is
+    /// out of date. What of that is not in the queue goes there when this one is settled, and
+    /// there may be room.
     pub(in crate::mac) fn on_leaving(
         &mut self,
         (to, function): (NodeId, usize),

@@ -1,4 +1,5 @@
-//! The NIC's part: opaque bytes that it appends to its responses to one radio, until it knows that they arrived.
+//! The NIC's part: opaque bytes that it appends to its responses to one radio, until it knows that
+//! they arrived.
 //!
 //! ```text
 //!  confirmed        first              + sent            next
@@ -13,11 +14,12 @@ use alloc::vec::Vec;
 use super::carried::Writer;
 use crate::frame::{AccessCategory, Msdu};
 
-/// Half of the master sequence numbers, less one: among so many a receiver tells new ones from old ones.
+/// Half of the master sequence numbers, less one: among so many a receiver tells new ones from old
+/// ones.
 pub(super) const MOST_RETAINED: u8 = 127;
 
-/// So many numbers are out of use without being confirmed that a response says where the numbers are, even if it has
-/// nothing else to carry.
+/// So many numbers are out of use without being confirmed that a response says where the numbers
+/// are, even if it has nothing else to carry.
 const GAP: u8 = 64;
 
 /// What a response answers.
@@ -197,8 +199,9 @@ impl<M> Nic<M> {
         unsent.filter_map(Item::ack_mut)
     }
 
-    /// The header of a data frame was read. Says what it confirms of the last response (HACK, section 3.4): it does, unless
-    /// SYNC is set or it is the repetition of the single frame that the response answered.
+    /// The header of a data frame was read. Says what it confirms of the last response (HACK,
+    /// section 3.4): it does, unless SYNC is set or it is the repetition of the single frame
+    /// that the response answered.
     pub(super) fn on_data(
         &mut self,
         answers: Answers,
@@ -237,8 +240,8 @@ impl<M> Nic<M> {
         confirmed
     }
 
-    /// Writes what the response carries that is about to go on the air. Returns how many numbers are in it for the first
-    /// time: the last ones.
+    /// Writes what the response carries that is about to go on the air. Returns how many numbers
+    /// are in it for the first time: the last ones.
     pub(super) fn load(&mut self, carried: &mut Vec<u8>) -> usize {
         let gap = self.next().wrapping_sub(self.confirmed);
         self.answered = self.answering;
@@ -290,7 +293,8 @@ impl<M> Nic<M> {
         removed
     }
 
-    /// Numbers at the end that were never sent are given again; those at the beginning are passed over.
+    /// Numbers at the end that were never sent are given again; those at the beginning are passed
+    /// over.
     fn trim(&mut self) {
         while self.held.len() > self.sent && self.held.back().is_some_and(Item::is_nothing) {
             self.held.pop_back();

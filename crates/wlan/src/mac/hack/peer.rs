@@ -41,19 +41,24 @@ pub(super) struct Peer<M> {
     received: Received,
     /// The MORE DATA bit of the last frame that the driver knows of.
     pub(super) more: bool,
-    /// A PPDU is being received, or has been and was not answered yet: a response is certain to come.
+    /// A PPDU is being received, or has been and was not answered yet: a response is certain to
+    /// come.
     pub(super) is_answering: bool,
     /// When the host can know of what is being received, nanoseconds.
     pub(super) ready: u64,
-    /// The peer's response to the last frame that wanted one did not come: the next data frame says so by SYNC.
+    /// The peer's response to the last frame that wanted one did not come: the next data frame
+    /// says so by SYNC.
     pub(super) unanswered: bool,
     /// When what is held has waited too long, nanoseconds.
     pub(super) deadline: u64,
-    /// By function: fates in order of sequence numbers, as long as the peer may still hold the frames back.
+    /// By function: fates in order of sequence numbers, as long as the peer may still hold the
+    /// frames back.
     pub(super) fates: [Vec<Fate<M>>; 4],
-    /// By function: native acknowledgements under way, with the time at which they were first sent.
+    /// By function: native acknowledgements under way, with the time at which they were first
+    /// sent.
     pub(super) leaving: [Vec<(u16, u64)>; 4],
-    /// Acknowledgements that were held compressed, found no room in the transmit queue, and have to follow one that left it.
+    /// Acknowledgements that were held compressed, found no room in the transmit queue, and have
+    /// to follow one that left it.
     pub(super) behind: Vec<Msdu<M>>,
     /// Until when the data may come that the last response draws, nanoseconds.
     pub(super) draws_until: u64,
@@ -82,7 +87,8 @@ impl<M: Clone> Peer<M> {
         }
     }
 
-    /// Whether an acknowledgement of flow `cid` that has the driver's attention now waits for a response, and for nothing else.
+    /// Whether an acknowledgement of flow `cid` that has the driver's attention now waits for a
+    /// response, and for nothing else.
     pub(super) fn waits(&self, variant: Variant, cid: u8, is_stamped: bool, now: u64) -> bool {
         match variant {
             Variant::Off | Variant::Opportunistic => false,
@@ -95,7 +101,8 @@ impl<M: Clone> Peer<M> {
         }
     }
 
-    /// Whether the last response carried acknowledgements, which the peer's transport will answer by data soon.
+    /// Whether the last response carried acknowledgements, which the peer's transport will answer
+    /// by data soon.
     pub(super) fn expects(&self, variant: Variant, now: u64) -> bool {
         variant == Variant::MoreData && now < self.draws_until
     }
@@ -135,8 +142,8 @@ impl<M: Clone> Peer<M> {
         queued.count()
     }
 
-    /// The CID of a flow of which native acknowledgements wait, all of them without a compressed twin, if they could have one
-    /// now.
+    /// The CID of a flow of which native acknowledgements wait, all of them without a compressed
+    /// twin, if they could have one now.
     pub(super) fn lacks_twins(&self, flow: FlowId) -> Option<u8> {
         let cid = self.sending.cid(flow)?;
         let could = self.sending.waiting(flow) > 0
@@ -146,8 +153,8 @@ impl<M: Clone> Peer<M> {
         could.then_some(cid)
     }
 
-    /// Compresses an acknowledgement that comes after all those of its flow, if that keeps their order, both ends certainly have
-    /// the same context, and it can be told from old ones.
+    /// Compresses an acknowledgement that comes after all those of its flow, if that keeps their
+    /// order, both ends certainly have the same context, and it can be told from old ones.
     pub(super) fn compress_newest(&mut self, flow: FlowId, packet: &M) -> Option<Vec<u8>> {
         let cid = flow.cid();
         let keeps_order = self.sending.waiting(flow) == self.twins(cid);
@@ -157,7 +164,8 @@ impl<M: Clone> Peer<M> {
         self.compress(cid, packet)
     }
 
-    /// Compresses an acknowledgement, if both ends certainly have the same context and it can be told from old ones.
+    /// Compresses an acknowledgement, if both ends certainly have the same context and it can be
+    /// told from old ones.
     pub(super) fn compress(&mut self, cid: u8, packet: &M) -> Option<Vec<u8>> {
         if !self.sending.is_settled(cid) || !self.nic.has_room() {
             return None;
@@ -179,7 +187,8 @@ impl<M: Clone> Peer<M> {
         self.sending.on_doubt(cid);
     }
 
-    /// Those of a flow that wait for a response and have not been in one: they go to the transmit queue, too. In order.
+    /// Those of a flow that wait for a response and have not been in one: they go to the transmit
+    /// queue, too. In order.
     pub(super) fn queue_held(&mut self, cid: u8) -> Vec<Msdu<M>> {
         let unsent = self.nic.unsent_mut();
         let held = unsent.filter(|held| held.cid == cid && held.place == Place::Held);
@@ -190,7 +199,8 @@ impl<M: Clone> Peer<M> {
         .collect()
     }
 
-    /// The newest of a flow, if all of them have been in a response and none is in the transmit queue: it goes there, too.
+    /// The newest of a flow, if all of them have been in a response and none is in the transmit
+    /// queue: it goes there, too.
     pub(super) fn repeat_newest(&mut self, cid: u8) -> Option<Msdu<M>> {
         if self.nic.unsent().any(|held| held.cid == cid) {
             return None;
@@ -203,7 +213,8 @@ impl<M: Clone> Peer<M> {
         Some(newest.msdu.clone())
     }
 
-    /// The transmit queue has no room for the twin of an acknowledgement. Says whether it is held compressed.
+    /// The transmit queue has no room for the twin of an acknowledgement. Says whether it is held
+    /// compressed.
     pub(super) fn refuse(&mut self, packet: &M) -> bool {
         let codec = &self.codec;
         let same = |held: &Descriptor<M>| {
@@ -218,8 +229,8 @@ impl<M: Clone> Peer<M> {
         is_held
     }
 
-    /// Data is promised: the twins of what is held compressed leave the transmit queue, all of a flow or, where something newer
-    /// is in there without twin, none. Returns them, in order.
+    /// Data is promised: the twins of what is held compressed leave the transmit queue, all of a
+    /// flow or, where something newer is in there without twin, none. Returns them, in order.
     pub(super) fn recall(&mut self, variant: Variant) -> Vec<Msdu<M>> {
         let queued = |held: &Descriptor<M>| held.place == Place::Queued;
         if !self.nic.held().any(queued) {
@@ -246,9 +257,10 @@ impl<M: Clone> Peer<M> {
         flow.is_some_and(|flow| self.sending.waiting(flow) == self.twins(cid))
     }
 
-    /// Takes back what is held of a flow, because an acknowledgement of it leaves by another way. Returns those that have to be
-    /// sent as they are after that and are not in the transmit queue. What a response has carried and is not confirmed is cleared
-    /// (HACK, Fig. 7): what leaves now says more.
+    /// Takes back what is held of a flow, because an acknowledgement of it leaves by another way.
+    /// Returns those that have to be sent as they are after that and are not in the transmit
+    /// queue. What a response has carried and is not confirmed is cleared (HACK, Fig. 7): what
+    /// leaves now says more.
     pub(super) fn withdraw(&mut self, cid: u8, stats: &mut HackStats) -> Vec<Msdu<M>> {
         let removed = self.nic.remove(cid);
         if removed.is_empty() {
@@ -266,7 +278,8 @@ impl<M: Clone> Peer<M> {
         natives
     }
 
-    /// The flows of which something is held that `is` what is asked for, and whether it has timestamps.
+    /// The flows of which something is held that `is` what is asked for, and whether it has
+    /// timestamps.
     pub(super) fn held_flows(&self, is: impl Fn(&Descriptor<M>) -> bool) -> Vec<(u8, bool)> {
         let mut flows: Vec<(u8, bool)> = Vec::new();
         for held in self.nic.held().filter(|held| is(held)) {

@@ -40,7 +40,8 @@ impl<M: Clone> Hack<M> {
         peer.is_some_and(|peer| peer.codec.is_same(a, b))
     }
 
-    /// Compares a rebuilt acknowledgement with what it came from, and gives it what does not travel.
+    /// Compares a rebuilt acknowledgement with what it came from, and gives it what does not
+    /// travel.
     pub(in crate::mac) fn compare(&mut self, ack: &mut RebuiltAck<M>, original: &M) {
         let (peer, stats) = self.with_stats(ack.from);
         if let Some(packet) = &mut ack.msdu.payload {

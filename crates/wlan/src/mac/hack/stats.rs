@@ -1,6 +1,7 @@
 //! What TCP/HACK has done at one radio.
 
-/// Counters of one radio. An acknowledgement counts where it was made: at the compressing end, unless said otherwise.
+/// Counters of one radio. An acknowledgement counts where it was made: at the compressing end,
+/// unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HackStats {
     /// Acknowledgements that went to the transmit queue and were not taken out of it again.
@@ -11,9 +12,11 @@ pub struct HackStats {
     pub compressed_bytes: u64,
     /// Bytes of them before.
     pub original_bytes: u64,
-    /// Compressed ones that were sent as they are in the end, because no response came in time to carry them.
+    /// Compressed ones that were sent as they are in the end, because no response came in time to
+    /// carry them.
     pub flushed: u64,
-    /// Compressed ones that were in a response and whose confirmation was not waited for (HACK, Fig. 7).
+    /// Compressed ones that were in a response and whose confirmation was not waited for (HACK,
+    /// Fig. 7).
     pub cleared: u64,
     /// Descriptors in responses, each repetition counted.
     pub carried: u64,
@@ -23,7 +26,8 @@ pub struct HackStats {
     pub fitting: u64,
     /// Most descriptors retained at once.
     pub retained_max: u64,
-    /// Master sequence numbers given, those that were given again because nothing with them was sent included.
+    /// Master sequence numbers given, those that were given again because nothing with them was
+    /// sent included.
     pub msn: u64,
     /// At the rebuilding end: acknowledgements rebuilt.
     pub rebuilt: u64,
@@ -33,6 +37,7 @@ pub struct HackStats {
     pub crc_failures: u64,
     /// At the rebuilding end: those without context, or malformed.
     pub decode_failures: u64,
-    /// At the rebuilding end: those that were rebuilt and differ from what was compressed, as only a simulator can tell.
+    /// At the rebuilding end: those that were rebuilt and differ from what was compressed, as only
+    /// a simulator can tell.
     pub differing: u64,
 }

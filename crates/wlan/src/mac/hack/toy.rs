@@ -1,4 +1,5 @@
-//! A codec for tests: packets are numbers, a compressed one is the difference from the one before and a check.
+//! A codec for tests: packets are numbers, a compressed one is the difference from the one before
+//! and a check.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -189,8 +189,8 @@ fn the_receiver_is_told_of_frames_given_up() {
     assert!(link.is_empty());
 }
 
-/// The receiver holds back what follows a frame given up until it hears so: the request is sent again as long as the receiver
-/// shows that it is there, and gives way to data while it does not.
+/// The receiver holds back what follows a frame given up until it hears so: the request is sent
+/// again as long as the receiver shows that it is there, and gives way to data while it does not.
 #[test]
 fn a_request_that_moves_the_window_is_pending_until_it_is_answered() {
     let config = MacConfig {

@@ -6,7 +6,8 @@ use super::Station;
 use crate::mac::access::SharedAccess;
 
 impl<M: Clone> Station<M> {
-    /// True when this radio has nothing to do by itself but to wait for the medium, if it waits for anything.
+    /// True when this radio has nothing to do by itself but to wait for the medium, if it waits for
+    /// anything.
     fn is_bystander(&self) -> bool {
         self.exchange.is_none()
             && self.response.is_none()
@@ -16,13 +17,15 @@ impl<M: Clone> Station<M> {
             && self.next_interrupt() == u64::MAX
     }
 
-    /// Lets its channel access be counted with that of others, if that comes to the same. Until [`Station::leave`] it is told
-    /// neither what the medium does nor to send, and nothing may be queued.
+    /// Lets its channel access be counted with that of others, if that comes to the same. Until
+    /// [`Station::leave`] it is told neither what the medium does nor to send, and nothing may
+    /// be queued.
     pub fn join(&self, shared: &mut SharedAccess, now: Instant) -> bool {
         self.is_bystander() && shared.join(self.id.0, &self.access, now)
     }
 
-    /// Counts for itself again. `reception` says when the header of what is being received will have been read.
+    /// Counts for itself again. `reception` says when the header of what is being received will
+    /// have been read.
     pub fn leave(&mut self, shared: &mut SharedAccess, reception: Option<Instant>) {
         shared.leave(self.id.0, &mut self.access);
         self.reception = reception;

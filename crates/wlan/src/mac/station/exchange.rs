@@ -11,7 +11,8 @@ use crate::mac::config::Protection;
 use crate::mac::link::{Link, Settled};
 
 impl<M: Clone> Station<M> {
-    /// Does what is due at `now`. Returns what goes on the air at this instant; call again until the next deadline is later.
+    /// Does what is due at `now`. Returns what goes on the air at this instant; call again until
+    /// the next deadline is later.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<Ppdu<M>> {
         if self.next_beacon <= now {
             self.on_beacon_time(now);
@@ -123,7 +124,8 @@ impl<M: Clone> Station<M> {
         Some(self.send_attempt(first))
     }
 
-    /// The next frame of `function`; data frames as long as `limit` allows with their response, if it is not zero.
+    /// The next frame of `function`; data frames as long as `limit` allows with their response, if
+    /// it is not zero.
     fn next_frame(&mut self, function: usize, limit: Duration) -> Option<(Job, Ppdu<M>)> {
         if function == self.queues.len() {
             self.beacon_is_due = false;

@@ -35,7 +35,8 @@ impl<M: Clone> Station<M> {
         self.hack.as_ref()?.original(to, msn)
     }
 
-    /// Compares a rebuilt acknowledgement with what it came from, as only a simulator can, and gives it what does not travel.
+    /// Compares a rebuilt acknowledgement with what it came from, as only a simulator can, and
+    /// gives it what does not travel.
     pub fn compare_rebuilt(&mut self, ack: &mut RebuiltAck<M>, original: &M) {
         if let Some(hack) = &mut self.hack {
             hack.compare(ack, original);
@@ -62,7 +63,8 @@ impl<M: Clone> Station<M> {
         self.fulfil(at, wishes)
     }
 
-    /// Does what the driver wants. The result is that of the last acknowledgement that joins the queue.
+    /// Does what the driver wants. The result is that of the last acknowledgement that joins the
+    /// queue.
     fn fulfil(&mut self, at: u64, wishes: Wishes<M>) -> Result<(), Msdu<M>> {
         let Wishes {
             to,
@@ -98,7 +100,8 @@ impl<M: Clone> Station<M> {
         outcome
     }
 
-    /// Acknowledgements of a flow that wait in the transmit queue and were never sent are held compressed from now on, too.
+    /// Acknowledgements of a flow that wait in the transmit queue and were never sent are held
+    /// compressed from now on, too.
     fn compress_waiting(&mut self, at: u64, to: NodeId, flow: FlowId) {
         let Some(hack) = &mut self.hack else {
             return;
@@ -135,8 +138,8 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// The header of frame `index` of a PPDU for this radio was read, the first one of it that could be. The host can know at
-    /// `known`.
+    /// The header of frame `index` of a PPDU for this radio was read, the first one of it that
+    /// could be. The host can know at `known`.
     #[inline]
     pub fn on_data_header(&mut self, known: Instant, from: NodeId, data: &Data<M>, index: usize) {
         let Some(hack) = &mut self.hack else {
@@ -208,13 +211,15 @@ impl<M: Clone> Station<M> {
         response
     }
 
-    /// What protects a lengthened response from radios that do not hear it: their AIFS after the end of the reservation.
+    /// What protects a lengthened response from radios that do not hear it: their AIFS after the
+    /// end of the reservation.
     fn protection(&self) -> Duration {
         let best_effort = &self.config.contention[AccessCategory::BestEffort as usize];
         self.config.timing.sifs + best_effort.aifsn * self.config.timing.slot
     }
 
-    /// Takes acknowledgements out of the transmit queue that were never sent: they leave another way.
+    /// Takes acknowledgements out of the transmit queue that were never sent: they leave another
+    /// way.
     fn take_out(&mut self, at: u64, to: NodeId, twins: &[Msdu<M>]) {
         let mut from = 0;
         for twin in twins {

@@ -12,7 +12,8 @@ use crate::mac::recipient::Recipient;
 use crate::phy::response::response_mode;
 
 impl<M: Clone> Station<M> {
-    /// A control frame for this radio has ended. MSDUs that a Block ACK request releases go to `deliver`.
+    /// A control frame for this radio has ended. MSDUs that a Block ACK request releases go to
+    /// `deliver`.
     pub fn receive_control(
         &mut self,
         now: Instant,
@@ -87,7 +88,8 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// A data frame for this radio was read, while the PPDU around it may go on. MSDUs that are in order now go to `deliver`.
+    /// A data frame for this radio was read, while the PPDU around it may go on. MSDUs that are in
+    /// order now go to `deliver`.
     pub fn receive_mpdu(
         &mut self,
         now: Instant,
@@ -123,7 +125,8 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// A PPDU of data for this radio, of which at least one frame was read, has ended: it is answered.
+    /// A PPDU of data for this radio, of which at least one frame was read, has ended: it is
+    /// answered.
     pub fn finish_data(&mut self, now: Instant, ppdu: &Ppdu<M>) {
         self.reception = None;
         self.on_other_reception(now);
@@ -147,7 +150,8 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// A PPDU for others, whose reception had begun, has ended, and at least a part of it could be read.
+    /// A PPDU for others, whose reception had begun, has ended, and at least a part of it could be
+    /// read.
     #[inline]
     pub fn overhear(&mut self, now: Instant, ppdu: &Ppdu<M>) {
         self.reception = None;
@@ -219,8 +223,8 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// Lets something happen to the recipient of what `from` sends in `category`, and keeps note of when the frames that it
-    /// holds back will have waited too long.
+    /// Lets something happen to the recipient of what `from` sends in `category`, and keeps note of
+    /// when the frames that it holds back will have waited too long.
     #[inline]
     fn reorder<R>(
         &mut self,
@@ -262,7 +266,8 @@ impl<M: Clone> Station<M> {
 
     /// Answers `to` a SIFS after its end, whatever the medium does (§10.3.2.11).
     fn respond(&mut self, at: Instant, to: &Ppdu<M>, reserves: Duration, frame: Frame<M>) {
-        // A response to control frames uses their rate rules; to data, the mode chosen for the network.
+        // A response to control frames uses their rate rules; to data, the mode chosen for the
+        // network.
         let mode = if to.mode == self.config.data_mode {
             self.config.control_mode
         } else {

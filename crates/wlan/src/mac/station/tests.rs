@@ -174,7 +174,8 @@ fn data_then_ack_then_data() {
     assert_eq!(seqs(&second), [1]);
 }
 
-/// §10.3.2.11: the timeout is SIFS, a slot and the start of reception after the data: 45 us, and DIFS after it.
+/// §10.3.2.11: the timeout is SIFS, a slot and the start of reception after the data: 45 us, and
+/// DIFS after it.
 #[test]
 fn a_missing_ack_is_noticed_at_the_timeout_and_the_frame_given_up_after_the_last() {
     let mut script = script(config(Standard::A));
@@ -205,7 +206,8 @@ fn a_missing_ack_is_noticed_at_the_timeout_and_the_frame_given_up_after_the_last
     assert_eq!(script.station.poll_timeout(), None);
 }
 
-/// The timeout asks whether a response has begun, not whether it has ended: a long one is waited for.
+/// The timeout asks whether a response has begun, not whether it has ended: a long one is waited
+/// for.
 #[test]
 fn a_response_that_has_begun_is_waited_for() {
     let mut script = script(config(Standard::A));
@@ -333,7 +335,8 @@ fn block_ack_tells_what_came_and_order_is_kept() {
     ));
 }
 
-/// The originator gave frame 1 up, and its request is lost: after 100 ms the recipient goes on without.
+/// The originator gave frame 1 up, and its request is lost: after 100 ms the recipient goes on
+/// without.
 #[test]
 fn a_hole_is_given_up_after_a_time() {
     let mut script = script(config(Standard::N));
@@ -492,7 +495,8 @@ fn a_txop_goes_on_a_sifs_after_each_response() {
         script.sent(&ppdu);
         script.now += 16;
         script.hear(PEER, Frame::ACK, len::ACK);
-        // 600 us hold three exchanges of 180 us (a frame of 120, SIFS, 28, SIFS); then contention again.
+        // 600 us hold three exchanges of 180 us (a frame of 120, SIFS, 28, SIFS); then contention
+        // again.
         next = script.now + if bursts.len() % 3 == 0 { 43 } else { 16 };
     }
     assert_eq!(bursts, [0, 1, 2, 3, 4]);

@@ -10,7 +10,8 @@ fn aggressive(segments: &[Segment]) -> Vec<u32> {
     left(AckFilter::CakeAggressive, segments)
 }
 
-/// Rules 1, 10 and 11: two eligible ones, the one nearest to the head goes, the new one is at the tail.
+/// Rules 1, 10 and 11: two eligible ones, the one nearest to the head goes, the new one is at the
+/// tail.
 #[test]
 fn a_spare_acknowledgement_stays() {
     assert_eq!(cake(&[ack(100)]), [0]);
@@ -61,7 +62,8 @@ fn data_with_an_acknowledgement_triggers() {
     assert_eq!(cake(&[ack(100), ack(200), silent]), [0, 1, 2]);
 }
 
-/// Rules 3 and 4: what goes has no payload, and ACK alone of all flags; ECE and CWR are judged apart.
+/// Rules 3 and 4: what goes has no payload, and ACK alone of all flags; ECE and CWR are judged
+/// apart.
 #[test]
 fn only_plain_acknowledgements_go() {
     for flag in [

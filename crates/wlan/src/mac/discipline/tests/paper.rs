@@ -14,7 +14,8 @@ fn the_papers_example() {
     for flow in [g, f, a, d, b, c] {
         assert!(queue.push(flow, ack(1)));
     }
-    // The figure has f, g and a at the head in another order; what is sent does not matter to what is replaced.
+    // The figure has f, g and a at the head in another order; what is sent does not matter to what
+    // is replaced.
     queue.push(c, ack(2));
     assert_eq!(queue.numbers()[5], (c, 2), "in place");
     queue.push(e, ack(1));

@@ -33,7 +33,8 @@ fn only_plain_acknowledgements_take_part() {
     assert_eq!(safe(&[silent, ack(300)]), [0, 1]);
 }
 
-/// Rule 2: an equal number is not newer. A duplicate that waits is kept from a higher number too, and so is what it repeats.
+/// Rule 2: an equal number is not newer. A duplicate that waits is kept from a higher number too,
+/// and so is what it repeats.
 #[test]
 fn duplicates_stay() {
     assert_eq!(safe(&[ack(200); 4]), [0, 1, 2, 3]);
@@ -133,7 +134,8 @@ fn the_order_of_the_flow_is_kept() {
     assert_eq!(queue.filtered, 0, "one that cannot be read hides its marks");
 }
 
-/// Rule 9: a window update has the number of the one before it, and stays as a duplicate does. Nothing reads the window.
+/// Rule 9: a window update has the number of the one before it, and stays as a duplicate does.
+/// Nothing reads the window.
 #[test]
 fn a_window_update_stays() {
     assert_eq!(safe(&[ack(200), ack(200)]), [0, 1]);

@@ -12,8 +12,8 @@ use crate::mac::config::MissedBlockAck;
 use crate::mac::hack::Variant;
 use crate::phy::Standard;
 
-/// A radio that waits no longer for a frame discards it when it comes, though it acknowledges it. What both ends have is not
-/// certain then: the next one goes as it is.
+/// A radio that waits no longer for a frame discards it when it comes, though it acknowledges it.
+/// What both ends have is not certain then: the next one goes as it is.
 #[test]
 fn what_came_too_late_is_no_context() {
     let config = MacConfig {
@@ -22,7 +22,8 @@ fn what_came_too_late_is_no_context() {
         ..fours(Standard::N)
     };
     let mut pair = Pair::ready(config, Variant::Timer);
-    // The acknowledgement goes as it is because its flow has another one under way, and data follows it.
+    // The acknowledgement goes as it is because its flow has another one under way, and data
+    // follows it.
     let mut msdu = Pair::ack_of(1, 1);
     if let Some(toy) = &mut msdu.payload {
         toy.flow = 77;
@@ -79,7 +80,8 @@ fn a_cid_has_one_owner() {
     pair.assert_right();
 }
 
-/// A flow that is silent loses its CID to another one that asks for it, over and over: hundreds of flows one after the other.
+/// A flow that is silent loses its CID to another one that asks for it, over and over: hundreds of
+/// flows one after the other.
 #[test]
 fn cids_are_given_anew() {
     let mut pair = Pair::ready(config(Standard::N), Variant::Timer);

@@ -294,7 +294,8 @@ fn is_response(ppdu: &Ppdu<Toy>) -> bool {
     matches!(ppdu.frame, Frame::Ack { .. } | Frame::BlockAck { .. })
 }
 
-/// Batches of four: what answers the first rides on the Block ACK of the second, what answers the last goes as it is.
+/// Batches of four: what answers the first rides on the Block ACK of the second, what answers the
+/// last goes as it is.
 fn fours(standard: Standard) -> MacConfig {
     let mut config = config(standard);
     config.ampdu.frames = 4;

@@ -8,8 +8,8 @@ use super::{Fate, Pair, config, fours};
 use crate::mac::hack::Variant;
 use crate::phy::Standard;
 
-/// The response to the last batch carried acknowledgements, which should draw data. What acknowledges the last batch waits for
-/// that, and not for long.
+/// The response to the last batch carried acknowledgements, which should draw data. What
+/// acknowledges the last batch waits for that, and not for long.
 #[test]
 fn what_a_response_should_draw_is_waited_for() {
     for draws in [false, true] {
@@ -33,7 +33,8 @@ fn what_a_response_should_draw_is_waited_for() {
     }
 }
 
-/// A native acknowledgement that waits behind data does not keep later ones from being compressed, nor is it sent itself.
+/// A native acknowledgement that waits behind data does not keep later ones from being compressed,
+/// nor is it sent itself.
 #[test]
 fn what_waits_behind_data_rides_on_a_response() {
     for variant in [Variant::MoreData, Variant::Timer, Variant::Opportunistic] {
@@ -54,7 +55,8 @@ fn what_waits_behind_data_rides_on_a_response() {
     }
 }
 
-/// Acknowledgements that wait behind one that was sent as it is are compressed when that has arrived.
+/// Acknowledgements that wait behind one that was sent as it is are compressed when that has
+/// arrived.
 #[test]
 fn what_waits_behind_a_native_one_is_compressed_when_that_has_arrived() {
     let mut pair = Pair::ready(config(Standard::A), Variant::MoreData);
@@ -90,7 +92,8 @@ fn twins_leave_by_one_way() {
     pair.assert_right();
 }
 
-/// What finds the transmit queue full is held compressed, goes to the queue when that has room, and leaves in its order.
+/// What finds the transmit queue full is held compressed, goes to the queue when that has room, and
+/// leaves in its order.
 #[test]
 fn a_full_queue_loses_nothing_that_is_held() {
     let mut pair = Pair::with_queues(fours(Standard::N), Variant::Opportunistic, 2).made_ready();
@@ -131,7 +134,8 @@ fn what_cannot_be_told_apart_goes_as_it_is() {
 fn numbers_that_were_never_sent_are_given_again() {
     let mut pair = Pair::ready(fours(Standard::N), Variant::MoreData);
     pair.send(0, 0..4);
-    // A batch without a promise: what answers it in time is held, and goes as it is after the Block ACK.
+    // A batch without a promise: what answers it in time is held, and goes as it is after the Block
+    // ACK.
     pair.run(100, |_, _| Fate::Arrives);
     pair.send(0, 4..12);
     pair.run(100, |_, _| Fate::Arrives);

@@ -1,4 +1,5 @@
-//! The protocol of the paper, section 3.4: what is lost is sent again, what comes twice is discarded.
+//! The protocol of the paper, section 3.4: what is lost is sent again, what comes twice is
+//! discarded.
 
 use std::vec::Vec;
 
@@ -40,7 +41,8 @@ fn single_frames_are_answered_by_acks_that_carry() {
     pair.assert_right();
 }
 
-/// Fig. 5 (a) and 6: the Block ACK is lost, the request draws another one with the same bytes and no more.
+/// Fig. 5 (a) and 6: the Block ACK is lost, the request draws another one with the same bytes and
+/// no more.
 #[test]
 fn what_a_lost_block_ack_carried_is_sent_again() {
     let mut pair = Pair::ready(fours(Standard::N), Variant::MoreData);
@@ -82,8 +84,8 @@ fn what_a_lost_ack_carried_is_sent_again() {
     pair.assert_right();
 }
 
-/// The Block ACK arrives, the data after it does not: SYNC says so of that data, and what had arrived comes again and is
-/// discarded.
+/// The Block ACK arrives, the data after it does not: SYNC says so of that data, and what had
+/// arrived comes again and is discarded.
 #[test]
 fn repetitions_are_discarded() {
     for missed_block_ack in [MissedBlockAck::Request, MissedBlockAck::Resend] {
@@ -128,7 +130,8 @@ fn sync_keeps_what_was_never_received() {
             _ => {}
         }
         *carrying += usize::from(!ppdu.frame.carried().is_empty());
-        // The first Block ACK that carries, and those that answer the requests for it: three attempts.
+        // The first Block ACK that carries, and those that answer the requests for it: three
+        // attempts.
         if is_response(ppdu) && (1..=4).contains(carrying) && *requests <= 3 && !*synced {
             Fate::Lost
         } else {
