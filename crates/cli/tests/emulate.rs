@@ -123,7 +123,7 @@ fn what_a_relay_cannot_do_is_refused_with_the_right_code() {
         (
             &["emulate", "--wifi", "802.11n", "--to", "192.0.2.1:9"],
             2,
-            "--insecure",
+            "is not on this machine",
         ),
         (
             &[

@@ -107,6 +107,7 @@ where
     W: Writer,
 {
     let (silence, limit, dry_run) = (outbound.silence, outbound.limit, outbound.options.dry_run);
+    let returns = outbound.hello.returns > 0;
     let mut answers = Answers {
         stream: BufReader::with_capacity(64 << 10, reader),
         payload: vec![0; MAX_CONTROL],
@@ -175,8 +176,9 @@ where
         }
         Err(error) => {
             confirmations.hang();
-            if error.is_lost() {
-                // Whoever goes on must find it gone.
+            if error.is_lost() && returns {
+                // Whoever goes on must find it gone. One that waits for standard input, with which
+                // nobody goes on, may never be.
                 let _ = tokio::time::timeout(silence, thread).await;
             }
             Err(error)
