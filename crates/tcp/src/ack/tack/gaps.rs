@@ -35,11 +35,6 @@ const MAX_JUMP: u64 = 1 << 24;
 const REORDERING_MEMORY: Duration = Duration::from_secs(2);
 /// Packets over which the loss rate is averaged: counts are halved beyond.
 const LOSS_WINDOW: u64 = 4096;
-/// Share of packets lost from which on a retransmission is likely to get lost as well: the queue is
-/// short, and still full when a loss is told at once.
-const OVERFLOWING: f64 = 0.1;
-/// Packets lost, at least, before that is judged.
-const OVERFLOWING_LOSSES: u64 = 16;
 
 /// A run of missing numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -292,26 +287,15 @@ impl Gaps {
             Settle::Adaptive => {
                 let memory = REORDERING_MEMORY.max(rtt_min * 16);
                 let Some(late) = self.lateness.get() else {
-                    return self.least_settling_time(rtt_min);
+                    return Duration::ZERO;
                 };
                 if now.saturating_since(self.lateness_at) > memory {
-                    return self.least_settling_time(rtt_min);
+                    return Duration::ZERO;
                 }
                 (Duration::from_nanos(late) * 5 / 4)
                     .max(rtt_min / 4)
                     .min(rtt_min)
             }
-        }
-    }
-
-    /// Settling time where no reordering was seen. A queue that overflows again and again gets a
-    /// quarter of RTTmin to drain (TACK §7, and RACK's first window, RFC 8985 §6.2).
-    fn least_settling_time(&self, rtt_min: Duration) -> Duration {
-        let overflows = self.lost_packets >= OVERFLOWING_LOSSES && self.loss_rate() > OVERFLOWING;
-        if overflows {
-            rtt_min / 4
-        } else {
-            Duration::ZERO
         }
     }
 

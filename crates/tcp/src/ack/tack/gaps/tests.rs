@@ -379,22 +379,3 @@ fn behaves_like_a_list_of_missing_numbers() {
         }
     }
 }
-
-#[test]
-fn a_queue_that_overflows_again_and_again_gets_time_to_drain() {
-    let mut gaps = Gaps::new(Settle::Adaptive);
-    let mut now = at(0);
-    // Each seventh number gets lost.
-    for number in (0..200).filter(|number| number % 7 != 6) {
-        let start = u64::from(number) * 1000 + 1;
-        let range = StreamOffset::range(start..start + 1000);
-        gaps.on_number(now, number, range, 1000, WINDOW);
-        gaps.settle(now, RTT);
-        let many = number > 7 * OVERFLOWING_LOSSES as u32 + 7;
-        let expected = if many { RTT / 4 } else { Duration::ZERO };
-        if many || number < 7 * OVERFLOWING_LOSSES as u32 {
-            assert_eq!(gaps.settling_time(now, RTT), expected, "{number}");
-        }
-        now += Duration::from_millis(20);
-    }
-}
