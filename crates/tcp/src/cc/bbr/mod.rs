@@ -193,8 +193,7 @@ impl Bbr {
         self.model
             .on_sample(ack.now, sample, &self.round, self.feedback);
         self.feedback.on_path(self.bandwidth(), self.mss);
-        let paced = self.feedback.is_sparse() && self.full_pipe.reached();
-        self.recovery.set_sparse(paced, self.feedback.unreported());
+        self.recovery.set_sparse(self.feedback.is_sparse());
     }
 
     fn update_extra_acked(&mut self, ack: &Ack) {

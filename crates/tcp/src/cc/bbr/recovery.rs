@@ -37,9 +37,6 @@ pub(super) struct Recovery {
     /// and to conserve that would take the window down to the trough between two
     /// acknowledgements, episode after episode. Pacing at the measured rate conserves enough.
     sparse: bool,
-    /// While startup lasts it does not: packets are conserved then, but for what an
-    /// acknowledgement took out of flight and leaves by and by, bytes.
-    room: u64,
 }
 
 impl Recovery {
@@ -50,15 +47,12 @@ impl Recovery {
             conserving: false,
             prior_cwnd: 0,
             sparse: false,
-            room: 0,
         }
     }
 
-    /// Whether acknowledgements come by the clock instead of with the data, and pacing conserves;
-    /// `room` is what one of them reports at a time, bytes.
-    pub(super) fn set_sparse(&mut self, sparse: bool, room: u64) {
+    /// Whether acknowledgements come by the clock instead of with the data.
+    pub(super) fn set_sparse(&mut self, sparse: bool) {
         self.sparse = sparse;
-        self.room = room;
     }
 
     /// The window from before the episode, or before ProbeRTT.
@@ -115,7 +109,7 @@ impl Recovery {
             self.conserving = true;
             round.restart(ack.total_delivered);
             // Window that was not in use does not come back in a burst.
-            cwnd = conserved.saturating_add(self.room);
+            cwnd = conserved;
         } else {
             cwnd = self.restore(cwnd);
         }

@@ -178,22 +178,6 @@ fn an_application_that_overfills_the_path_ends_startup_and_one_that_just_fills_i
 }
 
 #[test]
-fn startup_conserves_packets_however_seldom_the_peer_reports() {
-    let mut driver = Driver::new();
-    driver.bbr.on_feedback_interval(INTERVAL);
-    for _ in 0..60 {
-        driver.ack(BDP, 0);
-    }
-    assert_eq!(driver.bbr.mode, Mode::Startup);
-    assert!(driver.bbr.feedback.is_sparse());
-    driver.congestion(Cause::Loss, 60);
-    driver.ack(40, 5);
-    // In flight, just delivered, and what arrives within an interval.
-    let unreported = driver.bbr.feedback.unreported();
-    assert_eq!(driver.bbr.cwnd(), 41 * MSS + unreported);
-}
-
-#[test]
 fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     let mut driver = Driver::new().cruise();
     let cwnd = driver.bbr.cwnd();
