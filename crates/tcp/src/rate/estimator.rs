@@ -134,12 +134,9 @@ impl RateEstimator {
             None => Rate::from_bytes_over(delivered, interval),
             // Never more than was delivered in that time, whatever a burst, or a false report,
             // makes it look like. In slow start the first segments of a flight leave in no time at
-            // all, and the round trip that follows carries twice as much; not where the
-            // application ends the flight: what it sent in a round trip is all that was delivered
-            // in one (draft, §4.1.2.3), and a rate beyond it would pace the next flight
-            // into a loss.
+            // all, and the round trip that follows carries twice as much.
             Some(rate) => {
-                let span = if slow_start && !sample.prior.app_limited {
+                let span = if slow_start {
                     send_elapsed.max(interval / 2)
                 } else {
                     interval
