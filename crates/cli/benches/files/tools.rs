@@ -404,7 +404,7 @@ impl Tool for Ssh {
     }
 }
 
-/// magic-wormhole, with a mailbox server of its own.
+/// magic-wormhole, with a mailbox server for this run.
 struct Wormhole {
     relay: String,
     _mailbox: Background,

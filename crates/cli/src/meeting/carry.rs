@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a peer may take to read why it is refused.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Why there was no meeting.
+/// The reason why a meeting failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MeetingError {
     /// One side refused the other.
@@ -230,7 +230,7 @@ mod tests {
         Mutex::new(Codes(Desk::new(Some("7-guitarist-orca".parse().unwrap()))))
     }
 
-    /// Both ends of a stream with keys of its own, and the long-term identities.
+    /// Both ends of a stream with keys made for it, and the long-term identities.
     fn ends() -> (Channel, Channel, Identity, Identity) {
         let make = || Identity::generate().unwrap();
         let (a, b) = (make().public_key(), make().public_key());

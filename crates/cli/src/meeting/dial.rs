@@ -21,7 +21,7 @@ pub(crate) struct Dial {
     pub(crate) config: Config,
 }
 
-/// Why there is no connection.
+/// The reason why a connection failed.
 #[derive(Debug)]
 pub(super) enum DialError {
     /// Another key is there.
