@@ -444,6 +444,9 @@ class Report(_Record):
     """Events handled."""
     flows: list[Flow]
     """One entry a flow, in the scenario's order."""
+    owd_p95_us: int | None
+    """95th percentile of the one-way delay of the data packets of all flows together,
+    microseconds."""
     wlan: Wlan | None
     """Figures of the 802.11 part; ``None`` on a wired path."""
     wired: Wired
