@@ -12,7 +12,7 @@ use std::path::Path;
 use support::{Receiver, noise};
 
 #[test]
-fn links_are_kept_on_request_and_counted_otherwise() {
+fn links_are_kept_unless_nobody_wants_them() {
     let source = tempfile::tempdir().unwrap();
     let root = source.path().join("tree");
     fs::create_dir_all(root.join("inner")).unwrap();
@@ -21,7 +21,7 @@ fn links_are_kept_on_request_and_counted_otherwise() {
     symlink("../file", root.join("inner/up")).unwrap();
     symlink("nowhere", root.join("dangling")).unwrap();
     let mut receiver = Receiver::start(&[]);
-    let sent = receiver.send(&["--keep-links", "--json", root.to_str().unwrap()]);
+    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let (here, there) = (sent.json(), receiver.running.line());
     for told in [&here, &there] {
@@ -42,7 +42,7 @@ fn links_are_kept_on_request_and_counted_otherwise() {
 
     // One that leads out is refused and named, the rest is stored.
     symlink("/etc/passwd", root.join("out")).unwrap();
-    let sent = receiver.send(&["--keep-links", "--name", "again", root.to_str().unwrap()]);
+    let sent = receiver.send(&["--name", "again", root.to_str().unwrap()]);
     assert_eq!(sent.code, Some(4), "{sent:?}");
     assert!(sent.stderr.contains("leads out"), "{}", sent.stderr);
     assert!(
@@ -53,7 +53,7 @@ fn links_are_kept_on_request_and_counted_otherwise() {
             .is_err()
     );
 
-    let sent = receiver.send(&["--name", "without", root.to_str().unwrap()]);
+    let sent = receiver.send(&["--skip-links", "--name", "without", root.to_str().unwrap()]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert!(
         sent.stderr.contains("4 symbolic links were left out"),
@@ -133,4 +133,62 @@ fn names_that_are_legal_here_and_there_pass_and_have_a_raw_form() {
         assert_eq!(raw.len(), 1, "only where the text is not all of it");
         assert!(raw[0].ends_with("636166e9"), "{raw:?}");
     }
+}
+
+#[test]
+fn further_names_of_a_file_stay_names_of_it() {
+    let source = tempfile::tempdir().unwrap();
+    let root = source.path().join("tree");
+    fs::create_dir_all(root.join("inner")).unwrap();
+    fs::write(root.join("inner/first"), noise(1, 3 << 20)).unwrap();
+    for name in ["inner/second", "third"] {
+        fs::hard_link(root.join("inner/first"), root.join(name)).unwrap();
+    }
+    fs::write(root.join("inner/other"), "other").unwrap();
+    fs::hard_link(root.join("inner/other"), source.path().join("outside")).unwrap();
+    let mut receiver = Receiver::start(&["--overwrite"]);
+    let there = receiver.path("tree");
+    let names = |name: &str| {
+        let found = fs::metadata(there.join(name)).unwrap();
+        (found.ino(), found.nlink())
+    };
+    let all_one = || {
+        let [a, b, c] = ["inner/first", "inner/second", "third"].map(names);
+        a == b && b == c && a.1 == 3
+    };
+    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    for told in [sent.json(), receiver.running.line()] {
+        assert_eq!(
+            (&told["files"], &told["hard_links"]),
+            (&2.into(), &2.into()),
+            "{told}"
+        );
+        assert_eq!(told["carried_bytes"], (3 << 20) + 5);
+    }
+    assert!(all_one() && names("inner/other").1 == 1);
+
+    // Unchanged, changed, and one name broken off.
+    let again = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(again.json()["carried_bytes"], 0, "{again:?}");
+    let _ = receiver.running.line();
+    fs::write(root.join("third"), noise(2, 3 << 20)).unwrap();
+    fs::remove_file(there.join("inner/second")).unwrap();
+    fs::write(there.join("inner/second"), "broken off").unwrap();
+    let changed = receiver.send(&["--json", root.to_str().unwrap()]);
+    assert_eq!(changed.code, Some(0), "{changed:?}");
+    assert_eq!(changed.json()["carried_bytes"], 3 << 20);
+    assert!(all_one());
+    assert!(fs::read(there.join("inner/second")).unwrap() == noise(2, 3 << 20));
+
+    // Where nothing may be replaced, a name that is taken is not.
+    let strict = Receiver::start(&[]);
+    fs::create_dir_all(strict.path("tree")).unwrap();
+    fs::write(strict.path("third"), "mine").unwrap();
+    let sent = strict.send(&[
+        root.join("inner/first").to_str().unwrap(),
+        root.join("third").to_str().unwrap(),
+    ]);
+    assert_eq!(sent.code, Some(4), "{sent:?}");
+    assert_eq!(fs::read(strict.path("third")).unwrap(), b"mine");
 }

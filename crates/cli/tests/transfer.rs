@@ -250,10 +250,10 @@ fn links_are_skipped_or_followed() {
     symlink(&root, root.join("loop")).unwrap();
     fs::write(root.join("file"), "file").unwrap();
     let receiver = Receiver::start(&[]);
-    let sent = receiver.send(&["--json", root.to_str().unwrap()]);
+    let sent = receiver.send(&["--json", "--skip-links", root.to_str().unwrap()]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert!(
-        sent.stderr.contains("--keep-links") && sent.stderr.contains("skipped"),
+        sent.stderr.contains("--skip-links") && sent.stderr.contains("skipped"),
         "{}",
         sent.stderr
     );

@@ -61,12 +61,13 @@ pub(crate) struct SendArgs {
     /// Name at the receiver, for one file or folder; required for standard input
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<OsString>,
-    /// Send the targets of symbolic links [default: links are skipped and listed]
-    #[arg(long, conflicts_with = "keep_links")]
+    /// Send what symbolic links point to [default: they are sent as links, and the receiver accepts
+    /// those that point below its directory]
+    #[arg(long, conflicts_with = "skip_links")]
     pub(crate) follow: bool,
-    /// Send symbolic links as links; the receiver accepts those that point below its directory
+    /// Leave symbolic links out, and list them
     #[arg(long)]
-    pub(crate) keep_links: bool,
+    pub(crate) skip_links: bool,
     /// Print a JSON summary with every file's hash to standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -83,6 +84,10 @@ pub(crate) struct SendArgs {
     /// Have files whose names exist at the receiver stored under other names (a.1.txt)
     #[arg(long, group = "taken")]
     rename: bool,
+    /// Remove what the folders sent have at the receiver and not here, if it permits that (its
+    /// --delete); nothing is removed unless all else went well, nor what --exclude names
+    #[arg(long, conflicts_with_all = ["skip", "rename"])]
+    pub(crate) delete: bool,
     /// Compare files by content (BLAKE3), not by size and modification time
     #[arg(long)]
     pub(crate) checksum: bool,
@@ -101,7 +106,7 @@ pub(crate) struct SendArgs {
     /// Name each file that is stored
     #[arg(short, long)]
     verbose: bool,
-    /// Change nothing; list what would be sent
+    /// Change nothing; list what would be sent, and with --delete removed
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// After the connection is lost, try for this time to reach the receiver again and go on; 0s
@@ -191,12 +196,13 @@ fn rate_above_zero(text: &str) -> Result<Rate, String> {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "tack recv [OPTIONS] [-] [PEER]")]
 pub(crate) struct RecvArgs {
-    /// Whom to fetch files from: a ticket (- reads it from standard input), a code, a known peer
-    /// (laptop:), or an address. Without it this side waits, and shows what to type on the
-    /// other one
-    #[arg(value_name = "PEER")]
-    peer: Option<String>,
+    /// Whom to fetch files from: a ticket, a code, a known peer (laptop:), or an address. Without it
+    /// this side waits, and shows what to type on the other one. With - before it, or alone, one
+    /// file is taken and goes to standard output; a second - reads a ticket from standard input
+    #[arg(value_name = "PEER", num_args = 0..=2)]
+    targets: Vec<String>,
     /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777
     /// of all IPv4 addresses, and with --insecure of 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
@@ -206,7 +212,7 @@ pub(crate) struct RecvArgs {
     pub(crate) dir: PathBuf,
     /// End after one transfer, with its exit code
     #[arg(long)]
-    pub(crate) once: bool,
+    once: bool,
     /// Replace existing files that differ, add to existing folders, and accept names that begin
     /// with a dot
     #[arg(long, group = "existing")]
@@ -220,6 +226,9 @@ pub(crate) struct RecvArgs {
     /// Store files whose names exist under other names (a.1.txt); add to existing folders
     #[arg(long, group = "existing")]
     rename: bool,
+    /// Let senders remove what they do not have from the folders that they send (their --delete)
+    #[arg(long, requires = "existing", conflicts_with_all = ["skip", "rename"])]
+    pub(crate) delete: bool,
     /// Ask on the terminal before a transfer is taken
     #[arg(long)]
     pub(crate) confirm: bool,
@@ -250,9 +259,28 @@ pub(crate) struct RecvArgs {
 }
 
 impl RecvArgs {
+    /// One file goes to standard output.
+    pub(crate) fn to_stdout(&self) -> bool {
+        self.targets.first().is_some_and(|first| first == "-")
+    }
+
+    /// This side ends after one transfer.
+    pub(crate) fn is_once(&self) -> bool {
+        self.once || self.to_stdout()
+    }
+
     /// Whom to fetch from; `None` waits.
     pub(crate) fn target(&self) -> Result<Option<Target>, Failure> {
-        self.meeting.target.target(self.peer.as_deref())
+        let wrong = |why: &str| Err(Failure::usage(format!("{why}: tack recv [-] [PEER]")));
+        let peer = match (&self.targets[..], self.to_stdout()) {
+            (_, true) if self.json => {
+                return wrong("--json and the file both want standard output");
+            }
+            ([], _) | ([_], true) => None,
+            ([peer], false) | ([_, peer], true) => Some(peer.as_str()),
+            _ => return wrong("expected one peer"),
+        };
+        self.meeting.target.target(peer)
     }
 }
 

@@ -82,14 +82,22 @@ pub(crate) struct Report {
     pub(crate) carried: u64,
     /// How often the connection was lost and made again.
     pub(crate) reconnects: u64,
+    /// Nothing was to be changed.
+    pub(crate) dry_run: bool,
     /// Of a dry run: files that would be sent, and their bytes.
     pub(crate) would: (u64, u64),
+    /// Of a dry run: entries that would be removed.
+    pub(crate) would_remove: u64,
     /// Entries that should have been transferred and were not.
     pub(crate) failed: u64,
     /// Those of `failed` that are in refused directories, which are named in their place.
     pub(crate) within_refused: u64,
     /// Symbolic links confirmed.
     pub(crate) links: u64,
+    /// Further names of files (hard links) made.
+    pub(crate) hard_links: u64,
+    /// Entries removed because the sender does not have them.
+    pub(crate) removed: u64,
     /// Source entries left out on purpose (symbolic links, devices).
     pub(crate) skipped: u64,
     /// Those of `skipped` that are symbolic links.
@@ -156,10 +164,14 @@ impl Report {
             left_alone: 0,
             carried: 0,
             reconnects: 0,
+            dry_run: false,
             would: (0, 0),
+            would_remove: 0,
             failed: 0,
             within_refused: 0,
             links: 0,
+            hard_links: 0,
+            removed: 0,
             skipped: 0,
             skipped_links: 0,
             excluded: 0,
@@ -234,6 +246,7 @@ impl Report {
         match kept {
             Kept::Unchanged => self.unchanged += 1,
             Kept::Skipped | Kept::Newer => self.left_alone += 1,
+            Kept::Linked => self.hard_links += 1,
         }
     }
 
@@ -251,15 +264,18 @@ impl Report {
 
     /// Files and links that are there now as they should be.
     pub(crate) fn there(&self) -> u64 {
-        self.files + self.links + self.unchanged + self.left_alone
+        self.files + self.links + self.hard_links + self.unchanged + self.left_alone
     }
 
     /// What need not be sent, for people: `, 5 unchanged`; nothing where there is nothing.
     pub(crate) fn spared_text(&self) -> String {
         let mut text = String::new();
         for (count, what) in [
+            (self.hard_links, "further names"),
             (self.unchanged, "unchanged"),
             (self.left_alone, "left as they were"),
+            (self.removed, "removed"),
+            (self.would_remove, "to be removed"),
         ] {
             if count > 0 {
                 text += &format!(", {count} {what}");

@@ -22,9 +22,13 @@ pub(crate) struct Summary<'a> {
     pub(crate) files: u64,
     pub(crate) directories: u64,
     pub(crate) links: u64,
+    pub(crate) hard_links: u64,
     pub(crate) bytes: u64,
     pub(crate) unchanged: u64,
     pub(crate) left_alone: u64,
+    pub(crate) removed: u64,
+    /// Of a dry run.
+    pub(crate) would: Option<Would>,
     pub(crate) carried_bytes: u64,
     pub(crate) reconnects: u64,
     pub(crate) failed: u64,
@@ -34,6 +38,14 @@ pub(crate) struct Summary<'a> {
     pub(crate) seconds: f64,
     pub(crate) goodput_bps: f64,
     pub(crate) transport: Option<TransportFigures>,
+}
+
+/// What a dry run found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Would {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) removed: u64,
 }
 
 /// Writes the summary with the report's lists as one line of JSON.
@@ -55,9 +67,16 @@ pub(crate) fn write(
         files: report.files,
         directories: report.directories,
         links: report.links,
+        hard_links: report.hard_links,
         bytes: report.bytes,
         unchanged: report.unchanged,
         left_alone: report.left_alone,
+        removed: report.removed,
+        would: report.dry_run.then_some(Would {
+            files: report.would.0,
+            bytes: report.would.1,
+            removed: report.would_remove,
+        }),
         carried_bytes: report.carried,
         reconnects: report.reconnects,
         failed: report.failed,

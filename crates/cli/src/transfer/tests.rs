@@ -15,6 +15,7 @@ use super::receiver::admission::Admission;
 use super::receiver::committer::Committer;
 use super::receiver::existing::Existing;
 use super::receiver::holder::Sessions;
+use super::receiver::live::Live;
 use super::receiver::serve::{Served, Service, serve};
 use super::receiver::store::Store;
 use super::report::{Listing, Report};
@@ -32,6 +33,7 @@ fn service(dir: &Path, silence: Duration) -> Arc<Service> {
         listing: Listing::Files,
         admission: Admission::default(),
         sessions: Sessions::default(),
+        live: Live::default(),
         silence,
     })
 }
@@ -43,6 +45,7 @@ fn hello() -> Hello {
         returns: 0,
         taken: Taken::AsReceiver,
         dry_run: false,
+        delete: false,
         files: u64::MAX,
         bytes: u64::MAX,
     }
@@ -59,6 +62,7 @@ fn outbound(path: &Path, silence: Duration) -> Outbound {
             links: Links::Skip,
             checksum: false,
             dry_run: false,
+            delete: false,
             exclude: Exclude::default(),
         },
         hello: hello(),

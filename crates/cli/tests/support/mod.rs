@@ -83,11 +83,17 @@ impl Running {
         }
     }
 
-    /// The next line of standard output, as JSON.
+    /// The next line of standard output, as JSON. How far a transfer is, which it says every second,
+    /// does not count.
     pub(crate) fn line(&mut self) -> Value {
-        let mut line = String::new();
-        self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+        loop {
+            let line = self.text_line();
+            let value: Value =
+                serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+            if value["event"] != "progress" {
+                return value;
+            }
+        }
     }
 
     /// The next line of standard output, as it is.
@@ -104,6 +110,11 @@ impl Running {
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// What it writes to standard output, to be read elsewhere.
+    pub(crate) fn take_stdout(&mut self) -> BufReader<ChildStdout> {
+        self.stdout.take().unwrap()
     }
 
     /// Closes our end of its standard output.

@@ -11,9 +11,9 @@ mod request;
 mod tests;
 
 pub(crate) use frame::{
-    Entry, HEAD, Hash, Head, Kind, MAX_ASKED, MAX_CONTROL, MAX_DATA, MAX_DEPTH, MAX_HOLE,
-    MAX_HOLES, MAX_NAME, MAX_OFFERED, MAX_TARGET, Modified, NameRules, Refusal, Taken, Value,
-    Violation,
+    Entry, HEAD, Hash, Head, Kind, MAX_ASKED, MAX_CONTROL, MAX_DATA, MAX_DEPTH, MAX_EXTRAS,
+    MAX_HOLE, MAX_HOLES, MAX_NAME, MAX_OFFERED, MAX_TARGET, Modified, NameRules, Refusal, Taken,
+    Value, Violation,
 };
 pub(crate) use reply::{Kept, Reply};
 pub(crate) use request::{Hello, Request, data_head};

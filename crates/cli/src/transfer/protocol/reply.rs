@@ -16,6 +16,8 @@ pub(crate) enum Kept {
     Skipped = 2,
     /// What is there is not older.
     Newer = 3,
+    /// It is another name of the file whose name it was said to be.
+    Linked = 4,
 }
 
 impl Kept {
@@ -24,6 +26,7 @@ impl Kept {
             1 => Some(Self::Unchanged),
             2 => Some(Self::Skipped),
             3 => Some(Self::Newer),
+            4 => Some(Self::Linked),
             _ => None,
         }
     }
@@ -67,6 +70,22 @@ pub(crate) enum Reply {
     Reject {
         index: u64,
         reason: Refusal,
+        message: String,
+    },
+    /// An entry of the folders sent that the sender does not have: its path below the receiving
+    /// directory.
+    Extra {
+        number: u64,
+        is_dir: bool,
+        path: Vec<u8>,
+    },
+    /// That is all for now; with `more` the sender may ask again.
+    ExtrasEnd {
+        more: bool,
+    },
+    /// The entry of this number is removed; with a message it is not.
+    Removed {
+        number: u64,
         message: String,
     },
     /// Everything was answered and is on disk.
@@ -134,6 +153,21 @@ impl Reply {
                 Kind::Reject,
                 &[&number(index), &[*reason as u8], clip(message).as_bytes()],
             ),
+            Self::Extra {
+                number,
+                is_dir,
+                path,
+            } => push(
+                out,
+                Kind::Extra,
+                &[&number.to_be_bytes(), &[u8::from(*is_dir)], path],
+            ),
+            Self::ExtrasEnd { more } => push(out, Kind::ExtrasEnd, &[&[u8::from(*more)]]),
+            Self::Removed { number, message } => push(
+                out,
+                Kind::Removed,
+                &[&number.to_be_bytes(), clip(message).as_bytes()],
+            ),
             Self::Finished { files, bytes } => {
                 push(out, Kind::Finished, &[&number(files), &number(bytes)]);
             }
@@ -190,6 +224,24 @@ fn read(kind: Kind, mut fields: Fields<'_>) -> Option<Reply> {
                 message,
             })
         }
+        Kind::Extra => {
+            let (number, is_dir) = (fields.u64()?, flag(&mut fields)?);
+            let path = fields.0.to_vec();
+            (path.len() <= MAX_NAME).then_some(Reply::Extra {
+                number,
+                is_dir,
+                path,
+            })
+        }
+        Kind::ExtrasEnd => {
+            let more = flag(&mut fields)?;
+            fields.end(Reply::ExtrasEnd { more })
+        }
+        Kind::Removed => {
+            let number = fields.u64()?;
+            let message = fields.message()?.to_owned();
+            Some(Reply::Removed { number, message })
+        }
         Kind::Finished => {
             let (files, bytes) = (fields.u64()?, fields.u64()?);
             fields.end(Reply::Finished { files, bytes })
@@ -199,6 +251,14 @@ fn read(kind: Kind, mut fields: Fields<'_>) -> Option<Reply> {
             let message = fields.message()?.to_owned();
             Some(Reply::Fatal { reason, message })
         }
+        _ => None,
+    }
+}
+
+fn flag(fields: &mut Fields<'_>) -> Option<bool> {
+    match fields.u8()? {
+        0 => Some(false),
+        1 => Some(true),
         _ => None,
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Hello {
     pub(crate) taken: Taken,
     /// Nothing is to be changed; the answers say what would be.
     pub(crate) dry_run: bool,
+    /// The sender wants to remove what it does not have from the folders that it sends.
+    pub(crate) delete: bool,
     /// Files below what is sent; all ones where that is not known.
     pub(crate) files: u64,
     /// Bytes of them outside holes; all ones where that is not known.
@@ -26,6 +28,11 @@ pub(crate) struct Hello {
 }
 
 const DRY_RUN: u8 = 1;
+const DELETE: u8 = 2;
+
+/// Bits of the byte before an offered file.
+const HAS_HASH: u8 = 1;
+const HAS_NAMES: u8 = 2;
 
 /// A frame from sender to receiver, but for data, whose payload is streamed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,8 +41,24 @@ pub(crate) enum Request<'a> {
     Hello(Hello),
     Enter(Entry<'a>),
     Leave,
-    /// A file is offered, with the hash of its content where contents are to be compared.
-    File(Entry<'a>, Option<Hash>),
+    /// A file is offered.
+    File {
+        entry: Entry<'a>,
+        /// Of its content, where contents are to be compared.
+        hash: Option<Hash>,
+        /// It has further names, which may follow.
+        has_names: bool,
+    },
+    /// A further name of the file that was offered as entry `first` (a hard link).
+    Same {
+        first: u64,
+        entry: Entry<'a>,
+    },
+    /// Asks for entries of the folders sent that the sender does not have.
+    Extras,
+    /// The entry of this number, told in the answer to the last [`Request::Extras`], is to be
+    /// removed.
+    Remove(u64),
     /// The content of an offered file that the receiver wants begins.
     Content(u64),
     /// Of the file whose content is being sent: asks for the values of `count` groups.
@@ -79,6 +102,9 @@ impl<'a> Request<'a> {
             Kind::Missing => missing(fields),
             Kind::Link => link(fields),
             Kind::Hole => hole(fields),
+            Kind::Same => same(fields),
+            Kind::Extras => fields.end(Self::Extras),
+            Kind::Remove => one_number(fields, Self::Remove),
             _ => return Err(Violation::Unexpected(kind)),
         };
         decoded.ok_or(Violation::Malformed(kind))
@@ -91,7 +117,10 @@ impl<'a> Request<'a> {
             Self::Hello(_) => Kind::Hello,
             Self::Enter(_) => Kind::Enter,
             Self::Leave => Kind::Leave,
-            Self::File(..) => Kind::File,
+            Self::File { .. } => Kind::File,
+            Self::Same { .. } => Kind::Same,
+            Self::Extras => Kind::Extras,
+            Self::Remove(_) => Kind::Remove,
             Self::Content(_) => Kind::Content,
             Self::Query { .. } => Kind::Query,
             Self::Seek(_) => Kind::Seek,
@@ -111,8 +140,21 @@ impl<'a> Request<'a> {
             Self::Hello(hello) => push_hello(out, hello),
             Self::Enter(entry) => push_entry(out, Kind::Enter, &[], entry),
             Self::Leave => push(out, Kind::Leave, &[]),
-            Self::File(entry, None) => push_entry(out, Kind::File, &[&[0]], entry),
-            Self::File(entry, Some(hash)) => push_entry(out, Kind::File, &[&[1], hash], entry),
+            Self::File {
+                entry,
+                hash,
+                has_names,
+            } => {
+                let mut flags = if *has_names { HAS_NAMES } else { 0 };
+                flags |= if hash.is_some() { HAS_HASH } else { 0 };
+                let hash = hash.as_ref().map_or(&[][..], |hash| hash);
+                push_entry(out, Kind::File, &[&[flags], hash], entry);
+            }
+            Self::Same { first, entry } => {
+                push_entry(out, Kind::Same, &[&first.to_be_bytes()], entry);
+            }
+            Self::Extras => push(out, Kind::Extras, &[]),
+            Self::Remove(number) => push(out, Kind::Remove, &[&number.to_be_bytes()]),
             Self::Content(index) => push(out, Kind::Content, &[&index.to_be_bytes()]),
             Self::Query { first, count } => push(
                 out,
@@ -146,7 +188,8 @@ pub(crate) fn data_head(len: usize) -> [u8; HEAD] {
 }
 
 fn push_hello(out: &mut Vec<u8>, hello: &Hello) {
-    let flags = if hello.dry_run { DRY_RUN } else { 0 };
+    let mut flags = if hello.dry_run { DRY_RUN } else { 0 };
+    flags |= if hello.delete { DELETE } else { 0 };
     push(
         out,
         Kind::Hello,
@@ -176,6 +219,7 @@ fn hello(mut fields: Fields<'_>) -> Result<Hello, Violation> {
             returns,
             taken,
             dry_run: flags & DRY_RUN != 0,
+            delete: flags & DELETE != 0,
             files: fields.u64()?,
             bytes: fields.u64()?,
         })
@@ -204,12 +248,25 @@ fn one_number<'a>(
 }
 
 fn file(mut fields: Fields<'_>) -> Option<Request<'_>> {
-    let hash = match fields.u8()? {
+    let flags = fields.u8()?;
+    if flags & !(HAS_HASH | HAS_NAMES) != 0 {
+        return None;
+    }
+    let hash = match flags & HAS_HASH {
         0 => None,
-        1 => Some(fields.take()?),
-        _ => return None,
+        _ => Some(fields.take()?),
     };
-    Some(Request::File(fields.entry()?, hash))
+    Some(Request::File {
+        entry: fields.entry()?,
+        hash,
+        has_names: flags & HAS_NAMES != 0,
+    })
+}
+
+fn same(mut fields: Fields<'_>) -> Option<Request<'_>> {
+    let first = fields.u64()?;
+    let entry = fields.entry()?;
+    Some(Request::Same { first, entry })
 }
 
 fn query(mut fields: Fields<'_>) -> Option<Request<'_>> {

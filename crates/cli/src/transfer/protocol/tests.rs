@@ -18,6 +18,7 @@ fn hello(names: NameRules) -> Hello {
         returns: 600,
         taken: Taken::Update,
         dry_run: names == NameRules::Unix,
+        delete: names == NameRules::Windows,
         files: 3,
         bytes: u64::MAX,
     }
@@ -51,8 +52,19 @@ fn every_request_round_trips() {
         },
         Request::Hole(MAX_HOLE),
         Request::Leave,
-        Request::File(entry, Some([4; 32])),
-        Request::File(unknown, None),
+        Request::File {
+            entry: entry.clone(),
+            hash: Some([4; 32]),
+            has_names: true,
+        },
+        Request::File {
+            entry: unknown,
+            hash: None,
+            has_names: false,
+        },
+        Request::Same { first: 3, entry },
+        Request::Extras,
+        Request::Remove(63),
         Request::Content(7),
         Request::Query {
             first: 1 << 40,
@@ -102,6 +114,16 @@ fn every_reply_round_trips() {
             index: u64::MAX,
             reason: Refusal::Exists,
             message: "there".into(),
+        },
+        Reply::Extra {
+            number: 9,
+            is_dir: true,
+            path: b"a/b\xff".to_vec(),
+        },
+        Reply::ExtrasEnd { more: true },
+        Reply::Removed {
+            number: 9,
+            message: "busy".into(),
         },
         Reply::Finished { files: 3, bytes: 4 },
         Reply::Fatal {

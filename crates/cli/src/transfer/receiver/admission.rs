@@ -16,6 +16,8 @@ use crate::transfer::protocol::Hello;
 pub(crate) struct Admission {
     /// Most bytes of one transfer.
     pub(crate) max_bytes: Option<u64>,
+    /// Senders may remove what they do not have.
+    pub(crate) delete: bool,
     /// Somebody is asked on the terminal; one question at a time.
     pub(crate) ask: Option<Mutex<()>>,
 }
@@ -31,6 +33,9 @@ impl Admission {
         hello: &Hello,
         store: &Store,
     ) -> Result<(), String> {
+        if hello.delete && !(self.delete && store.existing.may_replace()) {
+            return Err("this receiver lets nobody remove what is there (its --delete)".to_owned());
+        }
         self.compare(hello, store)?;
         match &self.ask {
             Some(turn) if !hello.dry_run => {

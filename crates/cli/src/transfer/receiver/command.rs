@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use super::admission::Admission;
 use super::committer::Committer;
 use super::holder::Sessions;
+use super::live::Live;
 use super::queue::Queue;
 use super::receive::ReceiveError;
 use super::serve::{Served, Service, serve};
@@ -50,12 +51,7 @@ struct Listening {
 
 /// Receives until a signal comes, or one transfer with `--once`.
 pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
-    let store = Store::open(&args.dir, args.existing()).map_err(|error| {
-        Failure::usage(format!(
-            "{}: cannot store files in this directory: {error}",
-            args.dir.display()
-        ))
-    })?;
+    let store = store(&args)?;
     let service = Arc::new(Service {
         store,
         committer: Committer::start()
@@ -67,9 +63,11 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         },
         admission: Admission {
             max_bytes: args.max_bytes,
+            delete: args.delete,
             ask: args.confirm.then(Default::default),
         },
         sessions: Sessions::default(),
+        live: Live::new(args.json),
         silence: args.timeout,
     });
     let mut signals = Signals::new()?;
@@ -110,7 +108,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 }
                 let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
                 let closing = closing.clone();
-                let (entrance, once) = (Arc::clone(&listener), args.once);
+                let (entrance, once) = (Arc::clone(&listener), args.is_once());
                 transfers.spawn(async move {
                     let (reader, mut writer) = Channel::into_split(stream);
                     let place = match (place, ticket) {
@@ -136,8 +134,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 // A panic in a transfer is a bug; it must not pass for an orderly end.
                 let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
                 match told {
-                    Ok(Told::Ended(exit)) if args.once => break Ok(exit),
-                    Ok(Told::MayReturn(time)) if args.once => {
+                    Ok(Told::Ended(exit)) if args.is_once() => break Ok(exit),
+                    Ok(Told::MayReturn(time)) if args.is_once() => {
                         leaving = Some(tokio::time::Instant::now() + time.min(args.reconnect));
                     }
                     Ok(_) => {}
@@ -184,6 +182,20 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     // The confirmations must reach the sender before this process and its socket are gone.
     let _ = endpoint.shutdown(WIND_UP).await;
     ended
+}
+
+/// Where files go.
+fn store(args: &RecvArgs) -> Result<Store, Failure> {
+    if args.to_stdout() {
+        return Store::standard_output()
+            .map_err(|error| Failure::failed("cannot write to standard output", error));
+    }
+    Store::open(&args.dir, args.existing()).map_err(|error| {
+        Failure::usage(format!(
+            "{}: cannot store files in this directory: {error}",
+            args.dir.display()
+        ))
+    })
 }
 
 /// Waits for the transfers that were asked to stop: not for long, and not beyond a second signal.
@@ -283,10 +295,12 @@ fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
             writeln!(out)
         });
     }
-    eprintln!(
-        "listening on {}, receiving into {dir}",
-        addresses.join(", ")
-    );
+    let place = if args.to_stdout() {
+        "to standard output".to_owned()
+    } else {
+        format!("into {dir}")
+    };
+    eprintln!("listening on {}, receiving {place}", addresses.join(", "));
     Ok(())
 }
 

@@ -80,7 +80,12 @@ impl Content {
                 wanted.listed = wanted.listed.min(opened.old());
                 staged = Some(opened);
             }
-            (None, _) => staged = Some(Staged::create(&dir).map_err(storage)?),
+            (None, _) => {
+                staged = Some(match &store.output {
+                    Some(output) => output.stage(&dir)?,
+                    None => Staged::create(&dir).map_err(storage)?,
+                });
+            }
         }
         let size = wanted.size.unwrap_or(0);
         let here = match wanted.listed {
@@ -100,6 +105,11 @@ impl Content {
             staged,
             holes: 0,
         })
+    }
+
+    /// Bytes of it that came or stay.
+    pub(crate) fn position(&self) -> u64 {
+        self.hasher.position()
     }
 
     pub(crate) fn name(&self) -> &[u8] {

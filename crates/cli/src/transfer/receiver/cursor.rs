@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::existing::Existing;
 use super::holder::{Claim, Holder};
 use super::left::{Left, LeftList};
+use super::mirror::Mirror;
 use super::part;
 use super::refused::Refused;
 use super::reserved::Reservation;
@@ -44,6 +45,8 @@ pub(crate) struct Cursor<'a> {
     entered_existing: bool,
     /// Something was made or named.
     pub(super) changed: bool,
+    /// Where what the sender does not have is to be found.
+    pub(super) mirror: Option<Mirror>,
 }
 
 #[derive(Debug)]
@@ -89,6 +92,7 @@ impl<'a> Cursor<'a> {
             left: LeftList::new(),
             entered_existing: false,
             changed: false,
+            mirror: None,
         }
     }
 
@@ -123,6 +127,9 @@ impl<'a> Cursor<'a> {
 
     fn enter_checked(&mut self, index: u64, entry: &Entry<'_>) -> Result<(), Refused> {
         self.check_name(entry.name)?;
+        if let Some(output) = &self.store.output {
+            return output.refuse();
+        }
         let path = self.path_of(entry.name);
         let made = if self.dry {
             self.would_make(entry.name)?
@@ -131,7 +138,12 @@ impl<'a> Cursor<'a> {
             let _reserved = self.reserve(entry.name)?;
             self.make(entry)?
         };
-        if made && self.dry {
+        let is_missing = made && self.dry;
+        let is_real = !is_missing && self.mirror.is_some() && self.is_directory(entry.name);
+        if is_missing {
+            if let Some(mirror) = &mut self.mirror {
+                mirror.enter(false);
+            }
             self.path = path;
             let origin = Origin::Missing;
             self.levels.push(Level { index, origin });
@@ -181,6 +193,9 @@ impl<'a> Cursor<'a> {
         }
         self.dir = Arc::new(dir);
         self.path = path;
+        if let Some(mirror) = &mut self.mirror {
+            mirror.enter(is_real);
+        }
         let origin = if is_ours {
             let (mode, modified) = (entry.mode, entry.modified);
             Origin::Ours { mode, modified }
@@ -225,6 +240,11 @@ impl<'a> Cursor<'a> {
             .levels
             .pop()
             .ok_or(Violation::Unexpected(Kind::Leave))?;
+        if let Some(mirror) = &mut self.mirror
+            && let Err(error) = mirror.leave(&self.dir, &self.path)
+        {
+            return Ok(Err(error));
+        }
         Ok(self.leave_level(&level))
     }
 
@@ -250,6 +270,9 @@ impl<'a> Cursor<'a> {
     /// same one is there.
     pub(crate) fn link(&mut self, entry: &Entry<'_>, target: &[u8]) -> Result<bool, Refused> {
         self.check_name(entry.name)?;
+        if let Some(output) = &self.store.output {
+            return output.refuse();
+        }
         if !self.stays_inside(target) {
             return Err(Refused::new(
                 Refusal::Name,
@@ -295,8 +318,12 @@ impl<'a> Cursor<'a> {
     /// No other transfer is about to take the name. One of the same peer that is no longer heard
     /// gives it up.
     pub(super) fn reserve(&self, name: &[u8]) -> Result<Reservation, Refused> {
-        let dir = self
-            .dir
+        self.reserve_in(&self.dir, name)
+    }
+
+    /// The same in another directory than the present one.
+    pub(super) fn reserve_in(&self, dir: &Dir, name: &[u8]) -> Result<Reservation, Refused> {
+        let dir = dir
             .dir_metadata()
             .map_err(|error| Refused::storage(&error))?;
         let dir = (dir.dev(), dir.ino());

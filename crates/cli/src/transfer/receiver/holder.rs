@@ -74,6 +74,16 @@ impl Holder {
         }
     }
 
+    /// How long the sender has said nothing, while we listen.
+    pub(crate) fn silence(&self) -> Duration {
+        let pulse = self.pulse();
+        if pulse.listening {
+            pulse.heard.elapsed()
+        } else {
+            Duration::ZERO
+        }
+    }
+
     /// Whether the sender lives, as far as it was heard after `since`.
     pub(crate) fn claim(&self, since: Instant) -> Claim {
         let pulse = self.pulse();

@@ -77,7 +77,7 @@ impl Cursor<'_> {
             part: None,
             reservation: None,
         };
-        if self.is_nowhere() {
+        if self.is_nowhere() || self.store.output.is_some() {
             return Ok(Answer::Want(Box::new(wanted)));
         }
         wanted.reservation = Some(self.reserve(entry.name)?);
@@ -187,7 +187,7 @@ impl Cursor<'_> {
     }
 }
 
-fn modified_of(found: &Stat) -> Modified {
+pub(super) fn modified_of(found: &Stat) -> Modified {
     Modified {
         seconds: found.st_mtime,
         nanos: u32::try_from(found.st_mtime_nsec).unwrap_or(0),
@@ -195,7 +195,7 @@ fn modified_of(found: &Stat) -> Modified {
 }
 
 /// A file system that keeps whole seconds says nothing about their parts.
-fn is_same_time(offered: Modified, found: Modified) -> bool {
+pub(super) fn is_same_time(offered: Modified, found: Modified) -> bool {
     offered.seconds == found.seconds && (offered.nanos == found.nanos || found.nanos == 0)
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 
 use super::admission::Admission;
 use super::committer::{Committer, Job};
 use super::content::{Complete, Content};
 use super::cursor::Cursor;
+use super::mirror::{Extras, Mirror};
 use super::offer::{Answer, Wanted};
 use super::refused::Refused;
 use super::session::Session;
@@ -68,7 +69,11 @@ pub(crate) fn receive(
 ) -> Result<(), ReceiveError> {
     let result = greet(input, session, store, admission).and_then(|hello| {
         let existing = store.existing.for_sender(hello.taken);
-        let cursor = Cursor::new(store, Arc::clone(&session.holder), existing, hello.dry_run);
+        let mut cursor = Cursor::new(store, Arc::clone(&session.holder), existing, hello.dry_run);
+        if hello.delete && existing.may_replace() {
+            cursor.mirror = Some(Mirror::new());
+        }
+        session.report().dry_run = hello.dry_run;
         Receiver {
             input,
             session,
@@ -78,6 +83,7 @@ pub(crate) fn receive(
             hello,
             cursor,
             offered: BTreeMap::new(),
+            extras: None,
             next: 0,
             refused_depth: 0,
             carried: 0,
@@ -143,6 +149,8 @@ struct Receiver<'a, R> {
     cursor: Cursor<'a>,
     /// Files that the sender was told to send, by their indices.
     offered: BTreeMap<u64, Box<Wanted>>,
+    /// What the sender does not have; once it asked for that, no entry follows.
+    extras: Option<Extras>,
     /// Index of the next entry.
     next: u64,
     /// How many directories deep we are below (and including) one that was refused.
@@ -167,7 +175,15 @@ impl<R: BufRead> Receiver<'_, R> {
             current = match (current, request) {
                 (current, Request::KeepAlive) => current,
                 (Current::Nothing, Request::Done) => return self.done(),
-                (Current::Nothing, request) => self.entry(request)?,
+                (Current::Nothing, Request::Extras) => {
+                    self.tell_extras()?;
+                    Current::Nothing
+                }
+                (Current::Nothing, Request::Remove(number)) => {
+                    self.remove(number)?;
+                    Current::Nothing
+                }
+                (Current::Nothing, request) if self.extras.is_none() => self.entry(request)?,
                 (Current::File(content), request) => self.content(content, request)?,
                 (Current::Refused, Request::End(_) | Request::Abort(_)) => Current::Nothing,
                 (Current::Refused, Request::Query { first, .. }) => {
@@ -188,7 +204,12 @@ impl<R: BufRead> Receiver<'_, R> {
         match request {
             Request::Enter(entry) => self.enter(&entry)?,
             Request::Leave => self.leave()?,
-            Request::File(entry, hash) => self.offer(&entry, hash.as_ref())?,
+            Request::File {
+                entry,
+                hash,
+                has_names,
+            } => self.offer(&entry, hash.as_ref(), has_names)?,
+            Request::Same { first, entry } => self.same(first, &entry)?,
             Request::Content(index) => return self.begin(index),
             Request::Link(entry, target) => self.link(&entry, target),
             Request::Missing { path, message } => {
@@ -207,6 +228,7 @@ impl<R: BufRead> Receiver<'_, R> {
         mut content: Box<Content>,
         request: Request<'_>,
     ) -> Result<Current, ReceiveError> {
+        let before = content.position();
         let refused = match request {
             Request::Hole(len) => content.hole(len).err(),
             Request::Seek(group) => {
@@ -234,6 +256,7 @@ impl<R: BufRead> Receiver<'_, R> {
             }
             other => return Err(Violation::Unexpected(other.kind()).into()),
         };
+        self.session.pass(content.position() - before);
         match refused {
             Some(refused) => {
                 self.session
@@ -254,6 +277,7 @@ impl<R: BufRead> Receiver<'_, R> {
 
     fn enter(&mut self, entry: &Entry<'_>) -> Result<(), ReceiveError> {
         let index = self.index();
+        self.see(entry);
         let result = if self.refused_depth > 0 {
             Err(parent_refused())
         } else {
@@ -278,14 +302,54 @@ impl<R: BufRead> Receiver<'_, R> {
         self.cursor.leave()?.map_err(ReceiveError::Storage)
     }
 
-    fn offer(&mut self, entry: &Entry<'_>, hash: Option<&Hash>) -> Result<(), ReceiveError> {
+    /// What came stays where what did not come is removed.
+    fn see(&mut self, entry: &Entry<'_>) {
+        if let Some(mirror) = &mut self.cursor.mirror {
+            mirror.see(entry.name);
+        }
+    }
+
+    fn offer(
+        &mut self,
+        entry: &Entry<'_>,
+        hash: Option<&Hash>,
+        has_names: bool,
+    ) -> Result<(), ReceiveError> {
         let index = self.index();
+        self.see(entry);
         let answer = if self.refused_depth > 0 {
             Err(parent_refused())
         } else {
             self.cursor.offer(entry, hash)
         };
-        let path = self.cursor.path_of(entry.name);
+        if has_names && let Ok(answer) = &answer {
+            let is_here = matches!(answer, Answer::Have(Kept::Unchanged));
+            let path = self.cursor.path_of(entry.name);
+            self.session.firsts().expect(index, &path, is_here);
+        }
+        self.answer(index, entry, answer)
+    }
+
+    /// A further name of an entry that came before.
+    fn same(&mut self, first: u64, entry: &Entry<'_>) -> Result<(), ReceiveError> {
+        let index = self.index();
+        self.see(entry);
+        let answer = if self.refused_depth > 0 {
+            Err(parent_refused())
+        } else {
+            let first = self.session.firsts().path(first);
+            self.cursor.same(entry, first.as_deref())
+        };
+        self.answer(index, entry, answer)
+    }
+
+    /// Answers an offer.
+    fn answer(
+        &mut self,
+        index: u64,
+        entry: &Entry<'_>,
+        answer: Result<Answer, Refused>,
+    ) -> Result<(), ReceiveError> {
         match answer {
             Ok(Answer::Want(mut wanted)) => {
                 let listed = wanted.listed;
@@ -301,12 +365,77 @@ impl<R: BufRead> Receiver<'_, R> {
                 self.session.reply(Reply::Want { index, listed });
             }
             Ok(Answer::Have(kept)) => {
+                self.session.pass(entry.data);
                 self.session.report().kept(kept);
                 self.session.reply(Reply::Have { index, kept });
             }
-            Err(refused) => self.session.reject(index, &path, refused),
+            Err(refused) => {
+                let path = self.cursor.path_of(entry.name);
+                self.session.reject(index, &path, refused);
+            }
         }
         Ok(())
+    }
+
+    /// Tells what the sender does not have, as many as are told at once.
+    fn tell_extras(&mut self) -> Result<(), ReceiveError> {
+        let unexpected = Violation::Unexpected(Kind::Extras);
+        if !self.is_between() {
+            return Err(unexpected.into());
+        }
+        self.session.wait_for_files();
+        if let Some(mirror) = self.cursor.mirror.take() {
+            self.extras = Some(mirror.extras().map_err(ReceiveError::Storage)?);
+        }
+        let extras = self.extras.as_mut().ok_or(unexpected)?;
+        // Of a source that could not be read, or stored, as a whole nobody knows what it lacks.
+        let (told, more) = if self.session.report().failed > 0 {
+            (Vec::new(), false)
+        } else {
+            let told = extras.tell(&self.store.root);
+            told.map_err(ReceiveError::Storage)?
+        };
+        for (number, extra) in told {
+            self.session.wait_for_room();
+            self.session.reply(Reply::Extra {
+                number,
+                is_dir: extra.is_dir,
+                path: extra.path.into_os_string().into_vec(),
+            });
+        }
+        self.session.wait_for_room();
+        self.session.reply(Reply::ExtrasEnd { more });
+        Ok(())
+    }
+
+    /// Removes one of those that were told last.
+    fn remove(&mut self, number: u64) -> Result<(), ReceiveError> {
+        let extra = self
+            .extras
+            .as_mut()
+            .filter(|_| !self.hello.dry_run)
+            .and_then(|extras| extras.take(number))
+            .ok_or(Violation::Unexpected(Kind::Remove))?;
+        self.session.wait_for_room();
+        let removed = self.cursor.remove(&extra);
+        let message = match removed {
+            Ok(()) => {
+                self.session.report().removed += 1;
+                String::new()
+            }
+            Err(refused) => {
+                let why = format!("cannot be removed: {}", refused.message);
+                self.session.report().failure(&extra.path, &why);
+                refused.message
+            }
+        };
+        self.session.reply(Reply::Removed { number, message });
+        Ok(())
+    }
+
+    /// True when no directory and no file is open.
+    fn is_between(&self) -> bool {
+        self.refused_depth == 0 && self.cursor.is_at_root() && self.offered.is_empty()
     }
 
     fn begin(&mut self, index: u64) -> Result<Current, ReceiveError> {
@@ -315,6 +444,7 @@ impl<R: BufRead> Receiver<'_, R> {
             .remove(&index)
             .ok_or(Violation::Unexpected(Kind::Content))?;
         let path = wanted.path.clone();
+        self.session.set_current(&path);
         // Its answer, and those to its queries.
         self.session.wait_for_room();
         match Content::begin(index, wanted, self.store) {
@@ -328,6 +458,7 @@ impl<R: BufRead> Receiver<'_, R> {
 
     fn link(&mut self, entry: &Entry<'_>, target: &[u8]) {
         let index = self.index();
+        self.see(entry);
         let made = if self.refused_depth > 0 {
             Err(parent_refused())
         } else {
@@ -371,6 +502,7 @@ impl<R: BufRead> Receiver<'_, R> {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
             let amount = chunk.len().min(left);
+            self.session.pass(amount as u64);
             let failed = match &mut current {
                 Current::File(content) => content.data(&chunk[..amount]).err(),
                 _ => None,
@@ -427,7 +559,7 @@ impl<R: BufRead> Receiver<'_, R> {
     }
 
     fn done(self) -> Result<(), ReceiveError> {
-        if self.refused_depth > 0 || !self.cursor.is_at_root() || !self.offered.is_empty() {
+        if !self.is_between() {
             return Err(Violation::Unexpected(Kind::Done).into());
         }
         self.session.wait_for_files();

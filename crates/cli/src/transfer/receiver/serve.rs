@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, watch};
 use super::admission::Admission;
 use super::committer::Committer;
 use super::holder::{Holder, Sessions};
+use super::live::{EVERY, Live};
 use super::receive::{ReceiveError, receive};
 use super::session::Session;
 use super::store::Store;
@@ -31,6 +32,7 @@ pub(crate) struct Service {
     pub(crate) listing: Listing,
     pub(crate) admission: Admission,
     pub(crate) sessions: Sessions,
+    pub(crate) live: Live,
     /// How long a sender may be silent.
     pub(crate) silence: Duration,
 }
@@ -101,9 +103,14 @@ where
     )));
     let mut begun = false;
     let mut greeting = std::pin::pin!(tokio::time::sleep(GREETING));
+    let mut showing = service.live.begin();
+    let mut updates = tokio::time::interval_at(tokio::time::Instant::now() + EVERY, EVERY);
+    updates.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut encoded = Vec::new();
     let mut batch = Vec::new();
     let mut stream_lost = false;
+    // When we last said something.
+    let mut said = tokio::time::Instant::now();
     // Why we stopped listening, when that is what ended the input.
     let mut cut = None;
 
@@ -115,7 +122,8 @@ where
             ended = &mut thread => break ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
             () = async { feeding.as_mut().expect("checked").await }, if feeding.is_some() => feeding = None,
             count = replies.recv_many(&mut batch, 256), if !stream_lost => answers = count,
-            () = tokio::time::sleep(HEARTBEAT), if !stream_lost => batch.push(Reply::KeepAlive),
+            _ = updates.tick() => showing.update(&session),
+            () = tokio::time::sleep_until(said + HEARTBEAT), if !stream_lost => batch.push(Reply::KeepAlive),
             () = &mut greeting, if !session.is_greeted() && feeding.is_some() => {
                 cut.get_or_insert(ReceiveError::NoGreeting);
                 feeding = None;
@@ -144,6 +152,7 @@ where
                 }
             };
             session.answered(answers);
+            said = tokio::time::Instant::now();
             if !written {
                 // Nobody listens any more: the thread ends when its input does.
                 stream_lost = true;
@@ -152,6 +161,7 @@ where
             }
         }
     };
+    drop(showing);
     while let Ok(reply) = replies.try_recv() {
         batch.push(reply);
     }

@@ -1,13 +1,15 @@
 //! What the threads of one incoming transfer share.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::holder::Holder;
 use super::refused::Refused;
+use super::same::Firsts;
 use crate::transfer::protocol::{Hash, Hello, Refusal, Reply};
 use crate::transfer::report::Report;
 
@@ -27,6 +29,11 @@ pub(crate) struct Session {
     /// Where its sender is.
     pub(crate) peer: SocketAddr,
     hello: Mutex<Option<Hello>>,
+    firsts: Mutex<Firsts>,
+    /// Bytes of files that came, or need not come.
+    passed: AtomicU64,
+    /// The file that is coming.
+    current: Mutex<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +62,9 @@ impl Session {
             holder,
             peer,
             hello: Mutex::default(),
+            firsts: Mutex::default(),
+            passed: AtomicU64::new(0),
+            current: Mutex::default(),
         }
     }
 
@@ -100,6 +110,30 @@ impl Session {
         self.changed.notify_all();
     }
 
+    /// So many more bytes of files came, or need not come.
+    pub(super) fn pass(&self, bytes: u64) {
+        self.passed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// The content of this file begins.
+    pub(super) fn set_current(&self, path: &Path) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = path.to_owned();
+    }
+
+    pub(super) fn current(&self) -> PathBuf {
+        let current = self.current.lock();
+        current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The files that have several names.
+    pub(super) fn firsts(&self) -> MutexGuard<'_, Firsts> {
+        self.firsts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn begin(&self) {
         self.counts().finishing += 1;
     }
@@ -108,7 +142,7 @@ impl Session {
     pub(crate) fn settle(
         &self,
         index: u64,
-        path: &std::path::Path,
+        path: &Path,
         size: u64,
         hash: &Hash,
         result: Result<Option<Vec<u8>>, Refused>,
@@ -125,7 +159,7 @@ impl Session {
     pub(super) fn confirm(
         &self,
         index: u64,
-        path: &std::path::Path,
+        path: &Path,
         size: u64,
         hash: &Hash,
         name: Option<Vec<u8>>,
@@ -135,6 +169,7 @@ impl Session {
             path.with_file_name(name)
         });
         let path = other.as_deref().unwrap_or(path);
+        self.firsts().is_here(index, path);
         self.report().file(path, size, hash);
         self.reply(Reply::Confirm {
             index,
@@ -144,7 +179,7 @@ impl Session {
         });
     }
 
-    pub(super) fn reject(&self, index: u64, path: &std::path::Path, refused: Refused) {
+    pub(super) fn reject(&self, index: u64, path: &Path, refused: Refused) {
         match refused.reason {
             // That directory is named.
             Refusal::Parent => self.report().within_refused(),

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -18,6 +18,7 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, Timesp
 use rustix::io::Errno;
 
 use super::existing::Existing;
+use super::flusher::Flusher;
 use crate::transfer::groups::GROUP;
 use crate::transfer::protocol::Modified;
 
@@ -36,6 +37,10 @@ pub(crate) struct Staged {
     old: u64,
     /// What is in it is worth keeping for the next attempt.
     keep: bool,
+    /// Of a part.
+    flusher: Option<Flusher>,
+    /// It goes out as it comes, and gets no name.
+    is_stream: bool,
 }
 
 impl Staged {
@@ -76,13 +81,25 @@ impl Staged {
             length_unknown: false,
             old: 0,
             keep: false,
+            flusher: None,
+            is_stream: false,
         }
+    }
+
+    /// A pipe, a terminal, or whatever else standard output is.
+    pub(super) fn streaming(file: File, dir: &Arc<Dir>) -> Self {
+        let mut staged = Self::new(file, dir, None);
+        staged.is_stream = true;
+        staged
     }
 
     /// Goes on with a part, which is open as `file` and has this name.
     pub(super) fn resume(file: File, dir: &Arc<Dir>, name: String) -> io::Result<Self> {
         let old = file.metadata()?.len();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let again = rustix::fs::openat(dir.as_fd(), &name, flags, Mode::empty());
         let mut staged = Self::new(file, dir, Some(name));
+        staged.flusher = again.ok().and_then(|fd| Flusher::start(fd.into(), old));
         staged.length_unknown = true;
         staged.old = old;
         staged.keep = true;
@@ -96,7 +113,6 @@ impl Staged {
 
     /// Fills it with the first `len` bytes of `basis`.
     pub(crate) fn copy_from(&mut self, basis: &File, len: u64) -> io::Result<()> {
-        use std::io::{Read, Seek};
         let mut from = basis;
         from.seek(io::SeekFrom::Start(0))?;
         (&self.file).seek(io::SeekFrom::Start(0))?;
@@ -118,13 +134,22 @@ impl Staged {
 
     /// Writes the next bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_stream {
+            return (&self.file).write_all(bytes);
+        }
         self.file.write_all_at(bytes, self.position)?;
         self.position += bytes.len() as u64;
+        if let Some(flusher) = &mut self.flusher {
+            flusher.wrote(bytes.len() as u64);
+        }
         Ok(())
     }
 
     /// Leaves a hole of `len` bytes.
     pub(crate) fn skip(&mut self, len: u64) -> io::Result<()> {
+        if self.is_stream {
+            return io::copy(&mut io::repeat(0).take(len), &mut &self.file).map(drop);
+        }
         let end = self.position.checked_add(len);
         let end = end.filter(|end| i64::try_from(*end).is_ok());
         let end = end.ok_or(Errno::FBIG)?;
@@ -174,6 +199,9 @@ impl Staged {
         modified: Modified,
         existing: Existing,
     ) -> io::Result<Option<Vec<u8>>> {
+        if self.is_stream {
+            return Ok(None);
+        }
         if self.length_unknown {
             self.file.set_len(size)?;
         }
@@ -382,7 +410,7 @@ fn beside(name: &[u8], number: u32) -> Vec<u8> {
 }
 
 /// Hidden, recognisable, and not to be guessed.
-fn temporary_name() -> String {
+pub(super) fn temporary_name() -> String {
     format!(
         ".tack-{:016x}.part",
         RandomState::new().hash_one(std::process::id())

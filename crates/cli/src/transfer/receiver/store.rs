@@ -11,6 +11,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags, XattrFlags};
 
 use super::existing::Existing;
+use super::output::Output;
 use super::part;
 use super::reserved::Names;
 use super::staged::Staged;
@@ -24,6 +25,9 @@ pub(crate) struct Store {
     pub(super) existing: Existing,
     /// What the transfers under way are about to name.
     pub(super) names: Arc<Names>,
+    /// In place of the directory, which is then an empty one.
+    pub(super) output: Option<Output>,
+    _empty: Option<tempfile::TempDir>,
 }
 
 impl Store {
@@ -39,6 +43,21 @@ impl Store {
             root,
             existing,
             names: Arc::default(),
+            output: None,
+            _empty: None,
+        })
+    }
+
+    /// Takes one file, which goes to standard output.
+    pub(crate) fn standard_output() -> io::Result<Self> {
+        let empty = tempfile::tempdir()?;
+        let root = Dir::open_ambient_dir(empty.path(), ambient_authority())?;
+        Ok(Self {
+            root: Arc::new(root),
+            existing: Existing::Refuse,
+            names: Arc::default(),
+            output: Some(Output::standard()?),
+            _empty: Some(empty),
         })
     }
 

@@ -103,7 +103,9 @@ pub(crate) async fn send_by<D: Dialer>(
     let mut signals = Signals::new()?;
     let began = Instant::now();
     let progress = Progress::new(args.volume(), args.json);
-    let confirmations = Arc::new(Confirmations::new(Report::new(listing), progress.clone()));
+    let mut report = Report::new(listing);
+    report.dry_run = args.dry_run;
+    let confirmations = Arc::new(Confirmations::new(report, progress.clone()));
     let total = {
         let (sources, options) = (sources.clone(), options.clone());
         tokio::task::spawn_blocking(move || total(&sources, &options))
@@ -131,6 +133,7 @@ pub(crate) async fn send_by<D: Dialer>(
             returns: u32::try_from(reconnect.as_secs()).unwrap_or(u32::MAX),
             taken: args.taken(),
             dry_run: args.dry_run,
+            delete: args.delete,
             files,
             bytes,
         },
@@ -230,7 +233,7 @@ impl Ended<'_> {
         }
         if report.skipped_links > 0 && !self.json {
             eprintln!(
-                "tack: {} left out (--keep-links sends them as links, --follow sends what they point to)",
+                "tack: {} left out (--skip-links)",
                 match report.skipped_links {
                     1 => "1 symbolic link was".into(),
                     count => format!("{count} symbolic links were"),
@@ -293,13 +296,14 @@ fn options(args: &SendArgs) -> Result<Options, Failure> {
     let exclude = Exclude::new(patterns)
         .map_err(|error| Failure::usage(format!("malformed pattern of --exclude: {error}")))?;
     Ok(Options {
-        links: match (args.keep_links, args.follow) {
-            (true, _) => Links::Keep,
+        links: match (args.skip_links, args.follow) {
+            (true, _) => Links::Skip,
             (false, true) => Links::Follow,
-            (false, false) => Links::Skip,
+            (false, false) => Links::Keep,
         },
         checksum: args.checksum,
         dry_run: args.dry_run,
+        delete: args.delete,
         exclude,
     })
 }

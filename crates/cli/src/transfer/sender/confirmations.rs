@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::directories::{Directories, MAX_REMEMBERED};
+use super::extras::{Extra, Extras};
 use super::progress::Progress;
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::names::printable;
@@ -86,6 +87,8 @@ pub(crate) struct Confirmations {
     /// Steps aside for what is said to people.
     progress: Progress,
     hashes: RandomState,
+    /// What the receiver has and we do not.
+    pub(crate) extras: Extras,
 }
 
 impl Confirmations {
@@ -110,6 +113,7 @@ impl Confirmations {
             changed: Condvar::new(),
             progress,
             hashes: RandomState::new(),
+            extras: Extras::default(),
         }
     }
 
@@ -136,6 +140,7 @@ impl Confirmations {
     pub(crate) fn hang(&self) {
         self.state().hung = true;
         self.changed.notify_all();
+        self.extras.hang();
     }
 
     /// Everything is asked for again, over a new connection. What was confirmed stays counted;
@@ -154,6 +159,7 @@ impl Confirmations {
         state.report.begin_again(was_lost);
         state.queued = false;
         state.hung = false;
+        self.extras.begin_again();
     }
 
     // The reading thread's side.
@@ -193,6 +199,18 @@ impl Confirmations {
         let state = self.state();
         let pending = state.pending.get(&index);
         pending.is_none_or(|pending| pending.wanted.is_some())
+    }
+
+    /// Waits until the receiver has said all about an entry; all of it must have been sent.
+    pub(crate) fn wait_for(&self, index: u64) -> Result<(), Disconnected> {
+        self.wait_while(|state| state.pending.contains_key(&index))
+            .map(drop)
+    }
+
+    /// Waits until every entry is answered, and says whether all went well.
+    pub(crate) fn wait_for_all(&self) -> Result<bool, Disconnected> {
+        let state = self.wait_while(|state| !state.pending.is_empty())?;
+        Ok(state.report.failed == 0)
     }
 
     /// The file was read completely.
@@ -313,10 +331,7 @@ impl Confirmations {
 
     /// A symbolic link is left out because nobody said what to do with it.
     pub(crate) fn skip_link(&self, path: &Path) {
-        self.skip(
-            path,
-            "a symbolic link (--keep-links sends it as a link, --follow sends what it points to)",
-        );
+        self.skip(path, "a symbolic link");
         self.state().report.skipped_links += 1;
     }
 
@@ -458,6 +473,37 @@ impl Confirmations {
         }
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// The receiver has something that we do not.
+    pub(crate) fn extra(&self, extra: Extra) -> Result<(), BadAnswer> {
+        self.extras.tell(extra)
+    }
+
+    /// The receiver removed something, or says why not.
+    pub(crate) fn removed(&self, number: u64, message: &str) -> Result<(), BadAnswer> {
+        let path = self.extras.removed(number)?;
+        let mut state = self.state();
+        if message.is_empty() {
+            state.report.removed += 1;
+            self.progress.removed(&path);
+        } else {
+            let why = format!("not removed by the receiver: {}", printable(message));
+            self.failed(&mut state, &path, &why);
+        }
+        Ok(())
+    }
+
+    /// Of a dry run: this would be removed.
+    pub(crate) fn would_remove(&self, path: &Path) {
+        self.state().report.would_remove += 1;
+        let path = printable(&path.to_string_lossy());
+        self.progress.list(&format!("{path} (to be removed)"));
+    }
+
+    /// Something that was asked for is not done, and is no file.
+    pub(crate) fn note(&self, path: &Path, what: &str) {
+        self.say(&mut self.state(), path, what);
     }
 
     /// The receiver says that this is all. Everything must have been answered.

@@ -5,6 +5,8 @@ pub(super) mod command;
 pub(super) mod confirmations;
 mod content;
 mod directories;
+mod extras;
+mod mirror;
 pub(super) mod options;
 pub(super) mod progress;
 pub(super) mod send;

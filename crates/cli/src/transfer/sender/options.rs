@@ -40,6 +40,8 @@ pub(crate) struct Options {
     pub(crate) checksum: bool,
     /// Nothing is sent.
     pub(crate) dry_run: bool,
+    /// What is not here is removed from the folders at the receiver.
+    pub(crate) delete: bool,
     pub(crate) exclude: Exclude,
 }
 
@@ -118,6 +120,7 @@ mod tests {
             links: Links::Skip,
             checksum: false,
             dry_run: false,
+            delete: false,
             exclude: Exclude::new(patterns).unwrap(),
         };
         let source = Source::Path {

@@ -141,6 +141,13 @@ impl Progress {
         }
     }
 
+    /// This is removed at the receiver.
+    pub(crate) fn removed(&self, path: &Path) {
+        if self.volume == Volume::Verbose {
+            self.say(&format!("removed {}", printable(&path.to_string_lossy())));
+        }
+    }
+
     /// The receiver was heard.
     pub(crate) fn heard(&self) {
         let mut now = self.now();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 
 use super::confirmations::{BadAnswer, Confirmations};
+use super::extras::Extra;
 use super::options::{Options, Source};
 use super::progress::Progress;
 use super::walk::send_all;
@@ -228,6 +229,17 @@ async fn read_answers<R: AsyncRead + Unpin>(
                 reason,
                 message,
             } => confirmations.reject(index, reason, &message)?,
+            Reply::Extra {
+                number,
+                is_dir,
+                path,
+            } => confirmations.extra(Extra {
+                number,
+                is_dir,
+                path,
+            })?,
+            Reply::ExtrasEnd { more } => confirmations.extras.end(more)?,
+            Reply::Removed { number, message } => confirmations.removed(number, &message)?,
             Reply::Finished { files, bytes } => return Ok(confirmations.finish(files, bytes)?),
             Reply::Fatal { reason, message } => return Err(fatal(reason, &message)),
             _ => return Err(BadAnswer::unexpected().into()),

@@ -1,7 +1,7 @@
 //! The sending thread: walks what was named on the command line, offers what it finds, and sends
 //! what is wanted.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
@@ -13,6 +13,7 @@ use walkdir::WalkDir;
 
 use super::confirmations::{Confirmations, Verdict};
 use super::content::{Contents, Offered, modified_of};
+use super::mirror::remove_extras;
 use super::options::{Links, Options, Source};
 use super::progress::Progress;
 use crate::transfer::buffers::{Disconnected, Outgoing};
@@ -25,6 +26,9 @@ use crate::transfer::protocol::{
 /// Files that are offered before the first of them is answered: no round trip a file. The protocol
 /// allows twice as many.
 const AHEAD: usize = MAX_OFFERED / 2;
+
+/// Files with several names that are remembered; the names of others are sent as files.
+const MAX_NAMED: usize = 1 << 18;
 
 /// Sends everything; what cannot be read is reported and left out.
 pub(crate) fn send_all(
@@ -45,6 +49,7 @@ pub(crate) fn send_all(
             progress,
         },
         offered: VecDeque::new(),
+        named: HashMap::new(),
     };
     for source in sources {
         match source {
@@ -53,6 +58,9 @@ pub(crate) fn send_all(
         }
     }
     walker.settle(0)?;
+    if options.delete {
+        remove_extras(sources, options, &mut walker.contents)?;
+    }
     out.frame(|bytes| Request::Done.encode(bytes))?;
     out.flush()
 }
@@ -64,6 +72,8 @@ struct Walker<'a> {
     contents: Contents<'a>,
     /// Files whose content was not sent yet, in order.
     offered: VecDeque<Offered>,
+    /// Files with several names, by device and inode: the entry that was the first of them.
+    named: HashMap<(u64, u64), u64>,
 }
 
 impl Walker<'_> {
@@ -237,6 +247,11 @@ impl Walker<'_> {
         metadata: &Metadata,
     ) -> Result<(), Disconnected> {
         let size = metadata.len();
+        let has_names = metadata.nlink() > 1;
+        let key = (metadata.dev(), metadata.ino());
+        if has_names && let Some(first) = self.named.get(&key).copied() {
+            return self.further_name(first, path, name, metadata);
+        }
         let hash = match self.options.checksum.then(|| hash_of(path)) {
             None => None,
             Some(Ok(hash)) => Some(hash),
@@ -245,7 +260,41 @@ impl Walker<'_> {
             }
         };
         let index = self.confirmations().offer(path)?;
-        self.frame(&Request::File(describe(name, metadata, Some(size)), hash))?;
+        self.frame(&Request::File {
+            entry: describe(name, metadata, Some(size)),
+            hash,
+            has_names,
+        })?;
+        if has_names && self.named.len() < MAX_NAMED {
+            self.named.insert(key, index);
+        }
+        self.offered.push_back(Offered {
+            index,
+            path: path.to_owned(),
+            size,
+            modified: modified_of(metadata),
+        });
+        self.settle(AHEAD)
+    }
+
+    /// A file that was offered before, under another name.
+    fn further_name(
+        &mut self,
+        first: u64,
+        path: &Path,
+        name: &OsStr,
+        metadata: &Metadata,
+    ) -> Result<(), Disconnected> {
+        // The receiver can make it a name of that file only once the file is there.
+        if !self.options.dry_run && !self.confirmations().is_settled(first) {
+            self.settle(0)?;
+            self.contents.out.flush()?;
+            self.confirmations().wait_for(first)?;
+        }
+        let size = metadata.len();
+        let index = self.confirmations().offer(path)?;
+        let entry = describe(name, metadata, Some(size));
+        self.frame(&Request::Same { first, entry })?;
         self.offered.push_back(Offered {
             index,
             path: path.to_owned(),
@@ -290,7 +339,11 @@ impl Walker<'_> {
             size: None,
             data: 0,
         };
-        self.frame(&Request::File(entry, None))?;
+        self.frame(&Request::File {
+            entry,
+            hash: None,
+            has_names: false,
+        })?;
         self.contents.out.flush()?;
         match self.confirmations().verdict(index)? {
             Verdict::Settled => Ok(()),

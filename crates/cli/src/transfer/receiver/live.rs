@@ -1,0 +1,123 @@
+//! What a receiver shows of a transfer under way: a bar on a terminal, events in JSON.
+
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar};
+use serde::Serialize;
+use tokio::task::JoinHandle;
+
+use super::session::Session;
+use crate::printer::with_stdout;
+use crate::progress;
+use crate::transfer::names::printable;
+
+const KNOWN: &str = "{bar:24} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}  {wide_msg}";
+const UNKNOWN: &str = "{spinner} {bytes} {bytes_per_sec} {elapsed}  {wide_msg}";
+
+/// After this time without a word from the sender people are told.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// Shared by all transfers of a receiver.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    json: bool,
+    bars: MultiProgress,
+}
+
+impl Live {
+    pub(crate) fn new(json: bool) -> Self {
+        let bars = MultiProgress::new();
+        Self { json, bars }
+    }
+
+    /// For a transfer that begins.
+    pub(super) fn begin(&self) -> Showing {
+        let bar = progress::bar(None, UNKNOWN);
+        Showing {
+            json: self.json,
+            bar: self.bars.add(bar),
+            has_total: false,
+            telling: None,
+        }
+    }
+}
+
+/// Shows one transfer until it is dropped.
+#[derive(Debug)]
+pub(super) struct Showing {
+    json: bool,
+    bar: ProgressBar,
+    has_total: bool,
+    /// An event that is being written.
+    telling: Option<JoinHandle<()>>,
+}
+
+#[derive(Serialize)]
+struct Event {
+    event: &'static str,
+    peer: String,
+    bytes: u64,
+    files: u64,
+    all_files: Option<u64>,
+    file: String,
+    silent_seconds: f64,
+}
+
+/// Between two updates.
+pub(super) const EVERY: Duration = Duration::from_secs(1);
+
+impl Showing {
+    /// Shows how far it is.
+    pub(super) fn update(&mut self, session: &Session) {
+        let Some(hello) = session.hello() else {
+            return;
+        };
+        let known = |number: u64| (number != u64::MAX).then_some(number);
+        if let (false, Some(bytes)) = (self.has_total, known(hello.bytes)) {
+            self.has_total = true;
+            progress::set_template(&self.bar, KNOWN);
+            self.bar.set_length(bytes);
+        }
+        let bytes = session.passed();
+        let file = session.current();
+        let files = session.report().there();
+        let silent = session.holder.silence();
+        self.bar.set_position(bytes);
+        self.bar.set_message(if silent >= QUIET {
+            format!("nothing heard for {} s", silent.as_secs())
+        } else {
+            let name = file.file_name().unwrap_or_default();
+            let name = printable(&name.to_string_lossy());
+            match known(hello.files) {
+                Some(all) if all > 1 => format!("{files}/{all} {name}"),
+                _ => name,
+            }
+        });
+        // Whoever does not read our output must not stop the transfer, and loses events.
+        let is_free = self.telling.as_ref().is_none_or(JoinHandle::is_finished);
+        if self.json && is_free {
+            let event = Event {
+                event: "progress",
+                peer: session.peer.to_string(),
+                bytes,
+                files,
+                all_files: known(hello.files),
+                file: file.to_string_lossy().into_owned(),
+                silent_seconds: silent.as_secs_f64(),
+            };
+            self.telling = Some(tokio::task::spawn_blocking(move || {
+                // That nobody reads is noticed at the end.
+                let _ = with_stdout(|out| {
+                    serde_json::to_writer(&mut *out, &event)?;
+                    writeln!(out)
+                });
+            }));
+        }
+    }
+}
+
+impl Drop for Showing {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
