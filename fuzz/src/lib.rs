@@ -6,12 +6,14 @@ mod connection;
 mod duel;
 mod pairing;
 mod rohc;
+mod transfer;
 mod wire;
 
 pub use connection::{Run, connection_ops};
 pub use duel::{Match, duel};
 pub use pairing::{code, meeting, ticket};
 pub use rohc::{rohc_packets, rohc_streams};
+pub use transfer::transfer_frames;
 pub use wire::{encapsulation, ip, options, segment, tack_lists};
 
 #[cfg(test)]

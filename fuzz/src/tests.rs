@@ -47,6 +47,11 @@ fn ip_seeds() {
 }
 
 #[test]
+fn transfer_frames_seeds() {
+    replay("transfer_frames", super::transfer_frames);
+}
+
+#[test]
 fn connection_ops_seeds() {
     replay("connection_ops", |bytes| {
         if let Ok(run) = super::Run::arbitrary_take_rest(Unstructured::new(bytes)) {
