@@ -70,9 +70,14 @@ pub(crate) fn all(work: &Path, wanted: &[String]) -> Result<(Tools, Vec<Missing>
         }
         lacks || !is_wanted(name)
     };
-    for (name, options) in tack_forms() {
+    for (name, is_clear) in [(TACK, false), ("tack --insecure", true)] {
         if is_wanted(name) {
-            tools.push(Box::new(Tack { name, options }));
+            let work = work.to_owned();
+            tools.push(Box::new(Tack {
+                name,
+                is_clear,
+                work,
+            }));
         }
     }
     if !lacks("rsync daemon", "rsync") {
@@ -119,38 +124,55 @@ pub(crate) fn all(work: &Path, wanted: &[String]) -> Result<(Tools, Vec<Missing>
     Ok((tools, missing))
 }
 
-/// The forms of `tack`, with the options of each.
-fn tack_forms() -> [(&'static str, &'static [&'static str]); 1] {
-    [(TACK, &[])]
-}
-
 struct Tack {
     name: &'static str,
-    options: &'static [&'static str],
+    /// In clear text.
+    is_clear: bool,
+    /// Where the two sides keep who they are.
+    work: PathBuf,
 }
 
 impl Tack {
-    fn receive(&self, to: &Path) -> Result<(Background, String)> {
+    fn command(&self, what: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tack"));
         command
-            .args(["recv", "--once", "--listen", "127.0.0.1:0", "--dir"])
-            .arg(to)
-            .args(self.options);
-        let (receiver, line) = Background::start_and_wait(&mut command, "listening on ")?;
-        let address = line
-            .split_once("listening on ")
-            .and_then(|(_, rest)| rest.split([',', ' ']).next())
-            .with_context(|| format!("no address in {line:?}"))?;
-        Ok((receiver, address.to_owned()))
+            .env("TACK_STATE_DIR", self.work.join(format!("state of {what}")))
+            .env_remove("TACK_TICKET")
+            .arg(what);
+        if self.is_clear {
+            command.arg("--insecure");
+        }
+        command
     }
 
-    fn send(&self, source: &Path, address: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tack"));
+    /// A receiver, and what the sender has to be given: a ticket, or in clear text the address.
+    fn receive(&self, to: &Path, update: Update) -> Result<(Background, String)> {
+        let mut command = self.command("recv");
         command
-            .arg("send")
-            .args(self.options)
-            .arg(source)
-            .arg(address);
+            .args(["--once", "--listen", "127.0.0.1:0", "--dir"])
+            .arg(to);
+        if update == Update::Existing {
+            command.arg("--overwrite");
+        }
+        let mark = if self.is_clear {
+            "listening on "
+        } else {
+            "tack1"
+        };
+        let (receiver, line) = Background::start_and_wait(&mut command, mark)?;
+        let mut words = line.split([' ', ',']).filter(|word| !word.is_empty());
+        let target = if self.is_clear {
+            words.nth(2)
+        } else {
+            words.find(|word| word.starts_with(mark))
+        };
+        let target = target.with_context(|| format!("nothing to send to in {line:?}"))?;
+        Ok((receiver, target.to_owned()))
+    }
+
+    fn send(&self, source: &Path, target: &str) -> Command {
+        let mut command = self.command("send");
+        command.arg(source).arg(target);
         command
     }
 }
@@ -160,9 +182,9 @@ impl Tool for Tack {
         self.name
     }
 
-    fn copy(&self, source: &Path, to: &Path, _update: Update) -> Result<()> {
-        let (receiver, address) = self.receive(to)?;
-        run(&mut self.send(source, &address))?;
+    fn copy(&self, source: &Path, to: &Path, update: Update) -> Result<()> {
+        let (receiver, target) = self.receive(to, update)?;
+        run(&mut self.send(source, &target))?;
         receiver.wait()
     }
 
@@ -175,8 +197,8 @@ impl Tool for Tack {
     }
 
     fn cut_at_half(&self, source: &Path, to: &Path) -> Result<()> {
-        let (receiver, address) = self.receive(to)?;
-        let mut sender = Background::start(&mut self.send(source, &address))?;
+        let (receiver, target) = self.receive(to, Update::Nothing)?;
+        let mut sender = Background::start(&mut self.send(source, &target))?;
         until_half(source, to, &mut sender)?;
         receiver.kill()?;
         sender.kill()
