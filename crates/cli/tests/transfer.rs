@@ -253,7 +253,7 @@ fn links_are_skipped_or_followed() {
     let sent = receiver.send(&["--json", "--skip-links", root.to_str().unwrap()]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert!(
-        sent.stderr.contains("--skip-links") && sent.stderr.contains("skipped"),
+        sent.stderr.contains("symbolic link") && sent.stderr.contains("skipped"),
         "{}",
         sent.stderr
     );

@@ -17,6 +17,7 @@ mod part;
 mod queue;
 mod receive;
 mod refused;
+mod removal;
 mod reserved;
 mod same;
 pub(super) mod serve;

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::bad_answer::BadAnswer;
 use super::directories::{Directories, MAX_REMEMBERED};
 use super::extras::{Extra, Extras};
 use super::progress::Progress;
@@ -66,17 +67,6 @@ struct State {
     told: HashSet<u64>,
     queued: bool,
     hung: bool,
-}
-
-/// The receiver answered something that makes no sense.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the receiver broke the protocol: {0}")]
-pub(crate) struct BadAnswer(&'static str);
-
-impl BadAnswer {
-    pub(crate) fn unexpected() -> Self {
-        Self("unexpected answer")
-    }
 }
 
 /// The shared state.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::confirmations::BadAnswer;
+use super::bad_answer::BadAnswer;
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::protocol::MAX_EXTRAS;
 

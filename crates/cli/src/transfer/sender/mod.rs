@@ -1,6 +1,7 @@
 //! `tack send`: reads files, and reports which of them the receiver confirmed.
 
 mod attempts;
+mod bad_answer;
 pub(super) mod command;
 pub(super) mod confirmations;
 mod content;

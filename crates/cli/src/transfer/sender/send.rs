@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 
-use super::confirmations::{BadAnswer, Confirmations};
+use super::bad_answer::BadAnswer;
+use super::confirmations::Confirmations;
 use super::extras::Extra;
 use super::options::{Options, Source};
 use super::progress::Progress;
