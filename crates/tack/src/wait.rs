@@ -38,14 +38,14 @@ impl Queue {
     }
 }
 
-/// A task's place among waiters, given up when the task stops waiting.
-struct Place<'a> {
+/// A task among the waiters of a queue; it leaves them when it stops waiting.
+struct Registration<'a> {
     handle: &'a Handle,
     queue: Queue,
     ticket: Option<Ticket>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         // The waker may hold the last reference to a task that owns a stream: it goes without the
@@ -62,7 +62,7 @@ pub(crate) async fn wait_until<T>(
     queue: Queue,
     mut check: impl FnMut(&mut State, Instant) -> Poll<T>,
 ) -> T {
-    let mut place = Place {
+    let mut registration = Registration {
         handle,
         queue,
         ticket: None,
@@ -72,7 +72,7 @@ pub(crate) async fn wait_until<T>(
             let answer = check(state, now);
             if answer.is_pending()
                 && let Some(waiters) = queue.of(state)
-                && let Some(replaced) = waiters.wait(&mut place.ticket, cx)
+                && let Some(replaced) = waiters.wait(&mut registration.ticket, cx)
             {
                 state.wakers.drop_later(replaced);
             }

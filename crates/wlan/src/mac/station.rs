@@ -291,7 +291,7 @@ impl<M: Clone> Station<M> {
         let settled = self.queues[function].change(to, |link| act(link, config));
         self.stats.acked += settled.acked as u64;
         self.stats.retry_drops += settled.dropped as u64;
-        self.tell_settled(at.as_nanos(), function, to);
+        self.tell_settled(at, function, to);
         self.wish(at, function);
         settled
     }
@@ -327,7 +327,7 @@ impl<M: Clone> Station<M> {
         if let Some((at, _)) = &self.response {
             first = first.min(*at);
         }
-        first = first.min(Instant::from_nanos(self.next_interrupt()));
+        first = first.min(self.next_interrupt());
         match self.exchange {
             Some(exchange) => match exchange.step {
                 Step::Pausing { until } => first = first.min(until),

@@ -13,29 +13,29 @@
 
 use alloc::collections::BTreeMap;
 
+use tack_base::{Duration, Instant};
+
 use super::codec::FlowId;
 use crate::frame::Msdu;
 
-/// How long a flow keeps a CID that another one asks for, nanoseconds, since its last
-/// acknowledgement. A flow that loses it goes native, so this need not be long: it is beyond most
+/// How long a flow keeps a CID that another one asks for, since its last acknowledgement. A flow that loses it goes native, so this need not be long: it is beyond most
 /// round trips, lest two flows take turns.
-pub(super) const SILENCE: u64 = 200_000_000;
+pub(super) const SILENCE: Duration = Duration::from_millis(200);
 
 /// One CID at the compressing end.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     owner: FlowId,
-    /// When the owner last had an acknowledgement to send, nanoseconds.
-    last: u64,
+    /// When the owner last had an acknowledgement to send.
+    last: Instant,
     /// Nobody knows which flow the other end takes for the owner.
     is_void: bool,
     /// The other end was told who owns the CID now, and has not confirmed it.
     is_announced: bool,
     /// The other end certainly takes the same flow for the owner.
     is_agreed: bool,
-    /// A native acknowledgement makes a context if it was first sent at this time or later,
-    /// nanoseconds.
-    since: u64,
+    /// A native acknowledgement makes a context if it was first sent at this time or later.
+    since: Instant,
     /// The newest native acknowledgement was certainly received, and is what the next one refers
     /// to.
     is_certain: bool,
@@ -45,14 +45,14 @@ struct Slot {
 }
 
 impl Slot {
-    const fn new(owner: FlowId, now: u64) -> Self {
+    const fn new(owner: FlowId, now: Instant) -> Self {
         Self {
             owner,
             last: now,
             is_void: false,
             is_announced: false,
             is_agreed: false,
-            since: 0,
+            since: Instant::ZERO,
             is_certain: false,
             sent: None,
             echoed: None,
@@ -94,7 +94,7 @@ impl Sending {
     pub(super) fn claim(
         &mut self,
         flow: FlowId,
-        now: u64,
+        now: Instant,
         is_free: impl FnOnce() -> bool,
     ) -> Claim {
         let cid = flow.cid();
@@ -105,7 +105,7 @@ impl Sending {
         } else {
             slot.is_void |= !slot.is_agreed && !slot.is_announced;
         }
-        let is_silent = now.saturating_sub(slot.last) >= SILENCE;
+        let is_silent = now.saturating_since(slot.last) >= SILENCE;
         let has_natives = !is_owner && is_silent && self.natives.contains_key(&slot.owner);
         if slot.is_announced {
             Claim::Taken
@@ -119,7 +119,7 @@ impl Sending {
     }
 
     /// The other end is being told that the CID is the flow's.
-    pub(super) fn on_announced(&mut self, flow: FlowId, now: u64) {
+    pub(super) fn on_announced(&mut self, flow: FlowId, now: Instant) {
         let slot = Slot {
             is_announced: true,
             ..Slot::new(flow, now)
@@ -128,7 +128,7 @@ impl Sending {
     }
 
     /// The other end knows.
-    pub(super) fn on_agreed(&mut self, cid: u8, now: u64) {
+    pub(super) fn on_agreed(&mut self, cid: u8, now: Instant) {
         if let Some(slot) = self.slots.get_mut(&cid) {
             slot.is_announced = false;
             slot.is_agreed = true;
@@ -193,7 +193,7 @@ impl Sending {
 
     /// One that was first sent at `left` was received for certain, or given up and possibly
     /// received. Returns the CID if it is the context now.
-    pub(super) fn on_settled(&mut self, flow: FlowId, left: u64, is_acked: bool) -> Option<u8> {
+    pub(super) fn on_settled(&mut self, flow: FlowId, left: Instant, is_acked: bool) -> Option<u8> {
         self.count(flow, |natives| {
             natives.under_way = natives.under_way.saturating_sub(1);
         });
@@ -300,8 +300,12 @@ mod tests {
 
     const A: FlowId = FlowId(0x1_0000_0007);
     const B: FlowId = FlowId(0x2_0000_0007);
+    const NANOSECOND: Duration = Duration::from_nanos(1);
+    /// When a flow that was last heard at [`Instant::ZERO`] has been silent for long enough.
+    const SILENT: Instant = Instant::from_millis(200);
+    const LATER: Instant = Instant::from_millis(600);
 
-    fn settled(sending: &mut Sending, flow: FlowId, left: u64) -> Option<u8> {
+    fn settled(sending: &mut Sending, flow: FlowId, left: Instant) -> Option<u8> {
         sending.on_queued(flow);
         sending.on_leaving(flow);
         sending.on_settled(flow, left, true)
@@ -310,24 +314,24 @@ mod tests {
     #[test]
     fn a_silent_flow_gives_its_cid_away() {
         let mut sending = Sending::default();
-        assert_eq!(sending.claim(A, 0, || true), Claim::Own(7));
-        assert_eq!(settled(&mut sending, A, 5), Some(7));
-        assert_eq!(sending.claim(B, SILENCE - 1, || true), Claim::Taken);
-        assert_eq!(sending.claim(B, SILENCE, || false), Claim::Taken, "held");
-        assert_eq!(sending.claim(B, SILENCE, || true), Claim::Announce(7));
+        assert_eq!(sending.claim(A, Instant::ZERO, || true), Claim::Own(7));
+        assert_eq!(settled(&mut sending, A, Instant::from_nanos(5)), Some(7));
+        assert_eq!(sending.claim(B, SILENT - NANOSECOND, || true), Claim::Taken);
+        assert_eq!(sending.claim(B, SILENT, || false), Claim::Taken, "held");
+        assert_eq!(sending.claim(B, SILENT, || true), Claim::Announce(7));
         sending.on_queued(A);
-        assert_eq!(sending.claim(B, SILENCE, || true), Claim::Taken, "queued");
+        assert_eq!(sending.claim(B, SILENT, || true), Claim::Taken, "queued");
         sending.on_gone(A);
-        sending.on_announced(B, SILENCE);
+        sending.on_announced(B, SILENT);
         // Until the other end knows, nobody owns it.
-        assert_eq!(sending.claim(A, 3 * SILENCE, || true), Claim::Taken);
-        assert_eq!(sending.claim(B, 3 * SILENCE, || true), Claim::Taken);
-        sending.on_agreed(7, 3 * SILENCE);
-        assert_eq!(sending.claim(B, 3 * SILENCE, || true), Claim::Own(7));
+        assert_eq!(sending.claim(A, LATER, || true), Claim::Taken);
+        assert_eq!(sending.claim(B, LATER, || true), Claim::Taken);
+        sending.on_agreed(7, LATER);
+        assert_eq!(sending.claim(B, LATER, || true), Claim::Own(7));
         // What was sent before the other end knew may have been no context there.
-        assert_eq!(settled(&mut sending, B, 3 * SILENCE - 1), None);
+        assert_eq!(settled(&mut sending, B, LATER - NANOSECOND), None);
         assert!(!sending.is_settled(7));
-        assert_eq!(settled(&mut sending, B, 3 * SILENCE), Some(7));
+        assert_eq!(settled(&mut sending, B, LATER), Some(7));
         assert!(sending.is_settled(7));
         assert!(sending.natives.is_empty());
     }
@@ -337,12 +341,18 @@ mod tests {
     #[test]
     fn a_doubtful_owner_is_announced() {
         let mut sending = Sending::default();
-        assert_eq!(sending.claim(A, 0, || true), Claim::Own(7));
+        assert_eq!(sending.claim(A, Instant::ZERO, || true), Claim::Own(7));
         sending.on_queued(A);
         sending.on_leaving(A);
-        assert_eq!(sending.on_settled(A, 0, false), None);
-        assert_eq!(sending.claim(B, 1, || false), Claim::Taken);
-        assert_eq!(sending.claim(A, 2, || true), Claim::Announce(7));
+        assert_eq!(sending.on_settled(A, Instant::ZERO, false), None);
+        assert_eq!(
+            sending.claim(B, Instant::from_nanos(1), || false),
+            Claim::Taken
+        );
+        assert_eq!(
+            sending.claim(A, Instant::from_nanos(2), || true),
+            Claim::Announce(7)
+        );
     }
 
     #[test]

@@ -7,13 +7,13 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tack_base::Duration;
-use tack_base::time::nanos;
+use tack_base::{Duration, Instant};
 
 use super::codec::{CodecFactory, FlowId};
 use super::config::{HackConfig, Variant};
-use super::nic::{Answers, Descriptor, Place};
+use super::nic::{Answers, Descriptor, NativeCopy};
 use super::peer::{Peer, RebuiltAck};
+use super::queue_changes::{Native, QueueChanges};
 use super::stats::HackStats;
 use crate::frame::{AckPolicy, Class, Data, Msdu, NodeId};
 
@@ -41,71 +41,28 @@ pub(super) enum Interrupt<M> {
     Settled {
         to: NodeId,
         packet: M,
-        /// When it was first sent, nanoseconds.
-        left: u64,
+        /// When it was first sent.
+        left: Instant,
         is_acked: bool,
     },
-}
-
-/// An acknowledgement for the transmit queue.
-#[derive(Debug)]
-pub(in crate::mac) struct Native<M> {
-    pub(in crate::mac) msdu: Msdu<M>,
-    pub(in crate::mac) to: NodeId,
-    /// It is held compressed as well, so it may stay out of a queue that is full.
-    pub(in crate::mac) is_twin: bool,
-}
-
-/// What the driver wants of the transmit queue.
-#[derive(Debug)]
-pub(in crate::mac) struct Wishes<M> {
-    pub(in crate::mac) to: NodeId,
-    /// These leave it, in order: they are held compressed, and data is promised.
-    pub(in crate::mac) recalled: Vec<Msdu<M>>,
-    /// These join it, in order.
-    pub(in crate::mac) natives: Vec<Native<M>>,
-    /// Native acknowledgements of this flow that were never sent can be compressed where they
-    /// wait.
-    pub(in crate::mac) lacks_twins: Option<FlowId>,
-}
-
-impl<M> Wishes<M> {
-    fn none(to: NodeId) -> Self {
-        Self {
-            to,
-            recalled: Vec::new(),
-            natives: Vec::new(),
-            lacks_twins: None,
-        }
-    }
-
-    fn queue_twins(&mut self, msdus: Vec<Msdu<M>>) {
-        let to = self.to;
-        let twin = |msdu| Native {
-            msdu,
-            to,
-            is_twin: true,
-        };
-        self.natives.extend(msdus.into_iter().map(twin));
-    }
 }
 
 /// TCP/HACK at one radio.
 #[derive(Debug)]
 pub struct Hack<M> {
     pub(super) config: HackConfig,
-    pub(super) hold: u64,
-    /// From what the NIC sees to the driver, nanoseconds.
-    delay: u64,
+    /// From what the NIC sees to the driver.
+    delay: Duration,
     pub(super) factory: CodecFactory<M>,
     pub(super) peers: Vec<Option<Peer<M>>>,
-    interrupts: VecDeque<(u64, Interrupt<M>)>,
-    /// When the radio was last woken, nanoseconds.
-    pub(super) now: u64,
-    /// From when on a peer may have gone on without a frame, nanoseconds after it was first sent.
-    pub(super) patience: u64,
+    interrupts: VecDeque<(Instant, Interrupt<M>)>,
+    /// When the radio was last woken.
+    pub(super) now: Instant,
+    /// How long after a frame was first sent the peer may have gone on without it; `None` is
+    /// never.
+    pub(super) reorder_timeout: Option<Duration>,
     /// The first deadline of all peers.
-    deadline: u64,
+    deadline: Instant,
     pub(super) rebuilt: VecDeque<RebuiltAck<M>>,
     pub(super) stats: HackStats,
 }
@@ -115,14 +72,13 @@ impl<M: Clone> Hack<M> {
     pub fn new(config: HackConfig, interrupt: Duration, factory: CodecFactory<M>) -> Self {
         Self {
             config,
-            hold: nanos(config.hold),
-            delay: nanos(interrupt),
+            delay: interrupt,
             factory,
             peers: Vec::new(),
             interrupts: VecDeque::new(),
-            now: 0,
-            patience: u64::MAX,
-            deadline: u64::MAX,
+            now: Instant::ZERO,
+            reorder_timeout: None,
+            deadline: Instant::FAR_FUTURE,
             rebuilt: VecDeque::new(),
             stats: HackStats::default(),
         }
@@ -131,11 +87,11 @@ impl<M: Clone> Hack<M> {
     /// A peer that holds frames back for `timeout` at most, and then goes on without what they wait
     /// for, may discard a frame that it acknowledges: what took so long is not taken for
     /// received.
-    pub(in crate::mac) fn set_patience(&mut self, timeout: Option<Duration>) {
-        self.patience = timeout.map_or(u64::MAX, nanos);
+    pub(in crate::mac) fn set_reorder_timeout(&mut self, timeout: Option<Duration>) {
+        self.reorder_timeout = timeout;
     }
 
-    pub(in crate::mac) fn set_now(&mut self, now: u64) {
+    pub(in crate::mac) fn set_now(&mut self, now: Instant) {
         self.now = now;
     }
 
@@ -164,14 +120,15 @@ impl<M: Clone> Hack<M> {
         self.peers.get(id.index())?.as_ref()
     }
 
-    /// When the driver next has something to do, nanoseconds.
+    /// When the driver next has something to do.
     #[inline]
-    pub(in crate::mac) fn next(&self) -> u64 {
-        let interrupt = self.interrupts.front().map_or(u64::MAX, |(at, _)| *at);
+    pub(in crate::mac) fn next(&self) -> Instant {
+        let interrupt = self.interrupts.front();
+        let interrupt = interrupt.map_or(Instant::FAR_FUTURE, |(at, _)| *at);
         interrupt.min(self.deadline)
     }
 
-    pub(super) fn interrupt(&mut self, at: u64, interrupt: Interrupt<M>) {
+    pub(super) fn interrupt(&mut self, at: Instant, interrupt: Interrupt<M>) {
         let due = at + self.delay;
         let later = self.interrupts.iter().rev();
         let later = later.take_while(|(other, _)| *other > due).count();
@@ -179,48 +136,53 @@ impl<M: Clone> Hack<M> {
         self.interrupts.insert(position, (due, interrupt));
     }
 
-    pub(super) fn set_deadline(&mut self, id: NodeId, deadline: u64) {
+    pub(super) fn set_deadline(&mut self, id: NodeId, deadline: Instant) {
         self.peer(id).deadline = deadline;
         let all = self.peers.iter().flatten().map(|peer| peer.deadline);
-        self.deadline = all.min().unwrap_or(u64::MAX);
+        self.deadline = all.min().unwrap_or(Instant::FAR_FUTURE);
     }
 
     /// An acknowledgement for `to`. It goes to the transmit queue, or is held compressed, or both.
-    pub(in crate::mac) fn admit(&mut self, at: u64, to: NodeId, msdu: Msdu<M>) -> Wishes<M> {
+    pub(in crate::mac) fn admit(
+        &mut self,
+        at: Instant,
+        to: NodeId,
+        msdu: Msdu<M>,
+    ) -> QueueChanges<M> {
         let variant = self.config.variant;
         let native = |msdu| Native {
             msdu,
             to,
             is_twin: false,
         };
-        let mut wishes = Wishes::none(to);
+        let mut changes = QueueChanges::none(to);
         let peer = self.peer(to);
         let behind = core::mem::take(&mut peer.behind);
-        wishes.natives.extend(behind.into_iter().map(native));
+        changes.natives.extend(behind.into_iter().map(native));
         let flow = msdu.payload.as_ref();
         let flow = flow.and_then(|packet| peer.codec.flow(packet));
         let cid = flow.and_then(|flow| peer.claim(flow, at));
         let (Some(packet), Some(flow), Some(cid)) = (&msdu.payload, flow, cid) else {
-            wishes.natives.push(native(msdu));
-            return wishes;
+            changes.natives.push(native(msdu));
+            return changes;
         };
         let stamp = peer.codec.timestamp(packet);
         let waits = peer.waits(variant, cid, stamp.is_some(), at);
         if let Some(bytes) = peer.compress_newest(flow, packet) {
-            self.hold(at, (to, cid), bytes, msdu, Place::Held);
+            self.hold(at, (to, cid), bytes, msdu, NativeCopy::None);
             let peer = self.peer(to);
             if waits {
-                wishes.recalled = peer.recall(variant);
+                changes.recalled = peer.recall(variant);
                 self.limit_wait(at, to);
-                return wishes;
+                return changes;
             }
-            wishes.queue_twins(peer.queue_held(cid));
-            return wishes;
+            changes.queue_twins(peer.queue_held(cid));
+            return changes;
         }
         // It goes as it is, after what is held of its flow.
-        wishes.queue_twins(peer.queue_held(cid));
-        wishes.natives.push(native(msdu));
-        wishes
+        changes.queue_twins(peer.queue_held(cid));
+        changes.natives.push(native(msdu));
+        changes
     }
 
     pub(super) fn with_stats(&mut self, id: NodeId) -> (&mut Peer<M>, &mut HackStats) {
@@ -231,13 +193,13 @@ impl<M: Clone> Hack<M> {
 
     pub(super) fn hold(
         &mut self,
-        at: u64,
+        at: Instant,
         (to, cid): (NodeId, u8),
         bytes: Vec<u8>,
         msdu: Msdu<M>,
-        place: Place,
+        native: NativeCopy,
     ) {
-        let due = at.saturating_add(self.hold);
+        let due = at + self.config.hold;
         let (peer, stats) = self.with_stats(to);
         stats.compressed += 1;
         stats.compressed_bytes += bytes.len() as u64;
@@ -248,7 +210,7 @@ impl<M: Clone> Hack<M> {
             cid,
             bytes,
             msdu,
-            place,
+            native,
         });
         let retained = peer.nic.held().count() as u64;
         stats.retained_max = stats.retained_max.max(retained);
@@ -259,7 +221,7 @@ impl<M: Clone> Hack<M> {
 
     /// What waits for data that is not promised, and that a response should draw, waits no longer
     /// than that usually takes.
-    fn limit_wait(&mut self, now: u64, to: NodeId) {
+    fn limit_wait(&mut self, now: Instant, to: NodeId) {
         let variant = self.config.variant;
         let peer = self.peer(to);
         let until = peer.draws_until;
@@ -274,7 +236,7 @@ impl<M: Clone> Hack<M> {
 
     /// A response has left, and the next one is not promised to some flows: what waits of them goes
     /// to the transmit queue, too.
-    fn release(&mut self, to: NodeId) -> Wishes<M> {
+    fn release(&mut self, to: NodeId) -> QueueChanges<M> {
         let variant = self.config.variant;
         let now = self.now;
         self.limit_wait(now, to);
@@ -285,31 +247,31 @@ impl<M: Clone> Hack<M> {
                 queued.extend(peer.queue_held(cid));
             }
         }
-        let mut wishes = Wishes::none(to);
-        wishes.queue_twins(queued);
-        wishes
+        let mut changes = QueueChanges::none(to);
+        changes.queue_twins(queued);
+        changes
     }
 
     /// What is held for `to` has waited too long: it goes to the transmit queue, too. Of a flow of
     /// which a response has carried everything the newest does.
-    fn end_wait(&mut self, to: NodeId) -> Wishes<M> {
-        self.set_deadline(to, u64::MAX);
+    fn end_wait(&mut self, to: NodeId) -> QueueChanges<M> {
+        self.set_deadline(to, Instant::FAR_FUTURE);
         let peer = self.peer(to);
         let mut queued = Vec::new();
         for (cid, _) in peer.held_flows(|_| true) {
             queued.extend(peer.queue_held(cid));
             queued.extend(peer.repeat_newest(cid));
         }
-        peer.draws_until = 0;
+        peer.draws_until = Instant::ZERO;
         // A promise that was not kept counts no more.
         peer.more = false;
-        let mut wishes = Wishes::none(to);
-        wishes.queue_twins(queued);
-        wishes
+        let mut changes = QueueChanges::none(to);
+        changes.queue_twins(queued);
+        changes
     }
 
     /// Does one thing that is due; `None` when nothing is.
-    pub(in crate::mac) fn handle_timeout(&mut self, now: u64) -> Option<Wishes<M>> {
+    pub(in crate::mac) fn handle_timeout(&mut self, now: Instant) -> Option<QueueChanges<M>> {
         if let Some((at, _)) = self.interrupts.front()
             && *at <= now
         {
@@ -324,21 +286,21 @@ impl<M: Clone> Hack<M> {
         Some(self.end_wait(NodeId(index as u16)))
     }
 
-    fn handle_interrupt(&mut self, interrupt: Interrupt<M>) -> Wishes<M> {
+    fn handle_interrupt(&mut self, interrupt: Interrupt<M>) -> QueueChanges<M> {
         let variant = self.config.variant;
         match interrupt {
             Interrupt::Data { from, more } => {
                 let peer = self.peer(from);
                 peer.more = more;
                 peer.is_answering = true;
-                Wishes {
+                QueueChanges {
                     recalled: peer.recall(variant),
-                    ..Wishes::none(from)
+                    ..QueueChanges::none(from)
                 }
             }
             Interrupt::Echo { from, flow, value } => {
                 self.peer(from).sending.on_echo(flow, value);
-                Wishes::none(from)
+                QueueChanges::none(from)
             }
             Interrupt::Answered(to) => {
                 self.peer(to).is_answering = false;
@@ -362,10 +324,10 @@ impl<M: Clone> Hack<M> {
                     is_twin: false,
                 };
                 let behind = core::mem::take(&mut peer.behind);
-                Wishes {
+                QueueChanges {
                     natives: behind.into_iter().map(native).collect(),
                     lacks_twins: flow.filter(|flow| peer.lacks_twins(*flow).is_some()),
-                    ..Wishes::none(to)
+                    ..QueueChanges::none(to)
                 }
             }
         }
@@ -386,7 +348,7 @@ impl<M: Clone> Hack<M> {
     /// that have to be taken out of the transmit queue.
     pub(in crate::mac) fn on_data_header(
         &mut self,
-        at: u64,
+        at: Instant,
         from: NodeId,
         data: &Data<M>,
         index: usize,
@@ -398,15 +360,19 @@ impl<M: Clone> Hack<M> {
             AckPolicy::Normal => Answers::Single(data.category, mpdu.seq),
             AckPolicy::BlockAck => Answers::Block,
         };
-        let (due, now) = (at.saturating_add(self.hold), self.now);
+        let (due, now) = (at + self.config.hold, self.now);
         let peer = self.peer(from);
         peer.ready = at;
         let confirmed = peer.nic.on_data(answers, mpdu.retry, data.sync);
         for cid in confirmed.iter().flat_map(|confirmed| &confirmed.owned) {
             peer.sending.on_agreed(*cid, now);
         }
-        if confirmed.is_some() && peer.deadline != u64::MAX {
-            let deadline = if peer.nic.is_empty() { u64::MAX } else { due };
+        if confirmed.is_some() && peer.deadline != Instant::FAR_FUTURE {
+            let deadline = if peer.nic.is_empty() {
+                Instant::FAR_FUTURE
+            } else {
+                due
+            };
             self.set_deadline(from, deadline);
         }
         let more = data.more_data;
@@ -420,7 +386,7 @@ impl<M: Clone> Hack<M> {
     }
 
     /// A packet came as it is, in order.
-    pub(in crate::mac) fn on_delivered(&mut self, at: u64, from: NodeId, msdu: &Msdu<M>) {
+    pub(in crate::mac) fn on_delivered(&mut self, at: Instant, from: NodeId, msdu: &Msdu<M>) {
         let Some(packet) = &msdu.payload else {
             return;
         };
@@ -458,15 +424,15 @@ impl<M: Clone> Hack<M> {
     /// were in the transmit queue, too, and have to be taken out of it.
     pub(in crate::mac) fn load(
         &mut self,
-        at: u64,
+        at: Instant,
         to: NodeId,
         carried: &mut Vec<u8>,
     ) -> Vec<Msdu<M>> {
-        let due = at.saturating_add(self.hold);
-        let drawn = nanos(DRAWN).min(self.hold);
+        let due = at + self.config.hold;
+        let drawn = DRAWN.min(self.config.hold);
         let (peer, stats) = self.with_stats(to);
         let new = peer.nic.load(carried);
-        peer.draws_until = if new > 0 { at + drawn } else { 0 };
+        peer.draws_until = if new > 0 { at + drawn } else { Instant::ZERO };
         peer.on_air.clear();
         for (msn, held) in peer.nic.sent() {
             peer.on_air
@@ -482,8 +448,8 @@ impl<M: Clone> Hack<M> {
         let mut twins = Vec::new();
         // All that is held is in the response.
         for held in peer.nic.held_mut() {
-            if held.place == Place::Queued {
-                held.place = Place::Held;
+            if held.native == NativeCopy::Queued {
+                held.native = NativeCopy::None;
                 twins.push(held.msdu.clone());
             }
         }
@@ -500,7 +466,7 @@ impl<M: Clone> Hack<M> {
     }
 
     /// A response to `to` left, or could not.
-    pub(in crate::mac) fn on_responded(&mut self, at: u64, to: NodeId) {
+    pub(in crate::mac) fn on_responded(&mut self, at: Instant, to: NodeId) {
         self.interrupt(at, Interrupt::Answered(to));
     }
 }

@@ -12,6 +12,7 @@ mod driver;
 mod natives;
 mod nic;
 mod peer;
+mod queue_changes;
 mod rebuilding;
 mod stats;
 #[cfg(test)]
@@ -22,6 +23,6 @@ mod toy;
 pub use codec::{BoxedCodec, Codec, CodecFactory, DecodeError, FlowId, Rebuilt};
 pub use config::{HackConfig, Variant};
 pub use driver::Hack;
-pub(in crate::mac) use driver::{Native, Wishes};
 pub use peer::RebuiltAck;
+pub(in crate::mac) use queue_changes::{Native, QueueChanges};
 pub use stats::HackStats;

@@ -3,9 +3,11 @@
 
 use alloc::vec::Vec;
 
+use tack_base::Instant;
+
 use super::codec::FlowId;
 use super::driver::{Hack, Interrupt};
-use super::nic::Place;
+use super::nic::NativeCopy;
 use super::peer::Fate;
 use crate::frame::{Class, Msdu, NodeId};
 use crate::mac::link::Settlement;
@@ -43,21 +45,21 @@ impl<M: Clone> Hack<M> {
         let same = |other: &M| packet.is_some_and(|packet| codec.is_same(packet, other));
         let mut held = peer.nic.held_mut();
         let twin = held.find(|held| {
-            held.place == Place::Queued
+            held.native == NativeCopy::Queued
                 && held.cid == flow.cid()
                 && held.msdu.payload.as_ref().is_some_and(same)
         });
         if let Some(twin) = twin {
-            twin.place = Place::Gone;
+            twin.native = NativeCopy::Superseded;
         }
     }
 
     /// The transmit queue has no room for the twin of an acknowledgement that is held compressed:
     /// it waits for a response, and the queue is asked again later.
-    pub(in crate::mac) fn on_refused(&mut self, at: u64, to: NodeId, packet: &M) {
-        let due = at.saturating_add(self.hold);
+    pub(in crate::mac) fn on_refused(&mut self, at: Instant, to: NodeId, packet: &M) {
+        let due = at + self.config.hold;
         let peer = self.peer(to);
-        if peer.refuse(packet) && peer.deadline == u64::MAX {
+        if peer.refuse(packet) && peer.deadline == Instant::FAR_FUTURE {
             self.set_deadline(to, due);
         }
     }
@@ -80,7 +82,7 @@ impl<M: Clone> Hack<M> {
     /// order. Returns those that leave it because data is promised.
     pub(in crate::mac) fn compress_waiting(
         &mut self,
-        at: u64,
+        at: Instant,
         (to, flow): (NodeId, FlowId),
         waiting: Vec<Msdu<M>>,
     ) -> Vec<Msdu<M>> {
@@ -98,7 +100,7 @@ impl<M: Clone> Hack<M> {
             let Some(bytes) = packet.and_then(|packet| peer.compress(cid, packet)) else {
                 break;
             };
-            self.hold(at, (to, cid), bytes, msdu, Place::Queued);
+            self.hold(at, (to, cid), bytes, msdu, NativeCopy::Queued);
         }
         self.peer(to).recall(variant)
     }
@@ -128,19 +130,19 @@ impl<M: Clone> Hack<M> {
         let behind = peer.withdraw(cid, stats);
         peer.behind.extend(behind);
         if peer.nic.is_empty() {
-            self.set_deadline(to, u64::MAX);
+            self.set_deadline(to, Instant::FAR_FUTURE);
         }
     }
 
     /// What the link to `to` has settled, of one function.
     pub(in crate::mac) fn on_settled(
         &mut self,
-        at: u64,
+        at: Instant,
         (to, function): (NodeId, usize),
         settled: Vec<Settlement<M>>,
         start: Option<u16>,
     ) {
-        let patience = self.patience;
+        let timeout = self.reorder_timeout;
         let peer = self.peer(to);
         for Settlement {
             seq,
@@ -149,7 +151,8 @@ impl<M: Clone> Hack<M> {
         } in settled
         {
             let left = peer.take_leaving(function, seq, at);
-            let is_acked = is_acked && at - left < patience;
+            let waited = at.saturating_since(left);
+            let is_acked = is_acked && timeout.is_none_or(|timeout| waited < timeout);
             if let Some(packet) = msdu.payload {
                 let fate = Fate {
                     seq,

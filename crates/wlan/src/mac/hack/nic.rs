@@ -31,15 +31,15 @@ pub(super) enum Answers {
     Single(AccessCategory, u16),
 }
 
-/// Where an acknowledgement is that is held compressed.
+/// The native copy of an acknowledgement that is held compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
-    /// Nowhere else: it waits for a response.
-    Held,
-    /// In the transmit queue, too: it has a twin there, and what leaves first wins.
+pub(super) enum NativeCopy {
+    /// None is in the transmit queue: the acknowledgement waits for a response.
+    None,
+    /// One is in the transmit queue. Whichever of the two leaves first wins.
     Queued,
-    /// It was in the transmit queue, and something newer took its place there.
-    Gone,
+    /// One was in the transmit queue, and a newer acknowledgement replaced it there.
+    Superseded,
 }
 
 /// A compressed acknowledgement.
@@ -49,7 +49,7 @@ pub(super) struct Descriptor<M> {
     pub(super) bytes: Vec<u8>,
     /// The acknowledgement itself, in case it has to be sent as it is.
     pub(super) msdu: Msdu<M>,
-    pub(super) place: Place,
+    pub(super) native: NativeCopy,
 }
 
 /// What has a master sequence number.
@@ -229,7 +229,9 @@ impl<M> Nic<M> {
         self.confirmed = loaded;
         for item in self.held.drain(..self.sent) {
             match item {
-                Item::Ack(held) if held.place == Place::Queued => confirmed.twins.push(held.msdu),
+                Item::Ack(held) if held.native == NativeCopy::Queued => {
+                    confirmed.twins.push(held.msdu)
+                }
                 Item::Owner(cid, _) => confirmed.owned.push(cid),
                 Item::Ack(_) | Item::Nothing => {}
             }

@@ -2,11 +2,13 @@
 
 use alloc::vec::Vec;
 
+use tack_base::Instant;
+
 use super::carried::{self, Reader, Says};
 use super::codec::{BoxedCodec, DecodeError, FlowId};
 use super::config::Variant;
 use super::contexts::{Claim, Receiving, Sending};
-use super::nic::{Descriptor, Nic, Place, Received};
+use super::nic::{Descriptor, NativeCopy, Nic, Received};
 use super::stats::HackStats;
 use crate::frame::{Msdu, seq_before};
 
@@ -15,8 +17,8 @@ use crate::frame::{Msdu, seq_before};
 pub(super) struct Fate<M> {
     pub(super) seq: u16,
     pub(super) packet: M,
-    /// When it was first sent, nanoseconds.
-    pub(super) left: u64,
+    /// When it was first sent.
+    pub(super) left: Instant,
     pub(super) is_acked: bool,
 }
 
@@ -44,24 +46,24 @@ pub(super) struct Peer<M> {
     /// A PPDU is being received, or has been and was not answered yet: a response is certain to
     /// come.
     pub(super) is_answering: bool,
-    /// When the host can know of what is being received, nanoseconds.
-    pub(super) ready: u64,
+    /// When the host can know of what is being received.
+    pub(super) ready: Instant,
     /// The peer's response to the last frame that wanted one did not come: the next data frame
     /// says so by SYNC.
     pub(super) unanswered: bool,
-    /// When what is held has waited too long, nanoseconds.
-    pub(super) deadline: u64,
+    /// When what is held has waited too long.
+    pub(super) deadline: Instant,
     /// By function: fates in order of sequence numbers, as long as the peer may still hold the
     /// frames back.
     pub(super) fates: [Vec<Fate<M>>; 4],
     /// By function: native acknowledgements under way, with the time at which they were first
     /// sent.
-    pub(super) leaving: [Vec<(u16, u64)>; 4],
+    pub(super) leaving: [Vec<(u16, Instant)>; 4],
     /// Acknowledgements that were held compressed, found no room in the transmit queue, and have
     /// to follow one that left it.
     pub(super) behind: Vec<Msdu<M>>,
-    /// Until when the data may come that the last response draws, nanoseconds.
-    pub(super) draws_until: u64,
+    /// Until when the data may come that the last response draws.
+    pub(super) draws_until: Instant,
     /// What the last response carried, with numbers: for the simulator, which compares.
     pub(super) on_air: Vec<(u8, M)>,
 }
@@ -76,20 +78,20 @@ impl<M: Clone> Peer<M> {
             received: Received::default(),
             more: false,
             is_answering: false,
-            ready: 0,
+            ready: Instant::ZERO,
             unanswered: false,
-            deadline: u64::MAX,
+            deadline: Instant::FAR_FUTURE,
             fates: Default::default(),
             leaving: Default::default(),
             behind: Vec::new(),
-            draws_until: 0,
+            draws_until: Instant::ZERO,
             on_air: Vec::new(),
         }
     }
 
     /// Whether an acknowledgement of flow `cid` that has the driver's attention now waits for a
     /// response, and for nothing else.
-    pub(super) fn waits(&self, variant: Variant, cid: u8, is_stamped: bool, now: u64) -> bool {
+    pub(super) fn waits(&self, variant: Variant, cid: u8, is_stamped: bool, now: Instant) -> bool {
         match variant {
             Variant::Off | Variant::Opportunistic => false,
             Variant::Timer => true,
@@ -103,7 +105,7 @@ impl<M: Clone> Peer<M> {
 
     /// Whether the last response carried acknowledgements, which the peer's transport will answer
     /// by data soon.
-    pub(super) fn expects(&self, variant: Variant, now: u64) -> bool {
+    pub(super) fn expects(&self, variant: Variant, now: Instant) -> bool {
         variant == Variant::MoreData && now < self.draws_until
     }
 
@@ -120,7 +122,7 @@ impl<M: Clone> Peer<M> {
     }
 
     /// The CID of a flow that has an acknowledgement to send at `now`, if it owns it.
-    pub(super) fn claim(&mut self, flow: FlowId, now: u64) -> Option<u8> {
+    pub(super) fn claim(&mut self, flow: FlowId, now: Instant) -> Option<u8> {
         let Self { sending, nic, .. } = self;
         let is_free = || nic.held().all(|held| held.cid != flow.cid());
         match sending.claim(flow, now, is_free) {
@@ -138,7 +140,7 @@ impl<M: Clone> Peer<M> {
     /// How many of a flow are held compressed and are in the transmit queue, too.
     fn twins(&self, cid: u8) -> usize {
         let held = self.nic.held();
-        let queued = held.filter(|held| held.place == Place::Queued && held.cid == cid);
+        let queued = held.filter(|held| held.native == NativeCopy::Queued && held.cid == cid);
         queued.count()
     }
 
@@ -191,9 +193,9 @@ impl<M: Clone> Peer<M> {
     /// queue, too. In order.
     pub(super) fn queue_held(&mut self, cid: u8) -> Vec<Msdu<M>> {
         let unsent = self.nic.unsent_mut();
-        let held = unsent.filter(|held| held.cid == cid && held.place == Place::Held);
+        let held = unsent.filter(|held| held.cid == cid && held.native == NativeCopy::None);
         held.map(|held| {
-            held.place = Place::Queued;
+            held.native = NativeCopy::Queued;
             held.msdu.clone()
         })
         .collect()
@@ -206,10 +208,10 @@ impl<M: Clone> Peer<M> {
             return None;
         }
         let newest = self.nic.held_mut().rev().find(|held| held.cid == cid)?;
-        if newest.place != Place::Held {
+        if newest.native != NativeCopy::None {
             return None;
         }
-        newest.place = Place::Queued;
+        newest.native = NativeCopy::Queued;
         Some(newest.msdu.clone())
     }
 
@@ -219,12 +221,13 @@ impl<M: Clone> Peer<M> {
         let codec = &self.codec;
         let same = |held: &Descriptor<M>| {
             let other = held.msdu.payload.as_ref();
-            held.place == Place::Queued && other.is_some_and(|other| codec.is_same(packet, other))
+            held.native == NativeCopy::Queued
+                && other.is_some_and(|other| codec.is_same(packet, other))
         };
         let refused = self.nic.held_mut().rev().find(|held| same(held));
         let is_held = refused.is_some();
         if let Some(refused) = refused {
-            refused.place = Place::Held;
+            refused.native = NativeCopy::None;
         }
         is_held
     }
@@ -232,7 +235,7 @@ impl<M: Clone> Peer<M> {
     /// Data is promised: the twins of what is held compressed leave the transmit queue, all of a
     /// flow or, where something newer is in there without twin, none. Returns them, in order.
     pub(super) fn recall(&mut self, variant: Variant) -> Vec<Msdu<M>> {
-        let queued = |held: &Descriptor<M>| held.place == Place::Queued;
+        let queued = |held: &Descriptor<M>| held.native == NativeCopy::Queued;
         if !self.nic.held().any(queued) {
             return Vec::new();
         }
@@ -242,8 +245,8 @@ impl<M: Clone> Peer<M> {
                 continue;
             }
             let all = self.nic.held_mut();
-            for held in all.filter(|held| held.cid == cid && held.place == Place::Queued) {
-                held.place = Place::Held;
+            for held in all.filter(|held| held.cid == cid && held.native == NativeCopy::Queued) {
+                held.native = NativeCopy::None;
                 recalled.push(held.msdu.clone());
             }
         }
@@ -270,8 +273,8 @@ impl<M: Clone> Peer<M> {
         stats.cleared += removed.sent;
         let mut natives = Vec::new();
         for held in removed.unsent {
-            stats.flushed += u64::from(held.place != Place::Gone);
-            if held.place == Place::Held {
+            stats.flushed += u64::from(held.native != NativeCopy::Superseded);
+            if held.native == NativeCopy::None {
                 natives.push(held.msdu);
             }
         }
@@ -298,14 +301,19 @@ impl<M: Clone> Peer<M> {
             return Vec::new();
         }
         let mut unsent = self.nic.unsent();
-        if !unsent.any(|held| held.place == Place::Held) {
+        if !unsent.any(|held| held.native == NativeCopy::None) {
             return Vec::new();
         }
-        self.held_flows(|held| held.place == Place::Held)
+        self.held_flows(|held| held.native == NativeCopy::None)
     }
 
     /// When a frame was first sent; `otherwise`, if that is not known.
-    pub(super) fn take_leaving(&mut self, function: usize, seq: u16, otherwise: u64) -> u64 {
+    pub(super) fn take_leaving(
+        &mut self,
+        function: usize,
+        seq: u16,
+        otherwise: Instant,
+    ) -> Instant {
         let leaving = &mut self.leaving[function];
         match leaving.iter().position(|(other, _)| *other == seq) {
             Some(at) => leaving.remove(at).1,

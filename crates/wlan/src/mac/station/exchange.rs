@@ -17,12 +17,12 @@ impl<M: Clone> Station<M> {
         if self.next_beacon <= now {
             self.on_beacon_time(now);
         }
-        self.run_driver(now.as_nanos());
+        self.run_driver(now);
         if let Some((due, _)) = &self.response
             && *due <= now
         {
             let (_, response) = self.response.take()?;
-            let response = self.load(now.as_nanos(), response);
+            let response = self.load(now, response);
             // A radio that is sending cannot answer; it could not have received either.
             return (!self.is_sending).then(|| self.send(response));
         }

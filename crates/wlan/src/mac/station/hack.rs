@@ -6,13 +6,13 @@ use tack_base::{Duration, Instant};
 
 use super::Station;
 use crate::frame::{AccessCategory, Class, Data, Frame, Mpdu, Msdu, NodeId, Ppdu};
-use crate::mac::hack::{FlowId, Hack, HackStats, Native, RebuiltAck, Wishes};
+use crate::mac::hack::{FlowId, Hack, HackStats, Native, QueueChanges, RebuiltAck};
 use crate::mac::link::{Link, Settlement};
 
 impl<M: Clone> Station<M> {
     /// Turns TCP/HACK on, before anything is queued.
     pub fn set_hack(&mut self, mut hack: Hack<M>) {
-        hack.set_patience(self.config.reorder_timeout);
+        hack.set_reorder_timeout(self.config.reorder_timeout);
         self.hack = Some(alloc::boxed::Box::new(hack));
         for queue in &mut self.queues {
             queue.watch_acks();
@@ -50,32 +50,31 @@ impl<M: Clone> Station<M> {
         to: NodeId,
         msdu: Msdu<M>,
     ) -> Result<(), Msdu<M>> {
-        let at = now.as_nanos();
         if let Some(hack) = &mut self.hack
             && let Some(flow) = hack.lacks_twins(to, &msdu)
         {
-            self.compress_waiting(at, to, flow);
+            self.compress_waiting(now, to, flow);
         }
         let Some(hack) = &mut self.hack else {
             return self.push(now, to, msdu);
         };
-        let wishes = hack.admit(at, to, msdu);
-        self.fulfil(at, wishes)
+        let changes = hack.admit(now, to, msdu);
+        self.apply(now, changes)
     }
 
-    /// Does what the driver wants. The result is that of the last acknowledgement that joins the
+    /// Changes the transmit queue as the driver asks. The result is that of the last acknowledgement that joins the
     /// queue.
-    fn fulfil(&mut self, at: u64, wishes: Wishes<M>) -> Result<(), Msdu<M>> {
-        let Wishes {
+    fn apply(&mut self, at: Instant, changes: QueueChanges<M>) -> Result<(), Msdu<M>> {
+        let QueueChanges {
             to,
             recalled,
             natives,
             lacks_twins,
-        } = wishes;
+        } = changes;
         self.take_out(at, to, &recalled);
         let mut last = Ok(());
         for native in natives {
-            last = self.push_native(Instant::from_nanos(at), native);
+            last = self.push_native(at, native);
         }
         if let Some(flow) = lacks_twins {
             self.compress_waiting(at, to, flow);
@@ -89,7 +88,7 @@ impl<M: Clone> Station<M> {
         let function = self.function(msdu.category);
         if is_twin && self.queues[function].is_full() {
             if let (Some(hack), Some(packet)) = (&mut self.hack, packet) {
-                hack.on_refused(now.as_nanos(), to, &packet);
+                hack.on_refused(now, to, &packet);
             }
             return Ok(());
         }
@@ -102,7 +101,7 @@ impl<M: Clone> Station<M> {
 
     /// Acknowledgements of a flow that wait in the transmit queue and were never sent are held
     /// compressed from now on, too.
-    fn compress_waiting(&mut self, at: u64, to: NodeId, flow: FlowId) {
+    fn compress_waiting(&mut self, at: Instant, to: NodeId, flow: FlowId) {
         let Some(hack) = &mut self.hack else {
             return;
         };
@@ -125,27 +124,26 @@ impl<M: Clone> Station<M> {
     }
 
     /// The driver does what is due.
-    pub(super) fn run_driver(&mut self, at: u64) {
+    pub(super) fn run_driver(&mut self, at: Instant) {
         if let Some(hack) = &mut self.hack {
             hack.set_now(at);
         }
         while let Some(hack) = &mut self.hack
             && hack.next() <= at
-            && let Some(wishes) = hack.handle_timeout(at)
+            && let Some(changes) = hack.handle_timeout(at)
         {
             // What finds the queue full is dropped, which is counted.
-            let _dropped = self.fulfil(at, wishes);
+            let _dropped = self.apply(at, changes);
         }
     }
 
     /// The header of frame `index` of a PPDU for this radio was read, the first one of it that
-    /// could be. The host can know at `known`.
+    /// could be. The host can know at `at`.
     #[inline]
-    pub fn on_data_header(&mut self, known: Instant, from: NodeId, data: &Data<M>, index: usize) {
+    pub fn on_data_header(&mut self, at: Instant, from: NodeId, data: &Data<M>, index: usize) {
         let Some(hack) = &mut self.hack else {
             return;
         };
-        let at = known.as_nanos();
         let arrived = hack.on_data_header(at, from, data, index);
         self.take_out(at, from, &arrived);
     }
@@ -173,7 +171,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// The link to `to` has settled frames.
-    pub(super) fn tell_settled(&mut self, at: u64, function: usize, to: NodeId) {
+    pub(super) fn tell_settled(&mut self, at: Instant, function: usize, to: NodeId) {
         let Some(hack) = &mut self.hack else {
             return;
         };
@@ -184,7 +182,7 @@ impl<M: Clone> Station<M> {
     }
 
     /// A response goes on the air, now or never: it carries what is ready.
-    pub(super) fn load(&mut self, at: u64, mut response: Ppdu<M>) -> Ppdu<M> {
+    pub(super) fn load(&mut self, at: Instant, mut response: Ppdu<M>) -> Ppdu<M> {
         let protection = self.protection();
         let (Some(hack), Some(to)) = (&mut self.hack, response.to) else {
             return response;
@@ -220,7 +218,7 @@ impl<M: Clone> Station<M> {
 
     /// Takes acknowledgements out of the transmit queue that were never sent: they leave another
     /// way.
-    fn take_out(&mut self, at: u64, to: NodeId, twins: &[Msdu<M>]) {
+    fn take_out(&mut self, at: Instant, to: NodeId, twins: &[Msdu<M>]) {
         let mut from = 0;
         for twin in twins {
             let (Some(hack), Some(packet)) = (&self.hack, &twin.payload) else {
@@ -247,7 +245,7 @@ impl<M: Clone> Station<M> {
                 if let Some(hack) = &mut self.hack {
                     hack.on_taken(to, &msdu);
                 }
-                self.wish(Instant::from_nanos(at), function);
+                self.wish(at, function);
             }
         }
     }
@@ -259,10 +257,11 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// Earliest time at which the driver has something to do, nanoseconds.
+    /// Earliest time at which the driver has something to do.
     #[inline]
-    pub(super) fn next_interrupt(&self) -> u64 {
-        self.hack.as_ref().map_or(u64::MAX, |hack| hack.next())
+    pub(super) fn next_interrupt(&self) -> Instant {
+        let hack = self.hack.as_ref();
+        hack.map_or(Instant::FAR_FUTURE, |hack| hack.next())
     }
 }
 
@@ -273,6 +272,6 @@ pub(super) fn seen<M: Clone>(
     msdu: &Msdu<M>,
 ) {
     if let Some(hack) = hack {
-        hack.on_delivered(now.as_nanos(), from, msdu);
+        hack.on_delivered(now, from, msdu);
     }
 }
