@@ -12,26 +12,24 @@ mod hash;
 mod host;
 mod meter;
 mod network;
+mod observers;
 mod ports;
 mod progress;
 mod segments;
+mod stack;
 mod stream;
 mod video;
 mod watch;
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use tack_base::{Duration, Instant};
-use tack_tcp::ConnectionId;
-use tack_wire::Segment;
-use tack_wire::checksum::{PROTOCOL_TCP, PROTOCOL_UDP};
 use tack_wlan::Capture;
 
 use crate::kernel::{Kernel, Slot};
-use crate::observe::{Observer, PacketEvent, Passing, Sample};
-use crate::packet::Packet;
+use crate::observe::Sample;
 use crate::report::{Report, WiredReport, WlanReport};
 use crate::scenario::{Party, Scenario};
 use event::{Broken, Event};
@@ -39,57 +37,7 @@ use flows::Flows;
 use hash::TraceHash;
 use host::Host;
 pub use network::{Arrival, Network};
-
-/// Whether the invariants of the stack are checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Checks {
-    /// Only what costs next to nothing: delivered bytes are the bytes sent.
-    #[default]
-    Cheap,
-    /// Every invariant, at every event.
-    EveryEvent,
-}
-
-/// Who watches a run, and how closely.
-#[derive(Default)]
-pub struct Observers<'a> {
-    list: Vec<&'a mut dyn Observer>,
-    checks: Checks,
-    stop: Option<&'a AtomicBool>,
-}
-
-impl<'a> Observers<'a> {
-    /// Adds an observer.
-    #[must_use]
-    pub fn with(mut self, observer: &'a mut dyn Observer) -> Self {
-        self.list.push(observer);
-        self
-    }
-
-    /// Chooses how closely the stack is checked.
-    #[must_use]
-    pub fn checking(mut self, checks: Checks) -> Self {
-        self.checks = checks;
-        self
-    }
-
-    /// Ends the run with [`RunError::Stopped`] soon after `stop` becomes true: within some thousand
-    /// events.
-    #[must_use]
-    pub fn until(mut self, stop: &'a AtomicBool) -> Self {
-        self.stop = Some(stop);
-        self
-    }
-}
-
-impl std::fmt::Debug for Observers<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observers")
-            .field("observers", &self.list.len())
-            .field("checks", &self.checks)
-            .finish()
-    }
-}
+pub use observers::{Checks, Observers};
 
 /// Why a run has no report.
 #[derive(Debug, thiserror::Error)]
@@ -357,190 +305,6 @@ impl<'a, 'o> World<'a, 'o> {
         Ok(())
     }
 
-    fn arrive(&mut self, now: Instant, host: usize, packet: Packet) -> Result<(), Broken> {
-        self.see(now, host, Passing::In, &packet);
-        match self.hosts[host].arrive(now, packet) {
-            Ok(packet) => self.process(now, now, host, &packet),
-            Err(later) => {
-                self.kernel.schedule(later, Event::Process(host));
-                Ok(())
-            }
-        }
-    }
-
-    /// A host's stack takes a packet from its interface.
-    fn process(
-        &mut self,
-        now: Instant,
-        arrived: Instant,
-        host: usize,
-        packet: &Packet,
-    ) -> Result<(), Broken> {
-        if !packet.verify_checksums() {
-            self.checksum_drops += 1;
-            return Ok(());
-        }
-        match packet.protocol() {
-            PROTOCOL_TCP => self.process_segment(now, arrived, host, packet),
-            PROTOCOL_UDP => self.process_datagram(now, host, packet),
-            _ => Ok(()),
-        }
-    }
-
-    fn process_segment(
-        &mut self,
-        now: Instant,
-        arrived: Instant,
-        host: usize,
-        packet: &Packet,
-    ) -> Result<(), Broken> {
-        let Ok(header) = Segment::parse(packet.transport()) else {
-            return Ok(());
-        };
-        let segment = Segment {
-            header: header.header,
-            payload: &packet.payload,
-        };
-        let stall =
-            self.flows
-                .note_progress(host, now, &segment, now.saturating_since(packet.sent));
-        if self.observers.checks == Checks::EveryEvent {
-            stall?;
-            self.flows.note_received(host, &segment.header);
-        }
-        let peer = host::carrier(packet.src());
-        let clock = self.hosts[host].clock;
-        let (local, arrived_local) = (clock.local(now), clock.local(arrived));
-        let ports = (segment.header.src_port, segment.header.dst_port);
-        let taker = self.hosts[host].endpoint.handle_segment(
-            local,
-            arrived_local,
-            peer,
-            &segment,
-            packet.ecn(),
-        );
-        if let (Some(id), Some(flow)) = (taker, self.flows.by_ports(ports)) {
-            self.flows.adopt(flow, host, id, &mut self.hosts);
-            if !packet.payload.is_empty() && !watch::is_feedback(&segment.header) {
-                self.flows.on_data(
-                    flow,
-                    host,
-                    &self.hosts,
-                    arrived.saturating_since(packet.sent),
-                );
-            }
-            // Entering TIME-WAIT is no event of its own, and is what the end of a run waits for.
-            if self.flows.is_closing(flow) {
-                self.tell(now, host, id)?;
-            }
-        }
-        self.service(now, host)
-    }
-
-    /// Lets a host do all that it can now: tell its applications, send, and set its timer.
-    fn service(&mut self, now: Instant, host: usize) -> Result<(), Broken> {
-        loop {
-            while let Some(id) = self.hosts[host].endpoint.poll_ready() {
-                self.tell(now, host, id)?;
-            }
-            if self.observers.checks == Checks::EveryEvent {
-                self.flows.note_rates(host, &self.hosts[host], now);
-            }
-            self.transmit(now, host)?;
-            // Some events come to light only when there is nothing left to send.
-            let Some(id) = self.hosts[host].endpoint.poll_ready() else {
-                break;
-            };
-            self.tell(now, host, id)?;
-        }
-        if self.observers.checks == Checks::EveryEvent {
-            self.flows.check_books(host, &mut self.hosts[host])?;
-        }
-        if self.traces {
-            let observers = &mut self.observers.list;
-            self.flows
-                .drain_traces(host, &mut self.hosts[host], |flow, party, event| {
-                    for observer in observers.iter_mut() {
-                        observer.on_trace(flow, party, event);
-                    }
-                });
-        }
-        let wake = self.hosts[host].next_wake(now);
-        self.kernel.set(self.wakes[host], wake);
-        Ok(())
-    }
-
-    fn transmit(&mut self, now: Instant, host: usize) -> Result<(), Broken> {
-        let Self {
-            hosts,
-            network,
-            hash,
-            observers,
-            flows,
-            ..
-        } = self;
-        let local = hosts[host].clock.local(now);
-        let party = hosts[host].party();
-        let mut outcome = Ok(());
-        hosts[host].transmit(now, |mut packet| {
-            flows.mark(&mut packet);
-            observe(now, (host, party), Passing::Out, &packet, hash, observers);
-            let checks_all = observers.checks == Checks::EveryEvent;
-            if (checks_all || may_take_numbers(&packet))
-                && let Ok(segment) = Segment::parse(packet.transport())
-            {
-                let payload = packet.payload.len();
-                let stall = flows.note_sent(host, now, &segment.header, payload);
-                if checks_all && outcome.is_ok() {
-                    outcome = stall
-                        .and_then(|()| flows.check_sent(host, local, &segment.header, payload));
-                }
-            }
-            network.send(now, host, packet);
-        });
-        self.expect();
-        outcome
-    }
-
-    /// Passes a packet that is not TCP's from a host into its path.
-    fn emit(&mut self, now: Instant, host: usize, mut packet: Packet) {
-        self.flows.mark(&mut packet);
-        self.see(now, host, Passing::Out, &packet);
-        self.network.send(now, host, packet);
-        self.expect();
-    }
-
-    fn see(&mut self, now: Instant, host: usize, passing: Passing, packet: &Packet) {
-        let who = (host, self.hosts[host].party());
-        observe(now, who, passing, packet, &mut self.hash, self.observers);
-    }
-
-    /// Connection `id` of `host` has events.
-    fn tell(&mut self, now: Instant, host: usize, id: ConnectionId) -> Result<(), Broken> {
-        let local = self.hosts[host].clock.local(now);
-        let Some(connection) = self.hosts[host].endpoint.get_mut(id) else {
-            return Ok(());
-        };
-        let mut closed = None;
-        while let Some(event) = connection.poll_event() {
-            if let tack_tcp::Event::Closed(reason) = event {
-                closed = Some(reason);
-            }
-        }
-        let Some((flow, side)) = self.flows.by_connection(host, id) else {
-            return Ok(());
-        };
-        let wake = self.flows.drive(flow, side, now, local, connection)?;
-        if let Some(reason) = closed {
-            let stats = connection.stats(local);
-            self.flows.on_closed(flow, side, reason, stats);
-        }
-        if let Some(at) = wake {
-            self.kernel.schedule(at, Event::App(flow));
-        }
-        Ok(())
-    }
-
     fn sample(&mut self, now: Instant, observer: usize) {
         let Some(interval) = self.intervals[observer] else {
             return;
@@ -586,35 +350,4 @@ impl<'a, 'o> World<'a, 'o> {
             trace_hash: self.hash.finish(),
         }
     }
-}
-
-/// Folds a packet into the hash and shows it to whoever watches.
-#[inline]
-fn observe(
-    at: Instant,
-    (host, party): (usize, Party),
-    passing: Passing,
-    packet: &Packet,
-    hash: &mut TraceHash,
-    observers: &mut Observers<'_>,
-) {
-    let transport = packet.transport();
-    hash.add(at.as_nanos() << 2 | (host as u64) << 1 | u64::from(passing == Passing::In));
-    hash.add_bytes(transport);
-    hash.add_bytes(&transport[8..]);
-    hash.add((packet.len() as u64) << 8 | u64::from(packet.head[1]));
-    for observer in &mut observers.list {
-        observer.on_packet(&PacketEvent {
-            at,
-            host: party,
-            passing,
-            packet,
-        });
-    }
-}
-
-/// The packet's segment takes sequence numbers, unless its payload is the lists of a TACK report.
-fn may_take_numbers(packet: &Packet) -> bool {
-    !packet.payload.is_empty()
-        || Segment::flags(packet.transport()).is_some_and(|flags| flags.syn() || flags.fin())
 }
