@@ -44,7 +44,7 @@ mod width;
 pub use axis::Scale;
 pub use bars::{Bar, StackedBars};
 pub use drawing::{Datum, Svg};
-pub use lines::{Line, LineChart, Stroke};
+pub use lines::{Line, LineChart, Stroke, Whisker};
 pub use pdf::PdfError;
 pub use svg::{escape, format_interval, format_number};
 pub use values::{Group, Value, ValueBars};

@@ -22,6 +22,17 @@ pub enum Stroke {
     Dots,
 }
 
+/// An interval of y at one x.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Whisker {
+    /// Where it is.
+    pub x: f64,
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
 /// One line.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Line {
@@ -29,8 +40,8 @@ pub struct Line {
     pub name: String,
     /// Its points by growing x, which is not negative. NaN points are left out.
     pub points: Vec<(f64, f64)>,
-    /// Intervals to draw as whiskers: x, the lower and the upper end.
-    pub whiskers: Vec<(f64, f64, f64)>,
+    /// Intervals to draw as whiskers.
+    pub whiskers: Vec<Whisker>,
     /// Its colour, 0 to [`COLOURS`] − 1.
     pub colour: usize,
     /// How it is drawn.
@@ -107,7 +118,7 @@ impl LineChart {
             .lines
             .iter()
             .flat_map(|line| &line.whiskers)
-            .flat_map(|(_, low, high)| [*low, *high]);
+            .flat_map(|whisker| [whisker.low, whisker.high]);
         let x_axis = Axis::to_the_last(self.x_scale, points().map(|(x, _)| *x), wanted[0]);
         let y_axis = Axis::new(
             self.y_scale,
@@ -229,9 +240,9 @@ impl LineChart {
         if line.stroke != Stroke::Dots && drawn.len() > 1 {
             canvas.dashed(drawn.clone(), ink, line.width(), line.dash());
         }
-        for (x, low, high) in &line.whiskers {
-            if area.x_axis.has(*x) && area.y_axis.has(*high) && low.is_finite() {
-                area.whisker(canvas, ink, *x, *low, *high);
+        for &Whisker { x, low, high } in &line.whiskers {
+            if area.x_axis.has(x) && area.y_axis.has(high) && low.is_finite() {
+                area.whisker(canvas, ink, x, low, high);
             }
         }
         // Marks of a line whose points have marks of their own would only hide those.
@@ -250,14 +261,14 @@ impl LineChart {
         let mut data = Vec::new();
         for line in &self.lines {
             data.extend(line.points.iter().map(|(x, y)| {
-                let whisker = line.whiskers.iter().find(|whisker| whisker.0 == *x);
+                let whisker = line.whiskers.iter().find(|whisker| whisker.x == *x);
                 Datum {
                     group: String::new(),
                     series: self.name_of(line),
                     x: *x,
                     value: *y,
-                    low: whisker.map_or(f64::NAN, |whisker| whisker.1),
-                    high: whisker.map_or(f64::NAN, |whisker| whisker.2),
+                    low: whisker.map_or(f64::NAN, |whisker| whisker.low),
+                    high: whisker.map_or(f64::NAN, |whisker| whisker.high),
                     reference: f64::NAN,
                 }
             }));

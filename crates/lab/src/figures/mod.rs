@@ -7,6 +7,7 @@ mod presentation;
 mod readings;
 mod sequel;
 mod tack;
+mod transport;
 
 use crate::figure::Figure;
 
@@ -46,10 +47,10 @@ pub const FIGURES: &[Figure] = &[
     hack::fig11_12_noise::RATES,
     filter::fig4_5_queue::LENGTH,
     filter::fig4_5_queue::FAIRNESS,
-    filter::fig6_8_9_10_throughput::PLAIN,
+    filter::fig6_throughput::FIGURE,
     filter::fig7_contention::FIGURE,
-    filter::fig6_8_9_10_throughput::WINDOWS,
-    filter::fig6_8_9_10_throughput::MIMD,
-    filter::fig6_8_9_10_throughput::DELAYED,
+    filter::fig8_contention_window::FIGURE,
+    filter::fig9_adaptive_window::FIGURE,
+    filter::fig10_delayed_acks::FIGURE,
     mechanisms::FIGURE,
 ];

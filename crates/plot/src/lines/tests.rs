@@ -90,7 +90,18 @@ fn logarithmic_axes_span_the_points() {
         ..chart(vec![Line {
             name: "f".into(),
             points: vec![(10.0, 1.0), (100.0, -3.0), (1_000.0, 100.0)],
-            whiskers: vec![(10.0, 0.5, 2.0), (1_000.0, 90.0, 110.0)],
+            whiskers: vec![
+                Whisker {
+                    x: 10.0,
+                    low: 0.5,
+                    high: 2.0,
+                },
+                Whisker {
+                    x: 1_000.0,
+                    low: 90.0,
+                    high: 110.0,
+                },
+            ],
             stroke: Stroke::Dotted,
             ..Line::default()
         }])
@@ -111,7 +122,11 @@ fn logarithmic_axes_span_the_points() {
 #[test]
 fn intervals_that_cross_zero_are_drawn_whole() {
     let mut with_whisker = line(0, &[(1.0, 2.0), (2.0, 3.0)]);
-    with_whisker.whiskers = vec![(1.0, -4.0, 8.0)];
+    with_whisker.whiskers = vec![Whisker {
+        x: 1.0,
+        low: -4.0,
+        high: 8.0,
+    }];
     let chart = chart(vec![with_whisker]);
     let svg = column(&chart);
     assert!(svg.contains(">−5<"), "the axis reaches below: {svg}");

@@ -1,8 +1,12 @@
 //! The figures of the paper on ACK filtering over IEEE 802.11 (VTC 2006).
 
+pub(super) mod fig10_delayed_acks;
 pub(super) mod fig4_5_queue;
-pub(super) mod fig6_8_9_10_throughput;
+pub(super) mod fig6_throughput;
 pub(super) mod fig7_contention;
+pub(super) mod fig8_contention_window;
+pub(super) mod fig9_adaptive_window;
+mod goodput;
 
 use crate::figure::Depth;
 use crate::measure::Values;

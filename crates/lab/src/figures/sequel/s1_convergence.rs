@@ -23,10 +23,25 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
-/// Name, controller, and the paper's round trips.
-const CONTROLLERS: [(&str, &str, f64); 2] = [
-    ("BBR", "bbr", 24.0),
-    ("BBR, profile realtime", "bbr:profile=realtime", 12.0),
+/// A controller.
+struct Controller {
+    name: &'static str,
+    congestion: &'static str,
+    /// The paper's round trips.
+    paper: f64,
+}
+
+const CONTROLLERS: [Controller; 2] = [
+    Controller {
+        name: "BBR",
+        congestion: "bbr",
+        paper: 24.0,
+    },
+    Controller {
+        name: "BBR, profile realtime",
+        congestion: "bbr:profile=realtime",
+        paper: 12.0,
+    },
 ];
 
 fn cell(congestion: &str) -> Cell {
@@ -38,7 +53,7 @@ fn cell(congestion: &str) -> Cell {
 fn plan(depth: &Depth) -> Vec<Point> {
     CONTROLLERS
         .iter()
-        .flat_map(|(_, congestion, _)| depth.seeds(2, 10).map(|seed| cell(congestion).at(seed)))
+        .flat_map(|one| depth.seeds(2, 10).map(|seed| cell(one.congestion).at(seed)))
         .collect()
 }
 
@@ -53,7 +68,12 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     };
     let mut lines = Vec::new();
     let mut texts = Vec::new();
-    for (colour, (name, congestion, paper)) in CONTROLLERS.into_iter().enumerate() {
+    for (colour, controller) in CONTROLLERS.into_iter().enumerate() {
+        let Controller {
+            name,
+            congestion,
+            paper,
+        } = controller;
         let cell = cell(congestion);
         let of =
             |step: &str| results.estimate(&cell, depth.seeds(2, 10), |values| values.get(step));

@@ -1,13 +1,14 @@
 //! The sequel's RTT fairness: who gets a bottleneck when round trips differ.
 
 use tack_base::random::RandomStream;
-use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
+use tack_plot::{Line, LineChart, Scale, Stroke, Whisker, format_number};
 
 use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::plot;
 use crate::figures::readings::{by_means, is_above};
+use crate::figures::transport::Transport;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::RTT_FAIRNESS;
@@ -27,13 +28,14 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
-/// Name, controller, acknowledgement, colour.
-const TRANSPORTS: [(&str, &str, &str, usize); 4] = [
-    ("BBR with TACK", "bbr", "tack", 1),
-    ("BBR with delayed ACK", "bbr", "delayed:2", 0),
-    ("CUBIC with TACK", "cubic", "tack", 3),
-    ("CUBIC with delayed ACK", "cubic", "delayed:2", 4),
+const TRANSPORTS: [Transport; 4] = [
+    Transport::new("BBR with TACK", "bbr", "tack"),
+    Transport::new("BBR with delayed ACK", "bbr", "delayed:2"),
+    Transport::new("CUBIC with TACK", "cubic", "tack"),
+    Transport::new("CUBIC with delayed ACK", "cubic", "delayed:2"),
 ];
+/// Colours of their lines.
+const COLOURS: [usize; 4] = [1, 0, 3, 4];
 
 /// Smallest round trips of the first flow, milliseconds.
 const QUICK_MS: [u64; 3] = [20, 40, 160];
@@ -70,7 +72,10 @@ fn point(depth: &Depth, (congestion, ack): (&str, &str), rtt_ms: u64, seed: u64)
 
 fn plan(depth: &Depth) -> Vec<Point> {
     let mut points = Vec::new();
-    for (_, congestion, ack, _) in TRANSPORTS {
+    for Transport {
+        congestion, ack, ..
+    } in TRANSPORTS
+    {
         for &rtt_ms in round_trips(depth) {
             let seeds = depth.seeds(2, 10);
             points.extend(seeds.map(|seed| point(depth, (congestion, ack), rtt_ms, seed)));
@@ -166,13 +171,16 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         ]),
         ..Outcome::default()
     };
-    let all = TRANSPORTS.map(|(_, congestion, ack, _)| -> Vec<Division> {
+    let all = TRANSPORTS.map(|transport| -> Vec<Division> {
+        let Transport {
+            congestion, ack, ..
+        } = transport;
         round_trips(depth)
             .iter()
             .map(|&rtt_ms| Division::of(depth, results, (congestion, ack), rtt_ms))
             .collect()
     });
-    for ((name, ..), divisions) in TRANSPORTS.iter().zip(&all) {
+    for (Transport { name, .. }, divisions) in TRANSPORTS.iter().zip(&all) {
         for division in divisions {
             outcome.numbers.row([
                 (*name).into(),
@@ -314,11 +322,12 @@ fn least(values: &[f64]) -> f64 {
 fn chart(all: &[Vec<Division>; 4]) -> tack_plot::Svg {
     let lines = TRANSPORTS
         .iter()
+        .zip(COLOURS)
         .zip(all)
-        .map(|((name, _, ack, colour), divisions)| {
+        .map(|((transport, colour), divisions)| {
             let at = |one: &Division| one.rtt_ms as f64;
             Line {
-                name: (*name).into(),
+                name: transport.name.into(),
                 points: divisions
                     .iter()
                     .map(|one| (at(one), one.ratio()[0]))
@@ -327,10 +336,14 @@ fn chart(all: &[Vec<Division>; 4]) -> tack_plot::Svg {
                 whiskers: divisions
                     .iter()
                     .filter(|one| one.log_ratio.count > 2)
-                    .map(|one| (at(one), one.ratio()[1], one.ratio()[2]))
+                    .map(|one| Whisker {
+                        x: at(one),
+                        low: one.ratio()[1],
+                        high: one.ratio()[2],
+                    })
                     .collect(),
-                colour: *colour,
-                stroke: if *ack == "tack" {
+                colour,
+                stroke: if transport.ack == "tack" {
                     Stroke::Dotted
                 } else {
                     Stroke::Dashed
@@ -341,7 +354,7 @@ fn chart(all: &[Vec<Division>; 4]) -> tack_plot::Svg {
     let texts = TRANSPORTS
         .iter()
         .zip(all)
-        .map(|((name, ..), divisions)| format!("{name}: {}.", ratios(divisions)));
+        .map(|(transport, divisions)| format!("{}: {}.", transport.name, ratios(divisions)));
     LineChart {
         id: "plot-S2".into(),
         title: "Goodput of a flow over that of one with an RTT of 40 ms".into(),

@@ -10,6 +10,7 @@ use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::plot;
+use crate::figures::transport::Transport;
 use crate::measure::{BEFORE, Measure};
 use crate::point::{Cell, Point};
 use crate::results::Results;
@@ -31,13 +32,14 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
-/// Name, controller, acknowledgement, colour.
-const TRANSPORTS: [(&str, &str, &str, usize); 4] = [
-    ("BBR with TACK", "bbr", "tack", 1),
-    ("BBR realtime with TACK", "bbr:profile=realtime", "tack", 3),
-    ("BBR with delayed ACK", "bbr", "delayed:2", 0),
-    ("CUBIC with delayed ACK", "cubic", "delayed:2", 4),
+const TRANSPORTS: [Transport; 4] = [
+    Transport::new("BBR with TACK", "bbr", "tack"),
+    Transport::new("BBR realtime with TACK", "bbr:profile=realtime", "tack"),
+    Transport::new("BBR with delayed ACK", "bbr", "delayed:2"),
+    Transport::new("CUBIC with delayed ACK", "cubic", "delayed:2"),
 ];
+/// Colours of their lines.
+const COLOURS: [usize; 4] = [1, 3, 0, 4];
 
 /// The link's payload rate, and what the datagrams (500 Mbit/s of payload) leave of it, Mbit/s.
 const LINK: f64 = 1_000.0 * 1_448.0 / 1_500.0;
@@ -49,7 +51,9 @@ const CYCLE: usize = 8;
 const AFTER: usize = 40;
 
 fn point(depth: &Depth, transport: usize, seed: u64) -> Point {
-    let (_, congestion, ack, _) = TRANSPORTS[transport];
+    let Transport {
+        congestion, ack, ..
+    } = TRANSPORTS[transport];
     let mut random = RandomStream::new(3, "figure S3", seed);
     // BBR looks for the smallest RTT every ten seconds: the change comes at any phase of that.
     let (first, jitter, stay) = depth.pick((5_000, 2_000, 5_000), (6_000, 10_000, 10_000));
@@ -206,7 +210,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         ]),
         ..Outcome::default()
     };
-    for ((name, ..), summary) in TRANSPORTS.iter().zip(&all) {
+    for (Transport { name, .. }, summary) in TRANSPORTS.iter().zip(&all) {
         outcome.numbers.row([
             (*name).into(),
             summary.gives_way.to_string(),
@@ -343,7 +347,9 @@ fn chart(depth: &Depth, results: &Results, all: &[Summary; 4]) -> tack_plot::Svg
         stroke: Stroke::Dashed,
         ..Line::default()
     }];
-    for ((name, _, _, colour), points) in TRANSPORTS.into_iter().zip(courses) {
+    for ((Transport { name, .. }, colour), points) in
+        TRANSPORTS.into_iter().zip(COLOURS).zip(courses)
+    {
         lines.push(Line {
             name: name.into(),
             points,
@@ -351,13 +357,16 @@ fn chart(depth: &Depth, results: &Results, all: &[Summary; 4]) -> tack_plot::Svg
             ..Line::default()
         });
     }
-    let texts = TRANSPORTS.iter().zip(all).map(|((name, ..), summary)| {
-        format!(
-            "{name} yields after {} round trips and regains the link after {}.",
-            format_number(summary.gives_way.mean),
-            format_number(summary.takes_back.mean)
-        )
-    });
+    let texts = TRANSPORTS
+        .iter()
+        .zip(all)
+        .map(|(Transport { name, .. }, summary)| {
+            format!(
+                "{name} yields after {} round trips and regains the link after {}.",
+                format_number(summary.gives_way.mean),
+                format_number(summary.takes_back.mean)
+            )
+        });
     LineChart {
         id: "plot-S3".into(),
         title: "Rate of a flow while cross traffic comes and goes".into(),

@@ -283,12 +283,21 @@ fn pick<'a>(all: impl Iterator<Item = (&'a Calibration, f64)>) -> Option<&'a Cal
         .map(|(calibration, _)| calibration)
 }
 
+/// What fewer acknowledgements gain with one calibration.
+#[derive(Clone, Copy, Debug)]
+struct Gain {
+    calibration: &'static str,
+    affects: Affects,
+    /// Percent.
+    gain: Estimate,
+}
+
 /// What fewer acknowledgements gain with each calibration of a link, percent, of those that explain
 /// its baseline.
 #[derive(Clone, Debug)]
 pub(in crate::figures) struct Gains {
     link: Link,
-    each: Vec<(&'static str, Affects, Estimate)>,
+    each: Vec<Gain>,
 }
 
 impl Gains {
@@ -303,13 +312,18 @@ impl Gains {
     ) -> Self {
         let explains = |one: &&Calibration| distance(depth, results, link, one) <= TOLERANCE;
         let gain = |one: &Calibration| {
+            let with = |gain| Gain {
+                calibration: one.name,
+                affects: one.affects,
+                gain,
+            };
             if one.set.is_empty() {
-                return (one.name, one.affects, preset);
+                return with(preset);
             }
             let [first, second] = pair.each_ref().map(|cell| one.of(cell.clone()));
             let read = |many: &Values, few: &Values| mbps(few) / mbps(many) - 1.0;
             let gain = results.paired([&first, &second], seeds(depth), read);
-            (one.name, one.affects, gain.times(100.0))
+            with(gain.times(100.0))
         };
         Self {
             link,
@@ -319,7 +333,7 @@ impl Gains {
 
     /// Least and most of the means; no numbers where there are none.
     pub(in crate::figures) fn range(&self) -> (f64, f64) {
-        let means = || self.each.iter().map(|(.., gain)| gain.mean);
+        let means = || self.each.iter().map(|one| one.gain.mean);
         if self.each.is_empty() || means().any(f64::is_nan) {
             return (f64::NAN, f64::NAN);
         }
@@ -348,16 +362,16 @@ pub(in crate::figures) fn table(all: &[Gains]) -> Table {
         ..Table::new(["link", "calibration", "changes", "gain, %"])
     };
     for gains in all {
-        for (name, affects, gain) in &gains.each {
-            let place = match affects {
+        for one in &gains.each {
+            let changes = match one.affects {
                 Affects::Radio => "the radio",
                 Affects::Air => "the air",
             };
             table.row([
                 gains.link.name.into(),
-                (*name).into(),
-                place.into(),
-                gain.to_string(),
+                one.calibration.into(),
+                changes.into(),
+                one.gain.to_string(),
             ]);
         }
     }
@@ -375,14 +389,14 @@ pub(in crate::figures) fn plot(
     let mut groups = Vec::new();
     for (index, gains) in all.iter().enumerate() {
         let mut values = Vec::new();
-        for (number, (name, affects, gain)) in gains.each.iter().enumerate() {
-            let colour = match (number, affects) {
+        for (number, one) in gains.each.iter().enumerate() {
+            let colour = match (number, one.affects) {
                 (0, _) => 1,
                 (_, Affects::Radio) => 5,
                 (_, Affects::Air) => 4,
             };
-            values.push(bar(series.len(), *gain, paper.map(|paper| paper[index])));
-            series.push(((*name).to_owned(), colour));
+            values.push(bar(series.len(), one.gain, paper.map(|paper| paper[index])));
+            series.push((one.calibration.to_owned(), colour));
         }
         groups.push(Group {
             name: gains.link.name.into(),

@@ -95,13 +95,16 @@ pub(in crate::figures) fn coalesced_points(depth: &Depth) -> Vec<Point> {
     points(depth, cells)
 }
 
+/// A claim with the numbers and the plot behind it.
+struct Shown {
+    claim: Claim,
+    table: Table,
+    plot: Plot,
+}
+
 /// That links whose acknowledgements cost air even when they are few gain over a receiver that
 /// coalesces; and the plot of all.
-pub(in crate::figures) fn over_coalescing(
-    depth: &Depth,
-    results: &Results,
-    figure: &str,
-) -> (Claim, Table, Plot) {
+fn over_coalescing(depth: &Depth, results: &Results, figure: &str) -> Shown {
     let gains = LINKS.map(|link| over_baselines(depth, results, link));
     let mut table = Table {
         part: "gains over a receiver that coalesces",
@@ -168,7 +171,7 @@ pub(in crate::figures) fn over_coalescing(
         "Goodput of TACK over delayed ACK at 80 ms, ideal medium. L = 14 and L = 42 stand for a receiver that coalesces the packets of \
          an A-MPDU (GRO) and acknowledges them once.",
     );
-    (claim, table, plot)
+    Shown { claim, table, plot }
 }
 
 /// UDP without acknowledgements: on the ideal medium the run of figure 7.
@@ -360,7 +363,7 @@ pub(in crate::figures) fn show_besides(
         &all,
         Some(PAPER.map(|(_, gain)| gain)),
     ));
-    let (claim, table, plot) = over_coalescing(depth, results, figure);
+    let Shown { claim, table, plot } = over_coalescing(depth, results, figure);
     outcome.claims.push(claim);
     outcome.further.push(table);
     outcome.plots.push(plot);

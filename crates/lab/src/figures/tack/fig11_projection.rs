@@ -2,7 +2,6 @@
 
 use tack_plot::{Group, ValueBars};
 
-use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, plot};
@@ -11,6 +10,7 @@ use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::PROJECTION;
 use crate::stats::Estimate;
+use crate::{Plot, Values};
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
@@ -27,24 +27,35 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
-/// Name, settings, and the paper's rebuffering, percent.
-const TRANSPORTS: [(&str, &[&str], &str); 4] = [
-    ("RTP", &["flow.0.transport=udp"], "none"),
-    (
-        "TCP CUBIC",
-        &["flow.0.congestion=cubic", "flow.0.ack=delayed:2"],
-        "50 to 90",
-    ),
-    (
-        "TCP BBR",
-        &["flow.0.congestion=bbr", "flow.0.ack=delayed:2"],
-        "30 to 58",
-    ),
-    (
-        "BBR with TACK",
-        &["flow.0.congestion=bbr", "flow.0.ack=tack"],
-        "5 to 15",
-    ),
+/// How the video travels.
+struct Player {
+    name: &'static str,
+    settings: &'static [&'static str],
+    /// The paper's rebuffering, percent.
+    paper: &'static str,
+}
+
+const TRANSPORTS: [Player; 4] = [
+    Player {
+        name: "RTP",
+        settings: &["flow.0.transport=udp"],
+        paper: "none",
+    },
+    Player {
+        name: "TCP CUBIC",
+        settings: &["flow.0.congestion=cubic", "flow.0.ack=delayed:2"],
+        paper: "50 to 90",
+    },
+    Player {
+        name: "TCP BBR",
+        settings: &["flow.0.congestion=bbr", "flow.0.ack=delayed:2"],
+        paper: "30 to 58",
+    },
+    Player {
+        name: "BBR with TACK",
+        settings: &["flow.0.congestion=bbr", "flow.0.ack=tack"],
+        paper: "5 to 15",
+    },
 ];
 
 const MEDIA: [(&str, &[&str]); 2] = [
@@ -60,7 +71,7 @@ const MEDIA: [(&str, &[&str]); 2] = [
 ];
 
 fn cell(depth: &Depth, medium: usize, transport: usize) -> Cell {
-    let settings = MEDIA[medium].1.iter().chain(TRANSPORTS[transport].1);
+    let settings = MEDIA[medium].1.iter().chain(TRANSPORTS[transport].settings);
     let cell = Cell::new(&PROJECTION).set(depth.pick("duration=30s", "duration=120s"));
     settings.fold(cell, |cell, setting| cell.set(*setting))
 }
@@ -75,63 +86,8 @@ fn plan(depth: &Depth) -> Vec<Point> {
         .collect()
 }
 
-fn reduce(depth: &Depth, results: &Results) -> Outcome {
-    let mut outcome = Outcome {
-        numbers: Table::new([
-            "medium",
-            "transport",
-            "stands still, %",
-            "damaged frames, %",
-            "late frames, %",
-        ]),
-        ..Outcome::default()
-    };
-    let mut groups = Vec::new();
-    let mut all: Vec<[Estimate; 4]> = Vec::new();
-    for (medium, (name, _)) in MEDIA.into_iter().enumerate() {
-        let of = |transport: usize, read: fn(&Values) -> f64| {
-            let cell = cell(depth, medium, transport);
-            results
-                .estimate(&cell, depth.seeds(3, 10), read)
-                .times(100.0)
-        };
-        let trouble = [0, 1, 2, 3].map(|transport: usize| {
-            of(
-                transport,
-                if transport == 0 {
-                    |values| values.get("flows.0.video.macroblocking_share")
-                } else {
-                    |values| values.get("flows.0.video.rebuffering_share")
-                },
-            )
-        });
-        for (transport, (transport_name, ..)) in TRANSPORTS.into_iter().enumerate() {
-            let late = of(transport, |values| {
-                values.get("flows.0.video.frames_late") / values.get("flows.0.video.frames")
-            });
-            // A player over UDP never waits, and one over TCP waits for every byte.
-            let none = || "–".to_owned();
-            let (still, damaged) = if transport == 0 {
-                (none(), trouble[0].to_string())
-            } else {
-                (trouble[transport].to_string(), none())
-            };
-            outcome.numbers.row([
-                name.into(),
-                transport_name.into(),
-                still,
-                damaged,
-                late.to_string(),
-            ]);
-        }
-        groups.push(Group {
-            name: name.into(),
-            values: (0..4)
-                .map(|index| bar(index, trouble[index], None))
-                .collect(),
-        });
-        all.push(trouble);
-    }
+/// What the paper says; `all` by medium and transport: time stopped, or damaged frames for RTP, %.
+fn claims(depth: &Depth, results: &Results, all: &[[Estimate; 4]]) -> Vec<Claim> {
     let bursts = all[1];
     let still = |medium: usize| {
         format!(
@@ -160,7 +116,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     };
     let ranges = [(50.0, 90.0), (30.0, 58.0), (5.0, 15.0)];
     let lies_in = |range: (f64, f64), mean: f64| mean >= range.0 && mean <= range.1;
-    outcome.claims = vec![
+    vec![
         Claim::new(
             format!(
                 "With bursts of losses: video stops for the longest time with CUBIC, less with \
@@ -213,7 +169,10 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 transport.",
             all[0][1..].iter().all(|still| still.mean < 10.0),
         ),
-    ];
+    ]
+}
+
+fn viewer_plot(bursts: [Estimate; 4], groups: Vec<Group>) -> Plot {
     let svg = ValueBars {
         id: "plot-11".into(),
         title: "What the viewer of a projected video gets".into(),
@@ -226,19 +185,80 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         series: TRANSPORTS
             .iter()
             .zip([3, 4, 0, 1])
-            .map(|((name, ..), colour)| ((*name).into(), colour))
+            .map(|(player, colour)| (player.name.into(), colour))
             .collect(),
         reference: String::new(),
         groups,
     }
     .to_svg();
-    outcome.plots.push(plot(
+    plot(
         svg,
         format!(
             "Video over 802.11ac. In the paper it stops for {} % (CUBIC), {} % (BBR), {} % \
                 (TACK) of the time.",
-            TRANSPORTS[1].2, TRANSPORTS[2].2, TRANSPORTS[3].2
+            TRANSPORTS[1].paper, TRANSPORTS[2].paper, TRANSPORTS[3].paper
         ),
-    ));
+    )
+}
+
+fn reduce(depth: &Depth, results: &Results) -> Outcome {
+    let mut outcome = Outcome {
+        numbers: Table::new([
+            "medium",
+            "transport",
+            "stands still, %",
+            "damaged frames, %",
+            "late frames, %",
+        ]),
+        ..Outcome::default()
+    };
+    let mut groups = Vec::new();
+    let mut all: Vec<[Estimate; 4]> = Vec::new();
+    for (medium, (name, _)) in MEDIA.into_iter().enumerate() {
+        let of = |transport: usize, read: fn(&Values) -> f64| {
+            let cell = cell(depth, medium, transport);
+            results
+                .estimate(&cell, depth.seeds(3, 10), read)
+                .times(100.0)
+        };
+        let trouble = [0, 1, 2, 3].map(|transport: usize| {
+            of(
+                transport,
+                if transport == 0 {
+                    |values| values.get("flows.0.video.macroblocking_share")
+                } else {
+                    |values| values.get("flows.0.video.rebuffering_share")
+                },
+            )
+        });
+        for (transport, player) in TRANSPORTS.iter().enumerate() {
+            let late = of(transport, |values| {
+                values.get("flows.0.video.frames_late") / values.get("flows.0.video.frames")
+            });
+            // A player over UDP never waits, and one over TCP waits for every byte.
+            let none = || "–".to_owned();
+            let (still, damaged) = if transport == 0 {
+                (none(), trouble[0].to_string())
+            } else {
+                (trouble[transport].to_string(), none())
+            };
+            outcome.numbers.row([
+                name.into(),
+                player.name.into(),
+                still,
+                damaged,
+                late.to_string(),
+            ]);
+        }
+        groups.push(Group {
+            name: name.into(),
+            values: (0..4)
+                .map(|index| bar(index, trouble[index], None))
+                .collect(),
+        });
+        all.push(trouble);
+    }
+    outcome.claims = claims(depth, results, &all);
+    outcome.plots.push(viewer_plot(all[1], groups));
     outcome
 }

@@ -2,14 +2,17 @@
 
 use tack_plot::{Group, ValueBars, format_number};
 
+use crate::Plot;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, plot};
 use crate::figures::readings::{by_means, is_above, mbps};
 use crate::figures::tack::links::{LINKS, Link};
+use crate::figures::transport::Transport;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_TCP;
+
 use crate::stats::Estimate;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
@@ -28,10 +31,10 @@ const LINK: Link = LINKS[1];
 /// RTT in milliseconds and loss either way, of cases 1 to 4.
 const CASES: [(u32, f64); 4] = [(20, 0.0), (20, 0.01), (200, 0.0), (200, 0.01)];
 
-const WAYS: [(&str, &str, &str); 3] = [
-    ("BBR with TACK", "bbr", "tack"),
-    ("TCP BBR", "bbr", "delayed:2"),
-    ("TCP CUBIC", "cubic", "delayed:2"),
+const WAYS: [Transport; 3] = [
+    Transport::new("BBR with TACK", "bbr", "tack"),
+    Transport::new("TCP BBR", "bbr", "delayed:2"),
+    Transport::new("TCP CUBIC", "cubic", "delayed:2"),
 ];
 
 fn cell(depth: &Depth, (rtt_ms, loss): (u32, f64), congestion: &str, ack: &str) -> Cell {
@@ -47,7 +50,7 @@ fn cell(depth: &Depth, (rtt_ms, loss): (u32, f64), congestion: &str, ack: &str) 
 }
 
 fn cells(depth: &Depth, case: (u32, f64)) -> [Cell; 3] {
-    WAYS.map(|(_, congestion, ack)| cell(depth, case, congestion, ack))
+    WAYS.map(|way| cell(depth, case, way.congestion, way.ack))
 }
 
 fn plan(depth: &Depth) -> Vec<Point> {
@@ -58,77 +61,15 @@ fn plan(depth: &Depth) -> Vec<Point> {
         .collect()
 }
 
-fn reduce(depth: &Depth, results: &Results) -> Outcome {
-    let mut outcome = Outcome {
-        numbers: Table::new(["case", "transport", "goodput, Mbit/s", "ACKs/s"]),
-        ..Outcome::default()
-    };
-    let (mut rates, mut acks): (Vec<[Estimate; 3]>, Vec<[Estimate; 3]>) = (Vec::new(), Vec::new());
-    let mut groups: [Vec<Group>; 2] = Default::default();
-    for (number, case) in CASES.into_iter().enumerate() {
-        let name = format!(
-            "case {}: {} ms, {} % loss",
-            number + 1,
-            case.0,
-            format_number(100.0 * case.1)
-        );
-        let cells = cells(depth, case);
-        let goodput = cells
-            .each_ref()
-            .map(|cell| results.estimate(cell, depth.seeds(2, 10), mbps));
-        let frequency = cells.each_ref().map(|cell| {
-            results.estimate(
-                cell,
-                depth.seeds(2, 10),
-                crate::figures::readings::ack_frequency,
-            )
-        });
-        for (index, (way, _, _)) in WAYS.into_iter().enumerate() {
-            outcome.numbers.row([
-                name.clone(),
-                way.into(),
-                goodput[index].to_string(),
-                frequency[index].to_string(),
-            ]);
-        }
-        outcome.claims.push(Claim::new(
-            format!(
-                "Case {}: BBR with TACK is ahead of TCP BBR and TCP CUBIC{}",
-                number + 1,
-                by_means(depth)
-            ),
-            "ahead",
-            format!("{} / {} / {} Mbit/s", goodput[0], goodput[1], goodput[2]),
-            cells[1..].iter().all(|other| {
-                let seeds = depth.seeds(2, 10);
-                let ahead = results.paired([&cells[0], other], seeds, |tack, other| {
-                    mbps(tack) - mbps(other)
-                });
-                is_above(depth, ahead, 0.0)
-            }),
-        ));
-        for (groups, values) in groups.iter_mut().zip([&goodput, &frequency]) {
-            groups.push(Group {
-                name: name.clone(),
-                values: values
-                    .iter()
-                    .enumerate()
-                    .map(|(index, value)| bar(index, *value, None))
-                    .collect(),
-            });
-        }
-        rates.push(goodput);
-        acks.push(frequency);
-    }
+/// What the paper says of the number of acknowledgements; `acks` by case and way, in a second.
+fn frequency_claims(depth: &Depth, results: &Results, acks: &[[Estimate; 3]]) -> Vec<Claim> {
     let ratio = acks[0][0].mean / acks[2][0].mean;
-    outcome.claims.push(
-        Claim::new(
-            "TACK sends nearly ten times as many acknowledgements in case 1 as in case 3: 9 to 11 times",
-            "~ 10",
-            format_number(ratio),
-            (9.0..=11.0).contains(&ratio),
-        ),
-    );
+    let mut claims = vec![Claim::new(
+        "TACK sends nearly ten times as many acknowledgements in case 1 as in case 3: 9 to 11 times",
+        "~ 10",
+        format_number(ratio),
+        (9.0..=11.0).contains(&ratio),
+    )];
     let [clean, lossy] = [CASES[2], CASES[3]].map(|case| cells(depth, case)[0].clone());
     let runs = || depth.seeds(2, 10);
     let on_loss = results.estimate(&lossy, runs(), |values| {
@@ -138,7 +79,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         crate::figures::readings::ack_frequency(lossy)
             - crate::figures::readings::ack_frequency(clean)
     });
-    outcome.claims.push(Claim::new(
+    claims.push(Claim::new(
         "With losses TACK sends more acknowledgements (case 4 over case 3), and at least 90 % of \
             the additional ones report losses",
         "more, almost all on loss",
@@ -153,7 +94,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         0.01 * values.get("flows.0.data_segments") / crate::figures::readings::seconds(values)
     });
     let each = more.mean / losses.mean;
-    outcome.claims.push(Claim::new(
+    claims.push(Claim::new(
         "Case 4 has one additional acknowledgement for each lost packet, within a tenth",
         "nearly 20,000 more",
         format!(
@@ -163,12 +104,12 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         ),
         (0.9..=1.1).contains(&each),
     ));
-    outcome.notes.push(
-        "The paper's number of 20,000 additional acknowledgements in case 4 cannot be compared, \
-            because the paper gives neither the length of its runs nor the number of lost \
-            packets. That each loss adds one acknowledgement can be compared."
-            .into(),
-    );
+    claims
+}
+
+/// Goodput and acknowledgements.
+fn plots(groups: [Vec<Group>; 2]) -> Vec<Plot> {
+    let mut plots = Vec::new();
     for (part, title, label, groups) in [
         ("goodput", "Goodput over the combined path", "Mbit/s"),
         (
@@ -201,16 +142,90 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             series: WAYS
                 .iter()
                 .zip([1, 0, 4])
-                .map(|((name, ..), colour)| ((*name).into(), colour))
+                .map(|(way, colour)| (way.name.into(), colour))
                 .collect(),
             reference: String::new(),
             groups,
         }
         .to_svg();
-        outcome.plots.push(plot(
+        plots.push(plot(
             svg,
             format!("{title} of 802.11g and a wide-area path."),
         ));
     }
+    plots
+}
+
+fn reduce(depth: &Depth, results: &Results) -> Outcome {
+    let mut outcome = Outcome {
+        numbers: Table::new(["case", "transport", "goodput, Mbit/s", "ACKs/s"]),
+        ..Outcome::default()
+    };
+    let mut acks: Vec<[Estimate; 3]> = Vec::new();
+    let mut groups: [Vec<Group>; 2] = Default::default();
+    for (number, case) in CASES.into_iter().enumerate() {
+        let name = format!(
+            "case {}: {} ms, {} % loss",
+            number + 1,
+            case.0,
+            format_number(100.0 * case.1)
+        );
+        let cells = cells(depth, case);
+        let goodput = cells
+            .each_ref()
+            .map(|cell| results.estimate(cell, depth.seeds(2, 10), mbps));
+        let frequency = cells.each_ref().map(|cell| {
+            results.estimate(
+                cell,
+                depth.seeds(2, 10),
+                crate::figures::readings::ack_frequency,
+            )
+        });
+        for (index, way) in WAYS.iter().enumerate() {
+            outcome.numbers.row([
+                name.clone(),
+                way.name.into(),
+                goodput[index].to_string(),
+                frequency[index].to_string(),
+            ]);
+        }
+        outcome.claims.push(Claim::new(
+            format!(
+                "Case {}: BBR with TACK is ahead of TCP BBR and TCP CUBIC{}",
+                number + 1,
+                by_means(depth)
+            ),
+            "ahead",
+            format!("{} / {} / {} Mbit/s", goodput[0], goodput[1], goodput[2]),
+            cells[1..].iter().all(|other| {
+                let seeds = depth.seeds(2, 10);
+                let ahead = results.paired([&cells[0], other], seeds, |tack, other| {
+                    mbps(tack) - mbps(other)
+                });
+                is_above(depth, ahead, 0.0)
+            }),
+        ));
+        for (groups, values) in groups.iter_mut().zip([&goodput, &frequency]) {
+            groups.push(Group {
+                name: name.clone(),
+                values: values
+                    .iter()
+                    .enumerate()
+                    .map(|(index, value)| bar(index, *value, None))
+                    .collect(),
+            });
+        }
+        acks.push(frequency);
+    }
+    outcome
+        .claims
+        .extend(frequency_claims(depth, results, &acks));
+    outcome.notes.push(
+        "The paper's number of 20,000 additional acknowledgements in case 4 cannot be compared, \
+            because the paper gives neither the length of its runs nor the number of lost \
+            packets. That each loss adds one acknowledgement can be compared."
+            .into(),
+    );
+    outcome.plots = plots(groups);
     outcome
 }

@@ -16,6 +16,7 @@ use crate::stats::Estimate;
 use crate::{Plot, Values};
 
 use crate::figures::tack::paths::PATHS;
+use crate::figures::transport::Transport;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
@@ -31,28 +32,45 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
-/// Name, controller, acknowledgement.
-const TRANSPORTS: [(&str, &str, &str); 9] = [
-    ("BBR with TACK", "bbr", "tack"),
-    ("BBR realtime with TACK", "bbr:profile=realtime", "tack"),
-    ("CUBIC with TACK", "cubic", "tack"),
-    ("NewReno with TACK", "new_reno", "tack"),
-    ("Vegas with TACK", "vegas", "tack"),
-    ("TCP BBR", "bbr", "delayed:2"),
-    ("TCP CUBIC", "cubic", "delayed:2"),
-    ("TCP NewReno", "new_reno", "delayed:2"),
-    ("TCP Vegas", "vegas", "delayed:2"),
+/// What is ranked.
+const TRANSPORTS: [Transport; 9] = [
+    Transport::new("BBR with TACK", "bbr", "tack"),
+    Transport::new("BBR realtime with TACK", "bbr:profile=realtime", "tack"),
+    Transport::new("CUBIC with TACK", "cubic", "tack"),
+    Transport::new("NewReno with TACK", "new_reno", "tack"),
+    Transport::new("Vegas with TACK", "vegas", "tack"),
+    Transport::new("TCP BBR", "bbr", "delayed:2"),
+    Transport::new("TCP CUBIC", "cubic", "delayed:2"),
+    Transport::new("TCP NewReno", "new_reno", "delayed:2"),
+    Transport::new("TCP Vegas", "vegas", "delayed:2"),
 ];
 /// The paper's transport.
 const TACK: usize = 0;
 /// What has no counterpart with delayed ACK.
 const REALTIME: usize = 1;
-/// Controllers, with TACK and with delayed ACK.
-const PAIRS: [(&str, usize, usize); 4] = [
-    ("BBR", 0, 5),
-    ("CUBIC", 2, 6),
-    ("NewReno", 3, 7),
-    ("Vegas", 4, 8),
+/// A controller, with TACK and with delayed ACK: indices of [`TRANSPORTS`].
+#[derive(Clone, Copy)]
+struct Pair {
+    controller: &'static str,
+    tack: usize,
+    delayed: usize,
+}
+
+impl Pair {
+    const fn new(controller: &'static str, tack: usize, delayed: usize) -> Self {
+        Self {
+            controller,
+            tack,
+            delayed,
+        }
+    }
+}
+
+const PAIRS: [Pair; 4] = [
+    Pair::new("BBR", 0, 5),
+    Pair::new("CUBIC", 2, 6),
+    Pair::new("NewReno", 3, 7),
+    Pair::new("Vegas", 4, 8),
 ];
 
 /// By how much power may be lower, the whole interval of its mean included, and count as no lower.
@@ -78,7 +96,9 @@ impl Route<'_> {
     /// The run of a transport with a seed. Each seed has another part of a recording, spread over
     /// it evenly however many there are.
     fn point(&self, transport: usize, seed: u64) -> Point {
-        let (_, congestion, ack) = TRANSPORTS[transport];
+        let Transport {
+            congestion, ack, ..
+        } = TRANSPORTS[transport];
         let cell = Cell::new(&WAN)
             .set(format!("flow.0.congestion={congestion}"))
             .set(format!("flow.0.ack={ack}"));
@@ -154,7 +174,7 @@ fn ranks_of(powers: &[f64]) -> Vec<f64> {
     powers.iter().map(|power| rank(*power)).collect()
 }
 
-/// Of each transport.
+/// What `of` says of each transport.
 fn all(of: impl Fn(usize) -> f64) -> Vec<f64> {
     (0..TRANSPORTS.len()).map(of).collect()
 }
@@ -213,7 +233,7 @@ impl Ranking {
                 .iter()
                 .map(|powers| ranks_of(powers))
                 .collect();
-            for (transport, (name, ..)) in TRANSPORTS.into_iter().enumerate() {
+            for (transport, Transport { name, .. }) in TRANSPORTS.into_iter().enumerate() {
                 let of = |read: fn(&Values) -> f64| {
                     let values = seeds.clone().map(|seed| run(transport, seed, read));
                     Estimate::of(&values.collect::<Vec<_>>()).to_string()
@@ -259,7 +279,8 @@ impl Ranking {
 
     /// Excuses Vegas for less power with TACK where it has the throughput, and what it pays is
     /// delay.
-    fn excuse_vegas(&self, claim: Claim, tack: usize, delayed: usize) -> Claim {
+    fn excuse_vegas(&self, claim: Claim, pair: Pair) -> Claim {
+        let Pair { tack, delayed, .. } = pair;
         let throughput = difference(&self.throughputs, tack, delayed).mean.exp();
         let power = self.advantage(tack, delayed).mean.exp();
         let delay = throughput / power;
@@ -277,12 +298,12 @@ impl Ranking {
         )
     }
 
-    /// All, the best first.
+    /// All transports with their mean ranks, the best first.
     fn order(&self) -> String {
         let mut order: Vec<_> = TRANSPORTS
             .into_iter()
             .enumerate()
-            .map(|(transport, (name, ..))| (self.rank(transport).mean, name))
+            .map(|(index, transport)| (self.rank(index).mean, transport.name))
             .collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         order
@@ -311,7 +332,12 @@ impl Ranking {
             // Both: with numbers missing, neither counts anything.
             ahead <= 3 && behind >= 5,
         )];
-        for (controller, tack, delayed) in PAIRS {
+        for pair in PAIRS {
+            let Pair {
+                controller,
+                tack,
+                delayed,
+            } = pair;
             let advantage = self.advantage(tack, delayed);
             let [least, mean, most] = [-1.0, 0.0, 1.0]
                 .map(|side: f64| (advantage.mean + side * advantage.half_width).exp());
@@ -337,7 +363,7 @@ impl Ranking {
             )
             .undecided(most >= 1.0 - TOLERANCE);
             claims.push(match controller {
-                "Vegas" => self.excuse_vegas(claim, tack, delayed),
+                "Vegas" => self.excuse_vegas(claim, pair),
                 _ => claim,
             });
         }
@@ -348,11 +374,11 @@ impl Ranking {
         let alone = vec![bar(0, self.rank(REALTIME), None)];
         let mut groups: Vec<_> = PAIRS
             .into_iter()
-            .map(|(name, tack, delayed)| Group {
-                name: name.into(),
+            .map(|pair| Group {
+                name: pair.controller.into(),
                 values: vec![
-                    bar(0, self.rank(tack), None),
-                    bar(1, self.rank(delayed), None),
+                    bar(0, self.rank(pair.tack), None),
+                    bar(1, self.rank(pair.delayed), None),
                 ],
             })
             .collect();
@@ -437,82 +463,4 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_count_from_the_highest_power() {
-        assert_eq!(ranks_of(&[1.0, 3.0, 2.0]), [3.0, 1.0, 2.0]);
-        assert_eq!(ranks_of(&[2.0, 2.0, 1.0]), [1.5, 1.5, 3.0]);
-        assert_eq!(ranks_of(&[2.0, f64::NEG_INFINITY]), [1.0, 2.0]);
-        assert!(ranks_of(&[2.0, f64::NAN]).iter().all(|rank| rank.is_nan()));
-    }
-
-    /// A depth with one recording, of a link of so many Mbit/s.
-    fn with_recording(mbps: u32) -> Depth {
-        let folder = tempfile::tempdir().unwrap();
-        let text: String = (1..=50)
-            .map(|fifth| format!("{:.1} {mbps}\n", f64::from(fifth) / 5.0))
-            .collect();
-        std::fs::write(folder.path().join("air.pitree-trace"), text).unwrap();
-        let recorded = crate::Recorded::read(folder.path()).unwrap();
-        Depth {
-            recorded: Some(recorded.into()),
-            ..Depth::quick()
-        }
-    }
-
-    fn on_recordings(depth: &Depth) -> Vec<Point> {
-        let plan = plan(depth).into_iter();
-        plan.filter(Point::needs_recordings).collect()
-    }
-
-    #[test]
-    fn recordings_are_run_and_other_ones_are_other_runs() {
-        let depth = with_recording(1);
-        let points = on_recordings(&depth);
-        assert_eq!(points.len(), TRANSPORTS.len() * 4);
-        assert!(on_recordings(&Depth::quick()).is_empty());
-        for (point, other) in points.iter().zip(on_recordings(&with_recording(2))) {
-            assert_ne!(point.key(), other.key());
-        }
-        let starts: std::collections::BTreeSet<_> = points
-            .iter()
-            .map(|point| point.settings()[2].clone())
-            .collect();
-        assert_eq!(starts.len(), 4, "each seed has its own part");
-
-        let folder = tempfile::tempdir().unwrap();
-        let mut store = crate::Store::open(folder.path()).unwrap();
-        let wanted = &points[..1];
-        crate::run(&mut store, wanted, 1, |_, _| {}).unwrap();
-        let values = store.results().get(&wanted[0]).unwrap();
-        assert!((0.8..1.0).contains(&mbps(values)), "{}", mbps(values));
-    }
-
-    #[test]
-    fn what_was_not_given_is_said_and_is_no_failure_of_its_own() {
-        let results = Results::default();
-        let without = reduce(&Depth::quick(), &results);
-        assert!(without.notes[0].contains("--traces"));
-        assert_eq!((without.plots.len(), without.further.len()), (1, 0));
-        let with = reduce(&with_recording(1), &results);
-        assert!(with.notes.is_empty());
-        assert_eq!((with.plots.len(), with.further.len()), (2, 1));
-        assert_eq!(with.claims.len(), 2 * without.claims.len());
-        assert_eq!(
-            with.failures().count(),
-            with.claims.len(),
-            "nothing was measured"
-        );
-    }
-
-    #[test]
-    fn pairs_differ_in_their_acknowledgements_alone() {
-        for (_, tack, delayed) in PAIRS {
-            let (of_tack, of_delayed) = (TRANSPORTS[tack], TRANSPORTS[delayed]);
-            assert_eq!(of_tack.1, of_delayed.1);
-            assert_eq!((of_tack.2, of_delayed.2), ("tack", "delayed:2"));
-        }
-    }
-}
+mod tests;

@@ -27,15 +27,31 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
 const FLOWS: [(&str, &str); 2] = [("TACK", "tack"), ("delayed ACK", "delayed:2")];
 const OTHERS: [(&str, &str); 2] = [("BBR", "bbr"), ("CUBIC", "cubic")];
 
+/// What two flows share.
+struct Bottleneck {
+    mbps: f64,
+    rtt_ms: f64,
+    /// The queue, bandwidth-delay products.
+    buffer: f64,
+}
+
 /// The bottleneck of a seed.
-fn bottleneck(seed: u64) -> (f64, f64, f64) {
+fn bottleneck(seed: u64) -> Bottleneck {
     let mut random = RandomStream::new(15, "figure 15", seed);
     let mut between = |low: f64, high: f64| low + random.unit() * (high - low);
-    (between(1.0, 100.0), between(1.0, 200.0), between(0.5, 5.0))
+    Bottleneck {
+        mbps: between(1.0, 100.0),
+        rtt_ms: between(1.0, 200.0),
+        buffer: between(0.5, 5.0),
+    }
 }
 
 fn point(depth: &Depth, seed: u64, ack: &str, other: &str) -> Point {
-    let (mbps, rtt_ms, buffer) = bottleneck(seed);
+    let Bottleneck {
+        mbps,
+        rtt_ms,
+        buffer,
+    } = bottleneck(seed);
     // A queue holds a few packets whatever the product is.
     let packets = (buffer * mbps * rtt_ms * 1e3 / 12_000.0).max(4.0);
     Cell::new(&FRIENDLINESS)
@@ -69,7 +85,7 @@ fn shares(depth: &Depth, results: &Results, ack: &str, other: &str) -> Vec<f64> 
         .map(|seed| {
             let values = results.get(&point(depth, seed, ack, other));
             values.map_or(f64::NAN, |values| {
-                2.0 * utilisation(values, bottleneck(seed).0)
+                2.0 * utilisation(values, bottleneck(seed).mbps)
             })
         })
         .collect()

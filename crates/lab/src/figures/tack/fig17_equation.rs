@@ -1,6 +1,6 @@
 //! Figure 17: how often TACK acknowledges, by bandwidth and by RTTmin.
 
-use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
+use tack_plot::{Line, LineChart, Scale, Stroke, Whisker, format_number};
 
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
@@ -37,9 +37,33 @@ fn round_trips(depth: &Depth) -> &'static [f64] {
     )
 }
 
-/// The paper's examples: rate, RTTmin, and TACK's share of what per-packet acknowledgement sends,
-/// percent.
-const EXAMPLES: [(f64, f64, f64); 3] = [(48.0, 10.0, 10.0), (200.0, 10.0, 2.4), (200.0, 80.0, 0.3)];
+/// An example of the paper.
+struct Example {
+    /// Rate, Mbit/s.
+    rate: f64,
+    /// RTTmin, milliseconds.
+    rtt: f64,
+    /// TACK's share of what per-packet acknowledgement sends, percent.
+    paper: f64,
+}
+
+const EXAMPLES: [Example; 3] = [
+    Example {
+        rate: 48.0,
+        rtt: 10.0,
+        paper: 10.0,
+    },
+    Example {
+        rate: 200.0,
+        rtt: 10.0,
+        paper: 2.4,
+    },
+    Example {
+        rate: 200.0,
+        rtt: 80.0,
+        paper: 0.3,
+    },
+];
 
 /// A clean path: room for what a startup overshoots, and time to settle.
 fn cell(rate: f64, rtt_ms: f64, ack: &str) -> Cell {
@@ -75,7 +99,7 @@ fn plan(depth: &Depth) -> Vec<Point> {
                     .map(|rtt| tack(*rate, *rtt).at(seed)),
             );
         }
-        for (rate, rtt, _) in EXAMPLES {
+        for Example { rate, rtt, .. } in EXAMPLES {
             points.push(cell(rate, rtt, "every").at(seed));
         }
     }
@@ -106,7 +130,11 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         } else {
             worst
         };
-        frequencies.push((rate, rtt, measured));
+        frequencies.push(Measured {
+            rate,
+            rtt,
+            frequency: measured,
+        });
         outcome.numbers.row([
             format_number(rate),
             format_number(rtt),
@@ -125,7 +153,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         format!("at most {} % off", format_number(100.0 * worst)),
         worst <= 0.05,
     ));
-    for (rate, rtt, paper) in EXAMPLES {
+    for Example { rate, rtt, paper } in EXAMPLES {
         let ours = results
             .paired(
                 [&tack(rate, rtt), &cell(rate, rtt, "every")],
@@ -145,10 +173,16 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome
 }
 
-type Frequencies = [(f64, f64, Estimate)];
+/// What was measured at one rate and RTTmin.
+struct Measured {
+    rate: f64,
+    rtt: f64,
+    /// Acknowledgements in a second.
+    frequency: Estimate,
+}
 
 /// Lines of equation (3) and dots of what was measured, over the rate.
-fn by_rate(depth: &Depth, frequencies: &Frequencies) -> crate::Plot {
+fn by_rate(depth: &Depth, frequencies: &[Measured]) -> crate::Plot {
     let mut lines = Vec::new();
     for (colour, rtt) in [10.0, 80.0, 200.0].into_iter().enumerate() {
         let theory = (0..=60)
@@ -157,18 +191,18 @@ fn by_rate(depth: &Depth, frequencies: &Frequencies) -> crate::Plot {
             })
             .map(|rate| (rate, equation_3(rate * 1_448.0 / 1_500.0, rtt / 1e3, 1.0)))
             .collect();
-        let measured = frequencies.iter().filter(|cell| cell.1 == rtt);
+        let measured = frequencies.iter().filter(|cell| cell.rtt == rtt);
         lines.extend(pair(
             format!("RTTmin {rtt} ms"),
             colour,
             theory,
-            measured.map(|cell| (cell.0, cell.2)),
+            measured.map(|cell| (cell.rate, cell.frequency)),
         ));
     }
     chart("a", "bandwidth", "Mbit/s", lines)
 }
 
-fn by_round_trip(depth: &Depth, frequencies: &Frequencies) -> crate::Plot {
+fn by_round_trip(depth: &Depth, frequencies: &[Measured]) -> crate::Plot {
     let mut lines = Vec::new();
     for (colour, rate) in [10.0, 48.0, 200.0].into_iter().enumerate() {
         let theory = (0..=60)
@@ -180,12 +214,12 @@ fn by_round_trip(depth: &Depth, frequencies: &Frequencies) -> crate::Plot {
             })
             .map(|rtt| (rtt, equation_3(rate * 1_448.0 / 1_500.0, rtt / 1e3, 1.0)))
             .collect();
-        let measured = frequencies.iter().filter(|cell| cell.0 == rate);
+        let measured = frequencies.iter().filter(|cell| cell.rate == rate);
         lines.extend(pair(
             format!("{rate} Mbit/s"),
             colour,
             theory,
-            measured.map(|cell| (cell.1, cell.2)),
+            measured.map(|cell| (cell.rtt, cell.frequency)),
         ));
     }
     chart("b", "RTTmin", "ms", lines)
@@ -208,7 +242,11 @@ fn pair(
             points: measured.clone().map(|(x, y)| (x, y.mean)).collect(),
             whiskers: measured
                 .filter(|(_, y)| y.half_width > 0.0)
-                .map(|(x, y)| (x, y.mean - y.half_width, y.mean + y.half_width))
+                .map(|(x, y)| Whisker {
+                    x,
+                    low: y.mean - y.half_width,
+                    high: y.mean + y.half_width,
+                })
                 .collect(),
             colour,
             stroke: Stroke::Dots,

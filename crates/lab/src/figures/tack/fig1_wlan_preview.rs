@@ -2,6 +2,7 @@
 
 use tack_plot::{Group, ValueBars, format_number};
 
+use crate::Plot;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, percent, plot};
@@ -60,6 +61,62 @@ fn equation(depth: &Depth, results: &Results, [_, tack]: &[Cell; 2]) -> f64 {
         1.0 - equation_3(mbps(values), rtt_min, 2.0) / equation_3(mbps(values), 0.0, 2.0)
     };
     100.0 * results.estimate(tack, runs(depth), saved).mean
+}
+
+/// What TACK gains and saves, by link.
+fn plots(acks: Vec<Group>, gains: Vec<Group>) -> Vec<Plot> {
+    let mut plots = Vec::new();
+    let series = || {
+        vec![
+            ("ideal medium, RTT 80 ms".into(), 1),
+            ("ideal medium, RTT 200 ms".into(), 2),
+            (format!("{}, RTT 80 ms", BUSY.name()), 4),
+        ]
+    };
+    let text = |groups: &[Group]| {
+        groups
+            .iter()
+            .map(|group| {
+                format!(
+                    "{}: {} % on the ideal medium, {} % with neighbours.",
+                    group.name,
+                    format_number(group.values[0].value),
+                    format_number(group.values[2].value)
+                )
+            })
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    for (part, title, label, groups) in [
+        (
+            "gain",
+            "Goodput gained by TACK",
+            "goodput better by, %",
+            gains,
+        ),
+        (
+            "acks",
+            "Acknowledgements saved by TACK",
+            "ACKs fewer by, %",
+            acks,
+        ),
+    ] {
+        let svg = ValueBars {
+            id: format!("plot-1-{part}"),
+            title: title.into(),
+            description: format!("At 80 ms, {}", text(&groups)),
+            label: label.into(),
+            series: series(),
+            reference: "paper".into(),
+            groups,
+        }
+        .to_svg();
+        plots.push(plot(
+            svg,
+            format!("{title}, over delayed ACK (L = 2) with the same BBR."),
+        ));
+    }
+    plots
 }
 
 fn reduce(depth: &Depth, results: &Results) -> Outcome {
@@ -148,56 +205,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         acks.push(group(measured.map(|(fewer, _)| fewer), paper_fewer));
         gains.push(group(measured.map(|(_, gain)| gain), paper_gain));
     }
-    let series = || {
-        vec![
-            ("ideal medium, RTT 80 ms".into(), 1),
-            ("ideal medium, RTT 200 ms".into(), 2),
-            (format!("{}, RTT 80 ms", BUSY.name()), 4),
-        ]
-    };
-    let text = |groups: &[Group]| {
-        groups
-            .iter()
-            .map(|group| {
-                format!(
-                    "{}: {} % on the ideal medium, {} % with neighbours.",
-                    group.name,
-                    format_number(group.values[0].value),
-                    format_number(group.values[2].value)
-                )
-            })
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    for (part, title, label, groups) in [
-        (
-            "gain",
-            "Goodput gained by TACK",
-            "goodput better by, %",
-            gains,
-        ),
-        (
-            "acks",
-            "Acknowledgements saved by TACK",
-            "ACKs fewer by, %",
-            acks,
-        ),
-    ] {
-        let svg = ValueBars {
-            id: format!("plot-1-{part}"),
-            title: title.into(),
-            description: format!("At 80 ms, {}", text(&groups)),
-            label: label.into(),
-            series: series(),
-            reference: "paper".into(),
-            groups,
-        }
-        .to_svg();
-        outcome.plots.push(plot(
-            svg,
-            format!("{title}, over delayed ACK (L = 2) with the same BBR."),
-        ));
-    }
+    outcome.plots = plots(acks, gains);
     show_besides(depth, results, &mut outcome, "1");
     outcome
 }

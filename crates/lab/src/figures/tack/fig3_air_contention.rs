@@ -1,6 +1,6 @@
 //! Figure 3: acknowledgements contend with the data for the air.
 
-use tack_plot::{Line, LineChart, Scale, Stroke, format_number};
+use tack_plot::{Line, LineChart, Scale, Stroke, Whisker, format_number};
 
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
@@ -288,7 +288,11 @@ fn chart(
                 .filter(|(_, data)| data.half_width > 0.0)
                 .map(|(every, data)| {
                     let (low, high) = (data.mean - data.half_width, data.mean + data.half_width);
-                    (*every, low.max(data.mean / 10.0), high)
+                    Whisker {
+                        x: *every,
+                        low: low.max(data.mean / 10.0),
+                        high,
+                    }
                 })
                 .collect(),
             colour,

@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use tack_plot::{Group, ValueBars, format_number};
 
-use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, percent, plot};
@@ -13,6 +12,7 @@ use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::LOSSY_BOTH_WAYS;
 use crate::stats::Estimate;
+use crate::{Plot, Values};
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
@@ -184,6 +184,29 @@ fn mode_claim(depth: &Depth, results: &Results) -> Claim {
     )
 }
 
+fn utilisation_plot(at_worst: [Estimate; 3], groups: Vec<Group>) -> Plot {
+    plot(
+        ValueBars {
+            id: "plot-5b".into(),
+            title: "Utilisation with losses on both paths".into(),
+            description: format!(
+                "With 10 % of acknowledgements lost TACK-rich uses {} %, TACK-poor {} %, TCP BBR {} % of the link.",
+                at_worst[0], at_worst[1], at_worst[2]
+            ),
+            label: "utilisation, %".into(),
+            series: ACKS
+                .iter()
+                .zip([1, 4, 0])
+                .map(|((name, _), colour)| ((*name).into(), colour))
+                .collect(),
+            reference: "paper".into(),
+            groups,
+        }
+        .to_svg(),
+        "Utilisation of 100 Mbit/s at 200 ms and 1 % data loss, by the share of acknowledgements lost.",
+    )
+}
+
 fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let mut outcome = Outcome {
         numbers: Table::new(["ACK loss", "mechanism", "paper, %", "ours, %"]),
@@ -285,26 +308,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome
         .claims
         .extend(default_claims(depth, results, &mut outcome.numbers));
-    outcome.plots.push(plot(
-        ValueBars {
-            id: "plot-5b".into(),
-            title: "Utilisation with losses on both paths".into(),
-            description: format!(
-                "With 10 % of acknowledgements lost TACK-rich uses {} %, TACK-poor {} %, TCP BBR {} % of the link.",
-                all[3][0], all[3][1], all[3][2]
-            ),
-            label: "utilisation, %".into(),
-            series: ACKS
-                .iter()
-                .zip([1, 4, 0])
-                .map(|((name, _), colour)| ((*name).into(), colour))
-                .collect(),
-            reference: "paper".into(),
-            groups,
-        }
-        .to_svg(),
-        "Utilisation of 100 Mbit/s at 200 ms and 1 % data loss, by the share of acknowledgements lost.",
-    ));
+    outcome.plots.push(utilisation_plot(at_worst, groups));
     outcome
 }
 

@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use tack_plot::{Line, LineChart, Stroke, format_number};
 
-use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{percent, plot};
@@ -14,6 +13,7 @@ use crate::results::Results;
 use crate::scenarios::Source;
 use crate::scenarios::{FRIENDLINESS, LOSS_IACK, LOSSY_BOTH_WAYS, WAN, WLAN_TCP};
 use crate::stats::Estimate;
+use crate::{Plot, Values};
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
@@ -220,39 +220,29 @@ fn share(values: &Values) -> f64 {
     100.0 * utilisation(values, 100.0)
 }
 
-fn reduce(depth: &Depth, results: &Results) -> Outcome {
-    let of = |size: f64, ack: &str, read: fn(&Values) -> f64| -> Estimate {
-        results.estimate(&cell(size, ack), seeds(depth), read)
-    };
-    let mut outcome = Outcome {
-        numbers: Table::new([
-            "receive buffer, bandwidth-delay products",
-            "acknowledged by",
-            "utilisation, %",
-            "ACKs in a round trip",
-        ]),
-        ..Outcome::default()
-    };
-    for size in sizes(depth) {
-        for (name, ack) in WAYS {
-            outcome.numbers.row([
-                format_number(*size),
-                name.into(),
-                of(*size, ack, share).to_string(),
-                of(*size, ack, acks_per_round_trip).to_string(),
-            ]);
-        }
-    }
+/// The mean of what `read` says, with a receive buffer of `size` bandwidth-delay products.
+fn of(
+    depth: &Depth,
+    results: &Results,
+    size: f64,
+    ack: &str,
+    read: fn(&Values) -> f64,
+) -> Estimate {
+    results.estimate(&cell(size, ack), seeds(depth), read)
+}
+
+/// What the window of TACK has to be, and what a smaller one costs.
+fn claims(depth: &Depth, results: &Results) -> Vec<Claim> {
     let enough = sizes(depth).iter().filter(|size| **size >= NEEDED);
-    let full = of(4.0, "tack", share);
-    let least = of(NEEDED, "tack", share);
+    let full = of(depth, results, 4.0, "tack", share);
+    let least = of(depth, results, NEEDED, "tack", share);
     let rare: Vec<Estimate> = enough
-        .map(|size| of(*size, "tack", acks_per_round_trip))
+        .map(|size| of(depth, results, *size, "tack", acks_per_round_trip))
         .collect();
-    let half = WAYS.map(|(_, ack)| of(0.5, ack, share));
-    let acks = WAYS.map(|(_, ack)| of(0.5, ack, acks_per_round_trip));
-    let one = [share, acks_per_round_trip].map(|read| of(1.0, "tack", read));
-    outcome.claims = vec![
+    let half = WAYS.map(|(_, ack)| of(depth, results, 0.5, ack, share));
+    let acks = WAYS.map(|(_, ack)| of(depth, results, 0.5, ack, acks_per_round_trip));
+    let one = [share, acks_per_round_trip].map(|read| of(depth, results, 1.0, "tack", read));
+    vec![
         Claim::new(
             "A window of β/(β − 1) bandwidth-delay products is enough: utilisation with a \
                 receive buffer of 1.33 equals that with 4, within a point",
@@ -290,7 +280,11 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             ),
             (acks[0].mean / acks[1].mean - 1.0).abs() <= 0.05,
         ),
-    ];
+    ]
+}
+
+/// What figures with large buffers measure with the default ones.
+fn default_buffers(depth: &Depth, results: &Results) -> Table {
     let mut defaults = Table::new([
         "figures",
         "path",
@@ -312,20 +306,24 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             default.to_string(),
             percent(limited.times(100.0)),
         ]);
-        outcome.claims.push(other.claim(depth, results));
     }
-    outcome.further.push(defaults);
-    outcome.notes.push(
-        "Figures S3 and 17 cannot use default buffers: the bandwidth-delay products of 1 Gbit/s \
-            and 120 or 200 ms are 15 and 25 MB. Figure 8a measures 802.11ac at 200 ms, with 14.7 \
-            MB, with the default. Figures 3, 7, 9 and 11 use no TCP buffers or the default."
-            .into(),
-    );
+    defaults
+}
+
+/// Utilisation and acknowledgements, by the receive buffer.
+fn plots(depth: &Depth, results: &Results) -> Vec<Plot> {
+    let half = of(depth, results, 0.5, "tack", share);
+    let acks = of(depth, results, 0.5, "tack", acks_per_round_trip);
+    let least = of(depth, results, NEEDED, "tack", share);
+    let rare = sizes(depth).iter().find(|size| **size >= NEEDED);
+    let rare = rare.map_or_else(String::new, |size| {
+        of(depth, results, *size, "tack", acks_per_round_trip).to_string()
+    });
     let line = |index: usize, read: fn(&Values) -> f64| {
         let (name, ack) = WAYS[index];
         let points = sizes(depth)
             .iter()
-            .map(|size| (*size, of(*size, ack, read).mean));
+            .map(|size| (*size, of(depth, results, *size, ack, read).mean));
         Line {
             name: name.into(),
             points: points.collect(),
@@ -340,10 +338,10 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         title: title.into(),
         description: format!(
             "With half a bandwidth-delay product TACK uses {} % of the link with {} acknowledgements in a round trip; with 1.33 {} % with {}.",
-            half[0],
-            acks[0],
+            half,
+            acks,
             least,
-            rare.first().map_or_else(String::new, Estimate::to_string)
+            rare
         ),
         x_label: "receive buffer, bandwidth-delay products".into(),
         y_label: y_label.into(),
@@ -366,11 +364,46 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             acks_per_round_trip,
         ),
     ];
+    let mut plots = Vec::new();
     for (svg, caption) in charts.into_iter().zip([
         "Utilisation of 100 Mbit/s at 40 ms, by the receive buffer.",
         "Acknowledgements in a round trip, by the receive buffer.",
     ]) {
-        outcome.plots.push(plot(svg, caption));
+        plots.push(plot(svg, caption));
     }
+    plots
+}
+
+fn reduce(depth: &Depth, results: &Results) -> Outcome {
+    let mut outcome = Outcome {
+        numbers: Table::new([
+            "receive buffer, bandwidth-delay products",
+            "acknowledged by",
+            "utilisation, %",
+            "ACKs in a round trip",
+        ]),
+        ..Outcome::default()
+    };
+    for size in sizes(depth) {
+        for (name, ack) in WAYS {
+            outcome.numbers.row([
+                format_number(*size),
+                name.into(),
+                of(depth, results, *size, ack, share).to_string(),
+                of(depth, results, *size, ack, acks_per_round_trip).to_string(),
+            ]);
+        }
+    }
+    outcome.claims = claims(depth, results);
+    let others = OTHERS.iter().map(|other| other.claim(depth, results));
+    outcome.claims.extend(others);
+    outcome.further.push(default_buffers(depth, results));
+    outcome.notes.push(
+        "Figures S3 and 17 cannot use default buffers: the bandwidth-delay products of 1 Gbit/s \
+            and 120 or 200 ms are 15 and 25 MB. Figure 8a measures 802.11ac at 200 ms, with 14.7 \
+            MB, with the default. Figures 3, 7, 9 and 11 use no TCP buffers or the default."
+            .into(),
+    );
+    outcome.plots = plots(depth, results);
     outcome
 }
