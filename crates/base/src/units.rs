@@ -230,17 +230,17 @@ fn value(text: &str, quantity: Quantity, bare: Option<u64>) -> Result<u64, Probl
 
 /// Prints a duration in the largest unit that stays short and exact: `200ms`, `1.5s`, `2min`.
 pub fn show_duration(duration: Duration) -> impl fmt::Display {
-    let units: &[_] = &[
-        (3_600_000_000_000, "h", 0),
-        (60_000_000_000, "min", 0),
-        (1_000_000_000, "s", 3),
-        (1_000_000, "ms", 3),
-        (1_000, "us", 3),
-        (1, "ns", 0),
+    const UNITS: &[Unit] = &[
+        unit(3_600_000_000_000, "h", 0),
+        unit(60_000_000_000, "min", 0),
+        unit(1_000_000_000, "s", 3),
+        unit(1_000_000, "ms", 3),
+        unit(1_000, "us", 3),
+        unit(1, "ns", 0),
     ];
     Shown {
         value: nanos(duration),
-        units,
+        units: UNITS,
         zero: "0s",
     }
 }
@@ -249,16 +249,16 @@ pub fn show_duration(duration: Duration) -> impl fmt::Display {
 ///
 /// [`Rate`]'s own `Display` rounds to three digits, for people; this reads back as the same rate.
 pub fn show_rate(rate: Rate) -> impl fmt::Display {
-    let units: &[_] = &[
-        (1_000_000_000_000, "Tbps", 3),
-        (1_000_000_000, "Gbps", 3),
-        (1_000_000, "Mbps", 3),
-        (1_000, "kbps", 3),
-        (1, "bps", 0),
+    const UNITS: &[Unit] = &[
+        unit(1_000_000_000_000, "Tbps", 3),
+        unit(1_000_000_000, "Gbps", 3),
+        unit(1_000_000, "Mbps", 3),
+        unit(1_000, "kbps", 3),
+        unit(1, "bps", 0),
     ];
     Shown {
         value: rate.bits_per_sec(),
-        units,
+        units: UNITS,
         zero: "0bps",
     }
 }
@@ -266,28 +266,46 @@ pub fn show_rate(rate: Rate) -> impl fmt::Display {
 /// Prints a size in the largest unit of which it is a whole number, binary ones first: `64KiB`,
 /// `10MB`, `1500B`.
 pub fn show_size(bytes: u64) -> impl fmt::Display {
-    let units: &[_] = &[
-        (1 << 40, "TiB", 0),
-        (1 << 30, "GiB", 0),
-        (1 << 20, "MiB", 0),
-        (1 << 10, "KiB", 0),
-        (1_000_000_000_000, "TB", 0),
-        (1_000_000_000, "GB", 0),
-        (1_000_000, "MB", 0),
-        (1_000, "kB", 0),
-        (1, "B", 0),
+    const UNITS: &[Unit] = &[
+        unit(1 << 40, "TiB", 0),
+        unit(1 << 30, "GiB", 0),
+        unit(1 << 20, "MiB", 0),
+        unit(1 << 10, "KiB", 0),
+        unit(1_000_000_000_000, "TB", 0),
+        unit(1_000_000_000, "GB", 0),
+        unit(1_000_000, "MB", 0),
+        unit(1_000, "kB", 0),
+        unit(1, "B", 0),
     ];
     Shown {
         value: bytes,
-        units,
+        units: UNITS,
         zero: "0B",
     }
 }
 
-/// A value, and the units it may be printed in: (value of one, name, most decimals), best first.
+/// A unit to print a value in.
+#[derive(Clone, Copy)]
+struct Unit {
+    /// How much one of it is.
+    scale: u64,
+    name: &'static str,
+    /// Most digits after the point.
+    decimals: u32,
+}
+
+const fn unit(scale: u64, name: &'static str, decimals: u32) -> Unit {
+    Unit {
+        scale,
+        name,
+        decimals,
+    }
+}
+
+/// A value, and the units it may be printed in, best first.
 struct Shown {
     value: u64,
-    units: &'static [(u64, &'static str, u32)],
+    units: &'static [Unit],
     zero: &'static str,
 }
 
@@ -296,7 +314,12 @@ impl fmt::Display for Shown {
         if self.value == 0 {
             return f.write_str(self.zero);
         }
-        for &(scale, name, decimals) in self.units {
+        for &Unit {
+            scale,
+            name,
+            decimals,
+        } in self.units
+        {
             let (whole, rest) = (self.value / scale, self.value % scale);
             let step = scale / 10_u64.pow(decimals);
             let long = whole >= 1_000 && rest != 0;

@@ -3,7 +3,7 @@
 use crate::cid;
 use crate::context::Context;
 use crate::error::{DecodeError, Refusal};
-use crate::fields::Fields;
+use crate::fields::{BaseHeader, Fields};
 use crate::format::Format;
 use crate::header::{Header, PacketBytes};
 use crate::ir;
@@ -34,6 +34,16 @@ pub struct Decompressed {
 pub struct Decompressor {
     mode: Mode,
     context: Option<Context>,
+}
+
+/// What a compressed packet says.
+struct Rebuilt {
+    format: Format,
+    header: Header,
+    /// The context after it.
+    context: Context,
+    /// Bytes of the compressed packet.
+    consumed: usize,
 }
 
 impl Decompressor {
@@ -74,21 +84,29 @@ impl Decompressor {
     /// in eight pass.
     pub fn decompress(&mut self, bytes: &[u8]) -> Result<Decompressed, DecodeError> {
         let prefix = cid::prefix(bytes);
-        let (format, header, next, consumed) = match bytes.get(prefix) {
+        let Rebuilt {
+            format,
+            header,
+            context: next,
+            consumed,
+        } = match bytes.get(prefix) {
             Some(&first) if ir::is_ir(first) => {
                 // The CRC of these covers the identifier.
                 let start = cid::padding(bytes);
                 let read = ir::read(&bytes[start..], prefix - start, self.context.as_ref())?;
-                (
-                    read.format,
-                    read.header,
-                    read.context,
-                    start + read.consumed,
-                )
+                Rebuilt {
+                    format: read.format,
+                    header: read.header,
+                    context: read.context,
+                    consumed: start + read.consumed,
+                }
             }
             _ => {
-                let (format, header, next, consumed) = self.read_compressed(&bytes[prefix..])?;
-                (format, header, next, prefix + consumed)
+                let read = self.read_compressed(&bytes[prefix..])?;
+                Rebuilt {
+                    consumed: prefix + read.consumed,
+                    ..read
+                }
             }
         };
         // An IR packet's own CRC was checked; the options' lengths were not.
@@ -110,13 +128,14 @@ impl Decompressor {
         self.context.as_ref().map(|context| context.msn)
     }
 
-    fn read_compressed(
-        &self,
-        bytes: &[u8],
-    ) -> Result<(Format, Header, Context, usize), DecodeError> {
+    fn read_compressed(&self, bytes: &[u8]) -> Result<Rebuilt, DecodeError> {
         let context = self.context.as_ref().ok_or(DecodeError::NoContext)?;
         let sequential = context.ip_id_behavior.is_sequential();
-        let (format, mut fields, mut bits) = Fields::read(bytes, sequential)?;
+        let BaseHeader {
+            format,
+            mut fields,
+            rest: mut bits,
+        } = Fields::read(bytes, sequential)?;
         let form = match self.mode {
             Mode::Rfc => TimestampForm::Rfc,
             Mode::Lean | Mode::LeanNoChecksum => {
@@ -151,6 +170,11 @@ impl Decompressor {
                 return Err(DecodeError::Crc { expected, rebuilt });
             }
         }
-        Ok((format, header, next, bits.consumed()))
+        Ok(Rebuilt {
+            format,
+            header,
+            context: next,
+            consumed: bits.consumed(),
+        })
     }
 }

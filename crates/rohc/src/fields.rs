@@ -64,23 +64,36 @@ pub(crate) struct Fields {
     pub(crate) urgent: Option<u16>,
 }
 
+/// A base header that was read.
+pub(crate) struct BaseHeader<'a> {
+    pub(crate) format: Format,
+    pub(crate) fields: Fields,
+    /// What follows it.
+    pub(crate) rest: BitReader<'a>,
+}
+
 /// RST, SYN and FIN for their index (RFC 6846 §8.2, `rsf_index_enc`).
 pub(crate) const RSF: [u8; 4] = [0b000, 0b100, 0b010, 0b001];
 
 impl Fields {
     /// Reads a base header of the family that the context says.
-    pub(crate) fn read(
-        bytes: &[u8],
-        sequential: bool,
-    ) -> Result<(Format, Self, BitReader<'_>), DecodeError> {
-        let mut bits = BitReader::new(bytes);
+    pub(crate) fn read(bytes: &[u8], sequential: bool) -> Result<BaseHeader<'_>, DecodeError> {
+        let mut rest = BitReader::new(bytes);
         if bytes.first().is_some_and(|first| first >> 1 == CO_COMMON) {
-            let fields = Self::read_common(&mut bits)?;
-            return Ok((Format::CoCommon, fields, bits));
+            let fields = Self::read_common(&mut rest)?;
+            return Ok(BaseHeader {
+                format: Format::CoCommon,
+                fields,
+                rest,
+            });
         }
         let layout = layout_of(bytes, sequential)?;
-        let fields = Self::read_layout(layout, &mut bits)?;
-        Ok((layout.format, fields, bits))
+        let fields = Self::read_layout(layout, &mut rest)?;
+        Ok(BaseHeader {
+            format: layout.format,
+            fields,
+            rest,
+        })
     }
 
     fn read_layout(layout: &Layout, bits: &mut BitReader<'_>) -> Result<Self, DecodeError> {

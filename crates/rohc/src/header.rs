@@ -71,7 +71,13 @@ pub(crate) struct Header {
 impl Header {
     /// Reads a packet that is nothing but headers.
     pub(crate) fn read(packet: &[u8]) -> Result<Self, Refusal> {
-        let (ip, dscp, ip_ecn, ttl, tcp) = match packet.first().map(|byte| byte >> 4) {
+        let Network {
+            ip,
+            dscp,
+            ecn: ip_ecn,
+            ttl,
+            payload: tcp,
+        } = match packet.first().map(|byte| byte >> 4) {
             Some(4) => read_v4(packet)?,
             Some(6) => read_v6(packet)?,
             _ => return Err(Refusal::NotIp),
@@ -243,8 +249,15 @@ impl Header {
     }
 }
 
-/// Version, DSCP, ECN, TTL and what follows the IP header.
-type Network<'a> = (Ip, u8, u8, u8, &'a [u8]);
+/// An IP header.
+struct Network<'a> {
+    ip: Ip,
+    dscp: u8,
+    ecn: u8,
+    ttl: u8,
+    /// What follows it.
+    payload: &'a [u8],
+}
 
 fn read_v4(packet: &[u8]) -> Result<Network<'_>, Refusal> {
     let (header, payload) = Ipv4Header::from_slice(packet).map_err(|_| Refusal::NotIp)?;
@@ -263,8 +276,13 @@ fn read_v4(packet: &[u8]) -> Result<Network<'_>, Refusal> {
         id: header.identification,
         dont_fragment: header.dont_fragment,
     };
-    let (dscp, ecn) = (header.dscp.value(), header.ecn.value());
-    Ok((ip, dscp, ecn, header.time_to_live, payload))
+    Ok(Network {
+        ip,
+        dscp: header.dscp.value(),
+        ecn: header.ecn.value(),
+        ttl: header.time_to_live,
+        payload,
+    })
 }
 
 fn read_v6(packet: &[u8]) -> Result<Network<'_>, Refusal> {
@@ -281,5 +299,11 @@ fn read_v6(packet: &[u8]) -> Result<Network<'_>, Refusal> {
         flow_label: header.flow_label.value(),
     };
     let class = header.traffic_class;
-    Ok((ip, class >> 2, class & 3, header.hop_limit, payload))
+    Ok(Network {
+        ip,
+        dscp: class >> 2,
+        ecn: class & 3,
+        ttl: header.hop_limit,
+        payload,
+    })
 }

@@ -9,13 +9,30 @@ use crate::error::DecodeError;
 use crate::lsb::Lsb;
 use crate::options::{Body, MAX_OPTIONS_LEN, TcpOption, index};
 
-/// `ts_lsb` of RFC 6846 §8.2: discriminator, its width, bits of the timestamp. With `p` = -1 the
-/// short forms cannot say "unchanged", so an unchanged timestamp takes three bytes.
-const TS_LSB: [(u32, u8, Lsb); 4] = [
-    (0b0, 1, Lsb::of_32(7, -1)),
-    (0b10, 2, Lsb::of_32(14, -1)),
-    (0b110, 3, Lsb::of_32(21, 0x4_0000)),
-    (0b111, 3, Lsb::of_32(29, 0x400_0000)),
+/// A form of `ts_lsb` (RFC 6846 §8.2).
+struct TsLsb {
+    discriminator: u32,
+    /// Bits of the discriminator.
+    width: u8,
+    /// Bits of the timestamp.
+    lsb: Lsb,
+}
+
+const fn ts_lsb(discriminator: u32, width: u8, lsb: Lsb) -> TsLsb {
+    TsLsb {
+        discriminator,
+        width,
+        lsb,
+    }
+}
+
+/// All forms. With `p` = -1 the short ones cannot say "unchanged", so an unchanged timestamp takes
+/// three bytes.
+const TS_LSB: [TsLsb; 4] = [
+    ts_lsb(0b0, 1, Lsb::of_32(7, -1)),
+    ts_lsb(0b10, 2, Lsb::of_32(14, -1)),
+    ts_lsb(0b110, 3, Lsb::of_32(21, 0x4_0000)),
+    ts_lsb(0b111, 3, Lsb::of_32(29, 0x400_0000)),
 ];
 
 /// The lean forms of one timestamp, in place of `ts_lsb`: in its half of the byte that both share,
@@ -96,7 +113,7 @@ impl Irregular {
     ) -> Option<Self> {
         let form = |new: u32, of: fn(&Timestamps) -> u32| {
             (0..4_u8).find(|&form| {
-                let (.., lsb) = TS_LSB[usize::from(form)];
+                let lsb = &TS_LSB[usize::from(form)].lsb;
                 references.clone().all(|old| lsb.reaches(of(&old), new))
             })
         };
@@ -133,9 +150,9 @@ impl Irregular {
         match (self, option) {
             (Self::TsLsb { value, echo }, TcpOption::Timestamps(now)) => {
                 for (timestamp, form) in [(now.value, value), (now.echo, echo)] {
-                    let (discriminator, width, lsb) = TS_LSB[usize::from(form & 3)];
-                    out.push(discriminator, width);
-                    out.push(lsb.encode(timestamp), lsb.bits);
+                    let form = &TS_LSB[usize::from(form & 3)];
+                    out.push(form.discriminator, form.width);
+                    out.push(form.lsb.encode(timestamp), form.lsb.bits);
                 }
             }
             (
@@ -371,7 +388,7 @@ fn read_ts_lsb(reference: u32, bits: &mut BitReader<'_>) -> Result<u32, DecodeEr
     } else {
         2 + usize::from(bits.take_bit()?)
     };
-    let (.., lsb) = TS_LSB[form];
+    let lsb = &TS_LSB[form].lsb;
     Ok(lsb.decode(reference, bits.take(lsb.bits)?))
 }
 

@@ -21,6 +21,15 @@ use super::{Observer, PacketEvent, Passing};
 use crate::packet::Packet;
 use crate::scenario::{Party, Scenario};
 
+/// An interface of the capture.
+#[derive(Clone, Copy)]
+struct Interface<'a> {
+    /// A host, or [`AIR`].
+    index: usize,
+    name: &'a str,
+    link: DataLink,
+}
+
 /// Writes the packets of a run as pcapng, with an interface for each host that sees any.
 ///
 /// Every packet is seen twice, where it leaves and where it arrives: filter by interface
@@ -67,7 +76,7 @@ impl<W: Write> Capture<W> {
     /// Writes `data` as seen at `at`; a new interface is introduced first.
     fn write(
         &mut self,
-        (index, name, link): (usize, &str, DataLink),
+        interface: Interface<'_>,
         at: Instant,
         data: &[u8],
         options: Vec<EnhancedPacketOption<'_>>,
@@ -75,6 +84,7 @@ impl<W: Write> Capture<W> {
         let Some(writer) = &mut self.writer else {
             return;
         };
+        let Interface { index, name, link } = interface;
         let count = self.interfaces.len() as u32;
         let written = match self.interfaces.get(&index) {
             Some(_) => Ok(0),
@@ -131,7 +141,11 @@ impl<W: Write> Observer for Capture<W> {
             bytes.extend_from_slice(&packet.head);
             bytes.extend_from_slice(&packet.payload);
         };
-        let air = (AIR, "air", DataLink::IEEE802_11_RADIOTAP);
+        let air = Interface {
+            index: AIR,
+            name: "air",
+            link: DataLink::IEEE802_11_RADIOTAP,
+        };
         encoder.encode(captured, &mut bytes, content, |data| {
             self.write(air, captured.at, data, Vec::new());
         });
@@ -150,7 +164,11 @@ impl<W: Write> Observer for Capture<W> {
         bytes.extend_from_slice(&packet.head);
         bytes.extend_from_slice(&packet.payload);
         let name = event.host.name();
-        let interface = (event.host.index(), name.as_ref(), DataLink::RAW);
+        let interface = Interface {
+            index: event.host.index(),
+            name: name.as_ref(),
+            link: DataLink::RAW,
+        };
         self.write(interface, event.at, &bytes, vec![direction(event.passing)]);
         self.bytes = bytes;
     }

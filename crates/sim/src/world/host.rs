@@ -22,6 +22,14 @@ const SHORT_SEND_RETRY: Duration = Duration::from_millis(1);
 /// Payloads are cut from chunks of this size: one allocation for many packets.
 const CHUNK: usize = 64 << 10;
 
+/// A packet that has arrived and is not processed yet.
+#[derive(Debug)]
+struct Arrived {
+    at: Instant,
+    processed: Instant,
+    packet: Packet,
+}
+
 /// One of the hosts.
 #[derive(Debug)]
 pub(super) struct Host {
@@ -30,8 +38,8 @@ pub(super) struct Host {
     party: Party,
     address: Ipv4Addr,
     config: HostConfig,
-    /// Arrived, waiting to be processed: (arrival, processing, packet).
-    inbox: VecDeque<(Instant, Instant, Packet)>,
+    /// Waiting to be processed.
+    inbox: VecDeque<Arrived>,
     processing: RandomStream,
     /// Refused by the interface, to be offered again.
     refused: VecDeque<Packet>,
@@ -104,20 +112,25 @@ impl Host {
         }
         let most = nanos(self.config.late_processing);
         let delay = Duration::from_nanos(self.processing.below(most + 1));
-        let before = self.inbox.back().map_or(Instant::ZERO, |(_, at, _)| *at);
-        let at = before.max(now + delay);
-        self.inbox.push_back((now, at, packet));
-        Err(at)
+        let before = self.inbox.back();
+        let before = before.map_or(Instant::ZERO, |last| last.processed);
+        let processed = before.max(now + delay);
+        self.inbox.push_back(Arrived {
+            at: now,
+            processed,
+            packet,
+        });
+        Err(processed)
     }
 
     /// The next packet to process at `now`, with its arrival.
     pub(super) fn take_arrived(&mut self, now: Instant) -> Option<(Instant, Packet)> {
-        if self.inbox.front()?.1 > now {
+        if self.inbox.front()?.processed > now {
             return None;
         }
         self.inbox
             .pop_front()
-            .map(|(arrived, _, packet)| (arrived, packet))
+            .map(|Arrived { at, packet, .. }| (at, packet))
     }
 
     /// Sends what the endpoint has and the interface takes: calls `send` with each packet that

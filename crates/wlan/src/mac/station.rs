@@ -115,6 +115,24 @@ struct Exchange {
     attempts: u8,
 }
 
+/// A recipient that holds frames back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Hold {
+    /// When they will have waited too long.
+    until: Instant,
+    from: NodeId,
+    /// Index of the access category.
+    category: usize,
+}
+
+/// Frames that were sent to a radio, which read none of them.
+#[derive(Debug)]
+struct Unread<M> {
+    function: usize,
+    to: NodeId,
+    mpdus: Vec<Mpdu<M>>,
+}
+
 /// One radio.
 #[derive(Debug)]
 pub struct Station<M> {
@@ -137,18 +155,17 @@ pub struct Station<M> {
     /// A PPDU is being received whose header has been read at this instant.
     reception: Option<Instant>,
     recipients: Vec<[Recipient<M>; 4]>,
-    /// The recipients that hold frames back: when these will have waited too long, transmitter and
-    /// category.
-    holds: BTreeSet<(Instant, NodeId, usize)>,
-    /// The first of them.
+    /// The recipients that hold frames back, by the time until which they do.
+    holds: BTreeSet<Hold>,
+    /// When the first of them has held frames too long.
     next_hold: Instant,
     duplicates: DuplicateCache,
     /// TCP/HACK, where it is on.
     hack: Option<Box<Hack<M>>>,
     /// MPDU lists that can be used again.
     spare: Vec<Vec<Mpdu<M>>>,
-    /// What was sent last, of which nothing was read: function and receiver, and the list.
-    unread: Option<(usize, NodeId, Vec<Mpdu<M>>)>,
+    /// What was sent last, of which nothing was read.
+    unread: Option<Unread<M>>,
     stats: StationStats,
     sifs: Duration,
     response_timeout: Duration,
@@ -434,8 +451,13 @@ impl<M: Clone> Station<M> {
             // Within a limit the next attempt may have less time.
             Some(to) if self.config.txop_limit[category as usize].is_zero() => {
                 let function = self.function(category);
-                if let Some((.., mpdus)) = self.unread.replace((function, to, mpdus)) {
-                    self.recycle(mpdus);
+                let unread = Unread {
+                    function,
+                    to,
+                    mpdus,
+                };
+                if let Some(before) = self.unread.replace(unread) {
+                    self.recycle(before.mpdus);
                 }
             }
             _ => self.recycle(mpdus),
@@ -446,10 +468,10 @@ impl<M: Clone> Station<M> {
     /// one, or an empty one.
     fn list(&mut self, function: usize, to: NodeId) -> Vec<Mpdu<M>> {
         match self.unread.take() {
-            Some((of, who, mpdus)) if (of, who) == (function, to) => mpdus,
-            Some((.., mut mpdus)) => {
-                mpdus.clear();
-                mpdus
+            Some(last) if (last.function, last.to) == (function, to) => last.mpdus,
+            Some(mut last) => {
+                last.mpdus.clear();
+                last.mpdus
             }
             None => self.spare.pop().unwrap_or_default(),
         }

@@ -51,36 +51,42 @@ pub struct Awgn {
     snr: f64,
 }
 
-/// Code weights by distance, from the free distance upwards: (first distance, step, divisor,
-/// weights).
-type Spectrum = (i32, i32, f64, &'static [f64]);
+/// Weights of a code by distance.
+struct Spectrum {
+    /// The free distance.
+    first: i32,
+    /// From one distance to the next.
+    step: i32,
+    divisor: f64,
+    weights: &'static [f64],
+}
 
 const fn spectrum(code: (u64, u64)) -> Spectrum {
     match code {
-        (1, 2) => (
-            10,
-            2,
-            1.0,
-            &[36.0, 211.0, 1_404.0, 11_633.0, 77_433.0, 502_690.0],
-        ),
-        (2, 3) => (
-            6,
-            1,
-            2.0,
-            &[3.0, 70.0, 285.0, 1_276.0, 6_160.0, 27_128.0, 117_019.0],
-        ),
-        (3, 4) => (
-            5,
-            1,
-            3.0,
-            &[42.0, 201.0, 1_492.0, 10_469.0, 62_935.0, 379_644.0],
-        ),
-        _ => (
-            4,
-            1,
-            5.0,
-            &[92.0, 528.0, 8_694.0, 79_453.0, 792_114.0, 7_375_573.0],
-        ),
+        (1, 2) => Spectrum {
+            first: 10,
+            step: 2,
+            divisor: 1.0,
+            weights: &[36.0, 211.0, 1_404.0, 11_633.0, 77_433.0, 502_690.0],
+        },
+        (2, 3) => Spectrum {
+            first: 6,
+            step: 1,
+            divisor: 2.0,
+            weights: &[3.0, 70.0, 285.0, 1_276.0, 6_160.0, 27_128.0, 117_019.0],
+        },
+        (3, 4) => Spectrum {
+            first: 5,
+            step: 1,
+            divisor: 3.0,
+            weights: &[42.0, 201.0, 1_492.0, 10_469.0, 62_935.0, 379_644.0],
+        },
+        _ => Spectrum {
+            first: 4,
+            step: 1,
+            divisor: 5.0,
+            weights: &[92.0, 528.0, 8_694.0, 79_453.0, 792_114.0, 7_375_573.0],
+        },
     }
 }
 
@@ -117,7 +123,7 @@ impl Awgn {
             Mode::Vht(mode) => modulation(mode.mcs()),
             Mode::He(mode) => modulation(mode.mcs()),
         };
-        coded(uncoded(bits, self.snr), spectrum(code))
+        coded(uncoded(bits, self.snr), &spectrum(code))
     }
 
     /// Eb/N0 from the SNR in the 22 MHz channel: 11 Mchip/s spread over the bits of the rate.
@@ -177,14 +183,14 @@ fn uncoded(bits: u64, snr: f64) -> f64 {
 
 /// Union bound on the bit error rate after hard-decision decoding, by the Chernoff bound on
 /// pairwise errors.
-fn coded(p: f64, (first, step, divisor, weights): Spectrum) -> f64 {
+fn coded(p: f64, spectrum: &Spectrum) -> f64 {
     let d = libm::sqrt(4.0 * p * (1.0 - p));
-    let mut power = libm::pow(d, f64::from(first));
-    let factor = libm::pow(d, f64::from(step));
+    let mut power = libm::pow(d, f64::from(spectrum.first));
+    let factor = libm::pow(d, f64::from(spectrum.step));
     let mut sum = 0.0;
-    for weight in weights {
+    for weight in spectrum.weights {
         sum += weight * power;
         power *= factor;
     }
-    (sum / (2.0 * divisor)).min(0.5)
+    (sum / (2.0 * spectrum.divisor)).min(0.5)
 }

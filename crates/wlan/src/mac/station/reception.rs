@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use tack_base::{Duration, Instant};
 
 use super::hack::seen;
-use super::{Awaited, Job, Station, Step};
+use super::{Awaited, Hold, Job, Station, Step};
 use crate::frame::{AckPolicy, Data, Frame, Mpdu, Msdu, NodeId, Ppdu, len};
 use crate::mac::link::Answers;
 use crate::mac::recipient::Recipient;
@@ -208,9 +208,10 @@ impl<M: Clone> Station<M> {
     /// Frames that have waited too long for one before them go to `deliver`.
     pub fn release_overdue(&mut self, now: Instant, mut deliver: impl FnMut(Msdu<M>)) {
         let timeout = self.config.reorder_timeout.unwrap_or_default();
-        while let Some((due, from, category)) = self.holds.first().copied()
-            && due <= now
+        while let Some(hold) = self.holds.first().copied()
+            && hold.until <= now
         {
+            let Hold { from, category, .. } = hold;
             self.stats.reorder_timeouts += 1;
             let mut hack = self.hack.take();
             self.reorder(from, category, |recipient| {
@@ -244,15 +245,19 @@ impl<M: Clone> Station<M> {
         if before != after
             && let Some(timeout) = self.config.reorder_timeout
         {
-            let due = |since: Instant| (since + timeout, from, category);
+            let hold = |since: Instant| Hold {
+                until: since + timeout,
+                from,
+                category,
+            };
             if let Some(since) = before {
-                self.holds.remove(&due(since));
+                self.holds.remove(&hold(since));
             }
             if let Some(since) = after {
-                self.holds.insert(due(since));
+                self.holds.insert(hold(since));
             }
             let first = self.holds.first();
-            self.next_hold = first.map_or(Instant::FAR_FUTURE, |(due, ..)| *due);
+            self.next_hold = first.map_or(Instant::FAR_FUTURE, |hold| hold.until);
         }
         result
     }
