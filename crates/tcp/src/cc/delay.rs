@@ -114,7 +114,7 @@ impl DelayMeter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::plain_ack;
+    use super::super::test_events::plain_ack;
     use super::*;
     use tack_base::Instant;
 

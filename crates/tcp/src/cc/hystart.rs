@@ -134,7 +134,7 @@ impl HyStart {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::plain_ack;
+    use super::super::test_events::plain_ack;
     use super::*;
     use tack_base::Instant;
 

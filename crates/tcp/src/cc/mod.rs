@@ -15,9 +15,7 @@ mod new_reno;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
-mod tests;
+mod test_events;
 mod undo;
 mod unreported;
 mod vegas;

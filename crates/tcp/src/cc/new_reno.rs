@@ -304,7 +304,7 @@ impl CongestionController for NewReno {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{congestion, plain_ack};
+    use super::super::test_events::{congestion, plain_ack};
     use super::*;
 
     const MSS: u64 = 1000;

@@ -146,7 +146,7 @@ impl Unreported {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{congestion, plain_ack};
+    use super::super::test_events::{congestion, plain_ack};
     use super::super::{Cause, RateSample};
     use super::*;
 

@@ -99,7 +99,7 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::super::super::Cause;
-    use super::super::super::tests::{congestion, plain_ack};
+    use super::super::super::test_events::{congestion, plain_ack};
     use super::*;
     use tack_base::Instant;
 

@@ -457,8 +457,12 @@ fn what_the_application_limited_does_not_age_the_estimate() {
     for _ in 0..200 {
         driver.now += INTERVAL;
         driver.delivered += MSS;
-        let ack =
-            super::super::tests::plain_ack(driver.now, MSS, driver.delivered, driver.delivered);
+        let ack = super::super::test_events::plain_ack(
+            driver.now,
+            MSS,
+            driver.delivered,
+            driver.delivered,
+        );
         driver.bbr.on_ack(&Ack {
             rtt: Some(RTT),
             rate: Some(RateSample {

@@ -1,6 +1,6 @@
 //! Compound driven by hand: rounds of a window each, with a given RTT.
 
-use super::super::tests::{congestion, plain_ack};
+use super::super::test_events::{congestion, plain_ack};
 use super::*;
 
 const MSS: u64 = 1000;

@@ -1,6 +1,6 @@
 //! CUBIC driven by hand.
 
-use super::super::tests::{congestion, plain_ack};
+use super::super::test_events::{congestion, plain_ack};
 use super::*;
 
 const MSS: u64 = 1000;

@@ -1,6 +1,6 @@
 //! Vegas driven by hand: a path of 40 ms whose queue grows with what the window has beyond it.
 
-use super::super::tests::{congestion, plain_ack};
+use super::super::test_events::{congestion, plain_ack};
 use super::*;
 use tack_base::StreamOffset;
 
