@@ -9,7 +9,8 @@ use tack_tcp::{CloseReason, Config};
 
 use crate::adversary::{Adversary, Harm, Step};
 use crate::model::Model;
-use crate::pair::{BEGIN, Pair, Side};
+use crate::pair::{BEGIN, Pair};
+use crate::side::Side;
 
 /// How long the adversaries stay at most.
 const STAY: Duration = Duration::from_secs(60);

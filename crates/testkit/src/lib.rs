@@ -2,7 +2,8 @@
 //!
 //! * [`Peer`]: one connection and a peer driven by hand, segment by segment, at exact instants;
 //!   packet [`script`]s.
-//! * [`Pair`]: two endpoints with a network between them that can misbehave in every way, stepped
+//! * [`Hosts`]: two endpoints, and nothing between them.
+//! * [`Pair`]: the same with a network between them that can misbehave in every way, stepped
 //!   from event to event, with the invariants checked at each one.
 //!
 //! Both print the segments that led to a failure.
@@ -10,15 +11,19 @@
 
 pub mod adversary;
 pub mod duel;
+pub mod hosts;
 pub mod model;
 pub mod pair;
 pub mod pattern;
 pub mod peer;
 pub mod script;
 mod segment;
+mod side;
 pub mod trace;
 mod watch;
 
+pub use hosts::Hosts;
 pub use model::{Fate, Model};
-pub use pair::{Pair, Side};
+pub use pair::Pair;
 pub use peer::Peer;
+pub use side::Side;

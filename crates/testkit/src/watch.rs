@@ -7,7 +7,7 @@
 
 use tack_wire::{Segment, SeqNum};
 
-use crate::pair::Side;
+use crate::side::Side;
 
 /// Both directions between two ports, as seen where segments leave.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use tack_base::Instant;
 use tack_wire::Ecn;
 
-use super::side::Side;
+use crate::side::Side;
 
 /// A packet that will be handed to a host.
 #[derive(Debug)]

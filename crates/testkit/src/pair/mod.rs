@@ -2,7 +2,6 @@
 
 mod app;
 mod arrival;
-mod side;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -10,22 +9,20 @@ use std::time::Duration;
 
 use tack_base::Instant;
 use tack_base::random::RandomStream;
-use tack_tcp::{
-    Batch, CloseReason, Config, Connection, ConnectionId, Endpoint, EndpointConfig, Event,
-};
+use tack_tcp::{CloseReason, Config, Connection, ConnectionId, Endpoint, EndpointConfig, Event};
 use tack_wire::{Ecn, Segment};
 
 pub use self::app::App;
 use self::arrival::Arrival;
-pub use self::side::Side;
+use crate::hosts::Hosts;
+pub use crate::hosts::PORT;
 use crate::model::{Delivery, Link, Model};
+use crate::side::Side;
 use crate::trace::{Origins, Trace, describe};
 use crate::watch::Watch;
 
 /// Time at which every run begins.
 pub const BEGIN: Instant = Instant::from_millis(1_000_000);
-/// Port that the server listens on.
-pub const PORT: u16 = 7000;
 /// More steps than any test has at one instant: something fires without end.
 const SPIN: usize = 100_000;
 
@@ -33,7 +30,7 @@ const SPIN: usize = 100_000;
 /// invariant panics with the last segments.
 #[derive(Debug)]
 pub struct Pair {
-    endpoints: [Endpoint; 2],
+    hosts: Hosts,
     /// By sender.
     links: [Link; 2],
     now: Instant,
@@ -45,7 +42,6 @@ pub struct Pair {
     /// What is seen on the wire of each connection, by (client port, server port).
     watches: BTreeMap<(u16, u16), Watch>,
     trace: Trace,
-    max_batch: [usize; 2],
     /// What the buffers of one connection may take.
     memory_cap: usize,
     /// What is read must be what was written.
@@ -62,9 +58,9 @@ impl Pair {
     /// Two hosts: `forward` leads from the client to the server, `backward` the other way. Random
     /// faults follow `seed`.
     pub fn new(seed: u64, forward: Model, backward: Model) -> Self {
-        let endpoint = |side: u8| Endpoint::new(EndpointConfig::new([side ^ seed as u8; 16]));
+        let config = |side: u8| EndpointConfig::new([side ^ seed as u8; 16]);
         Self {
-            endpoints: [endpoint(1), endpoint(2)],
+            hosts: Hosts::new([config(1), config(2)]),
             links: [
                 Link::new(forward, RandomStream::new(seed, "testkit link", 0)),
                 Link::new(backward, RandomStream::new(seed, "testkit link", 1)),
@@ -76,7 +72,6 @@ impl Pair {
             accepted: Vec::new(),
             watches: BTreeMap::new(),
             trace: Trace::new(200),
-            max_batch: [1, 1],
             memory_cap: 0,
             checks_content: true,
             recent: Default::default(),
@@ -107,26 +102,23 @@ impl Pair {
 
     /// The endpoint of a side.
     pub fn endpoint(&mut self, side: Side) -> &mut Endpoint {
-        &mut self.endpoints[side.index()]
+        self.hosts.endpoint_mut(side)
     }
 
     /// The server listens with `config`.
     pub fn listen(&mut self, config: &Config) {
-        self.max_batch[Side::Server.index()] = config.carrier.max_batch;
+        self.hosts
+            .set_max_batch(Side::Server, config.carrier.max_batch);
         self.allow_memory(config);
-        self.endpoints[Side::Server.index()]
-            .listen(PORT, config.clone(), 16)
-            .expect("nobody listens yet");
+        self.hosts.listen(config, 16);
     }
 
     /// The client connects with `config`.
     pub fn connect(&mut self, config: &Config) -> ConnectionId {
-        self.max_batch[Side::Client.index()] = config.carrier.max_batch;
+        self.hosts
+            .set_max_batch(Side::Client, config.carrier.max_batch);
         self.allow_memory(config);
-        let server = Side::Server.address();
-        let id = self.endpoints[0]
-            .connect(self.now, server, PORT, 0, config)
-            .expect("there are free ports");
+        let id = self.hosts.connect(self.now, config);
         self.apps[0].insert(id, App::new(id));
         self.settle(Side::Client);
         id
@@ -167,7 +159,8 @@ impl Pair {
     /// When there is none (yet), or it is forgotten.
     pub fn connection(&self, side: Side) -> &Connection {
         let id = self.first(side).expect("there is a connection");
-        self.endpoints[side.index()]
+        self.hosts
+            .endpoint(side)
             .get(id)
             .expect("it is not forgotten")
     }
@@ -179,7 +172,8 @@ impl Pair {
     pub fn with<T>(&mut self, side: Side, verb: impl FnOnce(&mut Connection, Instant) -> T) -> T {
         let id = self.first(side).expect("there is a connection");
         let result = verb(
-            self.endpoints[side.index()]
+            self.hosts
+                .endpoint_mut(side)
                 .get_mut(id)
                 .expect("it is not forgotten"),
             self.now,
@@ -291,13 +285,16 @@ impl Pair {
                 done && state == (true, Some(CloseReason::Graceful)),
                 "{side:?} after {:?}: {app:?}\n{:?}\n{}",
                 self.elapsed(),
-                self.endpoints[side.index()]
+                self.hosts
+                    .endpoint(side)
                     .get(app.id)
                     .map(|connection| connection.stats(self.now)),
                 self.trace
             );
             // Nobody lied: what was taken for a lie is a mistake of ours.
-            let stats = self.endpoints[side.index()]
+            let stats = self
+                .hosts
+                .endpoint(side)
                 .get(app.id)
                 .map(|connection| connection.stats(self.now));
             let invalid = stats.map_or(0, |stats| stats.invalid_reports);
@@ -321,13 +318,8 @@ impl Pair {
             Instant::ZERO + self.elapsed(),
             format!("injected to {to:?} {text}"),
         );
-        self.endpoints[to.index()].handle_segment(
-            self.now,
-            self.now,
-            to.other().address(),
-            &segment,
-            ecn,
-        );
+        self.hosts
+            .handle_segment(to, self.now, self.now, &segment, ecn);
         self.settle(to);
     }
 
@@ -343,13 +335,10 @@ impl Pair {
 
     fn next(&mut self) -> Option<Instant> {
         let arrival = self.arrivals.peek().map(|Reverse(arrival)| arrival.at);
-        let timers = [
-            self.endpoints[0].poll_timeout(),
-            self.endpoints[1].poll_timeout(),
-        ];
+        let timer = self.hosts.poll_timeout();
         arrival
             .into_iter()
-            .chain(timers.into_iter().flatten())
+            .chain(timer)
             .min()
             .map(|next| next.max(self.now))
     }
@@ -367,19 +356,19 @@ impl Pair {
                     return;
                 };
                 let segment = Segment::parse(&arrival.bytes).expect("the network carries segments");
-                let from = arrival.to.other().address();
-                let endpoint = &mut self.endpoints[arrival.to.index()];
-                endpoint.handle_segment(next, arrival.arrived, from, &segment, arrival.ecn);
+                let Arrival {
+                    to, arrived, ecn, ..
+                } = arrival;
+                self.hosts.handle_segment(to, next, arrived, &segment, ecn);
                 self.settle(arrival.to);
                 continue;
             }
             let due = [Side::Client, Side::Server].into_iter().find(|side| {
-                self.endpoints[side.index()]
-                    .poll_timeout()
-                    .is_some_and(|deadline| deadline <= next)
+                let deadline = self.hosts.endpoint(*side).poll_timeout();
+                deadline.is_some_and(|deadline| deadline <= next)
             });
             let Some(side) = due else { return };
-            self.endpoints[side.index()].handle_timeout(next);
+            self.hosts.endpoint_mut(side).handle_timeout(next);
             self.settle(side);
         }
         panic!("timers fire without end at {next}\n{}", self.trace);
@@ -390,12 +379,12 @@ impl Pair {
         loop {
             self.drain(side);
             if side == Side::Server {
-                while let Some(id) = self.endpoints[side.index()].accept(PORT) {
+                while let Some(id) = self.hosts.endpoint_mut(side).accept(PORT) {
                     self.apps[side.index()].insert(id, App::new(id));
                     self.accepted.push(id);
                 }
             }
-            let Some(id) = self.endpoints[side.index()].poll_ready() else {
+            let Some(id) = self.hosts.endpoint_mut(side).poll_ready() else {
                 break;
             };
             self.work(side, id);
@@ -405,15 +394,7 @@ impl Pair {
 
     fn drain(&mut self, side: Side) {
         let mut buf = Vec::new();
-        loop {
-            buf.clear();
-            let mut batch = Batch::new(&mut buf, 0, self.max_batch[side.index()]);
-            let Some((peer, transmit)) =
-                self.endpoints[side.index()].poll_transmit(self.now, &mut batch)
-            else {
-                break;
-            };
-            assert_eq!((peer, transmit.len), (side.other().address(), buf.len()));
+        while let Some(transmit) = self.hosts.poll_transmit(side, self.now, &mut buf) {
             for bytes in buf.chunks(transmit.segment_size) {
                 self.packets[side.index()] += 1;
                 self.observe(side, bytes, transmit.ecn);
@@ -476,7 +457,7 @@ impl Pair {
 
     /// The application of a connection does what it can.
     fn work(&mut self, side: Side, id: ConnectionId) {
-        let connection = self.endpoints[side.index()].get_mut(id);
+        let connection = self.hosts.endpoint_mut(side).get_mut(id);
         if let (Some(connection), Some(app)) = (connection, self.apps[side.index()].get_mut(&id))
             && let Err(why) = app.work(self.now, connection, self.checks_content)
         {
@@ -487,7 +468,7 @@ impl Pair {
     /// Invariants that hold after each event.
     fn check(&self, side: Side) {
         for id in self.apps[side.index()].keys() {
-            let Some(connection) = self.endpoints[side.index()].get(*id) else {
+            let Some(connection) = self.hosts.endpoint(side).get(*id) else {
                 continue;
             };
             let stats = connection.stats(self.now);

@@ -1,7 +1,5 @@
 //! The two hosts.
 
-use std::net::SocketAddr;
-
 /// One of the two hosts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Side {
@@ -20,11 +18,7 @@ impl Side {
         }
     }
 
-    pub(super) const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self as usize
-    }
-
-    pub(super) fn address(self) -> SocketAddr {
-        SocketAddr::from(([192, 0, 2, 1 + self.index() as u8], 0))
     }
 }
