@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::{circles, sources};
+use crate::{circles, places, sources};
 
 /// What a crate is allowed.
 struct Room {
@@ -163,6 +163,12 @@ pub(crate) fn check() -> Result<()> {
     }
     let manifest = fs::read_to_string(metadata.workspace_root.join("Cargo.toml"))?;
     problems.extend(reasons(&manifest));
+    let architecture = fs::read_to_string(metadata.workspace_root.join("ARCHITECTURE.md"))?;
+    let places = places::check(&metadata.workspace_root, &architecture);
+    let places = places.unwrap_or_else(|error| {
+        problems.push(error.to_string());
+        0
+    });
     if !problems.is_empty() {
         bail!(
             "{} broken rule(s)\n  {}",
@@ -171,7 +177,8 @@ pub(crate) fn check() -> Result<()> {
         );
     }
     println!(
-        "{} crates use only what lies below them; no new circles of files; unsafe code only in {IO}",
+        "{} crates use only what lies below them; no new circles of files; unsafe code only in {IO}; \
+         {places} places in ARCHITECTURE.md exist",
         metadata.packages.len()
     );
     build_without_std(&metadata.workspace_root)

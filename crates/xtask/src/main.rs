@@ -4,6 +4,7 @@
 mod circles;
 mod deps;
 mod dist;
+mod places;
 mod sources;
 mod spec;
 
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   deps    check which crate may use which, that no files of a crate need each other in a circle,
-          that the pure crates are no_std, and that only io is unsafe
+          that the pure crates are no_std, that only io is unsafe, and that the files named in ARCHITECTURE.md exist
   dist    build the program as one static binary (Linux, musl) of at most 15 MiB, and write it with its manual pages
           and completion scripts to target/dist
   spec    list the standards cited in the sources, and every deviation from them";
