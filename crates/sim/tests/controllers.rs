@@ -68,20 +68,20 @@ impl Course {
     }
 }
 
+/// More cells, where `TACK_LONG` is set.
+fn is_long() -> bool {
+    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
 fn second(number: u64) -> Instant {
     Instant::from_millis(number * 1_000)
 }
 
-/// One flow from the server to the client.
-fn one(seconds: u64, wired: &str, congestion: &str, ack: &str) -> (Report, Course) {
-    let text = format!(
-        "duration = '{seconds}s'\nwarmup = '5s'\n\
-         [wired]\nrate = '100Mbps'\ndelay = '20ms'\nqueue = '1.0bdp'\n\
-         [[flow]]\nfrom = 'server'\ncongestion = '{congestion}'\nack = '{ack}'\n"
-    );
-    let overrides: Vec<_> = wired.split_whitespace().map(str::to_owned).collect();
+/// A run of the scenario with one flow from the server to the client.
+fn observe(text: &str, overrides: &str) -> (Report, Course) {
+    let overrides: Vec<_> = overrides.split_whitespace().map(str::to_owned).collect();
     let scenario =
-        Scenario::from_toml("controllers.toml", &text, &overrides).expect("the scenario is sound");
+        Scenario::from_toml("controllers.toml", text, &overrides).expect("the scenario is sound");
     let mut course = Course::default();
     let report = run(
         &scenario,
@@ -89,6 +89,17 @@ fn one(seconds: u64, wired: &str, congestion: &str, ack: &str) -> (Report, Cours
         &mut Observers::default().with(&mut course),
     );
     (report.expect("no invariant breaks"), course)
+}
+
+/// One flow that the buffers do not limit.
+fn one(seconds: u64, overrides: &str, congestion: &str, ack: &str) -> (Report, Course) {
+    let text = format!(
+        "duration = '{seconds}s'\nwarmup = '5s'\n\
+         [wired]\nrate = '100Mbps'\ndelay = '20ms'\nqueue = '1.0bdp'\n\
+         [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\n\
+         send_buffer = '64MiB'\nreceive_buffer = '64MiB'\n"
+    );
+    observe(&text, overrides)
 }
 
 /// Part of the link's payload rate that the flow used after the warm-up.
@@ -113,21 +124,19 @@ fn new_reno_obeys_the_square_root_of_loss() {
     );
 }
 
+/// Several timeouts in a row also make segments short for five seconds, in case a router drops long
+/// ones; windows that grow by a segment in a round trip grow slowly until then.
 #[test]
 fn a_blackout_ends_in_full_speed() {
     CONTROLLERS.par_iter().for_each(|congestion| {
         let text = format!(
-            "duration = '20s'\nwarmup = '12s'\n\
+            "duration = '26s'\nwarmup = '18s'\n\
              [wired]\nrate = '100Mbps'\ndelay = '20ms'\nqueue = '1.0bdp'\n\
              [[wired.blackout]]\nstart = '6s'\nduration = '2s'\n\
              [[flow]]\ncongestion = '{congestion}'\nack = 'delayed:2'\n"
         );
-        let scenario = Scenario::from_toml("blackout.toml", &text, &[]).unwrap();
-        let report = run(&scenario, 1, &mut Observers::default()).unwrap();
-        assert!(
-            report.flows[0].rto_count > 0,
-            "{congestion} did not time out"
-        );
+        let (report, course) = observe(&text, "");
+        assert!(course.timeouts > 0, "{congestion} did not time out");
         let share = utilisation(&report);
         assert!(share >= 0.9, "{congestion}: {share:.3} after the blackout");
     });
@@ -135,13 +144,11 @@ fn a_blackout_ends_in_full_speed() {
 
 #[test]
 fn hystart_leaves_slow_start_before_a_deep_queue_fills() {
-    let (plain, _) = one(6, "wired.queue=16bdp", "new_reno", "delayed:2");
-    assert!(
-        plain.flows[0].retransmitted_segments > 0,
-        "plain slow start overflows it"
-    );
-    let (report, course) = one(6, "wired.queue=16bdp", "cubic", "delayed:2");
-    assert_eq!(report.flows[0].retransmitted_segments, 0);
+    let lost = |course: &Course| course.acks.iter().map(|(_, ack)| ack.lost).sum::<u64>();
+    let (_, plain) = one(6, "wired.queue=16bdp", "new_reno", "delayed:2");
+    assert!(lost(&plain) > 0, "plain slow start overflows it");
+    let (_, course) = one(6, "wired.queue=16bdp", "cubic", "delayed:2");
+    assert_eq!(lost(&course), 0);
     assert_eq!(
         course.phases(),
         [
@@ -238,14 +245,14 @@ fn bbr_goes_through_its_phases() {
         let rates = ack.pacing.zip(ack.bandwidth);
         let (pacing, bandwidth) = rates.expect("BBR paces by its estimate");
         let gain = pacing.bits_per_sec() as f64 / bandwidth.bits_per_sec() as f64;
-        // In hundredths, as the rates are rounded.
+        // In hundredths, as the rates are rounded. BBR paces by 99 % of its gain.
         let gain = (100.0 * gain).round() / 100.0;
         if !gains.contains(&gain) {
             gains.push(gain);
         }
     }
     gains.sort_by(f64::total_cmp);
-    assert_eq!(gains, [0.75, 1.0, 1.25]);
+    assert_eq!(gains, [0.74, 0.99, 1.24]);
 
     // ProbeRTT: four segments for at least 200 ms, the queue gone, then the window as before.
     let probe: Vec<_> = course
@@ -266,10 +273,19 @@ fn bbr_goes_through_its_phases() {
 /// controllers lose nothing to what is not reported yet.
 #[test]
 fn sparse_feedback_costs_nothing() {
-    let cells = CONTROLLERS.into_iter().flat_map(|congestion| {
-        [(0.0, 0.01), (0.0001, 0.08), (0.01, 0.08)].map(|loss| (congestion, loss))
-    });
-    let cells: Vec<_> = cells.collect();
+    let cells: Vec<_> = if is_long() {
+        let losses = [(0.0, 0.01), (0.0001, 0.08), (0.01, 0.08)];
+        CONTROLLERS
+            .into_iter()
+            .flat_map(|congestion| losses.map(|loss| (congestion, loss)))
+            .collect()
+    } else {
+        vec![
+            ("cubic", (0.0, 0.01)),
+            ("compound", (0.0001, 0.08)),
+            ("bbr", (0.01, 0.08)),
+        ]
+    };
     cells
         .into_par_iter()
         .for_each(|(congestion, (loss, slack))| {
@@ -298,8 +314,9 @@ fn sparse_feedback_costs_nothing() {
 /// sooner than NewReno does.
 #[test]
 fn delay_is_heeded_with_every_kind_of_feedback() {
-    let acks = ["delayed:2", "tack:beta=2", "tack:beta=4", "tack:beta=8"];
-    acks.into_par_iter().for_each(|ack| {
+    let acks = ["delayed:2", "tack:beta=4", "tack:beta=2", "tack:beta=8"];
+    let count = if is_long() { 4 } else { 2 };
+    acks[..count].par_iter().for_each(|ack| {
         let (report, course) = one(30, "", "vegas", ack);
         assert_eq!(report.flows[0].retransmitted_segments, 0, "{ack}");
         let share = utilisation(&report);
