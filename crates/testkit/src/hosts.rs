@@ -104,8 +104,8 @@ impl Hosts {
     }
 
     /// The next deadline of either.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let deadlines = self.endpoints.iter().filter_map(Endpoint::poll_timeout);
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        let deadlines = self.endpoints.iter_mut().filter_map(Endpoint::poll_timeout);
         deadlines.min()
     }
 }

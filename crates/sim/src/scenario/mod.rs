@@ -6,6 +6,7 @@
 
 mod error;
 mod flow;
+mod flow_table;
 mod hack;
 mod preset;
 mod reader;
@@ -84,7 +85,7 @@ impl Scenario {
                 .tables("flow")?
                 .into_iter()
                 .enumerate()
-                .map(|(id, table)| flow::read(table, id, stations))
+                .map(|(id, table)| flow_table::read(table, id, stations))
                 .collect::<Result<Vec<_>, _>>()?
                 .concat(),
         };
@@ -108,7 +109,7 @@ impl Scenario {
         Self::from_toml(&name, &text, overrides)
     }
 
-    /// What only the whole can be wrong about.
+    /// Checks that need the whole scenario.
     fn check(&self, root: &Reader<'_>) -> Result<(), ScenarioError> {
         // Nanoseconds of a run stay far from the end of 64 bits, and a run from the end of
         // patience.

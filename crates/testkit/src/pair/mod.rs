@@ -364,7 +364,7 @@ impl Pair {
                 continue;
             }
             let due = [Side::Client, Side::Server].into_iter().find(|side| {
-                let deadline = self.hosts.endpoint(*side).poll_timeout();
+                let deadline = self.hosts.endpoint_mut(*side).poll_timeout();
                 deadline.is_some_and(|deadline| deadline <= next)
             });
             let Some(side) = due else { return };

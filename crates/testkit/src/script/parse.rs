@@ -85,7 +85,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()
-        .map_err(|_| format!("`{text}` is no number that fits here"))
+        .map_err(|_| format!("`{text}` is not a number that fits here"))
 }
 
 fn segment(text: &str) -> Result<SegmentSpec, String> {
@@ -146,7 +146,7 @@ fn flags(text: &str) -> Result<Flags, String> {
 /// `1:1001(1000)`: first, past the last, length. The length says what the other two should agree
 /// with.
 fn sequence(text: &str) -> Result<(u32, u32), String> {
-    let wrong = || format!("`{text}` is no sequence range, as 1:1001(1000) is one");
+    let wrong = || format!("`{text}` is not a sequence range, as 1:1001(1000) is one");
     let (first, rest) = text.split_once(':').ok_or_else(wrong)?;
     let (past, len) = rest
         .strip_suffix(')')
@@ -185,7 +185,7 @@ fn parse_options(text: &str) -> Result<OptionsSpec, String> {
                 for block in blocks {
                     let (start, end) = block
                         .split_once(':')
-                        .ok_or_else(|| format!("`{block}` is no block"))?;
+                        .ok_or_else(|| format!("`{block}` is not a block"))?;
                     spec.sack.push((number(start)?, number(end)?));
                 }
             }
@@ -204,7 +204,7 @@ fn parse_options(text: &str) -> Result<OptionsSpec, String> {
                 for byte in bytes {
                     spec.unknown.push(
                         u8::from_str_radix(byte, 16)
-                            .map_err(|_| format!("`{byte}` is no hex byte"))?,
+                            .map_err(|_| format!("`{byte}` is not a hex byte"))?,
                     );
                 }
             }
