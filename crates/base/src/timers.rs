@@ -134,7 +134,7 @@ mod tests {
             (timers.next(), timers.pop_expired(Instant::FAR_FUTURE)),
             (None, None)
         );
-        // A deadline beyond all time is no deadline.
+        // A deadline beyond all time is not a deadline.
         timers.set(Name::Persist, Instant::FAR_FUTURE);
         assert!(!timers.is_armed(Name::Persist));
     }

@@ -97,7 +97,7 @@ impl LinkArgs {
             None => (self.wifi.clone().unwrap_or_default(), PLAIN.to_owned()),
             Some(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| {
-                    Failure::usage(format!("{} cannot be read: {error}", path.display()))
+                    Failure::usage(format!("cannot read {}: {error}", path.display()))
                 })?;
                 (path.to_string_lossy().into_owned(), text)
             }
@@ -166,7 +166,7 @@ impl LinkArgs {
         let trace = self.trace.as_ref().map(|path| {
             // Traces are looked for beside the scenario; this one is meant from here.
             let path = path.canonicalize().map_err(|error| {
-                Failure::usage(format!("{} cannot be read: {error}", path.display()))
+                Failure::usage(format!("cannot read {}: {error}", path.display()))
             })?;
             Ok(format!("wired.trace.file={}", path.display()))
         });

@@ -103,7 +103,7 @@ impl Liar {
         self.answer().await
     }
 
-    /// The next answer that is no keep-alive.
+    /// The next answer that is not a keep-alive.
     async fn answer(&mut self) -> (u8, Vec<u8>) {
         loop {
             let kind = self.stream.read_u8().await.unwrap();

@@ -200,7 +200,7 @@ fn damaged_lines_are_named_and_measured_again() {
     let again = lab(&results, &run);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(
-        again.stderr.contains("points.jsonl: 1 line cannot be read"),
+        again.stderr.contains("points.jsonl: cannot read 1 line"),
         "{}",
         again.stderr
     );

@@ -75,7 +75,7 @@ fn version_and_completions() {
     assert_eq!(
         (ended.code, ended.stderr.as_str()),
         (Some(0), ""),
-        "a closed pipe is no error"
+        "a closed pipe is not an error"
     );
 }
 

@@ -464,7 +464,7 @@ fn unreadable_and_vanished_sources_are_named() {
     assert_eq!(fs::read(receiver.path("dir/fine")).unwrap(), b"fine");
     assert!(!receiver.path("dir/vanished").exists());
 
-    // What was promised and did not come is no success at the other end either.
+    // What was promised and did not come is not a success at the other end either.
     fs::remove_file(root.join("unreadable")).unwrap();
     let mut receiver = Receiver::start(&["--once"]);
     let sent = receiver.send(&["--follow", root.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! What a figure claims, in words and checked.
+//! Claims of figures, in words and checked.
 
 /// A statement of the paper, with its number and ours, and whether it holds here.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ struct Deviation {
     as_known: bool,
 }
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// It holds.

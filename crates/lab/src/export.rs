@@ -7,7 +7,7 @@ use crate::columns::{Cells, Column, Kind, ParquetFile};
 use crate::entry::Entry;
 use crate::figure::Table;
 
-/// What plots can be written as.
+/// Formats of plots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// A vector graphic, for pages and drawing programs.
@@ -141,7 +141,7 @@ fn table_csv(table: &Table) -> Vec<u8> {
     out.into_inner().unwrap_or_default()
 }
 
-/// What the columns of the Parquet file are; `x` and the numbers may be missing.
+/// The columns of the Parquet file; `x` and the numbers may be missing.
 const KINDS: [Column; 9] = [
     Column::required(COLUMNS[0], Kind::Text),
     Column::required(COLUMNS[1], Kind::Text),

@@ -1,4 +1,4 @@
-//! What a figure is: a plan, and what becomes of its results.
+//! Figures: the plan of each, and the reduction of its results.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -177,7 +177,7 @@ impl Figure {
     }
 }
 
-/// What becomes of a figure's results.
+/// The results of a figure, reduced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// In reading order.

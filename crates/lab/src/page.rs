@@ -147,7 +147,7 @@ pub fn page(entries: &[Entry], written: &str) -> String {
     page.render().unwrap_or_default()
 }
 
-/// What the page says first.
+/// The beginning of the page.
 struct Summary {
     /// Which figures, and how deep.
     figures: String,

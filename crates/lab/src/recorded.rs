@@ -82,7 +82,7 @@ pub enum RecordedError {
         error: io::Error,
     },
     /// No recording in the folder.
-    #[error("{folder}: no recorded trace is there; meant are files called {NAMES}")]
+    #[error("{folder}: no recorded trace is there; expected files called {NAMES}")]
     Nothing {
         /// Which folder.
         folder: PathBuf,
@@ -120,7 +120,7 @@ pub enum RecordedError {
         path: PathBuf,
     },
     /// Not text.
-    #[error("{path}: line {line} is no text; {NAMES} is meant")]
+    #[error("{path}: line {line} is not text; expected {NAMES}")]
     Text {
         /// Which file.
         path: PathBuf,
@@ -161,7 +161,7 @@ pub enum RecordedError {
     },
 }
 
-/// What a recording is, by the end of its name.
+/// The format of a recording, by the end of its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// Both directions of a cellular link.
@@ -197,7 +197,7 @@ impl Recorded {
     }
 }
 
-/// What recordings there are.
+/// The recordings of a folder.
 fn recordings(folder: &Path) -> Result<BTreeSet<(Kind, String)>, RecordedError> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).map_err(io_error(folder))? {
@@ -314,7 +314,7 @@ fn read(path: &Path) -> Result<String, RecordedError> {
     // Anything but a file, such as a pipe, could block its reader.
     let is_file = fs::metadata(path).map_err(io_error(path))?.is_file();
     if !is_file {
-        return Err(io_error(path)(io::Error::other("is no file")));
+        return Err(io_error(path)(io::Error::other("is not a file")));
     }
     let file = File::open(path).map_err(io_error(path))?;
     let mut bytes = Vec::new();

@@ -41,7 +41,7 @@ pub struct Store {
     damaged: Vec<usize>,
 }
 
-/// What can go wrong with a store.
+/// Errors of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file system refused.

@@ -1,4 +1,4 @@
-//! How long a PPDU is on the air.
+//! Airtime of PPDUs.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

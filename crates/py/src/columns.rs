@@ -128,7 +128,7 @@ impl Columns {
         ])
     }
 
-    /// What connections did: lines of JSON, the first of which names the format.
+    /// Traces of connections: lines of JSON, the first of which names the format.
     pub(crate) fn of_events(lines: &[u8]) -> PyResult<Self> {
         let mut rows = Vec::new();
         for line in lines

@@ -12,7 +12,7 @@ use tack_tcp::cc;
 use crate::running::Running;
 use crate::scenario::Foreign;
 
-/// What a controller starts with.
+/// The initial values of a controller.
 #[pyclass(frozen, get_all, module = "tack._core")]
 #[derive(Debug)]
 pub(crate) struct Init {
@@ -60,7 +60,7 @@ pub(crate) struct Ack {
     in_recovery: bool,
     /// The congestion window limited the sender; otherwise it must not grow.
     cwnd_limited: bool,
-    /// What on_sent returned for the newest segment that was delivered; 0 without on_sent.
+    /// The value of on_sent for the newest segment that was delivered; 0 without on_sent.
     token: u64,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn factory(foreign: Foreign, running: Arc<Running>) -> ControllerFact
     ControllerFactory::new(name, move |init| Controller::new(&foreign, &running, init))
 }
 
-/// What the object said when it was last asked.
+/// The last answers of the object.
 #[derive(Clone, Copy, Debug)]
 struct Answers {
     cwnd: u64,
@@ -111,7 +111,7 @@ struct Answers {
     gain: Option<f64>,
 }
 
-/// Which of the optional methods the object has.
+/// The optional methods that the object has.
 #[derive(Clone, Copy, Debug, Default)]
 struct Has {
     sent: bool,

@@ -1,6 +1,6 @@
 //! The native part of the Python package `tack`: the simulator, its results as columns, codecs.
 //!
-//! What users see is `python/tack`, which wraps and documents it.
+//! Users import `python/tack`, which wraps and documents it.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,

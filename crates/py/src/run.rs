@@ -43,7 +43,7 @@ struct Job {
 /// lock is released.
 type Messages<T> = Mutex<mpsc::Receiver<T>>;
 
-/// What a run gives.
+/// The results of a run.
 struct Done {
     report: Report,
     series: Vec<tack_sim::Sample>,

@@ -1,4 +1,4 @@
-//! What a run and the Python objects in it share.
+//! State that a run shares with the Python objects in it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

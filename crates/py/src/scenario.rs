@@ -17,7 +17,7 @@ create_exception!(
 pub(crate) struct Foreign {
     pub(crate) flow: usize,
     pub(crate) class: Py<PyAny>,
-    /// What reports call it.
+    /// Its name in reports.
     pub(crate) name: String,
 }
 
@@ -166,7 +166,7 @@ impl Scenario {
         &self.text
     }
 
-    /// What `set` changed, in order.
+    /// The changes by `set`, in order.
     #[getter]
     fn overrides(&self) -> Vec<String> {
         self.overrides.clone()

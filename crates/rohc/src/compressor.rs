@@ -39,7 +39,7 @@ impl Default for Config {
     }
 }
 
-/// What is known of a native packet's delivery.
+/// The delivery of a native packet, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivery {
     /// The decompressor has it: the link layer acknowledged it.

@@ -1,4 +1,4 @@
-//! What both ends remember of a flow.
+//! Contexts: the state that both ends keep of a flow.
 
 use arrayvec::ArrayVec;
 
@@ -141,7 +141,7 @@ pub(crate) fn same_shape(a: &TcpOption, b: &TcpOption) -> bool {
 /// The structure of an option list: the index of each option in its order.
 pub(crate) type Structure = ArrayVec<u8, MAX_OPTIONS>;
 
-/// What one end remembers: the newest header and how the fields have moved.
+/// The state of one end: the newest header and how the fields have moved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Context {
     pub(crate) header: Header,

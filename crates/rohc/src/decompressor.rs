@@ -36,7 +36,7 @@ pub struct Decompressor {
     context: Option<Context>,
 }
 
-/// What a compressed packet says.
+/// The contents of a compressed packet.
 struct Rebuilt {
     format: Format,
     header: Header,

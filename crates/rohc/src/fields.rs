@@ -37,7 +37,7 @@ impl Number {
     }
 }
 
-/// What a base header said. `None` is a field that it does not carry, which then is the context's.
+/// The fields of a base header. `None` is a field that only the context has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Fields {
     pub(crate) msn: u32,

@@ -23,7 +23,7 @@ pub type PacketBytes = ArrayVec<u8, MAX_PACKET_LEN>;
 const TCP: u8 = 6;
 const TCP_FIXED_LEN: usize = 20;
 
-/// What differs between the IP versions.
+/// The fields that differ between the IP versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ip {
     V4 {

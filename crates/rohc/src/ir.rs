@@ -22,7 +22,7 @@ pub(crate) const fn is_ir(first: u8) -> bool {
     matches!(first, IR | IR_DYN)
 }
 
-/// What an IR packet says.
+/// The contents of an IR packet.
 pub(crate) struct Read {
     pub(crate) format: Format,
     pub(crate) header: Header,

@@ -4,7 +4,7 @@
 //! modulo the field's width. A compressor that does not know which reference the decompressor has
 //! may use `k` bits only if the value lies in the interval of every reference that is possible.
 
-/// How many bits travel, and where the interval lies around the reference.
+/// The number of bits sent, and the position of the interval around the reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Lsb {
     /// Bits that travel, 1 to 31.

@@ -1,4 +1,4 @@
-//! What a compressed packet carries.
+//! Modes: the contents of a compressed packet.
 
 /// The two ways of accounting for a compressed acknowledgement. Both ends of a flow need the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]

@@ -15,7 +15,7 @@ pub use head::{Head, MAX_HEAD};
 /// Bytes of a UDP header.
 pub const UDP_HEADER_LEN: usize = 8;
 
-/// Who has answered for the checksums of a packet.
+/// Whether the checksums of a packet are written or verified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checksums {
     /// Left blank, as with checksum offload: nothing on the way has touched a bit that was not
@@ -25,7 +25,7 @@ pub enum Checksums {
     Written,
 }
 
-/// What is known of a datagram's payload.
+/// The payload of a datagram, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Inner {
     /// Nothing: the packet is what its headers say.
@@ -44,10 +44,10 @@ pub struct Packet {
     pub payload: Bytes,
     /// State of the checksums.
     pub checksums: Checksums,
-    /// What the packet counts as, where whoever made it knows better than its headers tell:
+    /// The kind of packet, where its maker knows more than its headers say:
     /// [`Packet::class`].
     pub declared: Option<Class>,
-    /// What whoever made the packet knows of a datagram's payload.
+    /// The payload of a datagram, as far as its maker knows.
     pub inner: Inner,
     /// When the sending host handed it to the link.
     pub sent: Instant,

@@ -1,4 +1,4 @@
-//! What a run says: one JSON object, one CSV line a flow, or a table for people.
+//! Reports of runs: one JSON object, one CSV line a flow, or a table for people.
 
 mod hack;
 mod wlan;
@@ -182,8 +182,8 @@ pub struct RequestReport {
     pub latency_max_us: u64,
 }
 
-/// What the viewer of a video got. Over TCP the player waits for what is late; over UDP it shows
-/// what is there.
+/// The quality of a video for its viewer. Over TCP the player waits for late bytes; over UDP it
+/// shows what has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct VideoReport {
     /// Frames made by the source.

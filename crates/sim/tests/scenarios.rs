@@ -202,7 +202,7 @@ fn a_reader_that_stops_stalls_the_sender_and_no_longer() {
     let seconds = flow.completion_s.unwrap();
     // 4.4 s of link time and 5 s of pause; the window reopens at once, not with the next probe.
     assert!((9.2..10.5).contains(&seconds), "{seconds}");
-    // A pause that outlives the run is no error.
+    // A pause that outlives the run is not an error.
     let text = text.replace(",resume=6s", "");
     let report = attempt(&text, 1).unwrap();
     assert_eq!(report.flows[0].completion_s, None);

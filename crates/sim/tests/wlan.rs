@@ -462,7 +462,7 @@ fn analysers_read_captures() {
         let frames = |filter: &str| {
             let output = Command::new("tshark")
                 .args(["-o", "wlan.check_checksum:TRUE"])
-                // Packets are seen several times on their way, which is no fault of theirs.
+                // Packets are seen several times on their way, which is not a fault of theirs.
                 .args(["-o", "tcp.analyze_sequence_numbers:FALSE"])
                 .args(["-Y", filter, "-r"])
                 .arg(file.path())

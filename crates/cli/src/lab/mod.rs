@@ -198,7 +198,7 @@ fn export(args: &LabExportArgs) -> Result<Exit, Failure> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("{}: cannot be written: {error}", path.display()))
+    Failure::usage(format!("cannot write {}: {error}", path.display()))
 }
 
 impl From<PlotFormat> for Format {
@@ -335,7 +335,7 @@ fn say_damaged(store: &Store, consequence: &str) {
         return;
     };
     eprintln!(
-        "tack: {}: {} cannot be read, the first is line {first}; {consequence}",
+        "tack: {}: cannot read {}, the first is line {first}; {consequence}",
         journal.display(),
         match damaged.len() {
             1 => "1 line".into(),

@@ -75,9 +75,8 @@ fn plan(args: &SimArgs) -> Result<Vec<Run>, Failure> {
     let mut runs = Vec::new();
     for file in &args.files {
         let scenario = if file.as_os_str() == "-" {
-            let text = std::io::read_to_string(std::io::stdin()).map_err(|error| {
-                Failure::usage(format!("standard input cannot be read: {error}"))
-            })?;
+            let text = std::io::read_to_string(std::io::stdin())
+                .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
             Scenario::from_toml("standard input", &text, &args.overrides)
         } else {
             Scenario::from_file(file, &args.overrides)
@@ -98,5 +97,5 @@ fn plan(args: &SimArgs) -> Result<Vec<Run>, Failure> {
 fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
     File::create(path)
         .map(BufWriter::new)
-        .map_err(|error| Failure::usage(format!("{}: cannot be written: {error}", path.display())))
+        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }

@@ -24,7 +24,7 @@ pub(in crate::figures) fn bar(
     }
 }
 
-/// A value with one decimal; a dash when it is no number.
+/// A value with one decimal; a dash when it is not a number.
 pub(in crate::figures) fn tenths(value: f64) -> String {
     if value.is_nan() {
         return "–".into();

@@ -1,4 +1,4 @@
-//! What figures read from the values of a run.
+//! Readings that figures take from the values of a run.
 
 use crate::figure::{Depth, Extent};
 use crate::measure::Values;

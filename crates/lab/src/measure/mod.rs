@@ -1,4 +1,4 @@
-//! What is measured in a run: the numbers of the simulator's report, and more that an observer
+//! Measurements of a run: the numbers of the simulator's report, and more that an observer
 //! sees.
 //!
 //! The sources of this folder are part of the code version: results are run again when one changes.
@@ -17,7 +17,7 @@ use steps::Steps;
 use tack_sim::Blocked;
 pub use values::Values;
 
-/// What is measured besides the report.
+/// Measurements besides the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Nothing.

@@ -14,10 +14,10 @@ const FASTEST_MBPS: f64 = 10_000.0;
 /// The most opportunities: an hour at 7 Mbit/s, or five minutes at 80.
 const MOST: u128 = 2_000_000;
 
-/// Why a text is no rate over time.
+/// Why a text is not a rate over time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
-    /// A line that is no pair of numbers in their bounds.
+    /// A line that is not a pair of numbers in their bounds.
     #[error(
         "line {line}: {text:?} should be a time in seconds, at most {LONGEST_SECONDS}, and a rate in Mbit/s from 0 to {FASTEST_MBPS}, as in \"0.2 30.75\""
     )]
@@ -84,7 +84,7 @@ fn read(line: &str) -> Option<(u128, u128)> {
     let mut words = line.split_ascii_whitespace();
     let mut number = |most: f64| -> Option<u128> {
         let number: f64 = words.next()?.parse().ok()?;
-        // What is no number is in no range.
+        // What is not a number is in no range.
         (0.0..=most)
             .contains(&number)
             .then(|| (number * 1e6).round() as u128)

@@ -90,7 +90,7 @@ fn what_is_wrong_is_named_with_its_line() {
         (&[("a b.up", "1\n")], "FOLDER/a b.up: recordings need names"),
         (
             &[("a.down", "1\n2 Mbps\n"), ("a.up", "1\n")],
-            "FOLDER/a.down: line 2 of the trace: \"2 Mbps\" is no whole number",
+            "FOLDER/a.down: line 2 of the trace: \"2 Mbps\" is not a whole number",
         ),
         (
             &[("a.down", "1\n"), ("a.up", "2\n1\n")],
@@ -151,12 +151,12 @@ fn hostile_files_are_refused_without_being_read_to_the_end() {
 
     fs::write(&path, b"1\n2\n\xff\n").unwrap();
     let error = Recorded::read(folder.path()).unwrap_err();
-    assert!(error.to_string().contains("line 3 is no text"), "{error}");
+    assert!(error.to_string().contains("line 3 is not text"), "{error}");
 
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     let error = Recorded::read(folder.path()).unwrap_err();
-    assert!(error.to_string().contains("is no file"), "{error}");
+    assert!(error.to_string().contains("is not a file"), "{error}");
 
     let error = Recorded::read(Path::new("/nowhere/at/all")).unwrap_err();
     assert!(

@@ -21,7 +21,7 @@ pub(super) struct Row {
     value: f64,
 }
 
-/// What `figures` have, each at its depth, in the order of their plans.
+/// The results of `figures`, each at its depth, in the order of their plans.
 pub(super) fn rows<'a>(
     figures: impl IntoIterator<Item = (&'a Figure, &'a Depth)>,
     results: &Results,

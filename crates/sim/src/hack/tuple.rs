@@ -1,4 +1,4 @@
-//! Which flow a packet belongs to, and the name that both radios give it.
+//! The flow of a packet, and the identifier that both radios compute for it.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use crate::packet::Packet;
 /// Source and destination port.
 pub(super) type Ports = (u16, u16);
 
-/// What packets of one direction of a connection have in common.
+/// The common fields of the packets of one direction of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tuple {
     src: Ipv4Addr,

@@ -1,4 +1,4 @@
-//! What a path does to packets besides queueing and delaying them. One room a family; each has a
+//! Impairments: the faults of a path besides queueing and delay. A file has each family; each has a
 //! stream of random numbers of its own, so that turning one on does not change what another does.
 
 pub mod damage;

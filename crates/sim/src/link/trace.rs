@@ -20,12 +20,12 @@ const OPPORTUNITY: u64 = 1_500;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace(Arc<[u64]>);
 
-/// Why a text is no trace.
+/// Why a text is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceError {
     /// No opportunity at all.
     Empty,
-    /// A line that is no whole number.
+    /// A line that is not a whole number.
     Number {
         /// Line, from 1.
         line: usize,
@@ -45,12 +45,12 @@ impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str(
-                "the trace has no line; one whole number of milliseconds a line is meant",
+                "the trace has no line; expected a whole number of milliseconds in each line",
             ),
             Self::Number { line, text } => {
                 write!(
                     f,
-                    "line {line} of the trace: {text:?} is no whole number of milliseconds"
+                    "line {line} of the trace: {text:?} is not a whole number of milliseconds"
                 )
             }
             Self::Order { line } => {

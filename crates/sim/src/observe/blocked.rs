@@ -1,4 +1,4 @@
-//! What waits above a hole at a receiver that reports (TACK, figure 5(a)).
+//! Bytes that wait above a hole at a receiver (TACK, figure 5(a)).
 
 use tack_wire::tack::ReportKind;
 use tack_wire::{Segment, TackOption};

@@ -1,4 +1,4 @@
-//! What connections did and why, as JSON lines in the manner of qlog
+//! Traces of connections, as JSON lines in the manner of qlog
 //! (draft-ietf-quic-qlog-main-schema).
 //!
 //! The first line names the format; each further one is an event: `time` (milliseconds on the

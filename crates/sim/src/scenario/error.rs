@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where.
+//! Errors in scenarios, with their places.
 
 use std::fmt;
 

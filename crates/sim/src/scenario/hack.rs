@@ -20,7 +20,7 @@ pub enum HackCodec {
     LeanNoChecksum,
 }
 
-/// What `hack` may be, by name.
+/// The values of `hack`.
 pub const HACK_VARIANTS: [(&str, Variant); 5] = [
     ("off", Variant::Off),
     ("opportunistic", Variant::Opportunistic),

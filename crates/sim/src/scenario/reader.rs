@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
             }),
             other => {
                 let message = format!(
-                    "{} is no table; write [{path}] and keys below it",
+                    "{} is not a table; write [{path}] and keys below it",
                     other.describe()
                 );
                 Err(error(source, &origin, path, message))
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
             .entries
             .get(key)
             .map_or_else(String::new, |item| item.value.describe());
-        self.fail(key, format!("{found} is no {wanted}"))
+        self.fail(key, format!("{found} is not a {wanted}"))
     }
 
     fn read<T>(
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
 
     /// Text.
     pub(super) fn text(&mut self, key: &str) -> Result<Option<String>, ScenarioError> {
-        self.read(key, "text; write it in quotes", |value| match value {
+        self.read(key, "string; write it in quotes", |value| match value {
             Value::Text(text) => Some(text.clone()),
             _ => None,
         })

@@ -22,7 +22,7 @@ pub(super) struct Item {
     pub(super) origin: Origin,
 }
 
-/// What TOML can say, without dates.
+/// A TOML value, without dates.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
@@ -129,7 +129,7 @@ fn apply(root: &mut Item, setting: &str) -> Result<(), ScenarioError> {
     let Some((path, text)) = setting.split_once('=') else {
         return Err(fail(
             "",
-            format!("{setting:?} is no override; write KEY=VALUE, such as flow.0.ack=every"),
+            format!("{setting:?} is not an override; write KEY=VALUE, such as flow.0.ack=every"),
         ));
     };
     let path = path.trim();
@@ -162,7 +162,9 @@ fn apply(root: &mut Item, setting: &str) -> Result<(), ScenarioError> {
                 let Ok(index) = part.parse::<usize>() else {
                     return Err(fail(
                         path,
-                        format!("{part:?} is no index; here an element's number from 0 is needed"),
+                        format!(
+                            "{part:?} is not an index; here an element's number from 0 is needed"
+                        ),
                     ));
                 };
                 if index > len {

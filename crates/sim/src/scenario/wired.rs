@@ -29,7 +29,7 @@ pub struct Wired {
     pub client: HostConfig,
 }
 
-/// What is peculiar about a host.
+/// Properties of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostConfig {
     /// How much faster its clock runs than the other host's, parts per million.
@@ -63,7 +63,7 @@ const DEFAULT_QUEUE: QueueText = QueueText::Packets(1_000);
 /// Longest propagation delay, one way.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 
-/// Which direction a key speaks of.
+/// The direction of a key.
 #[derive(Clone, Copy)]
 enum Side {
     Forward,

@@ -30,7 +30,7 @@ pub struct Wlan {
     pub standard: Standard,
     /// Frequency band.
     pub band: Band,
-    /// What filters TCP acknowledgements in the queues of the access point and the stations.
+    /// The filter of TCP acknowledgements in the queues of the access point and the stations.
     pub ack_filter: AckFilter,
     /// How TCP/HACK compresses.
     pub hack_codec: HackCodec,
@@ -44,7 +44,7 @@ const SHORTEST_INTERVAL: Duration = Duration::from_micros(1);
 
 const DEFAULT_QUEUE: usize = 1_000;
 
-/// What a host takes by default: tens of microseconds for the interrupt and the softirq behind it,
+/// The default delays of a host: tens of microseconds for the interrupt and the softirq behind it,
 /// and for the way through the driver to the queue. Both are longer than SIFS, so that what answers
 /// the last frame of a PPDU is too late for its response.
 const HOST: HostDelays = HostDelays {
@@ -52,7 +52,7 @@ const HOST: HostDelays = HostDelays {
     transmit: Duration::from_micros(20),
 };
 
-/// A host that takes longer is no network card.
+/// A host that takes longer is not a network card.
 const SLOWEST_HOST: Duration = Duration::from_millis(100);
 
 /// 100 time units of 1.024 ms, as nearly every access point has it.
@@ -67,7 +67,7 @@ const STANDARDS: [(&str, Standard); 6] = [
     ("802.11ax", Standard::Ax),
 ];
 
-/// What `ack_filter` may be, by name.
+/// The values of `ack_filter`.
 pub const ACK_FILTERS: [(&str, AckFilter); 5] = [
     ("off", AckFilter::Off),
     ("paper", AckFilter::Paper),

@@ -7,7 +7,7 @@ use tack_tcp::Connection;
 
 use super::stream::Pattern;
 
-/// What an end may still write, and what it has read.
+/// Bytes that an end may still write, and that it has read.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     outgoing: Pattern,

@@ -14,7 +14,7 @@ const QUANTA: u64 = 4;
 /// The interval that a quantum of a batching carrier covers.
 const QUANTUM_INTERVAL: Duration = Duration::from_micros(250);
 
-/// What one side of one connection has shown on the wire.
+/// One side of a connection, as seen on the wire.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WireObserver {
     /// Highest acknowledgement number sent.
@@ -195,7 +195,7 @@ impl Pace {
     }
 }
 
-/// What a connection's own books say.
+/// The counters of a connection.
 pub(super) fn books(connection: &Connection, deadline: Option<Instant>) -> Result<(), String> {
     connection.check_invariants()?;
     if connection.poll_timeout().is_some() && deadline.is_none() {

@@ -1,4 +1,4 @@
-//! What flows make their hosts do: connect, send datagrams, stop, resume.
+//! Actions of flows at their hosts: connect, send datagrams, stop, resume.
 
 use tack_base::Instant;
 use tack_tcp::Config;

@@ -1,4 +1,4 @@
-//! What happens in a run, and what ends it early.
+//! Events of a run, and errors that end it.
 
 use crate::scenario::Party;
 
@@ -10,7 +10,7 @@ pub(super) struct Broken {
     pub(super) what: String,
 }
 
-/// What happens in a run.
+/// An event of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     /// The path of this direction has a packet for its far end.

@@ -118,7 +118,7 @@ impl Flows {
         self.open == 0
     }
 
-    /// What the flows want to happen, and when.
+    /// The events that flows schedule at the beginning.
     pub(super) fn agenda(&self) -> Vec<(Instant, Event)> {
         let mut agenda = Vec::new();
         for (id, flow) in self.list.iter().enumerate() {

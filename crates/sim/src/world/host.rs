@@ -95,7 +95,7 @@ impl Host {
         self.config.short_sends == 0.0
     }
 
-    /// What TCP is told of the network interface and the timers.
+    /// The properties of network interface and timers that TCP needs.
     pub(super) fn carrier(&self) -> Carrier {
         Carrier {
             timer_granularity: self.config.late_timers,

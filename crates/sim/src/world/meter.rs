@@ -1,4 +1,4 @@
-//! What is measured of one flow.
+//! Measurements of one flow.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What lies between the hosts: the wired path, and behind its near end a client or a wireless
+//! The network between the hosts: the wired path, and behind its near end a client or a wireless
 //! network.
 //!
 //! A run asks direction by direction what has come, because hosts answer at once. Who has no hosts
@@ -327,7 +327,7 @@ impl Network {
         wired.into_iter().chain(self.next_wireless()).min()
     }
 
-    /// Who used the air so far; nothing without a wireless network.
+    /// The shares of airtime so far; nothing without a wireless network.
     pub fn airtime(&mut self) -> Airtime {
         self.wireless
             .as_mut()

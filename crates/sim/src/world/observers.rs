@@ -1,4 +1,4 @@
-//! Who watches a run, and what they are shown.
+//! The observers of a run, and the packets that they get.
 
 use std::sync::atomic::AtomicBool;
 
@@ -19,7 +19,7 @@ pub enum Checks {
     EveryEvent,
 }
 
-/// Who watches a run, and how closely.
+/// The observers of a run, and its checks.
 #[derive(Default)]
 pub struct Observers<'a> {
     pub(super) list: Vec<&'a mut dyn Observer>,

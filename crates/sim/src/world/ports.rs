@@ -1,4 +1,4 @@
-//! Which ports the flows of a run have: each its own pair, so that packets tell their flow.
+//! The ports of flows: each flow has its own pair, so that a packet's ports identify its flow.
 
 /// The lowest port that flows listen on: among those that packet analysers expect nothing special
 /// on.

@@ -1,4 +1,4 @@
-//! What a packet does at a host: its stack takes it, applications hear of it, and segments leave.
+//! The stack of a host: packets enter it, applications get events, and segments leave.
 
 use tack_base::Instant;
 use tack_tcp::ConnectionId;
@@ -90,7 +90,7 @@ impl World<'_, '_> {
                     arrived.saturating_since(packet.sent),
                 );
             }
-            // Entering TIME-WAIT is no event of its own, and is what the end of a run waits for.
+            // TIME-WAIT raises no event, but the end of a run waits for it.
             if self.flows.is_closing(flow) {
                 self.tell(now, host, id)?;
             }

@@ -42,7 +42,7 @@ fn tack_is_no_worse_than_delayed_acknowledgements_on_random_paths() {
         .map(|number| {
             let mut verdict = runs::search(path(*number));
             if !is_long {
-                // Time that the machine took is no property of the path.
+                // Time that the machine took is not a property of the path.
                 verdict.flags.retain(|flag| *flag != Flag::Cpu);
             }
             if !verdict.flags.is_empty() || !verdict.explained.is_empty() {

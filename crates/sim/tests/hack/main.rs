@@ -129,7 +129,7 @@ fn compare(network: &Network, seed: u64) -> Option<Verdict> {
     worse(&off, &on, is_timer).map(|_| Verdict::Better)
 }
 
-/// How one run is worse than another, if it is; `is_timer`: time is no measure, since no delay is
+/// How one run is worse than another, if it is; `is_timer`: time does not count, since no delay is
 /// good for all paths (HACK, section 3.2).
 fn worse(one: &Outcome, other: &Outcome, is_timer: bool) -> Option<String> {
     if let (Some(broken), None) = (&one.broken, &other.broken) {

@@ -104,7 +104,7 @@ async fn closed_says_how_a_connection_ended() {
     let (client, server) = pair.connect().await;
     client.reset();
     assert_eq!(within(server.closed()).await, CloseReason::Reset);
-    // Nothing is left to read, and a broken connection is no end of the stream.
+    // Nothing is left to read, and a broken connection is not an end of the stream.
     assert_eq!(
         server.try_read(&mut [0; 1]).unwrap_err().kind(),
         ErrorKind::ConnectionReset

@@ -198,66 +198,68 @@ impl TackParams {
         let Some((name, value)) = setting.split_once('=') else {
             return Err(unknown());
         };
-        let wrong = |meant: &'static str| ParseAckKindError::TackSetting {
+        let wrong = |expected: &'static str| ParseAckKindError::TackSetting {
             setting: setting.to_string(),
-            meant,
+            expected,
         };
-        let switch = |meant| match value {
+        let switch = |expected| match value {
             "on" => Ok(true),
             "off" => Ok(false),
-            _ => Err(wrong(meant)),
+            _ => Err(wrong(expected)),
         };
         match name {
             "l" => {
-                let meant = "from 1 to 255 segments is meant, as in l=2";
+                let expected = "expected 1 to 255 segments, as in l=2";
                 self.segments = value
                     .parse()
                     .ok()
                     .filter(|l| *l > 0)
-                    .ok_or_else(|| wrong(meant))?;
+                    .ok_or_else(|| wrong(expected))?;
             }
             "beta" => {
-                let meant = "from 2 to 255 acknowledgements per RTTmin is meant, as in beta=4";
+                let expected = "expected 2 to 255 acknowledgements per RTTmin, as in beta=4";
                 self.beta = value
                     .parse()
                     .ok()
                     .filter(|beta| *beta > 1)
-                    .ok_or_else(|| wrong(meant))?;
+                    .ok_or_else(|| wrong(expected))?;
             }
             "timer" => {
                 self.timer = parse_duration(value)?;
                 if self.timer.is_zero() || self.timer >= Duration::from_millis(500) {
-                    return Err(wrong("above 0 and below 500ms is meant, as in timer=40ms"));
+                    return Err(wrong(
+                        "expected a time above 0 and below 500ms, as in timer=40ms",
+                    ));
                 }
             }
-            "rich" => self.rich = switch("on or off is meant, as in rich=off")?,
+            "rich" => self.rich = switch("expected on or off, as in rich=off")?,
             "iack" => {
                 self.losses = match value {
                     "on" => LossReporting::AtOnce,
                     "periodic" => LossReporting::Periodically,
                     "off" => LossReporting::Never,
-                    _ => return Err(wrong("on, periodic or off is meant, as in iack=off")),
+                    _ => return Err(wrong("expected on, periodic or off, as in iack=off")),
                 };
             }
             "timing" => {
                 self.timing = match value {
                     "oneway" => Timing::OneWay { percentile: 0 },
                     "sampled" => Timing::Sampled,
-                    _ => return Err(wrong("oneway or sampled is meant, as in timing=sampled")),
+                    _ => return Err(wrong("expected oneway or sampled, as in timing=sampled")),
                 };
             }
             "percentile" => {
-                let meant = "from 0 to 100 is meant, as in percentile=50";
+                let expected = "expected 0 to 100, as in percentile=50";
                 let percentile = value
                     .parse()
                     .ok()
                     .filter(|p| *p <= 100)
-                    .ok_or_else(|| wrong(meant))?;
+                    .ok_or_else(|| wrong(expected))?;
                 self.timing = Timing::OneWay { percentile };
             }
             "settle" => {
-                let meant =
-                    "adaptive, or a fraction of RTTmin from 0 to 1 is meant, as in settle=0.25";
+                let expected =
+                    "expected adaptive, or a fraction of RTTmin from 0 to 1, as in settle=0.25";
                 self.settle = if value == "adaptive" {
                     Settle::Adaptive
                 } else {
@@ -265,7 +267,7 @@ impl TackParams {
                         .parse::<f64>()
                         .ok()
                         .filter(|f| (0.0..=1.0).contains(f));
-                    Settle::Fixed((fraction.ok_or_else(|| wrong(meant))? * 1000.0 + 0.5) as u16)
+                    Settle::Fixed((fraction.ok_or_else(|| wrong(expected))? * 1000.0 + 0.5) as u16)
                 };
             }
             _ => return Err(unknown()),
@@ -283,8 +285,8 @@ pub enum ParseAckKindError {
         "unknown ack policy `{0}`; one of: every, delayed:L (L from 1 to 255), delayed:L,timer=40ms, tack, tack:beta=4,l=2"
     )]
     UnknownPolicy(String),
-    /// What follows `delayed:` is no number of segments.
-    #[error("`{0}` is no number of segments for delayed; from 1 to 255 is meant, as in delayed:2")]
+    /// What follows `delayed:` is not a number of segments.
+    #[error("`{0}` is not a number of segments for delayed; expected 1 to 255, as in delayed:2")]
     Segments(String),
     /// The policy has no such setting.
     #[error("unknown setting `{setting}` of ack policy {policy}; {allowed}")]
@@ -296,19 +298,21 @@ pub enum ParseAckKindError {
         /// What the policy understands.
         allowed: &'static str,
     },
-    /// The timer is no duration.
+    /// The timer is not a duration.
     #[error("timer of delayed: {0}")]
     Timer(#[from] UnitError),
     /// RFC 9293 §3.8.6.3 (MUST-40) wants less than 0.5 s.
-    #[error("`{0}` is no timer for delayed; above 0 and below 500ms is meant, as in timer=40ms")]
+    #[error(
+        "`{0}` is not a timer for delayed; expected a time above 0 and below 500ms, as in timer=40ms"
+    )]
     TimerRange(String),
     /// A setting of tack has an impossible value.
-    #[error("`{setting}` is no setting for tack; {meant}")]
+    #[error("`{setting}` is not a setting for tack; {expected}")]
     TackSetting {
         /// What was given.
         setting: String,
         /// What would be right.
-        meant: &'static str,
+        expected: &'static str,
     },
 }
 

@@ -111,7 +111,7 @@ pub enum ParseAlgorithmError {
     )]
     UnknownSetting(String),
     /// The setting has no such value.
-    #[error("`{value}` is no {setting} of bbr; one of: {allowed}")]
+    #[error("`{value}` is not a {setting} of bbr; one of: {allowed}")]
     Value {
         /// The setting.
         setting: &'static str,

@@ -96,7 +96,7 @@ mod tests {
         for _ in 1..SHORT_RUN {
             segments.learn_size(1200);
         }
-        // A short one that ends a write is no evidence, and a full one ends the run.
+        // A short one that ends a write is not evidence, and a full one ends the run.
         segments.learn_size(100);
         assert_eq!(segments.size(), 1460);
         segments.learn_size(1200);

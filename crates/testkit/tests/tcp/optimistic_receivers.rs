@@ -103,14 +103,17 @@ fn optimist(header: &mut Header, seen: &Seen) {
 #[test]
 fn lies_gain_nothing() {
     let lies: [(&str, Lie); 11] = [
-        ("all that left has come, unnamed", |header, seen| {
-            let above = seen.end.get().wrapping_sub(header.ack.0);
-            if let Some(report) = report_of(header)
-                && above < 1 << 30
-            {
-                report.above = above;
-            }
-        }),
+        (
+            "everything sent has come, without blocks",
+            |header, seen| {
+                let above = seen.end.get().wrapping_sub(header.ack.0);
+                if let Some(report) = report_of(header)
+                    && above < 1 << 30
+                {
+                    report.above = above;
+                }
+            },
+        ),
         ("a rate beyond everything", |header, _| {
             if let Some(report) = report_of(header) {
                 report.rate = Some(u64::MAX);

@@ -79,8 +79,8 @@ fn a_record_is_not_assassinated() {
     assert!(arrive(&mut endpoint, NOW + secs(10), peer(1), bare, &[]).is_empty());
 }
 
-/// A replayed SYN of the connection that was is no new one, whether or not it ended a while ago; a
-/// later one is, with a number beyond all of the old ones (RFC 9293 §3.10.7.4).
+/// A replayed SYN of a former connection opens no new one, however long ago that ended. A later SYN
+/// does, with a number beyond all of the old ones (RFC 9293 §3.10.7.4).
 #[test]
 fn a_replayed_syn_opens_nothing_and_a_new_one_does() {
     let mut endpoint = listening();

@@ -1,4 +1,4 @@
-//! What one radio has done.
+//! Counters of one radio.
 
 /// Counters of one radio.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -121,7 +121,7 @@ pub(super) fn show(
     }
 }
 
-/// What filtering adds to the goodput, Mbit/s.
+/// The gain of filtering in goodput, Mbit/s.
 pub(super) fn gain(depth: &Depth, results: &Results, setup: Setup) -> Estimate {
     let plain = Setup {
         is_filtered: false,

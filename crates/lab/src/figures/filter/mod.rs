@@ -18,7 +18,7 @@ use crate::stats::Estimate;
 /// Seconds that are measured of each run.
 const SECONDS: f64 = 40.0;
 
-/// What the queues and radios of a set-up do.
+/// Queues and radios of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Setup {
     /// Stations that upload.
@@ -107,7 +107,7 @@ fn total(values: &Values, stations: usize) -> f64 {
     shares(values, stations).iter().sum()
 }
 
-/// What `read` says of the second less what it says of the first set-up, seed by seed.
+/// `read` of the second set-up less `read` of the first, seed by seed.
 fn difference(
     depth: &Depth,
     results: &Results,

@@ -22,7 +22,7 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
-/// What is compared: name and settings.
+/// The mechanisms to compare: names and settings.
 const MECHANISMS: [(&str, &[&str]); 6] = [
     ("UDP", &["flow.0.transport=udp"]),
     ("TCP", &[]),
@@ -84,7 +84,7 @@ fn plan(depth: &Depth) -> Vec<Point> {
         .collect()
 }
 
-/// What the second gains over the first, percent.
+/// The gain of the second over the first, percent.
 fn gain(depth: &Depth, results: &Results, cells: [&Cell; 2], count: usize) -> Estimate {
     results.paired(cells, seeds(depth), |before, after| {
         100.0 * (total(after, count) / total(before, count) - 1.0)
@@ -250,7 +250,7 @@ fn claims(depth: &Depth, results: &Results) -> Vec<Claim> {
     ]
 }
 
-/// What the host's delay does, with one client.
+/// Gains by the host's delay, with one client.
 fn by_delay(depth: &Depth, results: &Results) -> Table {
     let mut table = Table::new([
         "host's delay each way, us",

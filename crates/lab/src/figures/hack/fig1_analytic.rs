@@ -50,7 +50,7 @@ const DATAGRAM: u32 = PACKET - 28;
 /// The transmit opportunity that the paper sets.
 const LONGEST: Duration = Duration::from_millis(4);
 
-/// What carries the acknowledgements.
+/// The carrier of the acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     /// There are none.

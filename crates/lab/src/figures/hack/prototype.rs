@@ -1,4 +1,4 @@
-//! What figure 9, tables 1 to 3 and the cross-validation have in common: single link
+//! The common parts of figure 9, tables 1 to 3 and the cross-validation: single link
 //! acknowledgements of 802.11a.
 
 use tack_plot::{Group, ValueBars, format_number};

@@ -1,4 +1,4 @@
-//! The sequel's RTT fairness: who gets a bottleneck when round trips differ.
+//! The sequel's RTT fairness: shares of a bottleneck when round trips differ.
 
 use tack_base::random::RandomStream;
 use tack_plot::{Line, LineChart, Scale, Stroke, Whisker, format_number};
@@ -84,7 +84,7 @@ fn plan(depth: &Depth) -> Vec<Point> {
     points
 }
 
-/// What two flows of a kind make of the bottleneck.
+/// How two flows of a kind share the bottleneck.
 struct Division {
     rtt_ms: u64,
     /// Logarithm of the first's goodput over the second's.

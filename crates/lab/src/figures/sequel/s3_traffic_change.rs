@@ -79,7 +79,7 @@ fn plan(depth: &Depth) -> Vec<Point> {
         .collect()
 }
 
-/// What happened in one run, round trip by round trip.
+/// One run, round trip by round trip.
 struct Course {
     sent: Vec<f64>,
     arrived: Vec<f64>,

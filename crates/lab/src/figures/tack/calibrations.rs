@@ -283,7 +283,7 @@ fn pick<'a>(all: impl Iterator<Item = (&'a Calibration, f64)>) -> Option<&'a Cal
         .map(|(calibration, _)| calibration)
 }
 
-/// What fewer acknowledgements gain with one calibration.
+/// The gain of fewer acknowledgements with one calibration.
 #[derive(Clone, Copy, Debug)]
 struct Gain {
     calibration: &'static str,
@@ -292,8 +292,8 @@ struct Gain {
     gain: Estimate,
 }
 
-/// What fewer acknowledgements gain with each calibration of a link, percent, of those that explain
-/// its baseline.
+/// The gains of fewer acknowledgements, percent, with each calibration that explains a link's
+/// baseline.
 #[derive(Clone, Debug)]
 pub(in crate::figures) struct Gains {
     link: Link,

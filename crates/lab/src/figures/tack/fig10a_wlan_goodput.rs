@@ -74,8 +74,8 @@ pub(in crate::figures) fn pair(
     WAYS.map(|ack| cell(depth, link, rtt_ms, medium, ack))
 }
 
-/// What TACK gains at 80 ms on the ideal medium over delayed ACK, and over receivers that coalesce,
-/// percent.
+/// The gains of TACK over delayed ACK and over receivers that coalesce, percent, at 80 ms on the
+/// ideal medium.
 pub(in crate::figures) fn over_baselines(
     depth: &Depth,
     results: &Results,
@@ -183,7 +183,7 @@ fn udp(depth: &Depth, link: Link, medium: Medium) -> Cell {
     }
 }
 
-/// What tells why the gain at 80 ms is what it is.
+/// The explanation of the gain at 80 ms.
 fn bookkeeping(depth: &Depth, results: &Results, link: Link, medium: Medium) -> Bookkeeping {
     let (ways, udp) = (pair(depth, link, 80, medium), udp(depth, link, medium));
     Bookkeeping::new(depth, results, &ways, &udp, SEEDS)
@@ -341,7 +341,7 @@ fn figure_plan(depth: &Depth) -> Vec<Point> {
     plan(depth, media(depth))
 }
 
-/// What TACK gains on the ideal medium with each calibration.
+/// The gain of TACK on the ideal medium with each calibration.
 pub(in crate::figures) fn calibrated_gains(depth: &Depth, results: &Results, link: Link) -> Gains {
     let pair = pair(depth, link, 80, Medium::Ideal);
     let preset = gain(depth, results, &pair);

@@ -86,7 +86,7 @@ fn plan(depth: &Depth) -> Vec<Point> {
         .collect()
 }
 
-/// What the paper says; `all` by medium and transport: time stopped, or damaged frames for RTP, %.
+/// The paper's claims; `all` by medium and transport: time stopped, or damaged frames for RTP, %.
 fn claims(depth: &Depth, results: &Results, all: &[[Estimate; 4]]) -> Vec<Claim> {
     let bursts = all[1];
     let still = |medium: usize| {

@@ -61,7 +61,7 @@ fn plan(depth: &Depth) -> Vec<Point> {
         .collect()
 }
 
-/// What the paper says of the number of acknowledgements; `acks` by case and way, in a second.
+/// The paper's claims on the number of acknowledgements; `acks` by case and way, in a second.
 fn frequency_claims(depth: &Depth, results: &Results, acks: &[[Estimate; 3]]) -> Vec<Claim> {
     let ratio = acks[0][0].mean / acks[2][0].mean;
     let mut claims = vec![Claim::new(

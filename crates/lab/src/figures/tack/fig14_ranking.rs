@@ -32,7 +32,7 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     reduce,
 };
 
-/// What is ranked.
+/// The transports to rank.
 const TRANSPORTS: [Transport; 9] = [
     Transport::new("BBR with TACK", "bbr", "tack"),
     Transport::new("BBR realtime with TACK", "bbr:profile=realtime", "tack"),
@@ -46,7 +46,7 @@ const TRANSPORTS: [Transport; 9] = [
 ];
 /// The paper's transport.
 const TACK: usize = 0;
-/// What has no counterpart with delayed ACK.
+/// The one without a counterpart with delayed ACK.
 const REALTIME: usize = 1;
 /// A controller, with TACK and with delayed ACK: indices of [`TRANSPORTS`].
 #[derive(Clone, Copy)]
@@ -174,7 +174,7 @@ fn ranks_of(powers: &[f64]) -> Vec<f64> {
     powers.iter().map(|power| rank(*power)).collect()
 }
 
-/// What `of` says of each transport.
+/// The value of `of` for each transport.
 fn all(of: impl Fn(usize) -> f64) -> Vec<f64> {
     (0..TRANSPORTS.len()).map(of).collect()
 }
@@ -190,7 +190,7 @@ fn difference(lists: &[Vec<f64>], first: usize, second: usize) -> Estimate {
     Estimate::of(&differences.collect::<Vec<_>>())
 }
 
-/// What a mean is a mean over.
+/// The units of a mean.
 #[derive(Clone, Copy)]
 enum Unit {
     /// Paths, each with its mean over seeds: seeds of one path are not independent paths.

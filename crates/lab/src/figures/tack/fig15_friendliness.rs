@@ -27,7 +27,7 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
 const FLOWS: [(&str, &str); 2] = [("TACK", "tack"), ("delayed ACK", "delayed:2")];
 const OTHERS: [(&str, &str); 2] = [("BBR", "bbr"), ("CUBIC", "cubic")];
 
-/// What two flows share.
+/// The bottleneck of two flows.
 struct Bottleneck {
     mbps: f64,
     rtt_ms: f64,

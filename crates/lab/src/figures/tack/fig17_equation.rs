@@ -123,7 +123,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             let rtt_min = values.get("flows.0.min_rtt_us") / 1e6;
             ack_frequency(values) / equation_3(mbps(values), rtt_min, 1.0)
         });
-        // `max` would ignore what is no number.
+        // `max` would ignore what is not a number.
         let off = (ratio.mean - 1.0).abs();
         worst = if off > worst || off.is_nan() {
             off
@@ -173,7 +173,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome
 }
 
-/// What was measured at one rate and RTTmin.
+/// A measurement at one rate and RTTmin.
 struct Measured {
     rate: f64,
     rtt: f64,

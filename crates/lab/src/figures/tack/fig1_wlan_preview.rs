@@ -63,7 +63,7 @@ fn equation(depth: &Depth, results: &Results, [_, tack]: &[Cell; 2]) -> f64 {
     100.0 * results.estimate(tack, runs(depth), saved).mean
 }
 
-/// What TACK gains and saves, by link.
+/// Goodput gained and acknowledgements saved by TACK, by link.
 fn plots(acks: Vec<Group>, gains: Vec<Group>) -> Vec<Plot> {
     let mut plots = Vec::new();
     let series = || {

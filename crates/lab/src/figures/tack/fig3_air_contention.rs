@@ -42,7 +42,7 @@ const ACK: f64 = 64.0;
 /// and its acknowledgement; faster links take less.
 const UNDER_WAY: f64 = 2.0 * 3.0 * 0.001_8;
 
-/// What the tool offers, kbit/s: 100 Mbit/s over 802.11n.
+/// The load of the tool, kbit/s: 100 Mbit/s over 802.11n.
 fn offered_kbps(link: Link) -> f64 {
     (100_000.0 * link.baseline / LINKS[PAPERS].baseline).round()
 }

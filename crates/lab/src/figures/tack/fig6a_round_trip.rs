@@ -75,7 +75,7 @@ fn two_hops(depth: &Depth, congestion: &str, ack: &str) -> Cell {
         .set(depth.pick("duration=20s", "duration=60s"))
 }
 
-/// What the same path takes when nothing else is on it.
+/// The round trip of the same path without other traffic.
 fn unloaded() -> Cell {
     Cell::new(&TWO_HOPS)
         .set("flow.0.app=request:1448B,64B")

@@ -93,7 +93,7 @@ fn pause(values: &Values) -> f64 {
     100.0 * SPACINGS * spacing_ms / min_rtt(values)
 }
 
-/// What one-way timing changes, percent, a mean over paths of each path's mean over seeds.
+/// The change by one-way timing, percent, a mean over paths of each path's mean over seeds.
 struct Change {
     delay: Estimate,
     /// Of the paths that lose anything with sampling.
@@ -112,7 +112,7 @@ struct Change {
 /// percent.
 const PAPERS_ERROR: f64 = 8.0;
 
-/// What is no difference on a path, percent.
+/// A smaller change on a path is not a difference, percent.
 const EQUAL: f64 = 1.0;
 
 /// Whether changes go the paper's way: none for the worse, and more for the better than chance

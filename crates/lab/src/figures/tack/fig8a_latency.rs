@@ -150,7 +150,7 @@ fn is_insensitive(gains: &[(u32, Estimate)]) -> bool {
     gains.iter().all(|(_, gain)| gain.mean.is_finite()) && spread(gains) <= TOLERANCE
 }
 
-/// What the receiver's accesses cost in runs of the UDP tool.
+/// The cost of the receiver's accesses in runs of the UDP tool.
 struct Cost {
     /// Accesses a second.
     accesses: f64,
@@ -299,7 +299,7 @@ fn by_buffers(values: &Values) -> f64 {
     values.get("flows.0.limited_by.rwnd") + values.get("flows.0.limited_by.app")
 }
 
-/// What the paper says of 802.11g: 1.9 % against 50 %.
+/// The paper's numbers for 802.11g: 1.9 % against 50 %.
 fn share_claims(results: &Results, depth: &Depth) -> Vec<Claim> {
     let shares = SHARES.map(|rtt_ms| {
         let cell = share_cell(depth, rtt_ms);

@@ -231,7 +231,7 @@ fn of(
     results.estimate(&cell(size, ack), seeds(depth), read)
 }
 
-/// What the window of TACK has to be, and what a smaller one costs.
+/// The window that TACK needs, and the cost of a smaller one.
 fn claims(depth: &Depth, results: &Results) -> Vec<Claim> {
     let enough = sizes(depth).iter().filter(|size| **size >= NEEDED);
     let full = of(depth, results, 4.0, "tack", share);
@@ -283,7 +283,7 @@ fn claims(depth: &Depth, results: &Results) -> Vec<Claim> {
     ]
 }
 
-/// What figures with large buffers measure with the default ones.
+/// The figures that have large buffers, measured with the default ones.
 fn default_buffers(depth: &Depth, results: &Results) -> Table {
     let mut defaults = Table::new([
         "figures",

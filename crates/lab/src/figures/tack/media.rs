@@ -67,7 +67,7 @@ fn rate_kbps(link: Link, percent: u32) -> f64 {
     (packets * PAYLOAD * 8.0 / 1e3).round()
 }
 
-/// What a pair of runs over one medium, with delayed ACK and with TACK, shows beside UDP without
+/// A pair of runs over one medium, with delayed ACK and with TACK, compared with UDP without
 /// acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::figures) struct Bookkeeping {

@@ -179,7 +179,7 @@ pub(super) fn control_mode(
     mode.ok_or_else(|| {
         table.fail(
             key,
-            format!("is no rate of control frames; one of: {choices}"),
+            format!("is not a rate of control frames; one of: {choices}"),
         )
     })
 }

@@ -1,10 +1,10 @@
-//! What carrier sense says: physically, after errors, and by reservations (§10.3.2.1).
+//! Carrier sense: physical, after errors, and virtual by reservations (§10.3.2.1).
 
 use tack_base::{Duration, Instant};
 
 use super::span::Span;
 
-/// What the last busy period ended in (§10.3.2.3.7).
+/// The end of the last busy period (§10.3.2.3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BusyEnd {
     /// A correct frame: AIFS follows, and an EIFS that still ran is over.

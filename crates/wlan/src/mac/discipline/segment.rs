@@ -1,4 +1,4 @@
-//! What a filter may know of the TCP segment in a packet. Whoever fills the queues parses it: this
+//! The fields of a TCP segment that a filter may read. The owner of the queues parses them: this
 //! crate has no parser of TCP.
 
 use super::Waiting;

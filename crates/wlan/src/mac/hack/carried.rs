@@ -66,7 +66,7 @@ pub(super) struct Entry<'a> {
     pub(super) says: Says<'a>,
 }
 
-/// What an entry says.
+/// The contents of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Says<'a> {
     /// A compressed acknowledgement.

@@ -1,4 +1,4 @@
-//! What TCP/HACK needs to know of packets: a codec, handed in from outside.
+//! The codec that compresses packets: a trait, implemented outside of this crate.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -1,8 +1,8 @@
 //! The driver's part: which acknowledgements wait for a response, and which go as they are.
 //!
-//! What the NIC sees is known to the driver after an interrupt; until then it decides by what it
-//! knew before. What it compresses is at the NIC at once: the host's delay on the way down has
-//! passed when the driver is asked.
+//! The driver learns of frames after an interrupt, and decides by its former knowledge until then.
+//! A compressed acknowledgement is at the NIC at once: the host's delay on the way down has passed
+//! when the driver gets the acknowledgement.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ use crate::frame::{AckPolicy, Class, Data, Msdu, NodeId};
 /// own acknowledgements not sent natively before.
 const DRAWN: Duration = Duration::from_millis(20);
 
-/// What the NIC tells.
+/// An event at the NIC.
 #[derive(Debug)]
 pub(super) enum Interrupt<M> {
     /// The first frame of a PPDU of data was read.

@@ -1,5 +1,4 @@
-//! What the driver learns of acknowledgements in the transmit queue, and what becomes of those that
-//! leave it.
+//! The driver's view of acknowledgements in the transmit queue, and of those that leave it.
 
 use alloc::vec::Vec;
 

@@ -22,7 +22,7 @@ pub(super) const MOST_RETAINED: u8 = 127;
 /// are, even if it has nothing else to carry.
 const GAP: u8 = 64;
 
-/// What a response answers.
+/// The frames that a response acknowledges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answers {
     /// An A-MPDU or a Block ACK request.
@@ -52,7 +52,7 @@ pub(super) struct Descriptor<M> {
     pub(super) native: NativeCopy,
 }
 
-/// What has a master sequence number.
+/// An entry with a master sequence number.
 #[derive(Clone, Debug)]
 enum Item<M> {
     Ack(Descriptor<M>),
@@ -82,7 +82,7 @@ impl<M> Item<M> {
     }
 }
 
-/// What was taken back.
+/// The descriptors that were removed.
 #[derive(Debug)]
 pub(super) struct Removed<M> {
     /// Never sent, in order.
@@ -97,7 +97,7 @@ impl<M> Removed<M> {
     }
 }
 
-/// What a header confirms.
+/// The descriptors that a header confirms.
 #[derive(Debug)]
 pub(super) struct Confirmed<M> {
     /// Acknowledgements that have arrived and are in the transmit queue, too.

@@ -1,4 +1,4 @@
-//! What the driver of one radio knows of another one.
+//! The driver's state of another radio.
 
 use alloc::vec::Vec;
 

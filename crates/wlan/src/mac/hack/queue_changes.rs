@@ -1,4 +1,4 @@
-//! What the driver changes in the transmit queue.
+//! Changes that the driver makes to the transmit queue.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ pub(in crate::mac) struct Native<M> {
     pub(in crate::mac) is_twin: bool,
 }
 
-/// What the driver changes in the transmit queue.
+/// Changes to the transmit queue.
 #[derive(Debug)]
 pub(in crate::mac) struct QueueChanges<M> {
     pub(in crate::mac) to: NodeId,

@@ -1,4 +1,4 @@
-//! What TCP/HACK has done at one radio.
+//! Counters of TCP/HACK at one radio.
 
 /// Counters of one radio. An acknowledgement counts where it was made: at the compressing end,
 /// unless said otherwise.

@@ -231,7 +231,7 @@ fn a_response_that_has_begun_is_waited_for() {
     assert_eq!(seqs(&next), [1]);
 }
 
-/// An energy without a header, or a frame from somebody else, is no response.
+/// An energy without a header, or a frame from somebody else, is not a response.
 #[test]
 fn anything_else_in_place_of_the_response_is_a_failure() {
     let mut script = script(config(Standard::A));
@@ -262,7 +262,7 @@ fn block_ack_request_after_a_missed_block_ack() {
     // Nothing comes: the request follows after the timeout and a backoff of its own.
     let request = script.expect(script.now + 45 + 43);
     let Frame::BlockAckReq { start, .. } = request.frame else {
-        panic!("{request:?} is no request");
+        panic!("{request:?} is not a request");
     };
     assert_eq!((start, request.psdu), (0, 24));
     script.sent(&request);
