@@ -66,7 +66,7 @@ const JOURNAL: &str = "points.jsonl";
 
 impl Store {
     /// Opens the store in `folder`, which is made where missing, and reads what it has. A damaged
-    /// line, as a crash leaves it, counts for nothing; [`Store::damaged`] tells of it.
+    /// line, as a crash leaves it, is ignored; [`Store::damaged`] lists it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when files cannot be read or made.

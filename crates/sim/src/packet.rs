@@ -140,8 +140,8 @@ impl Packet {
 
     /// The transport header, to be changed by something on the way.
     ///
-    /// The checksums must still be [`Checksums::Blank`]: whoever changes a header on purpose comes
-    /// before whoever damages it.
+    /// The checksums must still be [`Checksums::Blank`]: a step that changes a header on
+    /// purpose comes before a step that damages it.
     #[inline]
     pub fn transport_mut(&mut self) -> &mut [u8] {
         debug_assert_eq!(self.checksums, Checksums::Blank);

@@ -1,7 +1,7 @@
 //! One direction of the path between two hosts: middlebox, black holes, bottleneck, marks, loss,
 //! damage, delay.
 //!
-//! In the order in which a packet meets them:
+//! In the order in which a packet passes them:
 //!
 //! 1. blackout (everything is lost), then the MTU black hole (large packets are);
 //! 2. the middlebox rewrites headers;

@@ -90,7 +90,7 @@ pub struct FlowReport {
     pub invalid_reports: u64,
     /// Bytes of the acknowledgements, transport header included.
     pub ack_bytes: u64,
-    /// What the sender tells a receiver that decides by itself when to acknowledge (TACK): RTTmin,
+    /// Messages to a receiver that schedules acknowledgements (TACK): RTTmin,
     /// losses of acknowledgements.
     pub syncs: u64,
     /// Tail loss probes that the sender sent.

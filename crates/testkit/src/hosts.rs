@@ -1,5 +1,5 @@
-//! Two endpoints that know each other's address. Whoever drives them has the clock and the network
-//! between them: [`Pair`](crate::Pair) steps from event to event, the fuzz target
+//! Two endpoints that know each other's address. Their owner has the clock and the network between
+//! them: [`Pair`](crate::Pair) steps from event to event, the fuzz target
 //! `connection_ops` does what its input says.
 
 use std::net::SocketAddr;

@@ -75,7 +75,7 @@ pub struct Model {
     pub judge: Option<Judge>,
     /// Changes those that pass.
     pub rewriter: Option<Rewriter>,
-    /// Has the path before anything else of it: what it lets through meets the rest.
+    /// Changes packets before everything else on the path.
     pub adversary: Option<Adversary>,
 }
 

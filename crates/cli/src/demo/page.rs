@@ -180,11 +180,26 @@ fn firsts<'o>(outcomes: &'o [Outcome], mechanisms: &[String]) -> Vec<&'o Outcome
     mechanisms.iter().filter_map(first).collect()
 }
 
+/// A run in a plot over time.
+struct Shown<'o> {
+    kind: &'static str,
+    stroke: Stroke,
+    run: &'o Figures,
+}
+
 /// The runs of a mechanism that a plot over time shows, with the strokes of their lines: more than
 /// two mechanisms have one each, or the lines could not be distinguished.
-fn shown(outcome: &Outcome, mechanisms: usize) -> Vec<(&'static str, Stroke, &Figures)> {
-    let measured = ("measured", Stroke::Solid, &outcome.measured);
-    let in_virtual_time = ("virtual time", Stroke::Dashed, &outcome.virtual_time);
+fn shown(outcome: &Outcome, mechanisms: usize) -> Vec<Shown<'_>> {
+    let measured = Shown {
+        kind: "measured",
+        stroke: Stroke::Solid,
+        run: &outcome.measured,
+    };
+    let in_virtual_time = Shown {
+        kind: "virtual time",
+        stroke: Stroke::Dashed,
+        run: &outcome.virtual_time,
+    };
     match mechanisms {
         0..=2 => vec![in_virtual_time, measured],
         _ if outcome.trust.ok => vec![measured],
@@ -224,7 +239,7 @@ fn line(
 fn rates(firsts: &[&Outcome]) -> Figure {
     let mut lines = Vec::new();
     for (colour, outcome) in firsts.iter().enumerate() {
-        for (kind, stroke, run) in shown(outcome, firsts.len()) {
+        for Shown { kind, stroke, run } in shown(outcome, firsts.len()) {
             let name = format!("{}, {kind}", outcome.mechanism);
             let mbps = |point: &Point| Some(point.goodput_bps / 1e6);
             lines.push(line(name, colour, stroke, &run.series, mbps));
@@ -347,7 +362,7 @@ fn acknowledgements(firsts: &[&Outcome]) -> Figure {
 fn queues(firsts: &[&Outcome]) -> Figure {
     let mut lines = Vec::new();
     for (colour, outcome) in firsts.iter().enumerate() {
-        for (kind, stroke, run) in shown(outcome, firsts.len()) {
+        for Shown { kind, stroke, run } in shown(outcome, firsts.len()) {
             let name = format!("{}, {kind}", outcome.mechanism);
             let packets = |point: &Point| Some(point.queue as f64);
             lines.push(line(name, colour, stroke, &run.series, packets));

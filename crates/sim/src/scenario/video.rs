@@ -18,7 +18,7 @@ pub struct Video {
     pub rate: Rate,
     /// Highest rate of a scene: from the mean rate to twice that.
     pub peak: Rate,
-    /// How much the player has in hand before it shows the first frame, or the next one after it
+    /// The video that the player buffers before it shows the first frame, or the next one after it
     /// had to stop.
     pub buffer: Duration,
 }

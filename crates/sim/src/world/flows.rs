@@ -70,7 +70,7 @@ pub(super) struct Stream {
     /// How each side's connection ended, and its counters then.
     pub(super) closed: [Option<(CloseReason, Stats)>; 2],
     pub(super) observers: [WireObserver; 2],
-    /// How each side gets on as a sender.
+    /// Progress of each side as a sender.
     pub(super) progress: [Progress; 2],
 }
 

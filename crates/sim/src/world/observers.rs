@@ -60,7 +60,7 @@ impl std::fmt::Debug for Observers<'_> {
     }
 }
 
-/// Folds a packet into the hash and shows it to whoever watches.
+/// Adds a packet to the hash and passes it to the observers.
 #[inline]
 pub(super) fn observe(
     at: Instant,

@@ -1,4 +1,4 @@
-//! Whether a sender gets on, as the wire shows it: its oldest unacknowledged byte is sent again in
+//! Progress of a sender, as seen on the wire: its oldest unacknowledged byte is sent again in
 //! time, and does not wait for long while the path carries other segments of the connection.
 //!
 //! Nothing here comes from the connection. Its retransmission timeout may be wrong, and its

@@ -6,7 +6,7 @@ use tack_wlan::mac::discipline::{Flags, OtherOptions, Segment, SegmentReader, Ti
 
 use crate::packet::Packet;
 
-/// Reads TCP over IPv4, and TCP in UDP where whoever made the packet says that it is: the emulator,
+/// Reads TCP over IPv4, and TCP in UDP where the packet's maker says that it is: the emulator,
 /// which looks into its datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeaderReader;

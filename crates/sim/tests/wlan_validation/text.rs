@@ -8,14 +8,14 @@ Goodput in Mbit/s of application payload. *ns-3*: version 3.37 (rows `_v344`: 3.
 of one station without collisions or beacons. *Bianchi*: saturation throughput and collision probability with the retry limit.
 *p*: PPDUs without response among those that want one. *frames*: data frames in a PPDU. *Jain*: fairness among flows.
 
-The flows of these runs have fixed windows, no pacing and the timeouts of ns-3. With what a scenario says by default instead
-(autotuned windows, pacing), the long rows of b keep their bounds too; a test sees to it.
+The flows of these runs have fixed windows, no pacing and the timeouts of ns-3. With the defaults of scenarios
+(autotuned windows, pacing) the long rows of b keep their bounds too; a test asserts it.
 
-What differs on purpose: VHT-SIG-B is sent (ns-3 leaves it out: 4 µs a frame), and with the short guard interval the
-data field ends on the 4 µs grid (ns-3: after the last symbol). Together they are the 0.9 % of the saturated 802.11ac rows, and
-the 2.6 % without aggregation.
+Intended differences: the model sends VHT-SIG-B (ns-3 leaves it out: 4 µs a frame), and with the short guard interval the data
+field ends on the 4 µs grid (ns-3: after the last symbol). Together they cause the 0.9 % of the saturated 802.11ac rows, and the
+2.6 % without aggregation.
 
-What is counted differently: *p* with A-MPDU. ns-3's counter says twice what its frames say. In its speed run of one TCP
+Different counts: *p* with A-MPDU. ns-3's counter has twice as many failures as its frames show. In its speed run of one TCP
 download at 300 Mbit/s it sent 2397 PPDUs of 38.21 frames to deliver 85931, so it repeated 5659 frames, as many as 148 PPDUs
 hold, and counted 328 failures: 2.2 for each. At 866.7 Mbit/s these are 5418, 38.53, 194992, 357 and 779: 2.2 again. Without
 aggregation (802.11a) 495 failures are counted for 493 repetitions. Divided by 2.2, its figures of the long rows of b are 0.070 to
@@ -34,7 +34,7 @@ pub(crate) fn heading(family: char) -> &'static str {
             "\n## a: one station, UDP downstream, saturated\n\nGoodput within 3 %, p within 0.02.\n"
         }
         'b' => {
-            "\n## b: one station, TCP downstream, limited by the window or (`qlimited`) by the queue\n\nWithin 5 %; with aggregation the long runs of ns-3 are the reference, as its short ones scatter. BBR without bounds: two\nimplementations of it are two controllers, and ns-3's keeps too little in flight to fill A-MPDUs.\n"
+            "\n## b: one station, TCP downstream, limited by the window or (`qlimited`) by the queue\n\nWithin 5 %; with aggregation the long runs of ns-3 are the reference, as its short ones scatter. BBR has no bounds: the\ntwo implementations differ, and ns-3's keeps too little in flight to fill A-MPDUs.\n"
         }
         'c' => {
             "\n## c: many stations, UDP upstream, saturated\n\nGoodput within 3 %, p within 0.02.\n"
@@ -51,20 +51,20 @@ pub(crate) fn heading(family: char) -> &'static str {
 pub(crate) const CONTENTION: &str = "
 ## f: contention under EDCA, and frames lost to noise
 
-UDP within 1.5 %, TCP within 3 %, Jain's index within 0.1, p without aggregation and in rows `_settled` within 0.02. With DCF's way
-of counting, slots at their end, these rows were 1 to 4 % low.
+UDP within 1.5 %, TCP within 3 %, Jain's index within 0.1, p without aggregation and in rows `_settled` within 0.02. When slots were
+counted at their end, as in DCF, these rows were 1 to 4 % low.
 
-The row `f_edca_udp_ul` with twenty stations and aggregation has 3 %: it mixes in how stations begin. In ns-3 a station needs a
-Block ACK agreement before it sends A-MPDUs, and the frames that set one up collide, and wait behind PPDUs of 4 ms. Of twelve
-runs (1,650 PPDUs of data between 1 and 6 s of each) the last agreement stood after 2.7 s on average. On average a run has 60
+The row `f_edca_udp_ul` with twenty stations and aggregation has 3 %, because it includes the first seconds. In ns-3 a station needs a
+Block ACK agreement before it sends A-MPDUs, and the frames that set one up collide, and wait behind PPDUs of 4 ms. In twelve
+runs (1,650 PPDUs of data between 1 and 6 s of each) the last agreement was set up after 2.7 s on average. On average a run has 60
 PPDUs of a single frame, 59 of them of stations without agreement, 40.0 frames in a PPDU, and 83.0 Mbit/s with a standard deviation
-of 3.1. Three runs of that kind tell their mean to 9 % (95 %).
+of 3.1. The mean of three such runs has an interval of ± 9 % (95 %).
 
-Rows `_settled` leave that out. With twenty stations, every station had its agreement before 4 s in 24 of 30 runs. In these, from 4 to
-14 s, no PPDU came from a station without agreement and none set one up; the mean is known to 0.7 % (95 %). All 30 runs have
+Rows `_settled` do not include them. With twenty stations, every station had its agreement before 4 s in 24 of 30 runs. In these, from 4 to
+14 s, no PPDU came from a station without agreement and none set one up; the mean has an interval of ± 0.7 % (95 %). All 30 runs have
 83.74 Mbit/s.
 
-They come from a small program around the public interface of ns-3 3.37 as Debian 12 packages it (`libns3-dev` 3.37-2):
+These numbers come from a small program around the public interface of ns-3 3.37 as Debian 12 packages it (`libns3-dev` 3.37-2):
 a server, 10 Gbit/s and 1 ms to an access point, stations 1 m from it; YansWifiChannel with ConstantSpeedPropagationDelayModel and
 FixedRssLossModel at -40 dBm; ConstantRateWifiManager with HtMcs7, 40 MHz, short guard interval; BE_MaxAmpduSize 65535; MAC queues
 of 300 packets with MaxDelay 100 s, queue discs uninstalled; an OnOffApplication with 1,472 bytes at each station, always on at 40
@@ -78,12 +78,11 @@ pub(crate) const FAIRNESS: &str = "
 ## Fairness, and when flows begin
 
 Jain's index of the uploads of d that share the queue of 50 packets, by the time between the beginnings of two flows, milliseconds.
-ns-3's indexes of single runs with a small share, 0.80, 0.40 and 0.55, are k/n to 0.003, and those over three runs means of such
-(13/15, 18/30, 15/60): k stations share evenly and the others deliver nothing. So it is with us: the access point's queue is full
-of ACKs as soon as a few flows run, and of those that begin later the SYN-ACK does not get through, nor do the few ACKs of a small
-window. With n = 20, delack1, 100 ms and seed 1, six stations share 5.6 Mbit/s evenly, eleven have no connection after 25 s,
-and three have one without progress. How many are in time depends on when flows begin, which the record of the reference does
-not say. Beginning all at once, most of ours get in; from 50 ms on the spacing matters little. The rows above take 100 ms.
+ns-3's indexes of single runs with a small share, 0.80, 0.40 and 0.55, are k/n to 0.003, and those over three runs are means of such
+(13/15, 18/30, 15/60): k stations share evenly and the others deliver nothing. This model does the same. The access point's queue
+is full of ACKs as soon as a few flows run, and drops the SYN-ACK of later flows or the few ACKs of their small windows. With n = 20, delack1, 100 ms and seed 1, six stations share 5.6 Mbit/s evenly, eleven have no connection after 25 s,
+and three have one without progress. The number of stations that share depends on when flows begin, which the record of the reference
+does not contain. If all begin at once, most of ours share; from 50 ms on the spacing matters little. The rows above have 100 ms.
 
 | case | n | ACK | 0 | 20 | 50 | 100 | 200 | ns-3 |
 |---|---|---|---|---|---|---|---|---|
@@ -94,17 +93,16 @@ pub(crate) const SPEED: &str = "
 ## Speed
 
 `cargo run --release -p tack-sim --example simulate FILE` prints processor time and memory. CPU seconds for a second of virtual
-time, against ns-3 3.37 (optimised build, one process alone). The two were not run side by side, so that the ratio says the order
-of magnitude only:
+time, against ns-3 3.37 (optimised build, one process alone). The two were not run side by side, so the ratio shows the order of
+magnitude only:
 
 | load | file | ours | ns-3 | ratio |
 |---|---|---|---|---|
 | 802.11n 300 Mbit/s, one TCP download | `scenarios/wlan-n300-tcp.toml` | 0.023 | 1.33 | 58 |
 | 802.11a, 30 saturated stations | `scenarios/wlan-30-saturated.toml` | 0.020 | 2.10 | 105 |
 
-Radios that only look on share one view of the medium, so that a PPDU costs about the same however many hear it. That holds for
-radios that hear everybody and read everything; where noise or hidden stations make them differ, each takes its own share of every
-PPDU. Instructions for an event, as `valgrind --tool=callgrind simulate FILE duration=D warmup=500ms` counts them for two durations
+Radios that only listen share one view of the medium, so a PPDU costs about the same however many hear it. That holds for radios
+that hear everybody and read everything. Where noise or hidden stations make them differ, each handles every PPDU by itself. Instructions for an event, as `valgrind --tool=callgrind simulate FILE duration=D warmup=500ms` counts them for two durations
 whose difference is taken (which leaves out the start; built without link-time optimisation, 16 codegen units). FILE has a
 `[[flow]]` for each station, and TCP flows that begin 1 ms apart:
 
@@ -121,8 +119,8 @@ whose difference is taken (which leaves out the start; built without link-time o
 Uploads of 200 stations collide more often (84 % of attempts instead of 47 % with 802.11a), so that more of the events are
 collisions. Where 200 downloads share a queue of 1,000 packets, an A-MPDU has 9.9 frames instead of 42; with a queue that grows
 with the stations the events cost the same. In the TCP rows functions of the wireless model take 20 to 40 instructions an event less
-with 200 stations (802.11a: 859 for 879, 782 for 824). What grows there is TCP's recovery: of the 200 downloads 40 % of the
-segments sent from 0.5 to 3 s are retransmissions, of the 20 none.
+with 200 stations (802.11a: 859 for 879, 782 for 824). TCP's recovery grows there: of the 200 downloads 40 % of
+the segments sent from 0.5 to 3 s are retransmissions, of the 20 none.
 
 Time is linear in the length of a run, and memory bounded: ten TCP downloads over 802.11n at 150 Mbit/s
 (`scenarios/wlan-ten-downloads.toml`) take 1.8 s of CPU and 18 MB for a minute (`duration=1min` after the file), 13.6 s and 20

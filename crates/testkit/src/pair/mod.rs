@@ -302,7 +302,7 @@ impl Pair {
         }
     }
 
-    /// Delivers a segment of one's own making to a side, at once, as if it came from the other one.
+    /// Delivers a given segment to a side, at once, as if it came from the other one.
     ///
     /// # Panics
     /// When the bytes are not a valid segment.

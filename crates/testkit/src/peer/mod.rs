@@ -70,7 +70,7 @@ impl Peer {
             .open()
     }
 
-    /// The same with initial sequence numbers of one's own choice (`iss` of the connection,
+    /// The same with given initial sequence numbers (`iss` of the connection,
     /// `peer_iss` of the peer).
     pub fn connecting_with(config: Config, iss: SeqNum, peer_iss: SeqNum) -> Self {
         Self::new(config)
@@ -83,7 +83,7 @@ impl Peer {
         Self::new(config)
     }
 
-    /// The same with initial sequence numbers of one's own choice (`iss` of the connection,
+    /// The same with given initial sequence numbers (`iss` of the connection,
     /// `peer_iss` of the peer).
     pub fn listening_with(config: Config, iss: SeqNum, peer_iss: SeqNum) -> Self {
         Self::new(config).with_sequence_numbers(iss, peer_iss)

@@ -61,7 +61,7 @@ pub enum Capture {
     /// They are not.
     #[default]
     Off,
-    /// They are; whoever asks for that polls them after every step.
+    /// They are; the owner polls them after every step.
     On,
 }
 
@@ -395,7 +395,7 @@ impl<M: Clone> World<M> {
     }
 
     /// Lets everything happen that is due before `now`, but not at it: brings counters and queues
-    /// up to date for whoever goes by [`World::poll_delivery_timeout`].
+    /// up to date for an owner that uses [`World::poll_delivery_timeout`].
     pub fn catch_up(&mut self, now: Instant) {
         self.run_before(now);
     }

@@ -85,7 +85,7 @@ fn min_rtt(values: &Values) -> f64 {
 }
 
 /// What a pause of BBR adds to a sampled round trip at most, percent of it. Four segments are under
-/// way then. They arrive as a burst, and one report tells of all of them, two spacings after the
+/// way then. They arrive as a burst, and one report covers all of them, two spacings after the
 /// last: the first one has waited for five spacings.
 fn pause(values: &Values) -> f64 {
     const SPACINGS: f64 = 5.0;

@@ -1,5 +1,5 @@
-//! The filter that loses no information: an acknowledgement goes only when a newer one tells all
-//! that it told.
+//! The filter that loses no information: an acknowledgement is dropped only if a newer one reports
+//! all that it reported.
 
 use alloc::vec::Vec;
 
@@ -74,7 +74,7 @@ fn marks(segment: &Segment) -> (super::Flags, u8) {
     (segment.flags.of(super::Flags::ECN), segment.traffic_class)
 }
 
-/// True when `new` tells all that `old` told. Their marks are equal.
+/// True when `new` reports all that `old` reported. Their marks are equal.
 fn is_redundant(old: &Segment, new: &Segment) -> bool {
     old.is_plain_ack()
         && old.options == OtherOptions::None

@@ -7,7 +7,7 @@ use crate::frame::Msdu;
 /// Reads TCP headers of packets. Asked for packets that wait whenever an acknowledgement comes, so
 /// [`SegmentReader::flow`] is cheap; the rest is read for packets of one flow only.
 pub trait SegmentReader<M>: core::fmt::Debug + Send {
-    /// What tells flows apart: addresses, protocol and ports, in order.
+    /// The identifier of the flow: addresses, protocol and ports, in order.
     type Flow: PartialEq;
 
     /// The flow of a TCP packet. `None` for anything else: packets without a flow are never

@@ -2,7 +2,7 @@
 //!
 //! The parts are those of the paper (*Hierarchical Acknowledgments*, section 3.3): a driver that
 //! knows packets and contexts, and a NIC that appends opaque bytes to its responses. `docs/hack.md`
-//! tells how it works here.
+//! describes it.
 
 mod carried;
 pub mod codec;

@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 use super::carried::Writer;
 use crate::frame::{AccessCategory, Msdu};
 
-/// Half of the master sequence numbers, less one: among so many a receiver tells new ones from old
-/// ones.
+/// Half of the master sequence numbers, less one: among so many a receiver distinguishes new ones
+/// from old ones.
 pub(super) const MOST_RETAINED: u8 = 127;
 
 /// So many numbers are out of use without being confirmed that a response says where the numbers

@@ -321,7 +321,7 @@ impl<M: Clone> Peer<M> {
         }
     }
 
-    /// A fate that the link tells.
+    /// The link reports a fate.
     pub(super) fn note_fate(&mut self, function: usize, fate: Fate<M>) {
         let fates = &mut self.fates[function];
         let later = fates.iter().position(|old| seq_before(fate.seq, old.seq));
