@@ -138,7 +138,7 @@ fn recordings_are_read_before_anything_runs() {
     assert_eq!(run.code, Some(2));
     assert!(
         run.stderr
-            .contains("no recorded trace is there; meant are files called NAME.down")
+            .contains("no recorded trace is there; expected files called NAME.down")
     );
 
     fs::write(traces.join("air.pitree-trace"), "0.2 30\n0.4 x\n").unwrap();

@@ -77,7 +77,7 @@ fn what_is_wrong_is_named_with_its_line() {
     for (files, words) in [
         (
             &[("a.txt", "")][..],
-            "FOLDER: no recorded trace is there; meant are files called NAME.down",
+            "FOLDER: no recorded trace is there; expected files called NAME.down",
         ),
         (
             &[("a.down", "1\n")],
