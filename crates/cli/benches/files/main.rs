@@ -41,6 +41,9 @@ struct Args {
     /// Only these tools, separated by commas, by the beginning of their names
     #[arg(long, value_delimiter = ',')]
     tools: Vec<String>,
+    /// Leave out these tools, by the beginning of their names
+    #[arg(long, value_delimiter = ',')]
+    without: Vec<String>,
     /// Folder for data and copies: 3 GiB; a temporary one in the target folder unless given
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -61,7 +64,15 @@ fn main() -> Result<()> {
     let work = tempfile::tempdir_in(&base).with_context(|| base.display().to_string())?;
     eprintln!("data in {}", work.path().display());
     let data = Data::make(work.path(), if args.quick { 10 } else { 1 })?;
-    let (tools, missing) = tools::all(work.path(), &args.tools)?;
+    let (mut tools, mut missing) = tools::all(work.path(), &args.tools)?;
+    let is_unwanted = |name: &str| args.without.iter().any(|other| name.starts_with(other));
+    tools.retain(|tool| {
+        let is_wanted = !is_unwanted(tool.name());
+        if !is_wanted {
+            missing.push((tool.name().to_owned(), "nobody wanted it".to_owned()));
+        }
+        is_wanted
+    });
     for (name, why) in &missing {
         eprintln!("{name}: left out, because {why}");
     }
@@ -104,9 +115,13 @@ fn main() -> Result<()> {
     })?;
 
     println!("{table}");
+    for (name, why) in &missing {
+        println!("Left out: {name}, because {why}.");
+    }
     if let Some(path) = &args.json {
         std::fs::write(path, table.json()).with_context(|| path.display().to_string())?;
     }
+    ensure!(!table.has_failures(), "not everything could be measured");
     Ok(())
 }
 
@@ -123,7 +138,16 @@ fn measure(
     for round in 0..args.rounds {
         for index in 0..tools.len() {
             let tool = tools[(index + round) % tools.len()].as_ref();
-            let taken = one(tool).with_context(|| format!("{workload} by {}", tool.name()))?;
+            let taken = match one(tool) {
+                // One that fails here takes part again in the next row.
+                Err(error) => {
+                    let failed = format!("{workload} by {}: {error:#}", tool.name());
+                    eprintln!("{failed}");
+                    table.failed(failed);
+                    None
+                }
+                Ok(taken) => taken,
+            };
             if let Some(taken) = taken {
                 eprintln!(
                     "{workload}, round {}: {} {:.2} s",

@@ -11,6 +11,7 @@ use crate::tools::TACK;
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Named<Named<Vec<Duration>>>,
+    failures: Vec<String>,
 }
 
 /// Values by name, in the order in which they were first added.
@@ -20,6 +21,15 @@ impl Table {
     pub(crate) fn add(&mut self, workload: &str, tool: &str, taken: Duration) {
         let cells = entry(&mut self.rows, workload);
         entry(cells, tool).push(taken);
+    }
+
+    /// Something could not be measured.
+    pub(crate) fn failed(&mut self, what: String) {
+        self.failures.push(what);
+    }
+
+    pub(crate) fn has_failures(&self) -> bool {
+        !self.failures.is_empty()
     }
 
     /// An object for each cell, one a line.
@@ -71,6 +81,9 @@ impl fmt::Display for Table {
                     None => writeln!(f, " – |")?,
                 }
             }
+        }
+        for failure in &self.failures {
+            writeln!(f, "\nNot measured: {failure}")?;
         }
         Ok(())
     }

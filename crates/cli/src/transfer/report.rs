@@ -104,6 +104,8 @@ pub(crate) struct Report {
     pub(crate) skipped_links: u64,
     /// Source entries left out because of --exclude or an ignore file.
     pub(crate) excluded: u64,
+    /// What the sender left out and says so: how much, and why.
+    pub(crate) left_out: Vec<(u64, String)>,
     listing: Listing,
     entries: List,
     failures: List,
@@ -175,6 +177,7 @@ impl Report {
             skipped: 0,
             skipped_links: 0,
             excluded: 0,
+            left_out: Vec::new(),
             listing,
             entries: List::new(),
             failures: List::new(),
@@ -282,6 +285,31 @@ impl Report {
             }
         }
         text
+    }
+
+    /// Reasons that entries of the source were left out for, and how many each.
+    pub(crate) fn left_out_here(&self) -> Vec<(u64, String)> {
+        let reasons = [
+            (self.skipped_links, "symbolic links (--skip-links)"),
+            (
+                self.skipped - self.skipped_links,
+                "neither files nor folders nor links",
+            ),
+            (self.excluded, "named by --exclude"),
+        ];
+        let reasons = reasons.into_iter().filter(|(count, _)| *count > 0);
+        reasons
+            .map(|(count, why)| (count, why.to_owned()))
+            .collect()
+    }
+
+    /// The sender left something out. It has three reasons, so that further ones are not kept.
+    pub(crate) fn sender_left_out(&mut self, count: u64, why: &str) {
+        const REASONS: usize = 8;
+        if self.left_out.len() < REASONS {
+            self.skipped = self.skipped.saturating_add(count);
+            self.left_out.push((count, printable(why)));
+        }
     }
 
     /// The first entries that failed, for people, each with its reason.

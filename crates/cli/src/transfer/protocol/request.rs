@@ -77,6 +77,11 @@ pub(crate) enum Request<'a> {
         path: &'a [u8],
         message: &'a str,
     },
+    /// So many entries were left out on purpose, and why, for people.
+    LeftOut {
+        count: u64,
+        why: &'a str,
+    },
     /// A symbolic link and what it points to.
     Link(Entry<'a>, &'a [u8]),
     /// This many zeros of the file, which take no room on a disk.
@@ -101,6 +106,7 @@ impl<'a> Request<'a> {
             Kind::Done => fields.end(Self::Done),
             Kind::Missing => missing(fields),
             Kind::Link => link(fields),
+            Kind::LeftOut => left_out(fields),
             Kind::Hole => hole(fields),
             Kind::Same => same(fields),
             Kind::Extras => fields.end(Self::Extras),
@@ -128,6 +134,7 @@ impl<'a> Request<'a> {
             Self::Abort(_) => Kind::Abort,
             Self::Done => Kind::Done,
             Self::Missing { .. } => Kind::Missing,
+            Self::LeftOut { .. } => Kind::LeftOut,
             Self::Link(..) => Kind::Link,
             Self::Hole(_) => Kind::Hole,
         }
@@ -170,6 +177,11 @@ impl<'a> Request<'a> {
                 let len = (path.len() as u16).to_be_bytes();
                 push(out, Kind::Missing, &[&len, path, clip(message).as_bytes()]);
             }
+            Self::LeftOut { count, why } => push(
+                out,
+                Kind::LeftOut,
+                &[&count.to_be_bytes(), clip(why).as_bytes()],
+            ),
             Self::Link(entry, target) => {
                 debug_assert!(target.len() <= MAX_TARGET);
                 let len = (target.len() as u16).to_be_bytes();
@@ -284,6 +296,12 @@ fn missing(mut fields: Fields<'_>) -> Option<Request<'_>> {
     let path = fields.prefixed(MAX_NAME)?;
     let message = fields.message()?;
     Some(Request::Missing { path, message })
+}
+
+fn left_out(mut fields: Fields<'_>) -> Option<Request<'_>> {
+    let count = fields.u64()?;
+    let why = fields.message()?;
+    Some(Request::LeftOut { count, why })
 }
 
 fn hole(mut fields: Fields<'_>) -> Option<Request<'_>> {

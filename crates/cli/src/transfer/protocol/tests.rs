@@ -65,6 +65,10 @@ fn every_request_round_trips() {
         Request::Same { first: 3, entry },
         Request::Extras,
         Request::Remove(63),
+        Request::LeftOut {
+            count: 3,
+            why: "sockets",
+        },
         Request::Content(7),
         Request::Query {
             first: 1 << 40,

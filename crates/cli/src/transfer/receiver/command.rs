@@ -400,6 +400,11 @@ fn tell(json: bool, ended: Ended) -> Result<Told, Failure> {
             report.spared_text()
         ),
     }
+    if error.is_none() {
+        for (count, why) in &report.left_out {
+            eprintln!("tack: the sender left out {count}: {why}");
+        }
+    }
     if json {
         with_stdout(|out| {
             let event = match returns {

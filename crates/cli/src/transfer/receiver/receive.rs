@@ -217,6 +217,9 @@ impl<R: BufRead> Receiver<'_, R> {
                 let why = format!("the sender cannot send it: {message}");
                 self.session.report().failure(path.as_ref(), &why);
             }
+            Request::LeftOut { count, why } => {
+                self.session.report().sender_left_out(count, why);
+            }
             other => return Err(Violation::Unexpected(other.kind()).into()),
         }
         Ok(Current::Nothing)

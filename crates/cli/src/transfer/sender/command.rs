@@ -231,14 +231,10 @@ impl Ended<'_> {
                 eprintln!("{stored} to {peer}{}", report.spared_text());
             }
         }
-        if report.skipped_links > 0 && !self.json {
-            eprintln!(
-                "tack: {} left out (--skip-links)",
-                match report.skipped_links {
-                    1 => "1 symbolic link was".into(),
-                    count => format!("{count} symbolic links were"),
-                }
-            );
+        if !self.json && !self.progress.is_quiet() {
+            for (count, why) in report.left_out_here() {
+                eprintln!("tack: {count} left out: {why}");
+            }
         }
         match result {
             Err(exit) => {

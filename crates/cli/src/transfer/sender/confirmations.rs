@@ -330,6 +330,11 @@ impl Confirmations {
         self.state().report.excluded += 1;
     }
 
+    /// What was left out of the source, by reasons.
+    pub(crate) fn left_out(&self) -> Vec<(u64, String)> {
+        self.state().report.left_out_here()
+    }
+
     /// Bytes of content went to the stream.
     pub(crate) fn carried(&self, bytes: u64) {
         self.state().report.carried += bytes;

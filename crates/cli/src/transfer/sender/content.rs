@@ -189,6 +189,13 @@ impl Contents<'_> {
                 self.ask(&mut queries)?;
             }
             let at = group * GROUP;
+            if group >= queries.here {
+                // Nothing more to compare with.
+                if expected != group {
+                    self.frame(&Request::Seek(group))?;
+                }
+                return self.extents(source, at, source.size - at, Some(hasher));
+            }
             let bytes = &mut buffer[..(source.size - at).min(GROUP) as usize];
             if let Err(error) = source.file.read_exact_at(bytes, at) {
                 return Err(match error.kind() {

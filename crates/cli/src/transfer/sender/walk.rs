@@ -58,6 +58,10 @@ pub(crate) fn send_all(
         }
     }
     walker.settle(0)?;
+    for (count, why) in confirmations.left_out() {
+        let why = &why;
+        walker.frame(&Request::LeftOut { count, why })?;
+    }
     if options.delete {
         remove_extras(sources, options, &mut walker.contents)?;
     }
