@@ -116,7 +116,7 @@ pub(crate) fn all(work: &Path, wanted: &[String]) -> Result<(Tools, Vec<Missing>
         }
     }
     if !lacks("wormhole", "wormhole") && !lacks("wormhole", "twist") {
-        tools.push(Box::new(Wormhole::start()?));
+        tools.push(Box::new(Wormhole::start(work)?));
     }
     if !lacks("sendme", "sendme") {
         tools.push(Box::new(Sendme));
@@ -433,10 +433,12 @@ struct Wormhole {
 }
 
 impl Wormhole {
-    fn start() -> Result<Self> {
+    fn start(work: &Path) -> Result<Self> {
         let port = free_port()?;
         let mailbox = Background::start(
             Command::new("twist")
+                // It keeps a database where it is.
+                .current_dir(work)
                 .arg("wormhole-mailbox")
                 .arg(format!("--port=tcp:{port}:interface=127.0.0.1")),
         )?;
