@@ -9,9 +9,11 @@ use crate::judge::{Flag, exceeds, judge};
 use crate::paths::{Path, Work};
 use crate::runs;
 
-/// What a sender that waits for acknowledgements gains at least when each segment is acknowledged,
-/// as a factor.
-const WAITS: f64 = 1.05;
+/// How probable it must be that a flow of the plain policy gets no more than TACK does, by the exact
+/// rank test, before a flag counts as chance.
+const CHANCE: f64 = 0.1;
+/// A send buffer that holds no sender back: more than any path of the search can have in flight.
+const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
 /// L, and beta, of TACK as the paths run it.
 const SEGMENTS: f64 = 2.0;
 const BETA: f64 = 4.0;
@@ -25,9 +27,9 @@ pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -
         Flag::Retx => window(path),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
-            .or_else(|| waits(path, tack, plain))
+            .or_else(|| waits(path, tack))
             .or_else(|| messages(path, tack)),
-        Flag::Slow => narrow_way_back(path, tack, plain).or_else(|| competition(path)),
+        Flag::Slow => narrow_way_back(path, tack, plain).or_else(|| competition(path, tack)),
         _ => None,
     }
 }
@@ -82,19 +84,23 @@ fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
 
 /// A sender that has nothing left but waits for acknowledgements (a small send buffer) pushes its
 /// last segment, and TACK answers that after RTTmin/beta, where the plain policy waits for more.
-/// That sender must gain from each segment's being acknowledged, and a plain policy that waits no
-/// longer than TACK must send about as many acknowledgements.
-fn waits(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
-    let gain = gain(path, &runs::fresh(path, &Variant::new("every")), plain);
-    if gain < WAITS {
+/// With a send buffer that holds nobody back the difference must be gone, and with the path's own
+/// one a plain policy that waits no longer than TACK must send about as many acknowledgements.
+fn waits(path: &Path, tack: &Figures) -> Option<String> {
+    let [large_tack, large_plain] = Variant::both().map(|mut variant| {
+        variant.flow_keys.push(LARGE_SEND_BUFFER);
+        runs::fresh(path, &variant)
+    });
+    if judge(path, &large_tack, &large_plain).contains(&Flag::Acks) {
         return None;
     }
     let (prompt, acks_per_byte) = prompt(path, tack);
     let is_owed = !exceeds(tack, acks_per_byte);
     is_owed.then(|| {
         format!(
-            "the sender waits for acknowledgements ({gain:.2} times as fast with one for each segment); {prompt} sends {:.0} per \
-             MB, TACK {:.0}",
+            "the send buffer holds the sender back: {:.0} and {:.0} per MB with a large one; with this one {prompt} sends {:.0}, TACK {:.0}",
+            1e6 * large_tack.acks_per_byte(),
+            1e6 * large_plain.acks_per_byte(),
             1e6 * acks_per_byte,
             1e6 * tack.acks_per_byte(),
         )
@@ -153,20 +159,49 @@ fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<Strin
 }
 
 /// Who gets how much of a path that two flows share depends on who meets the full queue first: it
-/// can tip over with a millisecond, and stays so with each seed where nothing else is random. Paths
-/// beside this one, with delays up to a tenth shorter and longer, must not show the difference
-/// together.
-fn competition(path: &Path) -> Option<String> {
+/// can tip over with a millisecond, and stays so with each seed where nothing else is random. It is
+/// chance only if it happens to the plain policy as well. So paths beside this one, with delays up
+/// to a tenth shorter and longer, must not show the difference together, and of the plain flows
+/// there so many must get no more than TACK does here that TACK's share could be one of theirs.
+fn competition(path: &Path, tack: &Figures) -> Option<String> {
     if !path.shared {
         return None;
     }
-    let [tack, plain] = Variant::both().map(|variant| runs::beside(path, &variant));
-    let is_gone = !judge(path, &tack, &plain).contains(&Flag::Slow);
-    is_gone.then(|| {
+    let [tacks, plains] = Variant::both().map(|variant| runs::beside(path, &variant));
+    let [tack_beside, plain_beside] = [&tacks, &plains].map(|runs| Figures::together(runs));
+    if judge(path, &tack_beside, &plain_beside).contains(&Flag::Slow) {
+        return None;
+    }
+    let fallen = plains
+        .iter()
+        .filter(|plain| plain.goodput <= tack.goodput)
+        .count();
+    is_chance(fallen, plains.len()).then(|| {
         format!(
-            "of two flows; on paths beside this one TACK has {:.2} Mbit/s and {PLAIN} {:.2}",
-            tack.goodput / 1e6,
-            plain.goodput / 1e6,
+            "of two flows; on paths beside this one TACK has {:.2} Mbit/s and {PLAIN} {:.2}, and {fallen} of {} of those no more than \
+             TACK here",
+            tack_beside.goodput / 1e6,
+            plain_beside.goodput / 1e6,
+            plains.len(),
         )
     })
+}
+
+/// A figure of which `lower` of `all` others are no better may be one of them: the exact rank test
+/// does not refuse it.
+fn is_chance(lower: usize, all: usize) -> bool {
+    (lower + 1) as f64 >= CHANCE * (all + 1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_sixteen_is_chance_and_none_is_not() {
+        assert!(!is_chance(0, 16));
+        assert!(is_chance(1, 16));
+        // More runs know more.
+        assert!(!is_chance(1, 31));
+    }
 }

@@ -37,17 +37,16 @@ pub(crate) fn fresh(path: &Path, variant: &Variant) -> Figures {
     Figures::together(&runs)
 }
 
-/// The fresh seeds together, each with another delay: from nine to eleven tenths of the path's.
-pub(crate) fn beside(path: &Path, variant: &Variant) -> Figures {
-    let runs: Vec<_> = (0..FRESH)
+/// The fresh seeds, each with another delay: from nine to eleven tenths of the path's.
+pub(crate) fn beside(path: &Path, variant: &Variant) -> Vec<Figures> {
+    (0..FRESH)
         .map(|nth| {
             let delay = path.delay_us * (18 * (FRESH - 1) + 4 * nth) / (20 * (FRESH - 1));
             let mut variant = variant.clone();
             variant.path_keys.push(format!("wired.delay={delay}us"));
             Figures::measure(path, &variant, seed(path, FIRST + nth))
         })
-        .collect();
-    Figures::together(&runs)
+        .collect()
 }
 
 /// Runs a path with both policies: with one seed, with several where the first one raises a flag,
