@@ -35,3 +35,31 @@ fn a_send_buffer_that_reports_free_by_quarters_does_not_keep_bbr_in_startup() {
         );
     }
 }
+
+/// Paths 50632 and 50332: startup overflows a queue, and TACK reports that a few times a round
+/// trip. Until the next report BBR went on at a multiple of the rate of the path.
+#[test]
+fn startup_that_overflows_a_queue_repeats_about_as_much_with_tack() {
+    for (rate, delay, queue, bytes) in [
+        ("172Mbps", "620us", "2.0bdp", "1224kB"),
+        ("40Mbps", "5ms", "2.0bdp", "1MB"),
+        ("6Mbps", "20ms", "0.5bdp", "197kB"),
+    ] {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '60s'\n[wired]\nrate = '{rate}'\ndelay = '{delay}'\nqueue = '{queue}'\n\
+                 [[flow]]\nack = '{ack}'\ncongestion = 'bbr'\nreceive_window = 'fixed'\nbytes = '{bytes}'\n"
+            );
+            repeated(&flow(&text, 1))
+        });
+        println!(
+            "{rate}: {:.1} % again, {:.1} % with delayed:2",
+            100.0 * tack,
+            100.0 * plain
+        );
+        assert!(
+            tack < plain + 0.035,
+            "{rate}: {tack:.3} again, {plain:.3} with delayed:2"
+        );
+    }
+}

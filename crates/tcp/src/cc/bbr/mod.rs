@@ -193,7 +193,8 @@ impl Bbr {
         self.model
             .on_sample(ack.now, sample, &self.round, self.feedback);
         self.feedback.on_path(self.bandwidth(), self.mss);
-        self.recovery.set_sparse(self.feedback.is_sparse());
+        self.recovery
+            .set_feedback(self.feedback.is_sparse(), !self.full_pipe.reached());
     }
 
     fn update_extra_acked(&mut self, ack: &Ack) {

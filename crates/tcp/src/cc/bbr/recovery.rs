@@ -4,6 +4,12 @@
 use super::super::Ack;
 use super::round::Round;
 
+/// Share of the data of an episode, a fiftieth, and segments, that must be lost before startup counts
+/// as overflowing a queue (draft-ietf-ccwg-bbr §5.3.1.3: `BBR.LossThresh`,
+/// `BBR.StartupFullLossCnt`).
+const OVERFLOW_PART: u64 = 50;
+const OVERFLOW_SEGMENTS: u64 = 6;
+
 /// The state of loss recovery, in the order of severity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Episode {
@@ -37,6 +43,33 @@ pub(super) struct Recovery {
     /// and to conserve that would take the window down to the trough between two
     /// acknowledgements, episode after episode. Pacing at the measured rate conserves enough.
     sparse: bool,
+    /// Startup paces at a multiple of that rate, which conserves nothing: with sparse
+    /// acknowledgements, losses of such an episode are watched.
+    startup: bool,
+    watched: Option<Watched>,
+}
+
+/// An episode of startup with sparse acknowledgements, bytes since it began.
+#[derive(Clone, Copy, Default, Debug)]
+struct Watched {
+    lost: u64,
+    delivered: u64,
+}
+
+impl Watched {
+    fn add(&mut self, ack: &Ack) {
+        self.lost = self.lost.saturating_add(ack.lost);
+        self.delivered = self.delivered.saturating_add(ack.delivered);
+    }
+
+    /// So much is lost that a queue must have overflowed.
+    fn shows_overflow(self, in_flight: u64, mss: u64) -> bool {
+        let all = self
+            .lost
+            .saturating_add(self.delivered)
+            .saturating_add(in_flight);
+        self.lost >= OVERFLOW_SEGMENTS * mss && self.lost > all / OVERFLOW_PART
+    }
 }
 
 impl Recovery {
@@ -47,12 +80,16 @@ impl Recovery {
             conserving: false,
             prior_cwnd: 0,
             sparse: false,
+            startup: false,
+            watched: None,
         }
     }
 
-    /// Whether acknowledgements come by the clock instead of with the data.
-    pub(super) fn set_sparse(&mut self, sparse: bool) {
+    /// Whether acknowledgements come by the clock instead of with the data, and whether the pipe
+    /// was never full.
+    pub(super) fn set_feedback(&mut self, sparse: bool, startup: bool) {
         self.sparse = sparse;
+        self.startup = startup;
     }
 
     /// The window from before the episode, or before ProbeRTT.
@@ -105,7 +142,19 @@ impl Recovery {
         let mut cwnd = cwnd.saturating_sub(ack.lost).max(mss);
         let conserved = ack.bytes_in_flight.saturating_add(ack.delivered);
         let begins = self.episode == Episode::FastRecovery && self.applied != Episode::FastRecovery;
-        if begins && !self.sparse {
+        if begins {
+            self.watched = (self.sparse && self.startup).then(Watched::default);
+        }
+        let overflows = self.episode == Episode::FastRecovery
+            && self.startup
+            && self.watched.as_mut().is_some_and(|watched| {
+                watched.add(ack);
+                watched.shows_overflow(ack.bytes_in_flight, mss)
+            });
+        if overflows {
+            self.watched = None;
+        }
+        if begins && !self.sparse || overflows {
             self.conserving = true;
             round.restart(ack.total_delivered);
             // Window that was not in use does not come back in a burst.

@@ -178,6 +178,34 @@ fn an_application_that_overfills_the_path_ends_startup_and_one_that_just_fills_i
 }
 
 #[test]
+fn startup_conserves_packets_with_seldom_reports_only_once_a_queue_overflows() {
+    // Segments lost with the first report of the episode, and with the second.
+    for (losses, conserves) in [([1, 0], false), ([1, 4], false), ([1, 5], true)] {
+        let mut driver = Driver::new();
+        driver.bbr.on_feedback_interval(INTERVAL);
+        for _ in 0..60 {
+            driver.ack(BDP, 0);
+        }
+        assert_eq!(driver.bbr.mode, Mode::Startup);
+        assert!(driver.bbr.feedback.is_sparse());
+        driver.congestion(Cause::Loss, 60);
+        for lost in losses {
+            driver.ack(40, lost);
+        }
+        assert_eq!(driver.bbr.cwnd() == 41 * MSS, conserves, "{losses:?}");
+    }
+    // Six of six hundred are no more than a random loss of a hundredth.
+    let mut driver = Driver::new();
+    driver.bbr.on_feedback_interval(INTERVAL);
+    for _ in 0..60 {
+        driver.ack(600, 0);
+    }
+    driver.congestion(Cause::Loss, 600);
+    driver.ack(594, 6);
+    assert_ne!(driver.bbr.cwnd(), 595 * MSS);
+}
+
+#[test]
 fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     let mut driver = Driver::new().cruise();
     let cwnd = driver.bbr.cwnd();
