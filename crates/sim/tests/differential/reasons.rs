@@ -29,7 +29,9 @@ pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -
             .or_else(|| both_ways(path, tack))
             .or_else(|| waits(path, tack))
             .or_else(|| messages(path, tack)),
-        Flag::Slow => narrow_way_back(path, tack, plain).or_else(|| competition(path, tack)),
+        Flag::Slow => narrow_way_back(path, tack, plain)
+            .or_else(|| competition(path, tack))
+            .or_else(|| density(path, tack, plain)),
         _ => None,
     }
 }
@@ -185,6 +187,31 @@ fn competition(path: &Path, tack: &Figures) -> Option<String> {
             plains.len(),
         )
     })
+}
+
+/// The sender gains from hearing little: with a plain policy that acknowledges each segment it is as
+/// slow as with TACK. A way back that those acknowledgements fill must not be the cause of that.
+fn density(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let every = Variant::new("every");
+    let dense = runs::fresh(path, &every);
+    let is_alike = judge(path, &dense, plain).contains(&Flag::Slow)
+        && !judge(path, tack, &dense).contains(&Flag::Slow);
+    if !is_alike {
+        return None;
+    }
+    let [fast_dense, fast_plain] = [every, Variant::new(PLAIN)].map(|mut variant| {
+        variant.path_keys.push("wired.rate_reverse=1Gbps".into());
+        runs::fresh(path, &variant)
+    });
+    judge(path, &fast_dense, &fast_plain)
+        .contains(&Flag::Slow)
+        .then(|| {
+            format!(
+                "with an acknowledgement for each segment the plain sender is as slow: {:.2} times as fast as TACK, {PLAIN} {:.2} times",
+                gain(path, &dense, tack),
+                gain(path, plain, tack),
+            )
+        })
 }
 
 /// A figure of which `lower` of `all` others are no better may be one of them: the exact rank test
