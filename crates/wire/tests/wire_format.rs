@@ -124,6 +124,7 @@ fn examples() -> Vec<(&'static str, Header, Vec<u8>)> {
     let report = TackOption::Report(Report {
         kind: ReportKind::Tack,
         lists: true,
+        repeated: false,
         sync_echo: 1,
         loss_rate: 655,
         number: 3,

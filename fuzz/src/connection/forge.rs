@@ -130,6 +130,7 @@ impl World {
                     _ => ReportKind::Frequency,
                 },
                 lists: forged.lists,
+                repeated: forged.lists != forged.timing,
                 sync_echo: shape,
                 loss_rate,
                 number: report,

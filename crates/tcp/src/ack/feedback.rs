@@ -34,6 +34,8 @@ pub(crate) struct AckInfo {
     pub(crate) acked: Vec<Range<StreamOffset>>,
     /// Something that starts here was received twice.
     pub(crate) duplicate: Option<StreamOffset>,
+    /// The largest transmission brought nothing new.
+    pub(crate) largest_repeated: bool,
     /// How much is received above the cumulative acknowledgement, listed or not, where the
     /// receiver says.
     pub(crate) above: Option<u64>,
@@ -70,6 +72,7 @@ impl AckInfo {
         self.duplicate = None;
         self.lost.clear();
         self.largest = None;
+        self.largest_repeated = false;
         self.largest_left = None;
         self.largest_age = Duration::ZERO;
         self.round_trip = None;

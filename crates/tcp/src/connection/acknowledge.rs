@@ -146,7 +146,7 @@ impl Connection {
         if event.advanced {
             self.snd.una = ack;
             self.queue.release_to(ack);
-            self.recovery.on_progress();
+            self.recovery.on_progress(ack);
             if self.mtu.on_progress(event.now, event.delivery.longest) {
                 self.on_segment_size_changed();
             }

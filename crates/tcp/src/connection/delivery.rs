@@ -66,6 +66,16 @@ impl Delivery {
 impl Connection {
     /// The peer received something twice that had left twice: one transmission was for nothing.
     pub(super) fn take_duplicate_report(&mut self) -> Option<StreamOffset> {
+        if self.feedback.info.largest_repeated
+            && let Some(start) = self
+                .feedback
+                .info
+                .largest
+                .and_then(|number| self.recovery.on_repetition_report(number))
+        {
+            self.telemetry.counters.spurious_retransmissions += 1;
+            return Some(start);
+        }
         let start = self.feedback.info.duplicate?;
         let needless = self
             .recovery
@@ -113,7 +123,7 @@ impl Connection {
                 rate.on_delivered_earlier(arrived, delivered);
                 delivery.spurious += 1;
                 delivery.needless = Some(delivered.transmission.start);
-                recovery.on_needless_retransmission(delivered.transmission.start);
+                recovery.on_needless_retransmission(delivered.number, delivered.transmission.start);
                 return;
             }
             rate.on_delivered(arrived, delivered);

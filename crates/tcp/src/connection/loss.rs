@@ -145,7 +145,7 @@ impl Connection {
 
     /// Ends the episode when everything sent before it is acknowledged.
     pub(super) fn try_end_recovery(&mut self, now: Instant) {
-        if self.recovery.try_end(self.snd.una) {
+        if self.recovery.try_end(self.snd.una, self.snd.nxt) {
             self.telemetry.trace.add(now, || Traced::Recovery("ends"));
             self.cc.on_recovered(now);
         }

@@ -338,7 +338,8 @@ impl Connection {
         } else if retransmission {
             self.log
                 .push_retransmission(plan.range.start, now, flight, token);
-            self.recovery.on_retransmission(now, plan.range.start);
+            self.recovery
+                .on_retransmission(now, self.log.newest_number(), plan.range.start);
             self.telemetry.counters.retransmitted_segments += 1;
             self.telemetry.counters.retransmitted_bytes += payload;
         } else {

@@ -20,6 +20,7 @@ use super::{Detection, DetectionContext, LossDetector, LossView, Phase};
 use crate::cc::{Cause, Congestion, CongestionController, RecoveryShaping};
 use crate::ecn::EcnState;
 use crate::rtt::estimator::RttEstimator;
+use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
 
 /// Retransmissions of the oldest segment that restart the retransmission timer, between two steps
@@ -183,9 +184,21 @@ impl LossRecovery {
         self.detector.on_delivered(context, delivered);
     }
 
-    /// The segment at `start` was delivered by an earlier transmission than its newest.
-    pub(crate) fn on_needless_retransmission(&mut self, start: StreamOffset) {
+    /// The segment at `start` was delivered by an earlier transmission than its newest, which had
+    /// this number.
+    pub(crate) fn on_needless_retransmission(&mut self, number: PacketNumber, start: StreamOffset) {
+        // A report that it arrived is no second piece of evidence.
+        self.retransmitted.take_number(number);
         self.evidence.on_duplicate(start);
+    }
+
+    /// The peer reports that the transmission with this number brought nothing new. Returns where
+    /// it starts, if it was a retransmission and nothing told that it was needless. Unlike a DSACK,
+    /// a copy that the network made does not cause such a report: it has the number of the other.
+    pub(crate) fn on_repetition_report(&mut self, number: PacketNumber) -> Option<StreamOffset> {
+        let start = self.retransmitted.take_number(number)?;
+        self.evidence.on_duplicate(start);
+        Some(start)
     }
 
     /// The peer reports that the segment at `start` arrived twice (DSACK). True when it had been
@@ -201,6 +214,8 @@ impl LossRecovery {
         if retransmitted {
             self.detector.on_duplicate_report(snd_una, snd_nxt);
             self.evidence.on_duplicate(start);
+        } else {
+            self.evidence.on_network_duplicate();
         }
         retransmitted
     }
@@ -337,8 +352,9 @@ impl LossRecovery {
         self.consecutive_timeouts += 1;
     }
 
-    /// The cumulative acknowledgement advanced.
-    pub(crate) fn on_progress(&mut self) {
+    /// The cumulative acknowledgement advanced to `snd_una`.
+    pub(crate) fn on_progress(&mut self, snd_una: StreamOffset) {
+        self.evidence.on_progress(snd_una);
         self.consecutive_timeouts = 0;
         self.head_retransmissions = 0;
     }
@@ -352,13 +368,14 @@ impl LossRecovery {
     }
 
     /// The episode ends when everything sent before it is acknowledged. True when it ends.
-    pub(crate) fn try_end(&mut self, snd_una: StreamOffset) -> bool {
+    pub(crate) fn try_end(&mut self, snd_una: StreamOffset, snd_nxt: StreamOffset) -> bool {
         if self.phase.until().is_none_or(|until| snd_una < until) {
             return false;
         }
+        self.evidence
+            .end_acknowledged(self.is_after_timeout(), snd_nxt);
         self.phase = Phase::Open;
         self.prr = None;
-        self.evidence.end();
         self.frto.end();
         self.dup_acks.reset();
         self.detector.on_recovered();
@@ -452,10 +469,15 @@ impl LossRecovery {
         self.frto.on_send(len);
     }
 
-    /// The segment at `start` left again.
-    pub(crate) fn on_retransmission(&mut self, now: Instant, start: StreamOffset) {
+    /// The segment at `start` left again, under `number`.
+    pub(crate) fn on_retransmission(
+        &mut self,
+        now: Instant,
+        number: PacketNumber,
+        start: StreamOffset,
+    ) {
         self.evidence.on_retransmit(now, start);
-        self.retransmitted.note(start);
+        self.retransmitted.note(number, start);
     }
 
     /// `len` bytes left, new or not.

@@ -9,10 +9,16 @@ use core::ops::Range;
 
 use tack_base::{Instant, StreamOffset};
 
-/// Evidence about the running episode.
+/// Evidence about the running episode, and about a timeout for a round trip after its end.
 #[derive(Debug, Default)]
 pub(crate) struct EpisodeEvidence {
     episode: Option<Episode>,
+    /// A timeout whose flight is acknowledged, and SND.NXT at that moment: a report that its
+    /// retransmissions were duplicates may follow on the heels of the acknowledgement.
+    ended: Option<(Episode, StreamOffset)>,
+    /// Something arrived twice that had left once. Then a duplicate of a retransmission does not
+    /// show that the original had arrived (RFC 3708 §2).
+    network_duplicates: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +60,7 @@ impl EpisodeEvidence {
             episode.originals_count = originals_count;
             return;
         }
+        self.ended = None;
         self.episode = Some(Episode {
             marker: sent.start,
             until: sent.end,
@@ -79,24 +86,34 @@ impl EpisodeEvidence {
         }
     }
 
-    /// A DSACK reported that positions from `start` on arrived twice. True when it concerns this
-    /// episode.
-    pub(crate) fn on_duplicate(&mut self, start: StreamOffset) -> bool {
-        let Some(episode) = &mut self.episode else {
-            return false;
-        };
-        if start < episode.marker || start >= episode.until {
-            return false;
+    /// A DSACK reported that positions from `start` on arrived twice, after a retransmission.
+    pub(crate) fn on_duplicate(&mut self, start: StreamOffset) {
+        let ended = self.ended.as_mut().map(|(episode, _)| episode);
+        if let Some(episode) = self.episode.as_mut().or(ended)
+            && (episode.marker..episode.until).contains(&start)
+        {
+            episode.unreported = episode.unreported.saturating_sub(1);
         }
-        episode.unreported = episode.unreported.saturating_sub(1);
-        true
+    }
+
+    /// A DSACK reported something that had left once.
+    pub(crate) fn on_network_duplicate(&mut self) {
+        self.network_duplicates = true;
     }
 
     /// True when every retransmission of the episode turned out needless by DSACK.
     pub(crate) fn is_every_retransmission_duplicate(&self) -> bool {
-        self.episode.is_some_and(|episode| {
-            !episode.confused && episode.retransmitted && episode.unreported == 0
-        })
+        self.episode
+            .is_some_and(Episode::is_every_retransmission_duplicate)
+    }
+
+    /// True when every retransmission of a timeout turned out needless by DSACK after its flight
+    /// was acknowledged.
+    pub(crate) fn is_ended_timeout_false(&self) -> bool {
+        !self.network_duplicates
+            && self
+                .ended
+                .is_some_and(|(episode, _)| episode.is_every_retransmission_duplicate())
     }
 
     /// True when nothing was retransmitted in the episode, and nothing of an earlier one is out.
@@ -137,8 +154,29 @@ impl EpisodeEvidence {
         self.episode.is_some()
     }
 
-    /// The episode is over, or was undone.
+    /// The flight of the episode is acknowledged, up to `snd_una`, while `snd_nxt` is the end of
+    /// what was sent. After a timeout, evidence counts until that is acknowledged too.
+    pub(crate) fn end_acknowledged(&mut self, timeout: bool, snd_nxt: StreamOffset) {
+        let episode = self.episode.take().filter(|_| timeout);
+        self.ended = episode.map(|episode| (episode, snd_nxt));
+    }
+
+    /// The cumulative acknowledgement advanced to `snd_una`.
+    pub(crate) fn on_progress(&mut self, snd_una: StreamOffset) {
+        if self.ended.is_some_and(|(_, until)| snd_una > until) {
+            self.ended = None;
+        }
+    }
+
+    /// The episode was undone.
     pub(crate) fn end(&mut self) {
         self.episode = None;
+        self.ended = None;
+    }
+}
+
+impl Episode {
+    fn is_every_retransmission_duplicate(self) -> bool {
+        !self.confused && self.retransmitted && self.unreported == 0
     }
 }

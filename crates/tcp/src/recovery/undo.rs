@@ -43,6 +43,12 @@ impl LossRecovery {
 
     /// Undoes a false episode where there is proof. True when it did.
     pub(crate) fn try_undo(&mut self, evidence: &Evidence, sending: &mut Sending<'_>) -> bool {
+        if self.phase == Phase::Open && self.evidence.is_ended_timeout_false() {
+            // Its flight is acknowledged: all that is left of it is the window.
+            self.evidence.end();
+            sending.cc.on_spurious(sending.now, self.cause);
+            return true;
+        }
         if !self.is_undoable() {
             return false;
         }

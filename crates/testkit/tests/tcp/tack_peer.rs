@@ -128,6 +128,7 @@ impl TackPeer {
         Report {
             kind: ReportKind::Tack,
             lists: false,
+            repeated: false,
             sync_echo: 1,
             loss_rate: 0,
             number: self.number,
@@ -181,9 +182,14 @@ impl TackPeer {
     /// Data of the peer arrives: `len` bytes of its stream from `position`, as transmission
     /// `number`.
     pub(crate) fn send_data(&mut self, position: u32, len: usize, number: u32) {
+        self.send_data_with(1, position, len, number);
+    }
+
+    /// The same, with a cumulative acknowledgement up to position `ack`.
+    pub(crate) fn send_data_with(&mut self, ack: u32, position: u32, len: usize, number: u32) {
         let departure = self.peer.elapsed().as_micros() as u32;
         let stamp = TackOption::Data(DataStamp { number, departure });
-        let header = self.header(position, 1, Flags::ACK, Some(stamp));
+        let header = self.header(position, ack, Flags::ACK, Some(stamp));
         self.next_data = self.next_data.max(number.wrapping_add(1));
         self.send(&header, &pattern::bytes(u64::from(position - 1), len));
     }

@@ -4,6 +4,7 @@ use tack_tcp::Config;
 use tack_testkit::Peer;
 
 use crate::settings::{ms, with_sack};
+use crate::tack_peer::{TackPeer, stamp, tack};
 
 fn full() -> Config {
     Config {
@@ -70,6 +71,73 @@ fn dsack_undoes_a_false_recovery() {
         (1, 1)
     );
     assert!(after.cwnd >= before.cwnd, "{before:?}\n{after:?}");
+}
+
+/// RFC 3708 after the end of the episode: the report of the duplicate follows the acknowledgement
+/// of the flight. It counts for a round trip, and only while nothing shows that the network makes
+/// copies by itself.
+#[test]
+fn dsack_undoes_a_timeout_whose_flight_is_acknowledged() {
+    let undone = |acknowledgements: &[&str]| {
+        let mut peer = Peer::accepted(with_sack(), "mss 1000,sackOK");
+        peer.run("write 30000\n+0 > . 1:10001(10000) ack 1 each 1000");
+        let before = peer.connection().stats(peer.now());
+        // The tail loss probe is new data, up to 11,001; the timeout repeats the first segment.
+        while peer.connection().stats(peer.now()).rto_count == 0 {
+            peer.next_output();
+        }
+        peer.wait(ms(20));
+        peer.take_output();
+        for acknowledgement in acknowledgements {
+            peer.arrives(&format!(". 1:1(0) ack {acknowledgement}"));
+        }
+        let after = peer.connection().stats(peer.now());
+        assert_eq!(after.undone_episodes == 1, after.cwnd >= before.cwnd);
+        after.undone_episodes
+    };
+    let (flight, duplicate) = ("11001", "11001 <sack 1:1001>");
+    assert_eq!(undone(&[flight, duplicate]), 1);
+    assert_eq!(undone(&[flight]), 0);
+    // What left only once arrived twice, too.
+    assert_eq!(undone(&[flight, "11001 <sack 2001:3001>", duplicate]), 0);
+    // What was sent by the end of the episode is acknowledged and more: too late.
+    assert_eq!(undone(&[flight, "12001", "12001 <sack 1:1001>"]), 0);
+}
+
+/// The same with TACK, whose report says of the largest PKT.SEQ that its segment brought nothing
+/// new.
+#[test]
+fn a_report_of_a_repeated_segment_undoes_a_timeout() {
+    for (repeated, acknowledged_first) in [(true, false), (true, true), (false, true)] {
+        let mut peer = TackPeer::new(tack());
+        assert_eq!(peer.write(100_000).len(), 10);
+        let before = peer.stats();
+        // The tail loss probe is new data, with number 10.
+        while peer.stats().rto_count == 0 {
+            peer.peer.next_output();
+        }
+        peer.peer.wait(ms(60));
+        let repair = peer.peer.take_output();
+        assert!(repair.iter().all(|repair| stamp(repair).number == 11));
+        let ack = 1 + 11 * 1448;
+        if acknowledged_first {
+            // On data, which carries no report.
+            peer.send_data_with(ack, 1, 100, 0);
+            assert_eq!(peer.stats().undone_episodes, 0);
+        }
+        let mut report = peer.report(11);
+        report.repeated = repeated;
+        peer.send_report(ack, report, &[]);
+        let after = peer.stats();
+        let context = format!("{repeated}, {acknowledged_first}");
+        assert_eq!(after.undone_episodes, u64::from(repeated), "{context}");
+        assert_eq!(after.cwnd >= before.cwnd, repeated, "{context}");
+        assert_eq!(
+            after.spurious_retransmissions,
+            u64::from(repeated),
+            "{context}"
+        );
+    }
 }
 
 /// Without timestamps, and without a second acknowledgement: the first one after a timeout comes

@@ -11,6 +11,7 @@ const TYPE_SYNC: u8 = 9;
 const FLAG_LISTS: u8 = 1;
 const FLAG_TIMING: u8 = 2;
 const FLAG_RATE: u8 = 4;
+const FLAG_REPEATED: u8 = 8;
 const FLAG_STARTUP: u8 = 1;
 
 /// Unit of the delivery rate on the wire, bytes per second.
@@ -63,6 +64,7 @@ impl TackOption {
                 Some(Self::Report(Report {
                     kind,
                     lists: body[1] & FLAG_LISTS != 0,
+                    repeated: body[1] & FLAG_REPEATED != 0,
                     sync_echo: body[1] >> 4,
                     loss_rate: half(body, 2),
                     number: word(body, 4),
@@ -143,6 +145,7 @@ impl TackOption {
                         0
                     }
                     | if rate.is_some() { FLAG_RATE } else { 0 }
+                    | if report.repeated { FLAG_REPEATED } else { 0 }
                     | report.sync_echo << 4;
                 body[2..4].copy_from_slice(&report.loss_rate.to_be_bytes());
                 let words = [

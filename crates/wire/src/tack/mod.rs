@@ -98,6 +98,8 @@ pub struct Report {
     pub kind: ReportKind,
     /// Lists follow in the data field.
     pub lists: bool,
+    /// The segment with the largest PKT.SEQ brought only bytes that had been received before.
+    pub repeated: bool,
     /// The low four bits of the number of the newest [`Sync`] received.
     pub sync_echo: u8,
     /// Loss rate of the data path, in 1/65536.

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use std::vec::Vec;
 
 fn report() -> impl Strategy<Value = TackOption> {
-    (any::<[u32; 8]>(), any::<[bool; 3]>(), 0_u8..4, any::<u16>()).prop_map(
-        |(w, [lists, timing, rate], kind, loss)| {
+    (any::<[u32; 8]>(), any::<[bool; 4]>(), 0_u8..4, any::<u16>()).prop_map(
+        |(w, [lists, timing, rate, repeated], kind, loss)| {
             TackOption::Report(Report {
                 kind: [
                     ReportKind::Tack,
@@ -17,6 +17,7 @@ fn report() -> impl Strategy<Value = TackOption> {
                     ReportKind::Frequency,
                 ][kind as usize],
                 lists,
+                repeated,
                 sync_echo: loss as u8 & 0xf,
                 loss_rate: loss,
                 number: w[0],

@@ -65,6 +65,8 @@ pub(crate) struct TackPolicy {
     gaps: Gaps,
     /// A loss was settled and not reported yet.
     loss_due: bool,
+    /// The segment with the largest number brought nothing new.
+    repeated: bool,
     window_closing: bool,
     delays: OneWayDelays,
     meter: ArrivalMeter,
@@ -92,6 +94,7 @@ impl TackPolicy {
             listed_gaps: false,
             gaps: Gaps::new(params.settle),
             loss_due: false,
+            repeated: false,
             window_closing: false,
             delays: OneWayDelays::new(params.timing),
             meter: ArrivalMeter::default(),
@@ -184,7 +187,11 @@ impl AckPolicy for TackPolicy {
                 if arrival.start >= self.unnumbered_to {
                     self.unnumbered_to = StreamOffset::SYN;
                 }
-                self.take_stamp(arrival, stamp)
+                let number = self.take_stamp(arrival, stamp);
+                if number == Arrival::Ahead {
+                    self.repeated = arrival.order == SegmentOrder::Duplicate;
+                }
+                number
             }
             None => {
                 if self.run.add(arrival.arrived, self.span()) {

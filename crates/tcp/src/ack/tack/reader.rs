@@ -392,6 +392,7 @@ impl TackReader {
                 .filter(|rtt| !rtt.is_zero())
         });
         if let Some(TackOption::Report(report)) = segment.header.options.tack {
+            info.largest_repeated = report.repeated;
             info.rate = Measured::ByReceiver(report.rate.map(Rate::from_bytes_per_sec));
             let fastest = Self::fastest(context, report.timing);
             if let Some(fastest) = fastest.or(newest) {

@@ -69,6 +69,7 @@ impl TackPolicy {
                 AckReason::Frequency => ReportKind::Frequency,
             },
             lists: len > 0,
+            repeated: self.repeated,
             sync_echo: self.sync_number.unwrap_or(0) as u8 & 0xf,
             loss_rate,
             number,

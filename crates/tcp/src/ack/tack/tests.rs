@@ -58,6 +58,7 @@ impl Receiver {
     /// Transmission `number` brings segment `segment`.
     fn receive(&mut self, now: Instant, number: u32, segment: u64) -> AckDecision {
         let start = StreamOffset(1 + segment * MSS);
+        let is_known = self.received.range_at(start).is_some();
         self.received.insert(start..start + MSS);
         let in_order = start == self.received_to;
         if let Some(run) = self.received.range_at(self.received_to) {
@@ -68,7 +69,9 @@ impl Receiver {
             arrived: now,
             start,
             len: MSS,
-            order: if in_order {
+            order: if is_known {
+                SegmentOrder::Duplicate
+            } else if in_order {
                 SegmentOrder::InOrder
             } else {
                 SegmentOrder::OutOfOrder
@@ -127,6 +130,32 @@ impl Receiver {
             }
         }
         reports
+    }
+}
+
+#[test]
+fn reports_say_whether_the_largest_number_brought_nothing_new() {
+    let mut receiver = Receiver::new("tack");
+    // Number, segment, and what the report says. Copies that the network makes, of a repetition or
+    // of an original, change nothing: they have the number of the other.
+    let arrivals = [
+        (0, 0, false),
+        (1, 1, false),
+        (2, 0, true),
+        (2, 0, true),
+        (3, 2, false),
+        (3, 2, false),
+        (5, 4, false),
+        (6, 3, false),
+    ];
+    for (turn, (number, segment, repeated)) in arrivals.into_iter().enumerate() {
+        let now = at(100 + 20 * turn as u64);
+        receiver.receive(now, number, segment);
+        let (option, _) = receiver.report(now, AckReason::Threshold);
+        let TackOption::Report(report) = option else {
+            panic!("{option:?}");
+        };
+        assert_eq!(report.repeated, repeated, "{number} with segment {segment}");
     }
 }
 
@@ -350,6 +379,7 @@ impl Sender {
             tack: Some(TackOption::Report(Report {
                 kind: ReportKind::Tack,
                 lists: false,
+                repeated: false,
                 sync_echo: 1,
                 loss_rate: 0,
                 number,
