@@ -232,6 +232,37 @@ fn a_round_trip_that_grows_leaves_tack_what_it_leaves_delayed_acknowledgements()
     }
 }
 
+/// With BBR the first flow has less with TACK than with `delayed:2` there, because its RTTmin is
+/// exact: a window is two products of that. Where TACK samples round trips as `delayed:2` does, it
+/// has more. (Long form: four runs of a minute.)
+#[test]
+fn an_exact_rtt_min_is_what_costs_bbr_its_share_where_the_round_trip_grows() {
+    if !is_long() {
+        return;
+    }
+    let ways = ["tack", "tack:timing=sampled"];
+    let [exact, sampled] = ways.map(|ack| {
+        let rates: Vec<f64> = [1, 2]
+            .par_iter()
+            .map(|seed| {
+                let mut text = "duration = '60s'\nwarmup = '20s'\n[wired]\nrate = '100Mbps'\ndelay = '5ms'\nqueue = '2500p'\n\
+                     late_processing = '0.1ms'\nlate_processing_reverse = '0.1ms'\n"
+                    .to_owned();
+                for (ack, start) in [(ack, 0), ("delayed:2", 2)] {
+                    text += &format!(
+                        "[[flow]]\nack = '{ack}'\ncongestion = 'bbr'\nstart = '{start}s'\n\
+                         receive_buffer = '32MiB'\nsend_buffer = '32MiB'\n"
+                    );
+                }
+                mbps(&flows(&text, *seed)[0])
+            })
+            .collect();
+        rates.iter().sum::<f64>() / rates.len() as f64
+    });
+    println!("{exact:.1} Mbit/s, {sampled:.1} with sampled round trips");
+    assert!(sampled > exact + 4.0, "{exact} Mbit/s, {sampled} sampled");
+}
+
 /// A receive buffer from less than a bdp to twice that: never slower than delayed acknowledgements,
 /// and the saving shrinks with the buffer, not all at once.
 #[test]
