@@ -41,6 +41,9 @@ struct Args {
     /// Only these tools, separated by commas, by the beginning of their names
     #[arg(long, value_delimiter = ',')]
     tools: Vec<String>,
+    /// Only these rows, separated by commas, by something in their names ("second run,resumed")
+    #[arg(long, value_delimiter = ',')]
+    rows: Vec<String>,
     /// Leave out these tools, by the beginning of their names
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
@@ -135,6 +138,10 @@ fn measure(
     mut one: impl FnMut(&dyn Tool) -> Result<Option<Duration>>,
 ) -> Result<()> {
     ensure!(args.rounds > 0, "--rounds 0: at least one round is needed");
+    let is_wanted = |row: &String| workload.contains(row.as_str());
+    if !args.rows.is_empty() && !args.rows.iter().any(is_wanted) {
+        return Ok(());
+    }
     for round in 0..args.rounds {
         for index in 0..tools.len() {
             let tool = tools[(index + round) % tools.len()].as_ref();
