@@ -322,65 +322,6 @@ impl Inner {
         })
     }
 
-    /// Appends up to `most` received bytes to `to`, and returns how many; 0 is the end of the
-    /// peer's stream.
-    fn fetch(
-        &self,
-        state: &mut State,
-        now: Instant,
-        to: &mut Vec<u8>,
-        most: usize,
-    ) -> Poll<io::Result<usize>> {
-        self.look_for_bytes(state).map_ok(|connection| {
-            let mut taken = 0;
-            while taken < most {
-                let (front, _) = connection.peek();
-                let piece = &front[..front.len().min(most - taken)];
-                if piece.is_empty() {
-                    break;
-                }
-                to.extend_from_slice(piece);
-                let len = piece.len();
-                connection.consume(now, len);
-                taken += len;
-            }
-            taken
-        })
-    }
-
-    /// As reading, into the spare room of `to`: up to `most` bytes; 0 is the end of the peer's
-    /// stream.
-    ///
-    /// # Errors
-    /// `WouldBlock` when nothing is here yet; otherwise as reading.
-    pub(crate) fn try_fetch(&self, to: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        match self
-            .handle
-            .run(|state, now| self.fetch(state, now, to, most))
-        {
-            Poll::Ready(outcome) => outcome,
-            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
-
-    /// As [`Inner::try_fetch`], but waits for bytes.
-    pub(crate) fn poll_fetch(
-        &self,
-        cx: &Context<'_>,
-        to: &mut Vec<u8>,
-        most: usize,
-    ) -> Poll<io::Result<usize>> {
-        self.handle.run(|state, now| {
-            let outcome = self.fetch(state, now, to, most);
-            if outcome.is_pending()
-                && let Some(slot) = state.slots.get_mut(&self.id)
-            {
-                keep(&mut slot.reader, cx, &mut state.wakers);
-            }
-            outcome
-        })
-    }
-
     pub(crate) fn finish(&self) -> io::Result<()> {
         self.handle.run(|state, now| {
             if state.life == Life::Dead {

@@ -9,7 +9,6 @@ use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, Error, ServerConfig, version};
 
-use super::exporter::ExporterSecret;
 use super::identity::Identity;
 use super::provider::{PROVIDER, has_aes};
 use super::verify::RawKeys;
@@ -21,7 +20,6 @@ pub(super) struct Setup {
     /// The one protocol that is spoken (RFC 7301).
     pub(super) alpn: Vec<u8>,
     pub(super) keys: Arc<RawKeys>,
-    pub(super) exporter: Arc<ExporterSecret>,
 }
 
 /// The name of a protocol, as TLS can carry it (RFC 7301 §3.1).
@@ -40,7 +38,6 @@ impl Setup {
             identity,
             alpn,
             keys,
-            exporter: Arc::default(),
         }
     }
 
@@ -64,8 +61,6 @@ impl Setup {
         config.enable_sni = false;
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
-        config.key_log = Arc::clone(&self.exporter) as _;
-        config.enable_secret_extraction = true;
         Ok(Arc::new(config))
     }
 
@@ -86,8 +81,6 @@ impl Setup {
         // Without instructions for AES this side's order counts; else the client's, which may lack
         // them.
         config.ignore_client_order = !has_aes();
-        config.key_log = Arc::clone(&self.exporter) as _;
-        config.enable_secret_extraction = true;
         Ok(Arc::new(config))
     }
 }

@@ -15,7 +15,7 @@ use super::identity::Identity;
 use super::key::PublicKey;
 use super::limits::HANDSHAKE_DEADLINE;
 use super::stream::SecureStream;
-use super::verify::RawKeys;
+use super::verify::{RawKeys, Wanted};
 use crate::connect::Connect;
 
 /// An encrypted connection to be opened: set what is special about it, then await it.
@@ -112,7 +112,7 @@ impl<'a, A: ToSocketAddrs + Send + 'a> IntoFuture for SecureConnect<'a, A> {
                 .identity
                 .or_else(|| self.connect.identity().cloned())
                 .ok_or(SecureError::NoIdentity)?;
-            let keys = RawKeys::new(self.expected);
+            let keys = RawKeys::new(self.expected.map_or(Wanted::Anybody, Wanted::Owner));
             let setup = Setup::new(identity.clone(), self.alpn, keys);
             let stream = self.connect.encrypted(identity).await?;
             let mut stream = Unfinished::new(stream);
@@ -120,7 +120,7 @@ impl<'a, A: ToSocketAddrs + Send + 'a> IntoFuture for SecureConnect<'a, A> {
             let agreed = tokio::time::timeout(self.deadline, negotiating)
                 .await
                 .map_err(|_| SecureError::TimedOut(self.deadline))??;
-            SecureStream::new(stream, &setup, agreed)
+            Ok(SecureStream::new(stream, &setup, agreed))
         })
     }
 }

@@ -172,3 +172,21 @@ impl From<SecureError> for io::Error {
         Self::new(kind, error)
     }
 }
+
+/// Why no keying material can be exported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The label is too long: its length travels in one byte, with six characters before it.
+    #[error("expected a label of at most 249 bytes, got {0}")]
+    Label(
+        /// Bytes given.
+        usize,
+    ),
+    /// Nothing was asked for, or more than the key derivation yields.
+    #[error("expected 1 to 8160 bytes of keying material, got {0}")]
+    Length(
+        /// Bytes asked for.
+        usize,
+    ),
+}

@@ -3,23 +3,21 @@
 //! The peer is read record by record, so that nothing behind the handshake is taken along, and what
 //! it can make this side keep is bounded by [`MAX_RECORD`] and [`MAX_INCOMING`].
 
-use std::sync::Arc;
-
-use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
-use rustls::kernel::KernelConnection;
 use rustls::pki_types::ServerName;
-use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
-use rustls::unbuffered::{ConnectionState, EncodeError, InsufficientSizeError, UnbufferedStatus};
-use rustls::{CommonState, ConnectionTrafficSecrets, Error as TlsError, ExtractedSecrets};
+use rustls::{
+    ClientConnection, Connection, Error as TlsError, NamedGroup, ServerConnection,
+    SupportedCipherSuite,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::config::Setup;
 use super::error::SecureError;
 use super::key::PublicKey;
 use super::parting::farewell;
-use super::record::HEADER;
 use crate::stream::Stream;
 
+/// Header of a record.
+const HEADER: usize = 5;
 /// Longest record of a handshake, bytes. Ours have up to 1.5 KiB, most of it the hybrid key share.
 const MAX_RECORD: usize = 4 << 10;
 /// Most that a peer sends in a whole handshake, bytes.
@@ -61,110 +59,12 @@ impl Drop for Unfinished {
     }
 }
 
-/// Computes new traffic keys after the handshake.
-pub(super) enum Kernel {
-    Client(Box<KernelConnection<ClientConnectionData>>),
-    Server(Box<KernelConnection<ServerConnectionData>>),
-}
-
-impl Kernel {
-    pub(super) fn next_sending(&mut self) -> Result<(u64, ConnectionTrafficSecrets), TlsError> {
-        match self {
-            Self::Client(kernel) => kernel.update_tx_secret(),
-            Self::Server(kernel) => kernel.update_tx_secret(),
-        }
-    }
-
-    pub(super) fn next_receiving(&mut self) -> Result<(u64, ConnectionTrafficSecrets), TlsError> {
-        match self {
-            Self::Client(kernel) => kernel.update_rx_secret(),
-            Self::Server(kernel) => kernel.update_rx_secret(),
-        }
-    }
-}
-
 /// What a handshake agreed on.
 pub(super) struct Agreed {
     pub(super) peer: PublicKey,
-    pub(super) suite: rustls::SupportedCipherSuite,
-    pub(super) group: rustls::NamedGroup,
-    pub(super) secrets: ExtractedSecrets,
-    pub(super) kernel: Kernel,
-}
-
-/// Either side, as rustls drives it.
-enum Side {
-    Client(UnbufferedClientConnection),
-    Server(UnbufferedServerConnection),
-}
-
-/// What rustls wants next.
-enum Step {
-    /// These bytes are to be sent.
-    Encoded(Vec<u8>),
-    /// Everything encoded is to be sent now.
-    Transmit,
-    /// More of the peer is needed.
-    Read,
-    Done,
-}
-
-impl Side {
-    fn step(&mut self, incoming: &mut [u8]) -> (usize, Result<Step, TlsError>) {
-        match self {
-            Self::Client(side) => step(side.process_tls_records(incoming)),
-            Self::Server(side) => step(side.process_tls_records(incoming)),
-        }
-    }
-
-    fn common(&self) -> &CommonState {
-        match self {
-            Self::Client(side) => side,
-            Self::Server(side) => side,
-        }
-    }
-
-    fn into_kernel(self) -> Result<(ExtractedSecrets, Kernel), TlsError> {
-        Ok(match self {
-            Self::Client(side) => {
-                let (secrets, kernel) = side.dangerous_into_kernel_connection()?;
-                (secrets, Kernel::Client(Box::new(kernel)))
-            }
-            Self::Server(side) => {
-                let (secrets, kernel) = side.dangerous_into_kernel_connection()?;
-                (secrets, Kernel::Server(Box::new(kernel)))
-            }
-        })
-    }
-}
-
-fn step<Data>(status: UnbufferedStatus<'_, '_, Data>) -> (usize, Result<Step, TlsError>) {
-    let step = status.state.and_then(|state| match state {
-        ConnectionState::EncodeTlsData(mut data) => {
-            let mut bytes = vec![0; MAX_RECORD];
-            loop {
-                match data.encode(&mut bytes) {
-                    Ok(len) => {
-                        bytes.truncate(len);
-                        return Ok(Step::Encoded(bytes));
-                    }
-                    Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
-                        bytes.resize(required_size, 0);
-                    }
-                    Err(error) => return Err(TlsError::General(error.to_string())),
-                }
-            }
-        }
-        ConnectionState::TransmitTlsData(data) => {
-            data.done();
-            Ok(Step::Transmit)
-        }
-        ConnectionState::BlockedHandshake => Ok(Step::Read),
-        ConnectionState::WriteTraffic(_) => Ok(Step::Done),
-        // An end (`close_notify`), or data, before the handshake is over.
-        _ => Err(TlsError::HandshakeNotComplete),
-    });
-    (status.discard, step)
+    pub(super) suite: SupportedCipherSuite,
+    pub(super) group: NamedGroup,
+    pub(super) connection: Connection,
 }
 
 /// Speaks the client's part.
@@ -172,15 +72,15 @@ pub(super) async fn connect(stream: &mut Stream, setup: &Setup) -> Result<Agreed
     // Not sent: keys are the names.
     let name = ServerName::try_from("tack.invalid").expect("a valid name");
     let config = setup.client().map_err(refused_setup)?;
-    let side = UnbufferedClientConnection::new(config, name).map_err(refused_setup)?;
-    negotiate(stream, Side::Client(side), setup).await
+    let side = ClientConnection::new(config, name).map_err(refused_setup)?;
+    negotiate(stream, side.into(), setup).await
 }
 
 /// Speaks the server's part.
 pub(super) async fn accept(stream: &mut Stream, setup: &Setup) -> Result<Agreed, SecureError> {
-    let config: Arc<_> = setup.server().map_err(refused_setup)?;
-    let side = UnbufferedServerConnection::new(config).map_err(refused_setup)?;
-    negotiate(stream, Side::Server(side), setup).await
+    let config = setup.server().map_err(refused_setup)?;
+    let side = ServerConnection::new(config).map_err(refused_setup)?;
+    negotiate(stream, side.into(), setup).await
 }
 
 /// rustls refuses what was asked of it, before a peer could have said anything.
@@ -190,74 +90,82 @@ fn refused_setup(error: TlsError) -> SecureError {
 
 async fn negotiate(
     stream: &mut Stream,
-    mut side: Side,
+    mut side: Connection,
     setup: &Setup,
 ) -> Result<Agreed, SecureError> {
     if let Err(error) = talk(stream, &mut side, setup).await {
         if matches!(error, SecureError::PeerIsNotEncrypted) {
             farewell(stream, &NOT_TLS).await;
         } else {
-            let words = last_words(&mut side);
+            // The alert with which rustls explains its refusal, if it has one.
+            let words = written(&mut side);
             if !words.is_empty() {
                 farewell(stream, &words).await;
             }
         }
         return Err(error);
     }
-    let common = side.common();
     // A server that knows no ALPN answers without one.
-    if common.alpn_protocol() != Some(&setup.alpn) {
+    if side.alpn_protocol() != Some(&setup.alpn) {
         return Err(SecureError::WrongProtocol);
     }
-    let peer = common
+    let peer = side
         .peer_certificates()
         .and_then(|shown| PublicKey::from_spki(shown.first()?))
         .ok_or(SecureError::NoRawKey)?;
     let incomplete = || SecureError::from_tls(TlsError::HandshakeNotComplete, None, None);
-    let suite = common.negotiated_cipher_suite().ok_or_else(incomplete)?;
-    let group = common
+    let suite = side.negotiated_cipher_suite().ok_or_else(incomplete)?;
+    let group = side
         .negotiated_key_exchange_group()
         .ok_or_else(incomplete)?
         .name();
-    let (secrets, kernel) = side
-        .into_kernel()
-        .map_err(|error| SecureError::Misbehaved(error.to_string()))?;
     Ok(Agreed {
         peer,
         suite,
         group,
-        secrets,
-        kernel,
+        connection: side,
     })
 }
 
 /// Records to and fro until rustls is content.
-async fn talk(stream: &mut Stream, side: &mut Side, setup: &Setup) -> Result<(), SecureError> {
+async fn talk(
+    stream: &mut Stream,
+    side: &mut Connection,
+    setup: &Setup,
+) -> Result<(), SecureError> {
     let mut incoming = Vec::new();
-    let mut outgoing = Vec::new();
     let mut received = 0;
     loop {
-        let (discard, step) = side.step(&mut incoming);
-        incoming.drain(..discard);
-        let step = step.map_err(|error| {
-            let expected = setup.keys.expected();
-            SecureError::from_tls(error, expected, setup.keys.shown())
-        })?;
-        match step {
-            Step::Encoded(bytes) => outgoing.extend(bytes),
-            Step::Transmit => {
-                stream.write_all(&outgoing).await.map_err(ended)?;
-                outgoing.clear();
-            }
-            Step::Done if !side.common().is_handshaking() => return Ok(()),
-            Step::Done | Step::Read => {
-                received += read_record(stream, &mut incoming, received == 0).await?;
-                if received > MAX_INCOMING {
-                    return Err(SecureError::HandshakeTooLong);
-                }
-            }
+        let words = written(side);
+        if !words.is_empty() {
+            stream.write_all(&words).await.map_err(ended)?;
+        }
+        if !side.is_handshaking() {
+            return Ok(());
+        }
+        incoming.clear();
+        received += read_record(stream, &mut incoming, received == 0).await?;
+        if received > MAX_INCOMING {
+            return Err(SecureError::HandshakeTooLong);
+        }
+        let mut rest = &incoming[..];
+        while !rest.is_empty() {
+            side.read_tls(&mut rest).map_err(SecureError::Io)?;
+            side.process_new_packets()
+                .map_err(|error| setup.keys.explain(error))?;
         }
     }
+}
+
+/// What rustls wants to be sent.
+fn written(side: &mut Connection) -> Vec<u8> {
+    let mut words = Vec::new();
+    while side.wants_write() {
+        if side.write_tls(&mut words).is_err() {
+            break;
+        }
+    }
+    words
 }
 
 /// Appends the peer's next record; returns its length.
@@ -292,17 +200,4 @@ fn ended(error: std::io::Error) -> SecureError {
         | std::io::ErrorKind::BrokenPipe => SecureError::EndedEarly,
         _ => SecureError::Io(error),
     }
-}
-
-/// The alert with which rustls explains its refusal, if it has one, after what has to go before it.
-fn last_words(side: &mut Side) -> Vec<u8> {
-    let mut words = Vec::new();
-    // Without anything to send rustls would look for the rest of a message that is not there.
-    while side.common().wants_write() {
-        match side.step(&mut []).1 {
-            Ok(Step::Encoded(bytes)) => words.extend(bytes),
-            _ => break,
-        }
-    }
-    words
 }

@@ -16,7 +16,7 @@ use super::key::PublicKey;
 use super::limits::HandshakeLimits;
 use super::places::{Network, Places};
 use super::stream::SecureStream;
-use super::verify::RawKeys;
+use super::verify::{RawKeys, Wanted};
 use crate::endpoint::Endpoint;
 use crate::error::{AcceptError, EndpointClosed, ListenError};
 use crate::listen::ListenOptions;
@@ -56,7 +56,7 @@ impl fmt::Debug for SecureListenOptions {
 
 impl SecureListenOptions {
     /// For the one protocol `alpn` (RFC 7301), and peers that `authorise` admits by their key,
-    /// which they have proven, and their address. It is asked after the handshake, on the
+    /// which they have proven, and their address. It is asked at the end of the handshake, on the
     /// runtime: it must not block.
     ///
     /// # Panics
@@ -268,24 +268,22 @@ impl Plan {
     }
 
     /// The handshake with `peer`, and what the authoriser says to it.
-    async fn admit(&self, stream: Stream, peer: SocketAddr) -> Result<SecureStream, SecureError> {
+    async fn admit(
+        self: &Arc<Self>,
+        stream: Stream,
+        peer: SocketAddr,
+    ) -> Result<SecureStream, SecureError> {
         let mut stream = Unfinished::new(stream);
-        let keys = RawKeys::new(None);
+        let plan = Arc::clone(self);
+        let admitted = move |key: &PublicKey| (plan.authorise)(key, peer) == Admission::Admit;
+        let keys = RawKeys::new(Wanted::Admitted(Box::new(admitted)));
         let setup = Setup::new(self.identity.clone(), self.alpn.clone(), keys);
         let deadline = self.limits.deadline;
         let negotiating = handshake::accept(stream.stream(), &setup);
         let agreed = tokio::time::timeout(deadline, negotiating)
             .await
             .map_err(|_| SecureError::TimedOut(deadline))??;
-        let stream = SecureStream::new(stream, &setup, agreed)?;
-        let key = stream.peer_key();
-        match (self.authorise)(&key, peer) {
-            Admission::Admit => Ok(stream),
-            Admission::Refuse => {
-                stream.refuse().await;
-                Err(SecureError::NotAdmitted(key))
-            }
-        }
+        Ok(SecureStream::new(stream, &setup, agreed))
     }
 }
 

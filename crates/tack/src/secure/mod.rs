@@ -18,7 +18,6 @@
 mod config;
 mod connect;
 mod error;
-mod exporter;
 mod handshake;
 mod identity;
 mod key;
@@ -27,7 +26,6 @@ mod listener;
 mod parting;
 mod places;
 mod provider;
-mod record;
 mod session;
 mod split;
 mod stream;
@@ -36,8 +34,7 @@ mod tests;
 mod verify;
 
 pub use connect::SecureConnect;
-pub use error::SecureError;
-pub use exporter::ExportError;
+pub use error::{ExportError, SecureError};
 pub use handshake::is_tls;
 pub use identity::{Identity, IdentityError};
 pub use key::{InvalidPublicKey, PublicKey};

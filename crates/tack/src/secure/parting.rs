@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::stream::Stream;
 
 /// How long a peer that is turned away may take to read it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -11,7 +13,7 @@ const MOST: u64 = 64 << 10;
 
 /// Sends `words` and the end of the stream, and lets the peer read them: a reset would discard them
 /// (RFC 2525 §2.17).
-pub(super) async fn farewell<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, words: &[u8]) {
+pub(super) async fn farewell(stream: &mut Stream, words: &[u8]) {
     let parting = async {
         stream.write_all(words).await?;
         stream.shutdown().await?;

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use rustls::SupportedCipherSuite;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::{SupportedCipherSuite, Tls13CipherSuite};
 
 /// What both sides offer: AES-128-GCM and ChaCha20-Poly1305, X25519MLKEM768 and X25519.
 ///
@@ -48,13 +48,6 @@ pub(super) fn has_aes() -> bool {
     {
         false
     }
-}
-
-/// The TLS 1.3 part of a suite; all of ours have one.
-pub(super) fn tls13(suite: SupportedCipherSuite) -> &'static Tls13CipherSuite {
-    suite
-        .tls13()
-        .expect("only suites of TLS 1.3 are offered, and no other is compiled in")
 }
 
 #[cfg(test)]

@@ -1,36 +1,27 @@
 //! An encrypted connection as its stream, or both halves of it, hold it.
 //!
-//! The two directions have a lock each: a task that reads and a task that writes do not wait for
-//! each other.
+//! rustls makes and reads the records, renews keys and tells a complete stream from one that was
+//! cut off; here its bytes are carried to the transport below and back. Both directions share a
+//! lock, which is held for as long as a few records take.
 
-use std::io::{self, IoSlice};
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use rustls::crypto::cipher::OutboundChunks;
-use rustls::{AlertDescription, ContentType, NamedGroup, Tls13CipherSuite};
+use rustls::{Connection, Error as TlsError, NamedGroup, SupportedCipherSuite};
 use tokio::io::ReadBuf;
-use zeroize::Zeroizing;
 
-use super::error::SecureError;
-use super::exporter::{ExportError, export};
-use super::handshake::{Agreed, Kernel};
+use super::error::{ExportError, SecureError};
+use super::handshake::Agreed;
 use super::key::PublicKey;
-use super::provider::tls13;
-use super::record::{CLOSE_NOTIFY, FRAGMENT, HEADER, OVERHEAD, Opener, Sealer, record_len};
 use crate::connection::Inner;
 
+/// Most plaintext of a record, bytes (RFC 8446 §5.1).
+const FRAGMENT: usize = 1 << 14;
+/// What a record has besides its plaintext: header, content type, authentication tag.
+const OVERHEAD: usize = 5 + 1 + 16;
 /// Most records that one write makes: the transport below sends them together.
 const RECORDS: usize = 8;
-/// Most ciphertext that is fetched at a time, bytes: it stays in the processor's cache until it is
-/// decrypted.
-const FETCH: usize = 4 * (FRAGMENT + OVERHEAD);
-/// Most slices of a vectored write that one write looks at.
-const SLICES: usize = 16;
-/// Most records in a row that bring no data: key updates and empty ones cost this side work.
-const IDLE_RECORDS: u32 = 64;
 
 /// What the halves of an encrypted stream share.
 pub(super) struct Session {
@@ -39,87 +30,41 @@ pub(super) struct Session {
     pub(super) peer: PublicKey,
     pub(super) alpn: Vec<u8>,
     pub(super) group: NamedGroup,
-    pub(super) suite: &'static Tls13CipherSuite,
-    exporter: Zeroizing<Vec<u8>>,
-    kernel: Mutex<Kernel>,
-    read: Mutex<Reading>,
-    write: Mutex<Writing>,
-    /// The peer wants this side's keys renewed (RFC 8446 §4.6.3).
-    update_wanted: AtomicBool,
+    pub(super) suite: SupportedCipherSuite,
+    tls: Mutex<Tls>,
 }
 
-struct Reading {
-    opener: Opener,
-    /// Plaintext of the last record, then what was not looked at yet.
-    buffer: Vec<u8>,
-    /// Where the plaintext is that nobody has read.
-    plain: Range<usize>,
-    /// Where the next record begins.
-    at: usize,
-    idle: u32,
-    end: Option<End>,
-    /// Why it is broken, until that was told.
-    fault: Option<SecureError>,
-}
-
-/// How the peer's stream ended.
-#[derive(Clone, Copy)]
-enum End {
-    /// With `close_notify`.
-    Closed,
-    /// With another alert.
-    Alert(AlertDescription),
-    /// The peer broke the rules, and this side gave the connection up.
-    Broken,
-}
-
-struct Writing {
-    sealer: Sealer,
+struct Tls {
+    connection: Connection,
     /// Bytes of plaintext that became records.
     taken: u64,
-    /// `close_notify` was sent.
+    /// `close_notify` was sent, or an alert.
     closed: bool,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic under the lock is a bug here; the other direction goes on.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Why there is nothing more to read: the peer's alert, or what it did against the rules.
+    fault: Option<TlsError>,
 }
 
 impl Session {
-    pub(super) fn new(
-        stream: Arc<Inner>,
-        own: PublicKey,
-        alpn: Vec<u8>,
-        exporter: Zeroizing<Vec<u8>>,
-        agreed: Agreed,
-    ) -> Result<Self, SecureError> {
-        let suite = tls13(agreed.suite);
-        Ok(Self {
+    pub(super) fn new(stream: Arc<Inner>, own: PublicKey, alpn: Vec<u8>, agreed: Agreed) -> Self {
+        Self {
             stream,
             own,
             peer: agreed.peer,
             alpn,
             group: agreed.group,
-            suite,
-            exporter,
-            kernel: Mutex::new(agreed.kernel),
-            read: Mutex::new(Reading {
-                opener: Opener::new(suite, agreed.secrets.rx)?,
-                buffer: Vec::new(),
-                plain: 0..0,
-                at: 0,
-                idle: 0,
-                end: None,
-                fault: None,
-            }),
-            write: Mutex::new(Writing {
-                sealer: Sealer::new(suite, agreed.secrets.tx)?,
+            suite: agreed.suite,
+            tls: Mutex::new(Tls {
+                connection: agreed.connection,
                 taken: 0,
                 closed: false,
+                fault: None,
             }),
-            update_wanted: AtomicBool::new(false),
-        })
+        }
+    }
+
+    fn tls(&self) -> MutexGuard<'_, Tls> {
+        // A panic under the lock is a bug here; the other direction goes on.
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn export(
@@ -128,7 +73,16 @@ impl Session {
         context: &[u8],
         out: &mut [u8],
     ) -> Result<(), ExportError> {
-        export(self.suite, &self.exporter, label, context, out)
+        // rustls keeps only the low byte of the label's length.
+        if label.len() > 249 {
+            return Err(ExportError::Label(label.len()));
+        }
+        let len = out.len();
+        let exported = self
+            .tls()
+            .connection
+            .export_keying_material(out, label, Some(context));
+        exported.map(drop).map_err(|_| ExportError::Length(len))
     }
 
     pub(super) fn poll_read(
@@ -137,139 +91,59 @@ impl Session {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let room = out.remaining();
-        let mut read = lock(&self.read);
+        let mut tls = self.tls();
         while out.remaining() > 0 {
-            if read.give(out) {
-                continue;
+            match tls.give(out) {
+                Given::Bytes => continue,
+                Given::End => break,
+                Given::Nothing => {}
             }
             // What is here comes first, before an error and before what may come.
             let filled = out.remaining() < room;
-            match self.next(&mut read) {
-                Ok(Progress::Record) => {}
-                Ok(_) if filled => break,
-                Ok(Progress::Incomplete) => match ready!(self.fetch(&mut read, cx)) {
-                    Ok(()) => {}
-                    Err(error) => return Poll::Ready(Err(error)),
-                },
-                Ok(Progress::End(End::Closed)) => break,
-                Ok(Progress::End(End::Alert(alert))) => {
-                    return Poll::Ready(Err(SecureError::from_alert(alert).into()));
-                }
-                Ok(Progress::End(End::Broken)) => {
-                    let given_up = || SecureError::Misbehaved("the connection was given up".into());
-                    let error = read.fault.take().unwrap_or_else(given_up);
-                    return Poll::Ready(Err(error.into()));
-                }
-                Err(error) => {
-                    self.give_up(&error);
-                    read.end = Some(End::Broken);
-                    read.fault = Some(error);
-                }
+            let fetched = match &tls.fault {
+                Some(fault) => Err(SecureError::from_tls(fault.clone(), None, None).into()),
+                None => self.fetch(&mut tls, (!filled).then_some(&*cx)),
+            };
+            match fetched {
+                Ok(_) => {}
+                Err(_) if filled => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Opens the next record, if all of it is here.
-    fn next(&self, read: &mut Reading) -> Result<Progress, SecureError> {
-        if let Some(end) = read.end {
-            return Ok(Progress::End(end));
-        }
-        let waiting = &read.buffer[read.at..];
-        let Some(len) = record_len(waiting)?.filter(|len| *len <= waiting.len()) else {
-            return Ok(Progress::Incomplete);
+    /// Hands rustls what arrived; with `cx` its task is woken when more does. How many bytes that
+    /// was: 0 when the peer has said that its stream is complete.
+    ///
+    /// # Errors
+    /// As reading from the transport; `WouldBlock` when nothing is here; [`SecureError::Truncated`]
+    /// at its end; and when rustls holds enough that nobody has read.
+    fn fetch(&self, tls: &mut Tls, cx: Option<&Context<'_>>) -> io::Result<usize> {
+        let mut source = Source {
+            stream: &self.stream,
+            cx,
         };
-        let body = read.at + HEADER;
-        let (kind, plain) = read.opener.open(&mut read.buffer[body..read.at + len])?;
-        read.at += len;
-        let plain = body..body + plain;
-        if kind == ContentType::ApplicationData && !plain.is_empty() {
-            read.idle = 0;
-            read.plain = plain;
-            return Ok(Progress::Record);
-        }
-        read.idle += 1;
-        if read.idle > IDLE_RECORDS {
-            let message = "many records without data";
-            return Err(SecureError::Misbehaved(message.into()));
-        }
-        match kind {
-            ContentType::ApplicationData => {}
-            ContentType::Alert => read.end = Some(end_of(&read.buffer[plain])?),
-            ContentType::Handshake => self.update(read, plain)?,
-            other => {
-                return Err(SecureError::Misbehaved(format!(
-                    "a record of type {other:?}"
-                )));
+        let len = tls.connection.read_tls(&mut source)?;
+        if let Err(fault) = tls.connection.process_new_packets() {
+            tls.closed = true;
+            // Its alert to the peer, if it has one: who takes nothing learns it from the reset.
+            let _ = self.flush(tls);
+            if !matches!(fault, TlsError::AlertReceived(_)) {
+                self.stream.reset();
             }
+            tls.fault = Some(fault);
         }
-        Ok(Progress::Record)
+        Ok(len)
     }
 
-    /// A message of the handshake after the handshake: only a KeyUpdate is expected (RFC 8446
-    /// §4.6.3).
-    fn update(&self, read: &mut Reading, message: Range<usize>) -> Result<(), SecureError> {
-        let wanted = match read.buffer[message] {
-            [24, 0, 0, 1, 0] => false,
-            [24, 0, 0, 1, 1] => true,
-            _ => {
-                let message = "a handshake message other than KeyUpdate";
-                return Err(SecureError::Misbehaved(message.into()));
-            }
-        };
-        let keys = lock(&self.kernel)
-            .next_receiving()
-            .map_err(|error| SecureError::Misbehaved(error.to_string()))?;
-        read.opener.update(keys)?;
-        // The peer's data gets there first: this side's next write says it.
-        self.update_wanted.fetch_or(wanted, Ordering::Relaxed);
+    /// Moves the records that rustls made into the send buffer, even if they exceed it.
+    fn flush(&self, tls: &mut Tls) -> io::Result<()> {
+        while tls.connection.wants_write() {
+            tls.connection.write_tls(&mut Sink(&self.stream))?;
+        }
         Ok(())
-    }
-
-    /// Appends what is here to the buffer; false when there is nothing.
-    fn fetch_now(&self, read: &mut Reading) -> bool {
-        let most = read.make_room();
-        matches!(self.stream.try_fetch(&mut read.buffer, most), Ok(1..))
-    }
-
-    /// Appends what arrived to the buffer.
-    fn fetch(&self, read: &mut Reading, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        let most = read.make_room();
-        match self.stream.poll_fetch(cx, &mut read.buffer, most) {
-            Poll::Ready(Ok(0)) => Poll::Ready(Err(SecureError::Truncated.into())),
-            Poll::Ready(outcome) => Poll::Ready(outcome.map(drop)),
-            Poll::Pending => {
-                // A connection that waits for its peer keeps no buffer.
-                if read.buffer.is_empty() {
-                    read.buffer = Vec::new();
-                }
-                Poll::Pending
-            }
-        }
-    }
-
-    /// Ends a connection whose peer breaks the rules, with an alert that says so.
-    fn give_up(&self, error: &SecureError) {
-        let alert = match error {
-            SecureError::Corrupt => AlertDescription::BadRecordMac,
-            _ => AlertDescription::UnexpectedMessage,
-        };
-        self.send_alert(alert);
-        self.stream.reset();
-    }
-
-    /// Sends a fatal alert, if there is room for it.
-    pub(super) fn send_alert(&self, alert: AlertDescription) {
-        let mut write = lock(&self.write);
-        let words = [2, u8::from(alert)];
-        if let Ok(record) = write
-            .sealer
-            .seal(ContentType::Alert, OutboundChunks::Single(&words))
-        {
-            // A peer that takes nothing learns it from the reset.
-            let _ = self.stream.write_whole(&[&record]);
-        }
-        write.closed = true;
     }
 
     pub(super) fn poll_write(
@@ -277,165 +151,132 @@ impl Session {
         cx: &Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut write = lock(&self.write);
-        if write.closed {
-            return Poll::Ready(Err(finished()));
+        let mut tls = self.tls();
+        if tls.closed {
+            return Poll::Ready(Err(self.reason(&mut tls, finished())));
         }
-        let slices: arrayvec::ArrayVec<&[u8], SLICES> = slices
-            .iter()
-            .map(|slice| &**slice)
-            .filter(|slice| !slice.is_empty())
-            .take(SLICES)
-            .collect();
-        if slices.is_empty() {
+        if slices.iter().all(|slice| slice.is_empty()) {
             return Poll::Ready(Ok(0));
         }
         let room = ready!(self.stream.poll_room(cx));
         // Whole records: the last one may exceed the room, which keeps none of it here.
         let records = (room / (FRAGMENT + OVERHEAD)).clamp(1, RECORDS);
-        let (mut rest, _) = OutboundChunks::new(&slices).split_at(records * FRAGMENT);
-        let taken = rest.len();
-        let mut made = arrayvec::ArrayVec::<Vec<u8>, { 2 * RECORDS }>::new();
-        while !rest.is_empty() {
-            if let Some(update) = self.renew(&mut write)? {
-                made.push(update);
-            }
-            let (fragment, after) = rest.split_at(FRAGMENT);
-            made.push(write.sealer.seal(ContentType::ApplicationData, fragment)?);
-            rest = after;
+        tls.connection.set_buffer_limit(Some(records * FRAGMENT));
+        let taken = tls.connection.writer().write_vectored(slices)?;
+        if let Err(error) = self.flush(&mut tls) {
+            return Poll::Ready(Err(self.reason(&mut tls, error)));
         }
-        let parts: arrayvec::ArrayVec<&[u8], { 2 * RECORDS }> =
-            made.iter().map(Vec::as_slice).collect();
-        if let Err(error) = self.stream.write_whole(&parts) {
-            return Poll::Ready(Err(self.reason(error)));
-        }
-        write.taken += taken as u64;
+        tls.taken += taken as u64;
         Poll::Ready(Ok(taken))
     }
 
     /// Why a write failed with `error`: a peer that turns this side away says so by an alert, and
     /// then resets the connection.
-    fn reason(&self, error: io::Error) -> io::Error {
-        let Ok(mut read) = self.read.try_lock() else {
-            // The task that reads finds it.
-            return error;
-        };
-        while read.plain.is_empty() {
-            match self.next(&mut read) {
-                Ok(Progress::End(End::Alert(alert))) => {
-                    return SecureError::from_alert(alert).into();
-                }
-                Ok(Progress::Record) => {}
-                Ok(Progress::Incomplete) if self.fetch_now(&mut read) => {}
-                Ok(_) => break,
-                // Left for who reads.
-                Err(fault) => {
-                    read.end = Some(End::Broken);
-                    read.fault = Some(fault);
-                }
-            }
+    fn reason(&self, tls: &mut Tls, error: io::Error) -> io::Error {
+        while tls.fault.is_none() && matches!(self.fetch(tls, None), Ok(1..)) {}
+        match &tls.fault {
+            Some(TlsError::AlertReceived(alert)) => SecureError::from_alert(*alert).into(),
+            _ => error,
         }
-        error
     }
 
     /// Bytes of plaintext that the peer has acknowledged, as far as that can be told: what waits is
     /// counted with its overhead.
     pub(super) fn acknowledged(&self) -> u64 {
         // Under the lock: nothing is added between the two figures.
-        let write = lock(&self.write);
-        write.taken.saturating_sub(self.stream.unacknowledged())
-    }
-
-    /// The record that renews this side's keys, if they have done their share or the peer wants it.
-    fn renew(&self, write: &mut Writing) -> Result<Option<Vec<u8>>, SecureError> {
-        let wanted = self.update_wanted.swap(false, Ordering::Relaxed);
-        if !wanted && !write.sealer.is_worn() {
-            return Ok(None);
-        }
-        let keys = lock(&self.kernel)
-            .next_sending()
-            .map_err(|error| SecureError::Misbehaved(error.to_string()))?;
-        write.sealer.update(keys).map(Some)
+        let tls = self.tls();
+        tls.taken.saturating_sub(self.stream.unacknowledged())
     }
 
     /// Says that this side's stream is complete: `close_notify`, then FIN. It does not wait for
     /// room: two sides that both end with full buffers, and read only afterwards, would wait
     /// for each other.
     pub(super) fn shutdown(&self) -> io::Result<()> {
-        let mut write = lock(&self.write);
-        if !write.closed {
-            let words = OutboundChunks::Single(&CLOSE_NOTIFY);
-            let record = write.sealer.seal(ContentType::Alert, words)?;
-            write.closed = true;
+        let mut tls = self.tls();
+        if !tls.closed {
+            tls.connection.send_close_notify();
+            tls.closed = true;
             // Where the connection has ended there is nothing left to finish; reads and writes
             // tell.
-            let _ = self.stream.write_whole(&[&record]);
+            let _ = self.flush(&mut tls);
         }
         self.stream.finish()
     }
 
+    /// Renews this side's keys, and asks the peer to renew its own.
     #[cfg(test)]
-    pub(super) fn wear_after(&self, records: u64) {
-        lock(&self.write).sealer.wear_after(records);
-    }
-
-    /// Records made with the present key.
-    #[cfg(test)]
-    pub(super) fn sealed(&self) -> u64 {
-        lock(&self.write).sealer.sealed()
-    }
-
-    /// Sends a KeyUpdate that asks for one in return.
-    #[cfg(test)]
-    pub(super) fn ask_for_update(&self) {
-        let mut write = lock(&self.write);
-        let words = OutboundChunks::Single(&[24, 0, 0, 1, 1]);
-        let record = write.sealer.seal(ContentType::Handshake, words).unwrap();
-        let keys = lock(&self.kernel).next_sending().unwrap();
-        write.sealer = Sealer::new(self.suite, keys).unwrap();
-        self.stream.write_whole(&[&record]).unwrap();
+    pub(super) fn renew_keys(&self) {
+        self.tls().connection.refresh_traffic_keys().unwrap();
     }
 }
 
-enum Progress {
-    /// One was opened.
-    Record,
-    /// Not all of it is here.
-    Incomplete,
-    End(End),
+enum Given {
+    Bytes,
+    /// The peer's stream is complete.
+    End,
+    Nothing,
 }
 
-impl Reading {
-    /// Moves what was not looked at to the front of the buffer; returns how much fits behind it.
-    /// All plaintext has been read.
-    fn make_room(&mut self) -> usize {
-        self.buffer.drain(..self.at);
-        self.at = 0;
-        self.plain = 0..0;
-        if self.buffer.capacity() < FETCH {
-            self.buffer.reserve_exact(FETCH - self.buffer.len());
+impl Tls {
+    /// Moves plaintext to `out`.
+    fn give(&mut self, out: &mut ReadBuf<'_>) -> Given {
+        let mut reader = self.connection.reader();
+        match reader.fill_buf() {
+            Ok([]) => Given::End,
+            Ok(plain) => {
+                let len = plain.len().min(out.remaining());
+                out.put_slice(&plain[..len]);
+                reader.consume(len);
+                Given::Bytes
+            }
+            Err(_) => Given::Nothing,
         }
-        FETCH - self.buffer.len()
-    }
-
-    /// Moves plaintext to `out`; false when there is none.
-    fn give(&mut self, out: &mut ReadBuf<'_>) -> bool {
-        let len = self.plain.len().min(out.remaining());
-        let from = self.plain.start;
-        out.put_slice(&self.buffer[from..from + len]);
-        self.plain.start += len;
-        len > 0
     }
 }
 
-/// What an alert of the peer says (RFC 8446 §6).
-fn end_of(alert: &[u8]) -> Result<End, SecureError> {
-    match *alert {
-        [_, description] => Ok(match AlertDescription::from(description) {
-            AlertDescription::CloseNotify => End::Closed,
-            other => End::Alert(other),
-        }),
-        _ => Err(SecureError::Misbehaved("an alert of a wrong length".into())),
+/// The transport below, as rustls reads from it.
+struct Source<'a, 'c> {
+    stream: &'a Inner,
+    cx: Option<&'a Context<'c>>,
+}
+
+impl Read for Source<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let len = match self.cx {
+            None => self.stream.try_read(buf)?,
+            Some(cx) => {
+                let mut buf = ReadBuf::new(buf);
+                match self.stream.poll_read(cx, &mut buf) {
+                    Poll::Ready(outcome) => outcome.map(|()| buf.filled().len())?,
+                    Poll::Pending => return Err(io::ErrorKind::WouldBlock.into()),
+                }
+            }
+        };
+        match len {
+            // It is asked only while the peer has not said that its stream is complete.
+            0 => Err(SecureError::Truncated.into()),
+            len => Ok(len),
+        }
+    }
+}
+
+/// The transport below, as rustls writes to it. It takes everything: rustls was given no more than
+/// there is room for.
+struct Sink<'a>(&'a Inner);
+
+impl Write for Sink<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(buf)])
+    }
+
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+        let parts: arrayvec::ArrayVec<&[u8], 64> = bufs.iter().map(|buf| &**buf).take(64).collect();
+        self.0.write_whole(&parts)?;
+        Ok(parts.iter().map(|part| part.len()).sum())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -40,8 +40,8 @@ pub struct SecureReuniteError(
 );
 
 impl SecureStream {
-    /// Splits into halves that different tasks may own. They do not wait for each other: one
-    /// decrypts while the other encrypts.
+    /// Splits into halves that different tasks may own. They wait for each other only while a few
+    /// records are encrypted or decrypted.
     pub fn into_split(self) -> (SecureReadHalf, SecureWriteHalf) {
         let session = Arc::clone(&self.session);
         (

@@ -7,16 +7,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::AlertDescription;
 use tack_tcp::{CloseReason, Stats};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::config::Setup;
-use super::error::SecureError;
-use super::exporter::ExportError;
+use super::error::ExportError;
 use super::handshake::{Agreed, Unfinished};
 use super::key::PublicKey;
-use super::parting::farewell;
 use super::session::Session;
 use crate::endpoint::Endpoint;
 
@@ -25,7 +22,7 @@ use crate::endpoint::Endpoint;
 ///
 /// * Reading returns 0 bytes at the end of the peer's stream, when the peer said that it is
 ///   complete (`close_notify`). A stream that ends otherwise was cut off, perhaps by somebody on
-///   the path: reading fails with [`SecureError::Truncated`], as the inner error of an
+///   the path: reading fails with [`SecureError::Truncated`](super::SecureError::Truncated), as the inner error of an
 ///   `UnexpectedEof`. What arrived before is read first.
 /// * Writing takes bytes, encrypts them and puts them into the send buffer; it waits while that is
 ///   full. Large writes are cheapest: a record has up to 16 KiB and costs 22 bytes. Flushing does
@@ -33,7 +30,7 @@ use crate::endpoint::Endpoint;
 /// * `shutdown` says that this side's stream is complete (`close_notify`, then a FIN); reading goes
 ///   on.
 /// * Dropping the stream without `shutdown` tells the peer nothing of the kind: its reads fail with
-///   [`SecureError::Truncated`] after what was written. To be sure of the writes, call `shutdown`
+///   [`SecureError::Truncated`](super::SecureError::Truncated) after what was written. To be sure of the writes, call `shutdown`
 ///   and wait for [`SecureStream::finished`].
 /// * Keys are renewed as RFC 8446 §5.5 wants it, without notice.
 pub struct SecureStream {
@@ -42,27 +39,16 @@ pub struct SecureStream {
 
 impl SecureStream {
     /// What a handshake over `stream` that went well makes of it.
-    pub(super) fn new(
-        stream: Unfinished,
-        setup: &Setup,
-        agreed: Agreed,
-    ) -> Result<Self, SecureError> {
+    pub(super) fn new(stream: Unfinished, setup: &Setup, agreed: Agreed) -> Self {
         let session = Session::new(
             stream.finish().inner,
             setup.identity.public_key(),
             setup.alpn.clone(),
-            setup.exporter.take(),
             agreed,
-        )?;
-        Ok(Self {
+        );
+        Self {
             session: Arc::new(session),
-        })
-    }
-
-    /// Tells the peer that its key is not wanted, and waits a moment for it to read that.
-    pub(super) async fn refuse(mut self) {
-        self.session.send_alert(AlertDescription::AccessDenied);
-        farewell(&mut self, &[]).await;
+        }
     }
 
     /// The peer's key, which it has proven to own.
@@ -82,7 +68,7 @@ impl SecureStream {
 
     /// The name of the cipher, as `TLS13_AES_128_GCM_SHA256`.
     pub fn cipher(&self) -> String {
-        format!("{:?}", self.session.suite.common.suite)
+        format!("{:?}", self.session.suite.suite())
     }
 
     /// The name of the key exchange, as `X25519MLKEM768`.

@@ -1,17 +1,10 @@
-//! What only a look inside shows: keys are renewed, and the exporter says what rustls says.
+//! What only a look inside shows: keys may be renewed at any time.
 
-use std::sync::Arc;
-
-use rustls::{ClientConnection, ServerConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::config::Setup;
-use super::exporter::export;
 use super::identity::Identity;
 use super::listener::{Admission, SecureListenOptions};
-use super::provider::tls13;
 use super::stream::SecureStream;
-use super::verify::RawKeys;
 use crate::Endpoint;
 
 const ALPN: &[u8] = b"test";
@@ -36,81 +29,42 @@ async fn say(from: &mut SecureStream, to: &mut SecureStream, n: u32) {
 }
 
 #[tokio::test]
-async fn worn_keys_are_renewed() {
+async fn keys_are_renewed_while_both_sides_speak() {
     let (mut client, mut server) = pair().await;
-    client.session.wear_after(4);
-    server.session.wear_after(7);
-    let fresh = [client.session.sealed(), server.session.sealed()];
-    for n in 0..50 {
+    for n in 0..40 {
+        if n % 3 == 0 {
+            client.session.renew_keys();
+        }
+        if n % 5 == 0 {
+            server.session.renew_keys();
+        }
         say(&mut client, &mut server, n).await;
         say(&mut server, &mut client, n).await;
     }
-    // 50 records would have that number.
-    assert!(client.session.sealed() <= 4, "{}", client.session.sealed());
-    assert!(server.session.sealed() <= 7, "{}", server.session.sealed());
-    assert_eq!(fresh, [0, 0]);
-    // A write of many records wears the key in its middle.
+    // In the middle of a long write.
     let block = vec![7; 300_000];
     let writing = async {
+        client.write_all(&block).await.unwrap();
+        client.session.renew_keys();
         client.write_all(&block).await.unwrap();
         client.shutdown().await.unwrap();
     };
     let mut got = Vec::new();
     let (_, read) = tokio::join!(writing, server.read_to_end(&mut got));
     read.unwrap();
-    assert!(got == block);
-    assert!(client.session.sealed() <= 4, "{}", client.session.sealed());
+    assert!(got == [&block[..], &block[..]].concat());
 }
 
 #[tokio::test]
-async fn a_peer_that_wants_new_keys_gets_them() {
+async fn renewals_in_silence_are_followed() {
     let (mut client, mut server) = pair().await;
-    for n in 0..20 {
-        client.session.ask_for_update();
-        say(&mut client, &mut server, n).await;
-        say(&mut server, &mut client, n).await;
-        // The answer to the request, and what was said, under the new key.
-        assert_eq!(server.session.sealed(), 1);
-    }
-}
-
-#[test]
-fn the_exporter_says_what_rustls_says() {
-    let setup = || {
-        let identity = Identity::generate().unwrap();
-        Setup::new(identity, ALPN.to_vec(), RawKeys::new(None))
-    };
-    let (client_setup, server_setup) = (setup(), setup());
-    let name = "tack.invalid".try_into().unwrap();
-    let mut client = ClientConnection::new(client_setup.client().unwrap(), name).unwrap();
-    let mut server = ServerConnection::new(server_setup.server().unwrap()).unwrap();
-    let mut wire = Vec::new();
-    while client.is_handshaking() || server.is_handshaking() {
-        wire.clear();
-        client.write_tls(&mut wire).unwrap();
-        server.read_tls(&mut &wire[..]).unwrap();
-        server.process_new_packets().unwrap();
-        wire.clear();
-        server.write_tls(&mut wire).unwrap();
-        client.read_tls(&mut &wire[..]).unwrap();
-        client.process_new_packets().unwrap();
-    }
-    let suite = tls13(client.negotiated_cipher_suite().unwrap());
-    let secrets = [client_setup.exporter.take(), server_setup.exporter.take()];
-    assert_eq!(secrets[0], secrets[1]);
-    for (label, context, len) in [
-        (&b"EXPORTER-Channel-Binding"[..], &b""[..], 32),
-        (b"EXPORTER-tack", b"context", 16),
-        (b"", b"", 1000),
-    ] {
-        let mut ours = vec![0; len];
-        export(suite, &secrets[0], label, context, &mut ours).unwrap();
-        let theirs = client
-            .export_keying_material(vec![0; len], label, Some(context))
-            .unwrap();
-        assert_eq!(ours, theirs);
-    }
-    // Nothing else is told by way of the key log.
-    assert!(client_setup.exporter.take().is_empty());
-    let _: Arc<_> = server_setup.keys;
+    client.session.renew_keys();
+    // `close_notify` takes the renewal along.
+    client.shutdown().await.unwrap();
+    assert_eq!(server.read(&mut [0; 8]).await.unwrap(), 0);
+    server.write_all(b"answer").await.unwrap();
+    server.shutdown().await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer, "answer");
 }

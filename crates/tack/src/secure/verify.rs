@@ -1,6 +1,8 @@
 //! Raw public keys (RFC 7250) as the peer shows them: that it owns its key is proven here; whether
 //! the key is wanted is decided by whoever connects or listens.
 
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,41 +14,87 @@ use rustls::{
     SignatureScheme,
 };
 
+use super::error::SecureError;
 use super::key::PublicKey;
 use super::provider::PROVIDER;
 
-/// Accepts the pinned key, or any key of Ed25519, and notes which it was.
-#[derive(Debug, Default)]
+/// Accepts the pinned key, or those that are admitted, and notes which it was.
 pub(super) struct RawKeys {
-    expected: Option<PublicKey>,
+    wanted: Wanted,
     shown: Mutex<Option<PublicKey>>,
+    /// The key was proven, and not admitted.
+    refused: AtomicBool,
+}
+
+/// Says of a key that its owner has proven whether it is admitted.
+pub(super) type Authorise = Box<dyn Fn(&PublicKey) -> bool + Send + Sync>;
+
+/// Whom this side wants to speak to.
+pub(super) enum Wanted {
+    /// Whoever owns this key.
+    Owner(PublicKey),
+    /// Whoever owns a key that is admitted.
+    Admitted(Authorise),
+    /// Whoever owns a key.
+    Anybody,
+}
+
+impl fmt::Debug for RawKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawKeys")
+            .field("shown", &self.shown())
+            .finish_non_exhaustive()
+    }
 }
 
 impl RawKeys {
-    pub(super) fn new(expected: Option<PublicKey>) -> Arc<Self> {
+    pub(super) fn new(wanted: Wanted) -> Arc<Self> {
         Arc::new(Self {
-            expected,
+            wanted,
             shown: Mutex::default(),
+            refused: AtomicBool::new(false),
         })
     }
 
-    /// The pinned key.
-    pub(super) fn expected(&self) -> Option<PublicKey> {
-        self.expected
+    /// What rustls' refusal of this handshake means.
+    pub(super) fn explain(&self, error: Error) -> SecureError {
+        let presented = self.shown();
+        match (&self.wanted, presented) {
+            (_, Some(key)) if self.refused.load(Ordering::Relaxed) => SecureError::NotAdmitted(key),
+            (Wanted::Owner(expected), _) => {
+                SecureError::from_tls(error, Some(*expected), presented)
+            }
+            _ => SecureError::from_tls(error, None, presented),
+        }
     }
 
     /// The key that the peer showed, whether or not it could prove that it owns it.
-    pub(super) fn shown(&self) -> Option<PublicKey> {
+    fn shown(&self) -> Option<PublicKey> {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn judge(&self, spki: &[u8]) -> Result<(), Error> {
         let key = PublicKey::from_spki(spki).ok_or(CertificateError::BadEncoding)?;
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
-        if self.expected.is_some_and(|expected| expected != key) {
-            return Err(CertificateError::ApplicationVerificationFailure.into());
+        match self.wanted {
+            Wanted::Owner(expected) if expected != key => {
+                Err(CertificateError::ApplicationVerificationFailure.into())
+            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Asks the authoriser of a key that was proven. Not earlier: whether a key is admitted is told
+    /// to its owner only.
+    fn admit(&self) -> Result<(), Error> {
+        let (Wanted::Admitted(authorise), Some(key)) = (&self.wanted, self.shown()) else {
+            return Ok(());
+        };
+        if authorise(&key) {
+            return Ok(());
+        }
+        self.refused.store(true, Ordering::Relaxed);
+        Err(CertificateError::ApplicationVerificationFailure.into())
     }
 }
 
@@ -135,7 +183,9 @@ impl ClientCertVerifier for RawKeys {
         key: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify(message, key, signature)
+        let proven = verify(message, key, signature)?;
+        self.admit()?;
+        Ok(proven)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

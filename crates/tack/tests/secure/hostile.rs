@@ -341,17 +341,29 @@ async fn a_changed_record_is_noticed() {
 async fn clear_text_after_the_handshake_is_refused() {
     let two = Two::new();
     let [from_client, _] = handshake_bytes(&two).await;
-    // The type of the first record is changed from application data to an alert in clear text.
-    let flip = Deed::Flip(from_client, 23 ^ 21);
-    let relay = Relay::new(two.server.local_addr(), flip, Deed::Pass);
-    let (client, server) =
-        within(async { tokio::join!(towards(&two, &relay).into_future(), two.listener.accept()) })
-            .await;
-    let (mut client, (mut server, _)) = (client.unwrap(), server.unwrap());
-    client.write_all(b"hello").await.unwrap();
-    let error = within(server.read(&mut [0; 10])).await.unwrap_err();
-    assert!(
-        matches!(inner(&error), SecureError::Misbehaved(_)),
-        "{error:?}"
-    );
+    let records: [&[u8]; 4] = [
+        // A `close_notify`, data, a KeyUpdate, data that says it is a handshake message.
+        &[21, 3, 3, 0, 2, 1, 0],
+        &[23, 3, 3, 0, 5, 104, 101, 108, 108, 111],
+        &[22, 3, 3, 0, 5, 24, 0, 0, 1, 0],
+        &[22, 3, 3, 0, 5, 104, 101, 108, 108, 111],
+    ];
+    for record in records {
+        let insert = Deed::Insert(from_client, record);
+        let relay = Relay::new(two.server.local_addr(), insert, Deed::Pass);
+        let (client, server) = within(async {
+            tokio::join!(towards(&two, &relay).into_future(), two.listener.accept())
+        })
+        .await;
+        let (mut client, (mut server, _)) = (client.unwrap(), server.unwrap());
+        client.write_all(b"words").await.unwrap();
+        let error = within(server.read(&mut [0; 10])).await.unwrap_err();
+        assert!(
+            matches!(
+                inner(&error),
+                SecureError::Corrupt | SecureError::Misbehaved(_)
+            ),
+            "{record:?}: {error:?}"
+        );
+    }
 }

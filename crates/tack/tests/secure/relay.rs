@@ -18,6 +18,8 @@ pub(crate) enum Deed {
     Cut(u64),
     /// All pass, the byte at this place changed by these bits.
     Flip(u64, u8),
+    /// All pass, with these bytes before the byte at this place.
+    Insert(u64, &'static [u8]),
 }
 
 /// Passes one connection on, and counts what passes: from the client, from the server.
@@ -74,7 +76,7 @@ async fn pass(
         let at = count.load(Ordering::Relaxed);
         let most = match deed {
             Deed::Stall(most) | Deed::Cut(most) => most - at,
-            Deed::Pass | Deed::Flip(..) => u64::MAX,
+            Deed::Pass | Deed::Flip(..) | Deed::Insert(..) => u64::MAX,
         };
         if most == 0 {
             if matches!(deed, Deed::Stall(_)) {
@@ -91,7 +93,14 @@ async fn pass(
         {
             block[(place - at) as usize] ^= bits;
         }
-        if to.write_all(&block[..len]).await.is_err() {
+        let mut whole = block[..len].to_vec();
+        if let Deed::Insert(place, bytes) = deed
+            && (at..at + len as u64).contains(&place)
+        {
+            let place = (place - at) as usize;
+            whole.splice(place..place, bytes.iter().copied());
+        }
+        if to.write_all(&whole).await.is_err() {
             break;
         }
         count.fetch_add(len as u64, Ordering::Relaxed);
