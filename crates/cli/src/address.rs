@@ -118,11 +118,21 @@ impl Address {
         }
     }
 
-    /// A port of all of this machine's addresses.
+    /// A port of all of this machine's addresses: those of IPv4 as well.
     pub(crate) fn everywhere(port: u16) -> Self {
         Self {
-            host: "0.0.0.0".into(),
+            host: "::".into(),
             port: Some(port),
+        }
+    }
+
+    /// Where a peer is; without the port if that is `default_port`, so that its other services are
+    /// found there as well.
+    pub(crate) fn of(peer: SocketAddr, default_port: u16) -> Self {
+        if peer.port() == default_port {
+            peer.ip().into()
+        } else {
+            peer.into()
         }
     }
 
@@ -184,11 +194,19 @@ impl Address {
                 .find(|address| !address.ip().to_canonical().is_loopback())
         {
             return Err(Failure::usage(format!(
-                "{beyond} is not on this machine, and this command cannot yet encrypt for a peer there that it knows: anyone on \
-                 the path could read and change the data, anyone could pose as either side"
+                "{beyond} is not on this machine; expected a loopback address, because nothing proves here who the other side is"
             )));
         }
         Ok(addresses)
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(ip: IpAddr) -> Self {
+        Self {
+            host: ip.to_string(),
+            port: None,
+        }
     }
 }
 
@@ -261,7 +279,7 @@ mod tests {
         assert_eq!(refused.exit, crate::exit::Exit::Usage);
         let said = refused.to_string();
         assert!(
-            said.contains("cannot yet encrypt") && !said.contains("--insecure"),
+            said.contains("loopback") && !said.contains("--insecure"),
             "{said}"
         );
         assert_eq!(

@@ -22,8 +22,10 @@ pub(crate) const CLEAR_PERF_UDP_PORT: u16 = 7779;
 pub(crate) const TRANSFER_PORT: u16 = tack::DEFAULT_PORT;
 /// The TCP port of `tack perf --insecure`.
 pub(crate) const CLEAR_PERF_PORT: u16 = tack::DEFAULT_PORT + 1;
-/// The TCP port of `tack perf`.
+/// The TCP port of `tack perf` between two programs of one machine.
 pub(crate) const PERF_PORT: u16 = tack::DEFAULT_PORT + 3;
+/// The TCP port of `tack perf` between two sides that meet.
+pub(crate) const MET_PERF_PORT: u16 = tack::DEFAULT_PORT + 5;
 
 /// Where to connect from and to, and how patiently.
 #[derive(Clone, Copy, Debug)]

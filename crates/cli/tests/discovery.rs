@@ -1,134 +1,62 @@
-//! Two machines on one network find each other by multicast DNS: in network namespaces, which takes
-//! root and iproute2.
+//! Two machines on one network find each other by multicast DNS, and reach each other over IPv4 and
+//! IPv6: in network namespaces, which take root and iproute2.
 
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use support::{Ended, finish, tack};
+use support::invitation::Waiting;
+use support::network::{Network, network};
+use support::{Ended, finish};
 
-/// Two network namespaces with a cable between them; gone when dropped.
-struct Cable {
-    names: [String; 2],
+/// Two machines on a cable.
+fn cable() -> Option<Network> {
+    network(2, |network| {
+        network.cable(
+            (0, &["10.77.0.1/24", "fd77::1/64"]),
+            (1, &["10.77.0.2/24", "fd77::2/64"]),
+        )
+    })
 }
 
-impl Cable {
-    /// `Err` says why there is none.
-    fn new() -> Result<Self, String> {
-        let names = ["a", "b"].map(|end| format!("tack-{}-{end}", std::process::id()));
-        let cable = Self { names };
-        let [a, b] = &cable.names;
-        for line in [
-            format!("netns add {a}"),
-            format!("netns add {b}"),
-            format!("-n {a} link add veth0 type veth peer name veth0 netns {b}"),
-            format!("-n {a} addr add 10.77.0.1/24 dev veth0"),
-            format!("-n {b} addr add 10.77.0.2/24 dev veth0"),
-            format!("-n {a} link set lo up"),
-            format!("-n {b} link set lo up"),
-            format!("-n {a} link set veth0 up"),
-            format!("-n {b} link set veth0 up"),
-        ] {
-            let run = Command::new("ip").args(line.split(' ')).output();
-            let output = run.map_err(|error| format!("no ip command: {error}"))?;
-            if !output.status.success() {
-                let words = String::from_utf8_lossy(&output.stderr);
-                return Err(format!("ip {line}: {}", words.trim()));
-            }
-        }
-        Ok(cable)
-    }
-
-    /// `tack` in one of the two.
-    fn tack(&self, end: usize) -> Command {
-        let mut command = Command::new("ip");
-        let program = tack().get_program().to_owned();
-        command
-            .args(["netns", "exec", &self.names[end]])
-            .arg(program)
-            .env_remove("TACK_TICKET")
-            .stdin(Stdio::null());
-        command
-    }
-}
-
-impl Drop for Cable {
-    fn drop(&mut self) {
-        for name in &self.names {
-            let _ = Command::new("ip")
-                .args(["netns", "delete", name])
-                .stderr(Stdio::null())
-                .status();
-        }
-    }
-}
-
-/// Killed when dropped.
-struct Guard(Child);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A `tack` of the first or the second machine, with the state of its user.
+fn on(network: &Network, host: usize, scratch: &Path) -> Command {
+    let mut command = network.tack(host);
+    command.env("TACK_STATE_DIR", scratch.join(format!("state-{host}")));
+    command
 }
 
 #[test]
 fn a_code_finds_the_other_machine_and_a_failed_search_says_what_was_tried() {
-    let cable = match Cable::new() {
-        Ok(cable) => cable,
-        Err(why) => {
-            println!("SKIPPED: no network namespaces: {why}");
-            return;
-        }
-    };
+    let Some(network) = cable() else { return };
     let scratch = tempfile::tempdir().unwrap();
     let path = |name: &str| scratch.path().join(name);
     fs::create_dir(path("inbox")).unwrap();
     fs::write(path("file"), vec![7; 100_000]).unwrap();
 
-    let receiver = cable
-        .tack(0)
-        .args(["recv", "--once", "--dir"])
-        .arg(path("inbox"))
-        .arg("--state-dir")
-        .arg(path("a"))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut receiver = Guard(receiver);
-    let mut shown = String::new();
-    let mut lines = BufReader::new(receiver.0.stderr.take().unwrap());
-    while !shown.contains("tack1") {
-        assert!(lines.read_line(&mut shown).unwrap() > 0, "{shown}");
-    }
+    let mut receive = on(&network, 0, scratch.path());
+    receive.args(["recv", "--once", "--dir"]).arg(path("inbox"));
+    let (mut receiver, invitation) = Waiting::start(&mut receive);
+    assert_eq!(invitation.address, "10.77.0.1:7777");
     assert!(
-        shown.contains("10.77.0.1:7777") && !shown.contains("0.0.0.0"),
-        "{shown}"
+        invitation.shown.contains("on this network"),
+        "{}",
+        invitation.shown
     );
-    let code = shown
-        .lines()
-        .find_map(|line| line.split_once("on this network")?.1.split(' ').next_back())
-        .unwrap_or_else(|| panic!("no code: {shown}"));
-
     let send = |target: &str, wait: &str| -> Ended {
-        let mut command = cable.tack(1);
-        command
-            .arg("send")
-            .arg(path("file"))
-            .args([target, "--wait", wait, "--state-dir"])
-            .arg(path("b"));
-        finish(&mut command)
+        let mut command = on(&network, 1, scratch.path());
+        command.arg("send").arg(path("file"));
+        finish(command.args([target, "--wait", wait]))
     };
-    let sent = send(code, "100s");
+    let sent = send(&invitation.code, "100s");
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert_eq!(
         fs::read(path("inbox/file")).unwrap(),
         fs::read(path("file")).unwrap()
     );
-    assert!(receiver.0.wait().unwrap().success());
+    assert!(receiver.child.wait().unwrap().success());
 
     // Nobody waits any more.
     let lost = send("7-guitarist-orca", "1s");
@@ -136,4 +64,44 @@ fn a_code_finds_the_other_machine_and_a_failed_search_says_what_was_tried() {
     for words in ["number 7", "10.77.0.2", "multicast DNS", "--code"] {
         assert!(lost.stderr.contains(words), "{words}: {lost:?}");
     }
+}
+
+#[test]
+fn one_port_serves_both_families_and_a_test_beyond_the_machine_takes_a_secret() {
+    let Some(network) = cable() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let mut serve = on(&network, 0, scratch.path());
+    let (mut server, invitation) = Waiting::start(serve.args(["perf", "--server"]));
+    let test = |target: &[&str]| -> Ended {
+        let mut command = on(&network, 1, scratch.path());
+        finish(command.args(["perf", "-n", "1MiB", "--json"]).args(target))
+    };
+    // A stranger hears what would help, and gets no test.
+    for address in ["10.77.0.1", "fd77::1"] {
+        let strange = test(&[address]);
+        assert_eq!(strange.code, Some(1), "{strange:?}");
+        assert!(strange.stderr.contains("is not known here"), "{strange:?}");
+    }
+    // By code over IPv6, which is kept, and then by name.
+    let code = &invitation.code;
+    let met = test(&["fd77::1", "--code", code, "--remember", "desk"]);
+    assert_eq!(met.code, Some(0), "{met:?}");
+    let measured = met.json();
+    assert_eq!(measured["encrypted"], true);
+    assert_eq!(measured["summary"]["up"]["bytes_received"], 1 << 20);
+    let named = test(&["desk:", "--reverse"]);
+    assert_eq!(named.code, Some(0), "{named:?}");
+    // The code had its one attempt; another invitation takes its place. By ticket over IPv4.
+    let next = server.next_invitation();
+    assert_ne!(next.code, invitation.code);
+    let mut another = network.tack(1);
+    another.env("TACK_STATE_DIR", scratch.path().join("state-of-another"));
+    let spent = finish(another.args(["perf", "-n", "1MiB", "10.77.0.1", "--code", code]));
+    assert_eq!(spent.code, Some(1), "{spent:?}");
+    let by_ticket = test(&[&next.ticket]);
+    assert_eq!(by_ticket.code, Some(0), "{by_ticket:?}");
+    // On the machine itself nobody has to be known.
+    let mut here = on(&network, 0, scratch.path());
+    let here = finish(here.args(["perf", "127.0.0.1", "-n", "1MiB"]));
+    assert_eq!(here.code, Some(0), "{here:?}");
 }

@@ -377,6 +377,36 @@ fn a_ticket_outlives_the_program_that_issued_it() {
     assert!(alice.received("late").is_some());
 }
 
+#[tokio::test]
+async fn peers_that_say_nothing_keep_nobody_out() {
+    use tack::secure::Identity;
+    let (alice, bob) = (Side::new(), Side::new());
+    let receiver = alice.receive(&[]);
+    let identity = Identity::generate().unwrap();
+    let endpoint = tack::Endpoint::builder()
+        .identity(identity)
+        .build()
+        .unwrap();
+    // More than there is room for.
+    let mut connecting = tokio::task::JoinSet::new();
+    for _ in 0..80 {
+        let (endpoint, address) = (endpoint.clone(), receiver.address.clone());
+        connecting
+            .spawn(async move { endpoint.connect(address.as_str()).any_key(b"tack/1").await });
+    }
+    let silent = connecting.join_all().await;
+    assert!(silent.iter().all(Result::is_ok), "{silent:?}");
+    let sent = tokio::task::spawn_blocking(move || {
+        let sent = bob.run(&["send", text(&bob.file("file", 10)), &receiver.ticket]);
+        drop(receiver);
+        sent
+    });
+    let sent = sent.await.unwrap();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(alice.received("file").is_some());
+    drop(silent);
+}
+
 #[test]
 fn an_expired_ticket_is_told_as_that() {
     let (alice, bob) = (Side::new(), Side::new());

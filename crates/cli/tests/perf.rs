@@ -634,7 +634,8 @@ fn a_killed_server_is_noticed() {
 #[test]
 fn wrong_usage_is_said_before_anything_happens() {
     for (arguments, complaint) in [
-        (&["perf"][..], "ADDR"),
+        (&["perf"][..], "expected an address, a ticket"),
+        (&["perf", "laptop:", "--insecure"], "takes an address"),
         (&["perf", "--server", "127.0.0.1"], "cannot be used with"),
         (
             &["perf", "127.0.0.1", "--bidir", "--reverse"],
@@ -646,10 +647,6 @@ fn wrong_usage_is_said_before_anything_happens() {
         ),
         (&["perf", "127.0.0.1", "--time", "soon"], "duration"),
         (&["perf", "127.0.0.1", "--window", "100GiB"], "window"),
-        (
-            &["perf", "192.0.2.1"],
-            "cannot yet encrypt for a peer there",
-        ),
         (
             &["perf", "127.0.0.1", "-u"],
             "nothing encrypts the datagrams",

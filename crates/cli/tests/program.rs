@@ -80,23 +80,6 @@ fn version_and_completions() {
 }
 
 #[test]
-fn addresses_beyond_loopback_need_the_word_and_errors_say_why() {
-    for arguments in [
-        &["perf", "--server", "--listen", "0.0.0.0:0"][..],
-        &["perf", "[2001:db8::1]:5"],
-    ] {
-        let ended = finish(tack().args(arguments));
-        assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");
-        assert!(
-            !ended.stderr.contains("--insecure") && ended.stderr.contains("encrypt"),
-            "{}",
-            ended.stderr
-        );
-        assert_eq!(ended.stdout, "");
-    }
-}
-
-#[test]
 fn insecure_listens_everywhere() {
     let scratch = tempfile::tempdir().unwrap();
     let mut running = Running::start(

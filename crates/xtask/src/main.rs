@@ -5,6 +5,7 @@ mod circles;
 mod deps;
 mod dist;
 mod places;
+mod promises;
 mod sources;
 mod spec;
 
@@ -16,6 +17,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
           that the pure crates are no_std, that only io is unsafe, and that the files named in ARCHITECTURE.md exist
   dist    build the program as one static binary (Linux, musl) of at most 15 MiB, and write it with its manual pages
           and completion scripts to target/dist
+  promises  check that each promise of docs/security.md names tests that exist
   spec    list the standards cited in the sources, and every deviation from them";
 
 fn main() -> ExitCode {
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["deps"] => deps::check(),
         ["dist"] => dist::make(),
+        ["promises"] => promises::check(),
         ["spec"] => spec::list(),
         _ => {
             eprintln!("{USAGE}");

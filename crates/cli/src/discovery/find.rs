@@ -13,6 +13,17 @@ use super::{NUMBER, SERVICE};
 /// Instances that are tried at most: anyone on the network can announce some.
 const MAX_INSTANCES: usize = 16;
 
+/// Addresses of one instance that are tried at most.
+const MAX_ADDRESSES: usize = 4;
+
+/// False for what no program on the local network can have: an announcement must not lead us to
+/// ourselves, or to everybody.
+fn is_of_a_neighbour(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
+    !(ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || is_broadcast)
+}
+
 /// Looks for programs with one number.
 pub(crate) struct Finder {
     daemon: ServiceDaemon,
@@ -87,9 +98,10 @@ impl Finder {
                 .get_addresses()
                 .iter()
                 .map(|ip| SocketAddr::new(ip.to_ip_addr(), port))
+                .filter(|address| is_of_a_neighbour(address.ip()))
                 .collect();
             addresses.sort();
-            addresses.truncate(4);
+            addresses.truncate(MAX_ADDRESSES);
             self.tried += 1;
             return Ok(addresses);
         }
@@ -144,6 +156,26 @@ impl fmt::Display for NotFound {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_announcement_leads_to_neighbours_only() {
+        let leads = |text: &str| is_of_a_neighbour(text.parse().unwrap());
+        for ip in ["192.168.1.5", "203.0.113.9", "fd77::1", "fe80::1"] {
+            assert!(leads(ip), "{ip}");
+        }
+        for ip in [
+            "127.0.0.1",
+            "0.0.0.0",
+            "255.255.255.255",
+            "224.0.0.251",
+            "::1",
+            "::",
+            "ff02::fb",
+            "::ffff:127.0.0.1",
+        ] {
+            assert!(!leads(ip), "{ip}");
+        }
+    }
 
     #[test]
     fn a_failed_search_says_what_was_tried() {

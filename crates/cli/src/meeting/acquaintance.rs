@@ -1,7 +1,5 @@
 //! What follows from a meeting for the peers that are known.
 
-use std::net::SocketAddr;
-
 use tack_pairing::meeting::{How, Met};
 use tack_pairing::short;
 
@@ -16,7 +14,7 @@ pub(crate) fn acquaintance(
     state: &StateDir,
     met: &Met,
     remember: Option<&PeerName>,
-    address: Option<SocketAddr>,
+    address: Option<Address>,
 ) -> Result<(), Failure> {
     let book = Book::load(state)?;
     let known = book.follows(&met.peer, &met.rotations);
@@ -29,13 +27,12 @@ pub(crate) fn acquaintance(
         );
         Book::change(state, |book| Ok(book.follow(&met.peer, &met.rotations)))?;
     }
-    let addresses: Vec<Address> = address.map(Address::from).into_iter().collect();
     match (remember, known) {
         (Some(name), _) => {
             let peer = Peer {
                 name: name.clone(),
                 key: met.peer,
-                addresses,
+                addresses: address.into_iter().collect(),
             };
             Book::change(state, |book| book.add(peer))?;
             eprintln!("tack: kept as {name}");

@@ -5,9 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tack_pairing::Rotation;
-use tack_pairing::meeting::{
-    Connecting, Failed, Host, MAX_MESSAGE, Message, Met, Refusal, Step, Waiting,
-};
+use tack_pairing::meeting::{Connecting, Failed, Host, MAX_MESSAGE, Met, Refusal, Step, Waiting};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// How long each message may take. A meeting has at most six.
@@ -125,19 +123,6 @@ where
         close(stream).await;
     }
     MeetingError::Failed(failed)
-}
-
-/// Refuses a peer before its first message was looked at.
-pub(crate) async fn refuse<S>(stream: &mut S, refusal: Refusal)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    if put(stream, &Message::Refused(refusal).encode())
-        .await
-        .is_ok()
-    {
-        close(stream).await;
-    }
 }
 
 /// Ends our stream, and gives the peer a moment to read it to its end.
@@ -310,16 +295,5 @@ mod tests {
         let host = host();
         let ended = wait(&mut far_end, Waiting::new(far, far_id, Vec::new()), &host).await;
         assert!(matches!(ended, Err(MeetingError::Lost(_))), "{ended:?}");
-    }
-
-    #[tokio::test]
-    async fn a_refusal_reaches_the_peer_in_words() {
-        let (near, _, near_id, _) = ends();
-        let (mut near_end, mut far_end) = tokio::io::duplex(4096);
-        let (ended, ()) = tokio::join!(
-            connect(&mut near_end, begin(near, "7-guitarist-orca", &near_id)),
-            refuse(&mut far_end, Refusal::Busy),
-        );
-        assert_eq!(ended.unwrap_err().refusal(), Some(Refusal::Busy));
     }
 }

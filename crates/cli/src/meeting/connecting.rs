@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tack::secure::{Identity, PublicKey, SecureStream};
-use tack_pairing::meeting::{Connecting, Credential, Intent, Met, Refusal};
+use tack_pairing::meeting::{Connecting, Credential, How, Intent, Met, Refusal};
 use tack_pairing::{Code, leads, short};
 
 use super::acquaintance::acquaintance;
@@ -12,7 +12,7 @@ use super::carry::{self, Answer, MeetingError};
 use super::dial::{Dial, DialError};
 use super::link::Link;
 use super::target::Target;
-use super::{CODE_PORT, channel};
+use super::{CODE_PORT, channel, used_codes};
 use crate::address::{Address, Family, Reach};
 use crate::discovery::Finder;
 use crate::exit::Failure;
@@ -56,7 +56,10 @@ pub(crate) async fn reach(approach: &Approach<'_>) -> Result<(Link, Box<Met>), F
     loop {
         let unreachable = match approach.attempt().await {
             Ok((link, met)) => {
-                let address = link.peer_addr();
+                if let (Target::Code(code, _), How::Code) = (approach.target, met.how) {
+                    used_codes::note(approach.state, code, &met.peer, link.peer_addr())?;
+                }
+                let address = Address::of(link.peer_addr(), approach.udp_port);
                 acquaintance(approach.state, &met, approach.remember, Some(address))?;
                 return Ok((link, met));
             }
@@ -78,6 +81,14 @@ pub(crate) async fn reach(approach: &Approach<'_>) -> Result<(Link, Box<Met>), F
 
 impl Approach<'_> {
     async fn attempt(&self) -> Result<(Link, Box<Met>), Attempt> {
+        // The same command again: what it began is gone on with. Where that is complete, or somebody
+        // else shows the same code by now, the code decides.
+        if let Target::Code(code, _) = self.target
+            && let Some((key, address)) = used_codes::find(self.state, code)
+            && let Ok(again) = self.again(key, address).await
+        {
+            return Ok(again);
+        }
         match self.target {
             Target::Ticket(ticket, at) => {
                 let addresses = match at {
@@ -117,18 +128,25 @@ impl Approach<'_> {
                 self.by_key(&addresses, Some((name.clone(), peer.key)))
                     .await
             }
-            Target::Met(key, address) => {
-                self.each(&[*address], async |address, share| {
-                    let stream = self.known(address, *key, share).await?;
-                    self.meet(stream, &Credential::Known(vec![*key])).await
-                })
-                .await
-            }
+            Target::Met(key, address) => self.again(*key, *address).await,
             Target::Address(address) => {
                 let addresses = self.resolve(address).await?;
                 self.by_key(&addresses, None).await
             }
         }
+    }
+
+    /// Meets a side that was met before, with our key alone.
+    async fn again(
+        &self,
+        key: PublicKey,
+        address: SocketAddr,
+    ) -> Result<(Link, Box<Met>), Attempt> {
+        self.each(&[address], async |address, share| {
+            let stream = self.known(address, key, share).await?;
+            self.meet(stream, &Credential::Known(vec![key])).await
+        })
+        .await
     }
 
     async fn resolve(&self, address: &Address) -> Result<Vec<SocketAddr>, Attempt> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
-use tack_pairing::meeting::{How, Refusal};
+use tack_pairing::meeting::{How, Intent, Refusal};
 use tack_pairing::ticket::TicketId;
 use tack_pairing::{PublicKey, Secret, Ticket};
 use zeroize::{Zeroize, Zeroizing};
@@ -16,7 +16,7 @@ use crate::exit::Failure;
 use crate::state::StateDir;
 
 const FILE: &str = "invitations.json";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Tickets that are kept at most, and as many keys: the oldest go.
 const MAX: usize = 64;
 /// How long a key that proved a code may come back with its key alone.
@@ -26,8 +26,29 @@ const RETURN: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug)]
 pub(crate) struct Invitations {
     state: StateDir,
+    /// What this program offers: an invitation to one thing is none to another.
+    serves: Serves,
     /// When tickets end by a clock that nobody sets. The one on disk is for the next process.
     deadlines: BTreeMap<[u8; 8], Instant>,
+}
+
+/// What an invitation is for: the [`Intent`] of who connects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Serves {
+    Send,
+    Receive,
+    Measure,
+}
+
+impl From<Intent> for Serves {
+    fn from(intent: Intent) -> Self {
+        match intent {
+            Intent::Send => Self::Send,
+            Intent::Receive => Self::Receive,
+            Intent::Measure => Self::Measure,
+        }
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -41,6 +62,7 @@ struct Stored {
 struct StoredTicket {
     /// Base64.
     secret: String,
+    serves: Serves,
     /// Seconds since 1970; 0 is never.
     expires: u32,
     /// Any number of keys may use it.
@@ -59,6 +81,7 @@ impl Drop for StoredTicket {
 #[derive(Serialize, Deserialize)]
 struct Returning {
     key: String,
+    serves: Serves,
     expires: u32,
 }
 
@@ -90,10 +113,18 @@ impl StoredTicket {
     }
 }
 
+impl Returning {
+    fn is(&self, key: &str, serves: Serves) -> bool {
+        self.key == key && self.serves == serves
+    }
+}
+
 impl Invitations {
-    pub(crate) fn new(state: StateDir) -> Self {
+    /// For a program that offers what `intent` wants.
+    pub(crate) fn new(state: StateDir, intent: Intent) -> Self {
         Self {
             state,
+            serves: intent.into(),
             deadlines: BTreeMap::new(),
         }
     }
@@ -155,6 +186,7 @@ impl Invitations {
         }
         let stored = StoredTicket {
             secret: BASE64.encode(ticket.secret.as_bytes()),
+            serves: self.serves,
             expires,
             keep: usage == Use::Many,
             bound: None,
@@ -168,6 +200,9 @@ impl Invitations {
         let stored = self.load().map_err(|_| Refusal::UnknownTicket)?;
         let ticket = stored.tickets.iter().find(|ticket| ticket.has(id));
         let ticket = ticket.ok_or(Refusal::UnknownTicket)?;
+        if ticket.serves != self.serves {
+            return Err(Refusal::Intent);
+        }
         let is_over = match self.deadlines.get(&id.0) {
             Some(end) => Instant::now() >= *end,
             None => ticket.expires != 0 && ticket.expires <= now(),
@@ -200,9 +235,14 @@ impl Invitations {
             key.to_string(),
             now().saturating_add(RETURN.as_secs() as u32),
         );
+        let serves = self.serves;
         self.change(|all| {
-            all.returning.retain(|returning| returning.key != key);
-            all.returning.push(Returning { key, expires });
+            all.returning.retain(|other| !other.is(&key, serves));
+            all.returning.push(Returning {
+                key,
+                serves,
+                expires,
+            });
         })
     }
 
@@ -212,16 +252,16 @@ impl Invitations {
         self.load().is_ok_and(|all| {
             all.returning
                 .iter()
-                .any(|returning| returning.key == text && returning.expires > now)
+                .any(|returning| returning.is(&text, self.serves) && returning.expires > now)
         })
     }
 
     /// What `key` came for is complete.
     pub(crate) fn complete(&mut self, how: How, key: &PublicKey) -> Result<(), Failure> {
-        let text = key.to_string();
+        let (text, serves) = (key.to_string(), self.serves);
         self.change(|all| match how {
             How::Ticket(id) => all.tickets.retain(|ticket| ticket.keep || !ticket.has(&id)),
-            How::Code | How::Known => all.returning.retain(|returning| returning.key != text),
+            How::Code | How::Known => all.returning.retain(|other| !other.is(&text, serves)),
         })?;
         Ok(())
     }
@@ -241,10 +281,10 @@ mod tests {
     fn a_ticket_survives_the_process_and_stays_bound() {
         let scratch = tempfile::tempdir().unwrap();
         let state = StateDir::at(scratch.path());
-        let mut first = Invitations::new(state.clone());
+        let mut first = Invitations::new(state.clone(), Intent::Send);
         let ticket = first.issue(key(1), HOUR, Use::Once, &[]).unwrap();
         first.bind(&ticket.id(), &key(2)).unwrap();
-        let mut second = Invitations::new(state.clone());
+        let mut second = Invitations::new(state.clone(), Intent::Send);
         assert_eq!(
             second.secret(&ticket.id()).unwrap().as_bytes(),
             ticket.secret.as_bytes()
@@ -266,7 +306,7 @@ mod tests {
     #[test]
     fn a_kept_ticket_serves_many_keys_until_it_expires() {
         let scratch = tempfile::tempdir().unwrap();
-        let mut all = Invitations::new(StateDir::at(scratch.path()));
+        let mut all = Invitations::new(StateDir::at(scratch.path()), Intent::Send);
         let ticket = all.issue(key(1), HOUR, Use::Many, &[]).unwrap();
         for other in 2..5 {
             all.bind(&ticket.id(), &key(other)).unwrap();
@@ -286,19 +326,34 @@ mod tests {
     fn a_key_that_proved_a_code_may_come_back_until_it_is_done() {
         let scratch = tempfile::tempdir().unwrap();
         let state = StateDir::at(scratch.path());
-        let mut all = Invitations::new(state.clone());
+        let mut all = Invitations::new(state.clone(), Intent::Send);
         assert!(!all.returns(&key(2)));
         all.may_return(&key(2)).unwrap();
-        assert!(Invitations::new(state).returns(&key(2)));
+        assert!(Invitations::new(state, Intent::Send).returns(&key(2)));
         assert!(!all.returns(&key(3)));
         all.complete(How::Known, &key(2)).unwrap();
         assert!(!all.returns(&key(2)));
     }
 
     #[test]
+    fn an_invitation_to_one_thing_is_none_to_another() {
+        let scratch = tempfile::tempdir().unwrap();
+        let state = StateDir::at(scratch.path());
+        let mut tests = Invitations::new(state.clone(), Intent::Measure);
+        let ticket = tests.issue(key(1), HOUR, Use::Once, &[]).unwrap();
+        tests.may_return(&key(2)).unwrap();
+        for intent in [Intent::Send, Intent::Receive] {
+            let files = Invitations::new(state.clone(), intent);
+            assert_eq!(files.secret(&ticket.id()).unwrap_err(), Refusal::Intent);
+            assert!(!files.returns(&key(2)));
+        }
+        assert!(tests.secret(&ticket.id()).is_ok() && tests.returns(&key(2)));
+    }
+
+    #[test]
     fn the_number_of_invitations_is_bounded() {
         let scratch = tempfile::tempdir().unwrap();
-        let mut all = Invitations::new(StateDir::at(scratch.path()));
+        let mut all = Invitations::new(StateDir::at(scratch.path()), Intent::Send);
         let first = all.issue(key(1), HOUR, Use::Once, &[]).unwrap();
         for _ in 0..MAX {
             all.issue(key(1), HOUR, Use::Once, &[]).unwrap();

@@ -1,4 +1,4 @@
-//! The stream of a transfer, encrypted or in clear text.
+//! A connection to a peer, encrypted or in clear text.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tack::secure::{SecureReadHalf, SecureStream, SecureWriteHalf};
-use tack::{OwnedReadHalf, OwnedWriteHalf, Stream};
+use tack::{Endpoint, OwnedReadHalf, OwnedWriteHalf, Stats, Stream};
 use tack_pairing::PublicKey;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -37,6 +37,12 @@ pub(crate) enum LinkWriter {
 }
 
 impl Link {
+    /// Encrypted, with the key that the peer has proven in TLS.
+    pub(crate) fn by_tls(stream: SecureStream) -> Self {
+        let key = stream.peer_key();
+        Self::Secure(Box::new(stream), key)
+    }
+
     /// Where the peer is.
     pub(crate) fn peer_addr(&self) -> SocketAddr {
         match self {
@@ -44,13 +50,31 @@ impl Link {
             Self::Secure(stream, _) => stream.peer_addr(),
         }
     }
-}
 
-impl Channel for Link {
-    type Reader = LinkReader;
-    type Writer = LinkWriter;
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        match self {
+            Self::Clear(stream) => stream.local_addr(),
+            Self::Secure(stream, _) => stream.local_addr(),
+        }
+    }
 
-    fn into_split(self) -> (LinkReader, LinkWriter) {
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Clear(stream) => stream.endpoint(),
+            Self::Secure(stream, _) => stream.endpoint(),
+        }
+    }
+
+    /// Waits until the peer has everything, the end of the stream included.
+    pub(crate) async fn finished(&self) -> io::Result<()> {
+        match self {
+            Self::Clear(stream) => stream.finished().await,
+            Self::Secure(stream, _) => stream.finished().await,
+        }
+    }
+
+    /// Halves for two tasks.
+    pub(crate) fn into_split(self) -> (LinkReader, LinkWriter) {
         match self {
             Self::Clear(stream) => {
                 let (reader, writer) = stream.into_split();
@@ -60,6 +84,85 @@ impl Channel for Link {
                 let (reader, writer) = stream.into_split();
                 (LinkReader::Secure(reader), LinkWriter::Secure(writer, peer))
             }
+        }
+    }
+
+    /// Ends the connection at once.
+    pub(crate) fn reset(self) {
+        match self {
+            Self::Clear(stream) => stream.reset(),
+            Self::Secure(stream, _) => stream.reset(),
+        }
+    }
+}
+
+impl LinkWriter {
+    /// What the transport counted, where the acknowledged bytes are those that were written here.
+    pub(crate) fn stats(&self) -> Stats {
+        match self {
+            Self::Clear(half) => half.stats(),
+            Self::Secure(half, _) => {
+                let mut stats = half.stats();
+                stats.bytes_acked = half.acknowledged();
+                stats
+            }
+        }
+    }
+
+    /// Waits until the peer has everything, the end of the stream included.
+    pub(crate) async fn finished(&self) -> io::Result<()> {
+        match self {
+            Self::Clear(half) => half.finished().await,
+            Self::Secure(half, _) => half.finished().await,
+        }
+    }
+}
+
+impl Channel for Link {
+    type Reader = LinkReader;
+    type Writer = LinkWriter;
+
+    fn into_split(self) -> (LinkReader, LinkWriter) {
+        Self::into_split(self)
+    }
+}
+
+impl AsyncRead for Link {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Secure(stream, _) => Pin::new(&mut **stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Clear(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Secure(stream, _) => Pin::new(&mut **stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Clear(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Secure(stream, _) => Pin::new(&mut **stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Secure(stream, _) => Pin::new(&mut **stream).poll_shutdown(cx),
         }
     }
 }
@@ -120,17 +223,11 @@ impl Writer for LinkWriter {
     }
 
     fn figures(&self) -> Option<TransportFigures> {
-        Some(TransportFigures::from(&match self {
-            Self::Clear(half) => half.stats(),
-            Self::Secure(half, _) => half.stats(),
-        }))
+        Some(TransportFigures::from(&self.stats()))
     }
 
     async fn finished(&self) -> io::Result<()> {
-        match self {
-            Self::Clear(half) => half.finished().await,
-            Self::Secure(half, _) => half.finished().await,
-        }
+        Self::finished(self).await
     }
 
     async fn closed(&self) {

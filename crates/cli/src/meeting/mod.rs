@@ -13,6 +13,7 @@ mod invitations;
 mod link;
 mod show;
 mod target;
+mod used_codes;
 mod waiting;
 
 pub(crate) use args::MeetingArgs;

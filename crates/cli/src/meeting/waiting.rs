@@ -1,8 +1,9 @@
 //! The side that waits: listens, shows how to reach it, and hands over who was let in.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,10 +14,10 @@ use clap::Args;
 use tack::secure::{Admission, Identity, SecureListenOptions, SecureListener, SecureStream};
 use tack::{Config, Endpoint, ListenOptions};
 use tack_pairing::code::Desk;
-use tack_pairing::meeting::{How, Intent, Met, Refusal, Waiting};
+use tack_pairing::meeting::{How, Intent, Met, Waiting};
 use tack_pairing::{Code, code};
-use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::acquaintance::acquaintance;
 use super::carry::{self, MeetingError};
@@ -33,8 +34,9 @@ use crate::peers::PeerName;
 use crate::state::StateDir;
 use crate::values::duration;
 
-/// Meetings under way at a time; further peers hear that we are busy.
-const MAX_MEETINGS: usize = 32;
+/// Meetings under way at a time. For a further one the oldest is given up: an honest one takes a few
+/// round trips, so peers that say nothing keep nobody out.
+const MAX_MEETINGS: usize = 64;
 /// Lines about peers that were not let in; what follows is not told, lest a stranger fill a disk.
 const MAX_COMPLAINTS: u32 = 50;
 
@@ -67,6 +69,7 @@ pub(crate) struct Waits<'a> {
     /// The name to keep a peer under.
     pub(crate) remember: Option<PeerName>,
     pub(crate) listen: &'a Address,
+    pub(crate) family: Family,
     pub(crate) udp_port: u16,
     /// The TCP port of the service, within the UDP port.
     pub(crate) tcp_port: u16,
@@ -113,13 +116,23 @@ impl Reception {
     pub(crate) async fn open(state: StateDir, own: Own, waits: Waits<'_>) -> Result<Self, Failure> {
         let resolved = waits
             .listen
-            .resolve(waits.udp_port, Reach::Anywhere, Family::Any);
+            .resolve(waits.udp_port, Reach::Anywhere, waits.family);
         let address = resolved.await?[0];
-        let endpoint = Endpoint::builder()
-            .bind(address)
-            .identity(own.identity.clone())
-            .max_connections(waits.max_connections)
-            .build()
+        let bind = |address: SocketAddr| {
+            Endpoint::builder()
+                .bind(address)
+                .identity(own.identity.clone())
+                .max_connections(waits.max_connections)
+                .build()
+        };
+        let endpoint = match bind(address) {
+            // A system without IPv6.
+            Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
+                bind((Ipv4Addr::UNSPECIFIED, address.port()).into())
+            }
+            bound => bound,
+        };
+        let endpoint = endpoint
             .map_err(|error| Failure::network(format!("cannot listen on {address}: {error}")))?;
         let addresses = reachable(endpoint.local_addr());
         let args = waits.args;
@@ -128,7 +141,7 @@ impl Reception {
             own: own.clone(),
             door: Mutex::new(Door {
                 state: state.clone(),
-                invitations: Invitations::new(state.clone()),
+                invitations: Invitations::new(state.clone(), waits.intent),
                 desk: Arc::clone(&desk),
                 intent: waits.intent,
             }),
@@ -163,16 +176,9 @@ impl Reception {
             listeners.push(listen(CODE_PORT, ephemeral)?);
         }
         let (done, arrivals) = mpsc::channel(1);
-        let places = Arc::new(Semaphore::new(MAX_MEETINGS));
         let mut tasks = JoinSet::new();
         for listener in listeners {
-            let accepting = accept(
-                listener,
-                Arc::clone(&hall),
-                Arc::clone(&places),
-                done.clone(),
-            );
-            tasks.spawn(accepting);
+            tasks.spawn(accept(listener, Arc::clone(&hall), done.clone()));
         }
         tasks.spawn(renew(Arc::clone(&hall)));
         Ok(Self {
@@ -186,6 +192,11 @@ impl Reception {
     /// Makes a ticket and a code, and shows them.
     pub(crate) fn invite(&self) -> Result<(), Failure> {
         self.hall.invite()
+    }
+
+    /// True when the ticket lets everybody in who has it.
+    pub(crate) fn serves_many(&self) -> bool {
+        self.hall.usage == Use::Many
     }
 
     /// The next peer that was let in. Cancel safe.
@@ -310,42 +321,37 @@ fn write_ticket(path: &PathBuf, text: &str) -> io::Result<()> {
     writeln!(file, "{text}")
 }
 
-/// Meets everybody who comes, some at a time.
-async fn accept(
-    listener: SecureListener,
-    hall: Arc<Hall>,
-    places: Arc<Semaphore>,
-    done: mpsc::Sender<Arrival>,
-) {
+/// Meets everybody who comes, [`MAX_MEETINGS`] at a time.
+async fn accept(listener: SecureListener, hall: Arc<Hall>, done: mpsc::Sender<Arrival>) {
     let mut meetings = JoinSet::new();
-    while let Ok((mut stream, peer)) = listener.accept().await {
+    // Oldest first, with what takes them out of the way.
+    let mut under_way: VecDeque<AbortHandle> = VecDeque::new();
+    while let Ok((stream, peer)) = listener.accept().await {
         while meetings.try_join_next().is_some() {}
-        let (hall, done) = (Arc::clone(&hall), done.clone());
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => {
-                meetings.spawn(async move {
-                    meet(stream, peer, &hall, done).await;
-                    drop(place);
-                });
-            }
-            // Those that are told are bounded, too.
-            Err(_) if meetings.len() < 2 * MAX_MEETINGS => {
-                meetings.spawn(async move { carry::refuse(&mut stream, Refusal::Busy).await });
-            }
-            Err(_) => stream.reset(),
+        under_way.retain(|meeting| !meeting.is_finished());
+        if under_way.len() >= MAX_MEETINGS
+            && let Some(oldest) = under_way.pop_front()
+        {
+            oldest.abort();
         }
+        let (hall, done) = (Arc::clone(&hall), done.clone());
+        under_way.push_back(meetings.spawn(async move {
+            if let Some(arrival) = meet(stream, peer, &hall).await {
+                // Not to be given up any more. Whoever waited may have gone; so goes the peer.
+                tokio::spawn(async move { done.send(arrival).await });
+            }
+        }));
     }
 }
 
-async fn meet(
-    mut stream: SecureStream,
-    peer: SocketAddr,
-    hall: &Hall,
-    done: mpsc::Sender<Arrival>,
-) {
+/// The peer, if it is let in.
+async fn meet(mut stream: SecureStream, peer: SocketAddr, hall: &Hall) -> Option<Arrival> {
     let channel = match channel(&stream) {
         Ok(channel) => channel,
-        Err(error) => return hall.complain(peer, &error.to_string()),
+        Err(error) => {
+            hall.complain(peer, &error.to_string());
+            return None;
+        }
     };
     let own = hall.own.identity.clone();
     let machine = Waiting::new(channel, own, hall.own.rotations.clone());
@@ -353,22 +359,28 @@ async fn meet(
     hall.look.notify_one();
     let met = match met {
         Ok(Some(met)) => met,
-        Ok(None) => return,
-        Err(MeetingError::Failed(failed)) => {
-            return hall.complain(peer, failed.refusal().to_refusing());
+        Ok(None) => return None,
+        Err(error) => {
+            match error {
+                MeetingError::Failed(failed) => {
+                    hall.complain(peer, failed.refusal().to_refusing());
+                }
+                error => hall.complain(peer, &error.to_string()),
+            }
+            return None;
         }
-        Err(error) => return hall.complain(peer, &error.to_string()),
     };
     if matches!(met.how, How::Code) {
         hall.withdraw();
     }
+    // Where it may listen, when it does.
+    let address = Address::from(peer.ip());
     // A name that cannot be kept is no reason to let nobody in.
-    if let Err(failure) = acquaintance(&hall.state, &met, hall.remember.as_ref(), None) {
+    if let Err(failure) = acquaintance(&hall.state, &met, hall.remember.as_ref(), Some(address)) {
         eprintln!("tack: {failure}");
     }
     let link = Link::Secure(Box::new(stream), met.peer);
-    // Whoever waited has gone; so goes the peer.
-    let _ = done.send(Arrival { link, met }).await;
+    Some(Arrival { link, met })
 }
 
 /// Puts a new code in place of a burnt one, after a pause or when a person asks.

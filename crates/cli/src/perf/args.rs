@@ -1,6 +1,6 @@
 //! The arguments of `tack perf`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,8 +12,10 @@ use super::request::{
     Carrier, Coalescing, DEFAULT_DATAGRAM, Direction, Limit, MAX_STREAMS, MAX_TIME, ServerOutput,
     TestRequest,
 };
-use crate::address::{Address, Family, Reach};
+use crate::address::{Address, Family};
 use crate::exit::Failure;
+use crate::meeting::{MeetingArgs, Target};
+use crate::net::{CLEAR_PERF_UDP_PORT, PERF_UDP_PORT};
 use crate::values::{duration, interval, listen, rate, size};
 
 /// Bytes of one write on a connection: what `--blockcount` counts unless `--length` says otherwise.
@@ -23,29 +25,21 @@ const UDP_RATE: Rate = Rate::from_bits_per_sec(1_000_000);
 
 #[derive(Debug, Args)]
 pub(crate) struct PerfArgs {
-    /// The server: host, host:port or [v6]:port; the default port is 7778, with --insecure 7779
-    #[arg(
-        value_name = "ADDR",
-        required_unless_present_any = ["server", "client"],
-        conflicts_with_all = ["server", "client"]
-    )]
-    address: Option<Address>,
-    /// The server, in iperf3's form: -c ADDR
-    #[arg(long, short, value_name = "ADDR", conflicts_with = "server")]
-    client: Option<Address>,
+    /// The server: its ticket or code, a known peer (laptop:), or an address: host, host:port or
+    /// [v6]:port; the default port is 7778, with --insecure 7779
+    #[arg(value_name = "PEER", conflicts_with_all = ["server", "client"])]
+    peer: Option<String>,
+    /// The server, in iperf3's form: -c PEER
+    #[arg(long, short, value_name = "PEER", conflicts_with = "server")]
+    client: Option<String>,
     /// Serve tests
     #[arg(long, short)]
     pub(crate) server: bool,
-    /// Server: address to listen on, or a port of 127.0.0.1; the default port is 7778, with
-    /// --insecure 7779; port 0 picks a free port
-    #[arg(
-        long,
-        value_name = "ADDR",
-        default_value = "127.0.0.1",
-        value_parser = listen,
-        requires = "server"
-    )]
-    listen: Address,
+    /// Server: address to listen on, or a port of 127.0.0.1 [default: port 7778 of all addresses,
+    /// with --insecure port 7779 of 127.0.0.1]; port 0 picks a free port. On loopback anybody on
+    /// this machine may test; beyond it clients show the ticket or the code, or are known
+    #[arg(long, value_name = "ADDR", value_parser = listen, requires = "server")]
+    listen: Option<Address>,
     /// UDP port of the server
     #[arg(long, short, value_name = "PORT")]
     port: Option<u16>,
@@ -151,41 +145,75 @@ pub(crate) struct PerfArgs {
     /// Time to wait for an answer when connecting
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
     pub(crate) connect_timeout: Duration,
-    /// Do not encrypt, and allow addresses beyond loopback: anyone on the path can read and change
-    /// the data. Both sides need it; the ports are others than those of encrypted tests
+    /// Do not encrypt, and let anybody test: anyone on the path can read and change the data. Both
+    /// sides need it; the ports are others than those of encrypted tests
     #[arg(long)]
     insecure: bool,
+    #[command(flatten)]
+    pub(crate) meeting: MeetingArgs,
 }
 
 impl PerfArgs {
     /// The server to test with; `None` serves.
-    pub(crate) fn server_address(&self) -> Result<Option<Address>, Failure> {
-        self.address
-            .as_ref()
-            .or(self.client.as_ref())
-            .map(|address| self.with_port(address.clone()))
-            .transpose()
+    pub(crate) fn target(&self) -> Result<Option<Target>, Failure> {
+        if self.server {
+            return Ok(None);
+        }
+        let text = self.peer.as_deref().or(self.client.as_deref());
+        let target = self.meeting.target.target(text)?.ok_or_else(|| {
+            Failure::usage(
+                "whom to test with: expected an address, a ticket, a code or a name (laptop:), or --server to serve tests",
+            )
+        })?;
+        self.with_port(target).map(Some)
     }
 
     /// Where a server listens.
-    pub(crate) fn listen_address(&self) -> Result<Address, Failure> {
-        let mut listen = self.listen.clone();
-        if let Some(ip) = self.bind {
-            listen = listen.on(ip);
-        }
+    pub(crate) fn listen_address(&self) -> Address {
+        let listen = self.listen.clone().unwrap_or_else(|| {
+            let port = self.udp_port();
+            match (self.insecure, self.ipv4) {
+                (true, _) => Address::local(port),
+                (false, true) => Address::from(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
+                (false, false) => Address::everywhere(port),
+            }
+        });
+        let listen = match self.bind {
+            Some(ip) => listen.on(ip),
+            None => listen,
+        };
         match self.port {
-            Some(port) => Ok(listen.at(port)),
-            None => Ok(listen),
+            Some(port) => listen.at(port),
+            None => listen,
         }
     }
 
-    fn with_port(&self, address: Address) -> Result<Address, Failure> {
-        match (self.port, address.port()) {
-            (Some(port), Some(other)) if port != other => Err(Failure::usage(format!(
+    /// The UDP port of servers, unless an address names another.
+    pub(crate) fn udp_port(&self) -> u16 {
+        if self.insecure {
+            CLEAR_PERF_UDP_PORT
+        } else {
+            PERF_UDP_PORT
+        }
+    }
+
+    fn with_port(&self, target: Target) -> Result<Target, Failure> {
+        let Some(port) = self.port else {
+            return Ok(target);
+        };
+        let at = |address: Address| match address.port() {
+            Some(other) if other != port => Err(Failure::usage(format!(
                 "{address} names port {other}, and --port {port} another"
             ))),
-            (Some(port), _) => Ok(address.at(port)),
-            (None, _) => Ok(address),
+            _ => Ok(address.at(port)),
+        };
+        match target {
+            Target::Address(address) => at(address).map(Target::Address),
+            Target::Ticket(ticket, Some(address)) => Ok(Target::Ticket(ticket, Some(at(address)?))),
+            Target::Code(code, Some(address)) => Ok(Target::Code(code, Some(at(address)?))),
+            _ => Err(Failure::usage(
+                "--port goes with an address; a ticket, a code and a name bring their own",
+            )),
         }
     }
 
@@ -201,15 +229,6 @@ impl PerfArgs {
     /// True for clear text.
     pub(crate) fn is_clear(&self) -> bool {
         self.insecure
-    }
-
-    /// Which addresses may be used.
-    pub(crate) fn reach(&self) -> Reach {
-        if self.insecure {
-            Reach::Anywhere
-        } else {
-            Reach::LoopbackOnly
-        }
     }
 
     /// The test that a client asks for.
@@ -300,12 +319,12 @@ mod tests {
         let theirs = parse("perf -c 127.0.0.1 -p 5201 -n 10M -P 4 -R -J -i 2 -b 20M");
         assert_eq!(ours.request().unwrap(), theirs.request().unwrap());
         assert_eq!(
-            ours.server_address().unwrap(),
-            theirs.server_address().unwrap()
+            ours.target().unwrap().unwrap().shown(),
+            theirs.target().unwrap().unwrap().shown()
         );
         let server = parse("perf -s -p 5201 -1 -B ::1");
         assert!(server.server && server.one_off);
-        assert_eq!(server.listen_address().unwrap().to_string(), "[::1]:5201");
+        assert_eq!(server.listen_address().to_string(), "[::1]:5201");
     }
 
     #[test]
@@ -329,6 +348,6 @@ mod tests {
         );
         let refused = parse("perf -c ::1 -u").request().unwrap_err().to_string();
         assert!(refused.contains("encrypt") && !refused.contains("--insecure"));
-        assert!(parse("perf -c host:1 -p 2").server_address().is_err());
+        assert!(parse("perf -c host:1 -p 2").target().is_err());
     }
 }

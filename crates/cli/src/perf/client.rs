@@ -11,17 +11,17 @@ use tokio::sync::{oneshot, watch as channel};
 use super::args::PerfArgs;
 use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines, summary_lines};
-use super::link::{Link, Protection, Security};
 use super::protocol::{
     ClientMessage, MAGIC, MAX_ANSWER, ServerMessage, TICKET, Ticket, read_message, write_message,
 };
 use super::report::{Cpu, Interval, Intervals, Output, Summary, TestJson};
 use super::request::{Carrier, Coalescing, Direction, MAX_TIME, TestRequest};
 use super::results::FlowResult;
+use super::security::{self, Bond, Protection};
 use super::udp::{self, Traffic};
 use super::watch::{Flows, GRACE, Timing, watch};
-use crate::address::Address;
 use crate::exit::{Exit, Failure};
+use crate::meeting::{Link, Target};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 use crate::transfer::printable;
@@ -32,18 +32,18 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const WIND_UP: Duration = Duration::from_secs(2);
 
 /// Runs one test.
-pub(crate) async fn run(args: &PerfArgs, address: &Address) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: &PerfArgs, server: &Target) -> Result<Exit, Failure> {
     let request = args.request()?;
     let mut signals = Signals::new()?;
     let mut test = Test {
         args,
         request: &request,
-        peer: address.to_string(),
+        peer: server.shown(),
         protection: Protection::default(),
         intervals: Vec::new(),
     };
     let outcome = tokio::select! {
-        outcome = test.run(address) => outcome,
+        outcome = test.run(server) => outcome,
         exit = signals.next() => {
             test.finish(&Sides::default(), Some("interrupted by a signal"))?;
             return Ok(exit);
@@ -93,18 +93,17 @@ impl From<io::Error> for Broken {
 }
 
 impl Test<'_> {
-    async fn run(&mut self, address: &Address) -> Result<Sides, Failure> {
+    async fn run(&mut self, server: &Target) -> Result<Sides, Failure> {
         let args = self.args;
         let config = self
             .request
             .config(MAX_TIME, None)
             .map_err(Failure::usage)?;
         let patience = args.connect_timeout;
-        let security = Security::of(args)?;
-        let mut control = security.dial(args, address, &config).await?;
-        self.protection = control.protection();
+        let (mut control, bond) = security::dial(args, server, &config).await?;
+        self.protection = Protection::of(&control);
         self.peer = control.peer_addr().to_string();
-        let paths = within(patience, "begin", self.begin(&mut control, &config)).await?;
+        let paths = within(patience, "begin", self.begin(&mut control, &bond, &config)).await?;
         if !args.json {
             let text = self.describe();
             with_stdout(|out| out.write_all(text.as_bytes()))?;
@@ -191,7 +190,12 @@ impl Test<'_> {
     }
 
     /// Agrees on the test and opens its paths.
-    async fn begin(&self, control: &mut Link, config: &tack::Config) -> Result<Paths, Failure> {
+    async fn begin(
+        &self,
+        control: &mut Link,
+        bond: &Bond,
+        config: &tack::Config,
+    ) -> Result<Paths, Failure> {
         let lost =
             |error: io::Error| Failure::failed("the connection to the server was lost", error);
         control.write_all(&MAGIC).await.map_err(lost)?;
@@ -225,7 +229,7 @@ impl Test<'_> {
         }
         let mut streams = Vec::new();
         for stream in 0..self.request.streams {
-            let mut connection = control.another(port, config).await.map_err(|error| {
+            let mut connection = bond.another(control, port, config).await.map_err(|error| {
                 Failure::network(format!("cannot open data connection {stream}: {error}"))
             })?;
             Ticket { token, stream }

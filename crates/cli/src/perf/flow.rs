@@ -11,9 +11,9 @@ use tack_base::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
-use super::link::Link;
 use super::request::Limit;
 use super::results::{FlowResult, Snapshot};
+use crate::meeting::Link;
 use crate::net::TransportFigures;
 
 /// Bytes of one write and of one read.

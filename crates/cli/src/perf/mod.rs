@@ -3,18 +3,18 @@
 //! A control connection agrees on the test and exchanges results; the data flows on connections of
 //! their own, to a TCP port that the server opens for this one test with the settings the client
 //! asked for, so that congestion control and acknowledgement policy hold on both sides. A UDP test
-//! opens a socket for its datagrams instead. All connections are encrypted; with `--insecure` none
-//! is, on ports of its own.
+//! opens a socket for its datagrams instead. Who may test is decided as for transfers, except that on
+//! one machine anybody may (`security`).
 
 mod args;
 mod client;
 mod flow;
 mod lines;
-mod link;
 mod protocol;
 mod report;
 mod request;
 mod results;
+mod security;
 mod server;
 mod udp;
 mod watch;
@@ -25,8 +25,8 @@ pub(crate) use args::PerfArgs;
 
 /// Runs a test or serves them.
 pub(crate) async fn run(args: PerfArgs) -> Result<Exit, Failure> {
-    match args.server_address()? {
-        Some(address) => client::run(&args, &address).await,
+    match args.target()? {
+        Some(server) => client::run(&args, &server).await,
         None => server::run(&args).await,
     }
 }

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::link::Protection;
 use super::request::{Direction, TestRequest};
 use super::results::{Datagrams, FlowResult, Snapshot};
+use super::security::Protection;
 use crate::net::AcksByKind;
 use crate::printer::bits_per_second;
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tack::secure::PublicKey;
 use tack::{Config, Endpoint, ListenOptions};
 use tack_base::Rate;
 use tokio::io::AsyncReadExt;
@@ -19,17 +18,17 @@ use tokio::task::JoinSet;
 use super::args::PerfArgs;
 use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines};
-use super::link::{Link, Listening, Protection, Security};
 use super::protocol::{
     ClientMessage, MAGIC, MAX_REQUEST, ServerMessage, Ticket, read_message, write_message,
 };
 use super::report::{Interval, Intervals, Output};
 use super::request::{Carrier, MAX_STREAMS, PATIENCE, ServerOutput, TestRequest};
 use super::results::FlowResult;
+use super::security::{Bond, DataPort, Entrance, Guest, Opening, Protection};
 use super::udp::{self, Traffic};
 use super::watch::{Flows, Timing, watch};
 use crate::exit::{Exit, Failure};
-use crate::net;
+use crate::meeting::Link;
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 
@@ -56,21 +55,21 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         bytes: args.max_bytes,
     });
     let connections = limits.clients * (usize::from(MAX_STREAMS) + 1) + 64;
-    let listen = args.listen_address()?;
-    let reach = args.reach();
-    let security = Security::of(args)?;
-    let (port, identity) = (security.udp_port(), security.identity());
-    let endpoint = net::serve(&listen, port, reach, args.family(), connections, identity).await?;
     // Requests and results are small; nothing about them is measured.
     let config = Config {
         user_timeout: Some(PATIENCE),
         ..Config::default()
     };
     let (noticed, mut strangers) = mpsc::channel(STRANGERS);
-    let options = ListenOptions::new().config(config).backlog(64);
-    let listener = security
-        .listen(&endpoint, options, noticed)
-        .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
+    let opening = Opening {
+        args,
+        config,
+        backlog: 64,
+        max_connections: connections,
+        strangers: noticed,
+    };
+    let (entrance, endpoint) = Entrance::open(opening).await?;
+    let entrance = Arc::new(entrance);
     let address = endpoint.local_addr();
     if args.json {
         with_stdout(|out| {
@@ -80,30 +79,36 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
                 serde_json::json!({
                     "event": "listening",
                     "address": address.to_string(),
-                    "encrypted": security.identity().is_some(),
+                    "addresses": entrance.addresses(),
+                    "encrypted": !entrance.is_clear(),
                 })
             )
         })?;
     } else {
-        let how = match security {
-            Security::Clear => "in clear text",
-            Security::Encrypted(_) => "encrypted",
+        let how = if entrance.is_clear() {
+            "in clear text"
+        } else {
+            "encrypted"
         };
         eprintln!("listening on {address}, {how}");
     }
+    entrance.invite()?;
     let json = args.json;
     let mut tests = JoinSet::new();
     let exit = loop {
         tokio::select! {
-            accepted = listener.accept() => {
-                let (control, peer) = accepted.map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
+            accepted = entrance.accept() => {
+                let Guest { link: control, bond, met } = accepted?;
                 let (endpoint, limits) = (endpoint.clone(), Arc::clone(&limits));
-                let security = security.clone();
+                let (entrance, one_off) = (Arc::clone(&entrance), args.one_off);
                 tests.spawn(async move {
                     let mut request = None;
-                    let protection = control.protection();
-                    let site = Site { endpoint, security, limits };
+                    let (peer, protection) = (control.peer_addr(), Protection::of(&control));
+                    let site = Site { endpoint, bond, limits };
                     let result = serve(control, &site, &mut request).await;
+                    if let (true, true, Some(met)) = (one_off, result.is_ok(), &met) {
+                        entrance.complete(met);
+                    }
                     // On a separate thread: a slow reader of our output must not stop other tests.
                     tokio::task::spawn_blocking(move || tell(json, peer, protection, request, result)).await
                 });
@@ -126,16 +131,16 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         }
     };
     tests.shutdown().await;
-    drop(listener);
+    drop(entrance);
     // The results must reach the client before this process and its socket are gone.
     let _ = endpoint.shutdown(WIND_UP).await;
     exit
 }
 
-/// Where tests are served.
+/// Where a test is served, and to whom.
 struct Site {
     endpoint: Endpoint,
-    security: Security,
+    bond: Bond,
     limits: Arc<Limits>,
 }
 
@@ -282,7 +287,7 @@ async fn open_paths(
     let peer = control.peer_addr().ip();
     match request.carrier {
         Carrier::Tcp => {
-            let data = open_data_port(site, config, request.streams, control.peer_key())?;
+            let data = open_data_port(site, config, request.streams)?;
             let port = data.port();
             write_message(control, &ServerMessage::Accepted { port, token }).await?;
             let accepting = accept_all(&data, token, request.streams);
@@ -410,23 +415,15 @@ async fn farewell(mut control: Link) {
     let _ = tokio::time::timeout(WIND_UP, ending).await;
 }
 
-/// A free TCP port of the endpoint, with the settings of the test, for the client with this key.
-fn open_data_port(
-    site: &Site,
-    config: &Config,
-    streams: u16,
-    client: Option<PublicKey>,
-) -> io::Result<Listening> {
+/// A free TCP port of the endpoint, with the settings of the test, for this client.
+fn open_data_port(site: &Site, config: &Config, streams: u16) -> io::Result<DataPort> {
     let ports = u64::from(DATA_PORTS.end() - DATA_PORTS.start());
     for _ in 0..64 {
         let port = DATA_PORTS.start() + (random() % ports) as u16;
         let options = ListenOptions::new()
             .config(config.clone())
             .backlog(streams.into());
-        match site
-            .security
-            .listen_for(client, &site.endpoint, port, options)
-        {
+        match site.bond.listen(&site.endpoint, port, options) {
             Ok(listener) => return Ok(listener),
             Err(tack::ListenError::InUse(_)) => {}
             Err(error) => return Err(error.into()),
@@ -440,10 +437,10 @@ fn open_data_port(
 
 /// Takes the client's data connections, in the order of their numbers; other connections are
 /// dropped.
-async fn accept_all(data: &Listening, token: u64, streams: u16) -> io::Result<Vec<Link>> {
+async fn accept_all(data: &DataPort, token: u64, streams: u16) -> io::Result<Vec<Link>> {
     let mut arrived = BTreeMap::new();
     while arrived.len() < usize::from(streams) {
-        let (mut stream, _) = data.accept().await?;
+        let mut stream = data.accept().await?;
         match Ticket::read(&mut stream).await {
             Ok(ticket) if ticket.token == token && ticket.stream < streams => {
                 arrived.insert(ticket.stream, stream);

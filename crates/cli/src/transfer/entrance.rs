@@ -63,6 +63,7 @@ impl Entrance {
             args: &listen.meeting.waiting,
             remember: listen.meeting.remember.clone(),
             listen: listen.at.unwrap_or(&everywhere),
+            family: Family::Any,
             udp_port: TRANSFER_UDP_PORT,
             tcp_port: TRANSFER_PORT,
             config,

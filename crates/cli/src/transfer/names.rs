@@ -86,12 +86,21 @@ fn check_windows(name: &[u8]) -> Result<(), BadName> {
     Ok(())
 }
 
-/// A peer's text, safe on a terminal: control characters (escape sequences, line breaks) are shown,
-/// not obeyed.
+/// Characters that are not seen, and those that turn the order of what is around them: with them a
+/// name can look like another (`exe.txt` for `txt.exe`).
+fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    )
+}
+
+/// A peer's text, safe on a terminal: control characters (escape sequences, line breaks) and
+/// invisible ones are shown, not obeyed.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
+        if character.is_control() || is_invisible(character) {
             out.extend(character.escape_default());
         } else {
             out.push(character);
@@ -164,7 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn escape_sequences_are_shown() {
+    fn what_a_peer_says_does_not_control_the_terminal() {
+        assert_eq!(
+            printable("txt.\u{202e}exe\u{200b}"),
+            "txt.\\u{202e}exe\\u{200b}"
+        );
+        assert_eq!(printable("Grüße 你好.txt"), "Grüße 你好.txt");
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
     }
 }

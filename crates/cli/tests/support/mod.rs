@@ -5,6 +5,9 @@
     reason = "a program that hangs is given up"
 )]
 
+pub(crate) mod invitation;
+pub(crate) mod network;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;

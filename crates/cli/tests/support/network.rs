@@ -1,0 +1,105 @@
+//! Machines of a test: network namespaces with cables between them. They take root and iproute2.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::tack;
+
+/// Network namespaces, gone when dropped.
+pub(crate) struct Network {
+    names: Vec<String>,
+    cables: u32,
+}
+
+/// A network, unless this process may have none: then it says why the test is skipped.
+pub(crate) fn network(
+    hosts: usize,
+    build: impl FnOnce(&mut Network) -> Result<(), String>,
+) -> Option<Network> {
+    let made = Network::new(hosts).and_then(|mut network| {
+        build(&mut network)?;
+        Ok(network)
+    });
+    match made {
+        Ok(network) => Some(network),
+        Err(why) => {
+            println!("SKIPPED: no network namespaces: {why}");
+            None
+        }
+    }
+}
+
+impl Network {
+    fn new(hosts: usize) -> Result<Self, String> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = |host| format!("tack-{}-{number}-{host}", std::process::id());
+        let network = Self {
+            names: (0..hosts).map(name).collect(),
+            cables: 0,
+        };
+        for name in &network.names {
+            ip(&format!("netns add {name}"))?;
+            ip(&format!("-n {name} link set lo up"))?;
+        }
+        Ok(network)
+    }
+
+    /// A cable between two hosts, each with these addresses (with the length of the prefix).
+    pub(crate) fn cable(
+        &mut self,
+        (a, a_addresses): (usize, &[&str]),
+        (b, b_addresses): (usize, &[&str]),
+    ) -> Result<(), String> {
+        let link = format!("veth{}", self.cables);
+        self.cables += 1;
+        let peer = &self.names[b];
+        self.host(
+            a,
+            &format!("link add {link} type veth peer name {link} netns {peer}"),
+        )?;
+        for (host, addresses) in [(a, a_addresses), (b, b_addresses)] {
+            for address in addresses {
+                // An address of IPv6 would have to wait until it is known to be the only one.
+                let now = if address.contains(':') { " nodad" } else { "" };
+                self.host(host, &format!("addr add {address} dev {link}{now}"))?;
+            }
+            self.host(host, &format!("link set {link} up"))?;
+        }
+        Ok(())
+    }
+
+    /// Runs `ip` on a host.
+    pub(crate) fn host(&self, host: usize, line: &str) -> Result<(), String> {
+        ip(&format!("-n {} {line}", self.names[host]))
+    }
+
+    /// `tack` on a host, for a person whose files are in `state`.
+    pub(crate) fn tack(&self, host: usize) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.names[host]])
+            .arg(tack().get_program())
+            .env_remove("TACK_TICKET")
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = ip(&format!("netns delete {name}"));
+        }
+    }
+}
+
+fn ip(line: &str) -> Result<(), String> {
+    let run = Command::new("ip").args(line.split(' ')).output();
+    let output = run.map_err(|error| format!("no ip command: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    Err(format!("ip {line}: {}", words.trim()))
+}
