@@ -137,7 +137,8 @@ fn buffers_do_not_grow_when_memory_is_scarce() {
 }
 
 /// Buffers and logs that grew go back a second after the last segment, on both sides; the
-/// connection then goes on as before.
+/// connection then goes on as before. The buffer of a receiver that reads at once never grew: its
+/// 4 KiB are not worth a timer.
 #[test]
 fn an_idle_connection_gives_its_memory_back() {
     let path = || Model {
@@ -159,7 +160,9 @@ fn an_idle_connection_gives_its_memory_back() {
             pair.run_for(secs(3));
             for (side, idle) in [Side::Client, Side::Server].into_iter().zip(idle) {
                 let memory = pair.endpoint(side).memory();
-                assert!(memory <= idle + 1024, "{ack} {side:?}: {memory}, {idle}");
+                let kept = if side == Side::Server { 4 << 10 } else { 0 };
+                let most = idle + kept + 1024;
+                assert!(memory <= most, "{ack} {side:?}: {memory}, {idle}");
             }
         }
     }
