@@ -120,15 +120,17 @@ fn events_do_not_grow_with_the_flows_that_wait() {
 }
 
 /// Noise takes a tenth of all frames, and none is repeated: TCP repeats them, and is not stopped by
-/// what the receiver holds back for frames that never come.
+/// what the receiver holds back for frames that never come. Single runs have 0.2 to 3 Mbit/s.
 #[test]
 fn a_block_ack_window_does_not_wedge() {
     for keys in ["", "missed_block_ack = 'resend'"] {
-        let report = play(&format!(
+        let scenario = scenario(&format!(
             "duration = '10s'\nwarmup = '1s'\n[wlan]\nstandard = '802.11n'\nframe_error_rate = 0.1\nretry_limit = 1\n{keys}\n[[flow]]\ncongestion = 'new_reno'\n"
         ));
-        let goodput = goodput(&report);
-        assert!(goodput > 0.5, "{keys} {goodput}");
+        let each =
+            (1..=5).map(|seed| goodput(&run(&scenario, seed, &mut Observers::default()).unwrap()));
+        let mean = each.sum::<f64>() / 5.0;
+        assert!(mean > 0.5, "{keys} {mean}");
     }
 }
 

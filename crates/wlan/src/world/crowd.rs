@@ -2,11 +2,11 @@
 //! them.
 //!
 //! Most radios of a large network neither send nor receive what is on the air. If they hear
-//! everybody, and noise spoils nothing for them, they sense the same and differ in nothing but
-//! their backoffs. A radio is in the crowd from a busy period on in which it senses what the crowd
-//! does, until it is to receive, may transmit, or gets a packet to send. Then it goes by itself, in
-//! the state in which it would be had it always done so. Results do not depend on who is in the
-//! crowd.
+//! everybody, and read it, they sense the same and differ in nothing but their backoffs. A radio is
+//! in the crowd from a busy period on in which it senses what the crowd does, until it is to
+//! receive, may transmit, gets a packet to send, or noise keeps it from reading what the others
+//! read. Then it goes by itself, in the state in which it would be had it always done so. Results
+//! do not depend on who is in the crowd.
 
 use alloc::vec::Vec;
 
@@ -48,7 +48,7 @@ impl Crowd {
         let errors = config.errors(radios);
         let mut standing: Vec<_> = errors
             .iter()
-            .map(|error| match error.is_perfect() {
+            .map(|error| match *error == config.error {
                 true => Standing::Alone,
                 // Whether it reads a frame is drawn for it alone.
                 false => Standing::Apart,
@@ -136,8 +136,8 @@ impl Crowd {
     }
 }
 
-/// Whether radios could read a PPDU that they were locked on to, or a part of it, where only other
-/// signals spoil anything.
+/// Whether radios could read a PPDU that they were locked on to, or a part of it: those that noise
+/// kept from it have left.
 fn is_read<M>(radio: &mut Radio, flight: &InFlight<M>, is_qos: bool) -> bool {
     let Some(hit) = radio.hit.take() else {
         return true;

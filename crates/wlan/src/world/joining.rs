@@ -8,6 +8,7 @@ use tack_base::Instant;
 use super::World;
 use super::air::InFlight;
 use super::crowd::{Crowd, Standing};
+use super::onlookers::Failing;
 use crate::frame::NodeId;
 
 impl<M: Clone> World<M> {
@@ -32,6 +33,37 @@ impl<M: Clone> World<M> {
             let locked = crowd.radio.lock.and_then(|number| self.air.find(number));
             let header_end = locked.map(|flight| flight.header_end);
             self.stations[index].leave(&mut crowd.access, header_end);
+            self.looks += 1;
+        }
+    }
+
+    /// The PPDU at `position` ends: those of the crowd that noise keeps from reading it sense
+    /// something else from now on. They are told of its end by themselves, and when they want to be
+    /// woken is said then.
+    #[inline]
+    pub(super) fn single_out_failing(&mut self, position: usize) {
+        if self.crowd.is_none() || !self.onlookers.is_noisy() {
+            return;
+        }
+        let mut passed = 0;
+        while let Some(crowd) = &self.crowd {
+            let flight = &self.air.flights[position];
+            if crowd.is_empty() || crowd.radio.lock != Some(flight.number) {
+                return;
+            }
+            let hit = crowd.radio.hit;
+            let failing = match self.onlookers.failing(flight, hit, self.mac.is_qos) {
+                // Then it is the same for all.
+                Failing::All => return,
+                Failing::Some(failing) => &failing[passed..],
+            };
+            let is_member = |index: &u16| crowd.has(usize::from(*index));
+            let Some(next) = failing.iter().position(is_member) else {
+                return;
+            };
+            let index = usize::from(failing[next]);
+            passed += next + 1;
+            self.take_out(index);
         }
     }
 
@@ -76,6 +108,7 @@ impl<M: Clone> World<M> {
             stations,
             air,
             wakes,
+            looks,
             ..
         } = self
         else {
@@ -87,6 +120,9 @@ impl<M: Clone> World<M> {
             standing,
             alone,
         } = crowd;
+        // The medium is busy until then at least.
+        let ends = air.flights.iter().map(|flight| flight.end);
+        let until = ends.min().unwrap_or(at);
         alone.retain(|who| {
             let index = usize::from(*who);
             let radio = &radios[index];
@@ -97,7 +133,7 @@ impl<M: Clone> World<M> {
             let receives = |flight: &InFlight<M>| flight.ppdu.to == Some(NodeId(*who));
             if !(is_first || radio.hears_as(heard))
                 || air.flights.iter().any(receives)
-                || !stations[index].join(access, at)
+                || !stations[index].join(access, until)
             {
                 return true;
             }
@@ -106,6 +142,7 @@ impl<M: Clone> World<M> {
             }
             standing[index] = Standing::Member;
             wakes[index] = Instant::FAR_FUTURE;
+            *looks += 1;
             false
         });
     }

@@ -50,6 +50,7 @@ impl<M: Clone> World<M> {
         self.rewake(from);
         let all_hear = self.all_hear(from);
         let listeners = self.take_listeners(from);
+        self.looks += listeners.len() as u64;
         for listener in &listeners {
             let index = usize::from(*listener);
             if index != from && (all_hear || self.hears(from, *listener)) {
@@ -92,6 +93,7 @@ impl<M: Clone> World<M> {
 
     /// The PPDU at `position` ends.
     pub(super) fn end(&mut self, at: Instant, position: usize) {
+        self.single_out_failing(position);
         let mut flight = self.air.flights.remove(position);
         let from = flight.ppdu.from.index();
         self.radios[from].is_sending = false;
@@ -110,6 +112,7 @@ impl<M: Clone> World<M> {
         }
         let all_hear = self.all_hear(from);
         let listeners = self.take_listeners(from);
+        self.looks += listeners.len() as u64;
         // The receiver comes last: it takes the MPDUs out.
         self.fade_crowd(at, &flight);
         let receiver = flight.ppdu.to.map(|to| to.0);

@@ -17,6 +17,7 @@ mod crowd;
 mod host;
 mod joining;
 mod medium;
+mod onlookers;
 mod receive;
 mod source;
 
@@ -37,6 +38,7 @@ use accounts::{Accounts, QueueMeter};
 use air::{Air, Radio};
 use crowd::Crowd;
 use host::Hosts;
+use onlookers::Onlookers;
 use source::Source;
 
 pub use crate::mac::station::Beacons;
@@ -81,6 +83,7 @@ pub struct World<M> {
     crowd: Option<Crowd>,
     air: Air<M>,
     errors: Vec<ErrorModel>,
+    onlookers: Onlookers,
     noise: Vec<RandomStream>,
     sources: Vec<Option<Source>>,
     queues: Vec<QueueMeter>,
@@ -109,6 +112,7 @@ pub struct World<M> {
     /// that came.
     handled: Instant,
     events: u64,
+    looks: u64,
     digest: u64,
 }
 
@@ -133,6 +137,7 @@ impl<M: Clone> World<M> {
             crowd: Crowd::new(config, count, least),
             air: Air::default(),
             errors: config.errors(count),
+            onlookers: Onlookers::new(config, count, seed),
             noise: Vec::with_capacity(count),
             sources: (0..count).map(|_| None).collect(),
             queues: Vec::with_capacity(count),
@@ -153,6 +158,7 @@ impl<M: Clone> World<M> {
             now: Instant::ZERO,
             handled: Instant::ZERO,
             events: 0,
+            looks: 0,
             digest: 0x9e37_79b9_7f4a_7c15,
             mac,
         };
@@ -382,6 +388,12 @@ impl<M: Clone> World<M> {
     /// How many transmissions and timers have been handled.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// How often a single radio was told what the medium does, joined those that are told together,
+    /// or left them: what events cost beyond what does not depend on how many radios there are.
+    pub fn looks(&self) -> u64 {
+        self.looks
     }
 
     /// A hash of everything that went on the air: equal for equal runs.

@@ -17,6 +17,9 @@ impl<M: Clone> World<M> {
             return true;
         }
         let ppdu = &flight.ppdu;
+        if ppdu.to != Some(at) && self.onlookers.is_noisy() && self.onlookers.has(at) {
+            return self.onlookers.can_read(at, flight, hit, self.mac.is_qos);
+        }
         let Frame::Data(Data { mpdus, .. }) = &ppdu.frame else {
             return hit.is_none() && !self.is_lost(ppdu.from, at, ppdu.mode, ppdu.psdu);
         };

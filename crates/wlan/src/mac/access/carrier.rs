@@ -53,18 +53,17 @@ impl Carrier {
             .max(self.sifs.after(virtual_end))
     }
 
-    /// Whether two radios, for both of which the medium is busy at `now`, sense the same from now
-    /// on if they hear the same.
-    pub fn is_as(&self, other: &Self, now: Instant) -> bool {
-        // What has passed by then, or will have when the medium can be idle again, makes no
-        // difference.
-        let until = |carrier: &Self| {
+    /// Whether two radios, for both of which the medium is busy until `until` at least, sense the
+    /// same from then on if they hear the same.
+    pub fn is_as(&self, other: &Self, until: Instant) -> bool {
+        // What will have passed when the medium can be idle again makes no difference.
+        let later = |carrier: &Self| {
             (
-                carrier.nav.max(now),
-                carrier.eifs.max(carrier.sifs.after(now)),
+                carrier.nav.max(until),
+                carrier.eifs.max(carrier.sifs.after(until)),
             )
         };
-        self.is_busy && other.is_busy && until(self) == until(other)
+        self.is_busy && other.is_busy && later(self) == later(other)
     }
 
     /// The medium becomes busy.

@@ -74,18 +74,18 @@ impl SharedAccess {
         self.members
     }
 
-    /// Takes in radio `who`, with `access`, while the medium is busy. Says whether it senses what
-    /// the others do, in all that counts from `now` on; the first one always does. A countdown
-    /// that could go on later than theirs keeps a radio out, too.
-    pub fn join(&mut self, who: u16, access: &ChannelAccess, now: Instant) -> bool {
-        // The medium is idle again at `now` at the earliest, and AIFS begins a SIFS later.
-        let next = self.sifs.after(now);
+    /// Takes in radio `who`, with `access`, while the medium is busy, which it is until `until` at
+    /// least. Says whether it senses what the others do, in all that counts from then on; the first
+    /// one always does. A countdown that could go on later than theirs keeps a radio out, too.
+    pub fn join(&mut self, who: u16, access: &ChannelAccess, until: Instant) -> bool {
+        // AIFS begins a SIFS after the medium is idle.
+        let next = self.sifs.after(until);
         let counts_alike = access.functions.iter().all(|function| {
             let is_idle = function.slots == 0 && !function.wants;
             is_idle || function.counted_to <= self.slot.times_after(function.aifs_slots, next)
         });
         if !access.carrier.is_busy()
-            || access.response > now
+            || access.response > until
             || access.functions.len() != self.functions.len()
             || !counts_alike
         {
@@ -93,7 +93,7 @@ impl SharedAccess {
         }
         if self.members == 0 {
             self.carrier = access.carrier;
-        } else if !self.carrier.is_as(&access.carrier, now) {
+        } else if !self.carrier.is_as(&access.carrier, until) {
             return false;
         }
         self.members += 1;

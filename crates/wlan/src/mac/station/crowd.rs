@@ -20,8 +20,9 @@ impl<M: Clone> Station<M> {
     /// Lets its channel access be counted with that of others, if that comes to the same. Until
     /// [`Station::leave`] it is told neither what the medium does nor to send, and nothing may
     /// be queued.
-    pub fn join(&self, shared: &mut SharedAccess, now: Instant) -> bool {
-        self.is_bystander() && shared.join(self.id.0, &self.access, now)
+    /// The medium is busy until `until` at least.
+    pub fn join(&self, shared: &mut SharedAccess, until: Instant) -> bool {
+        self.is_bystander() && shared.join(self.id.0, &self.access, until)
     }
 
     /// Counts for itself again. `reception` says when the header of what is being received will

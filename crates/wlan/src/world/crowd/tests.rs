@@ -1,3 +1,4 @@
+use std::println;
 use std::vec::Vec;
 
 use super::super::{Beacons, Contenders, HostDelays, Offer, World, WorldConfig};
@@ -53,9 +54,88 @@ fn who_can_never_be_in_the_crowd_is_not() {
     assert_eq!(count(&config, 11), 7);
     // Three neighbours and their access point.
     assert_eq!(count(&config, 15), 10);
+    // The noise that most have, whatever it is.
     config.error = ErrorModel::Rate(0.1);
-    assert_eq!(count(&config, 15), 0);
-    assert!(Crowd::new(&config, 15, 1).is_none());
+    assert_eq!(count(&config, 15), 11);
+    config.station_errors = Vec::from([(NodeId(3), ErrorModel::Perfect)]);
+    assert_eq!(count(&config, 15), 10);
+    assert!(Crowd::new(&config, 15, 11).is_none());
+}
+
+/// What is done for single radios at a PPDU grows with those that cannot read it, which are few, and
+/// not with all: each leaves the crowd, hears an end and a beginning by itself, and joins again.
+#[test]
+fn what_noise_costs_grows_with_those_that_it_hits() {
+    const NOISE: f64 = 0.02;
+    let looks = |stations: u16, error: f64, is_upload: bool| {
+        let mut config = config(Standard::A, stations);
+        config.error = ErrorModel::Rate(error);
+        let mut world = World::<u32>::new(&config, 1);
+        let all: Vec<_> = (1..=stations).map(NodeId).collect();
+        if is_upload {
+            for station in &all {
+                world.saturate(*station, &[NodeId::AP], 1_500);
+            }
+        } else {
+            world.saturate(NodeId::AP, &all, 1_500);
+        }
+        world.handle_timeout(Instant::from_millis(1_000));
+        world.looks() as f64 / world.air.sent as f64
+    };
+    for is_upload in [false, true] {
+        let [few, many] = [20, 200].map(|stations| looks(stations, NOISE, is_upload));
+        let without = looks(200, 0.0, is_upload);
+        println!("a PPDU, upload {is_upload}: {few:.2}, {many:.2}; without noise {without:.2}");
+        // A beginning and an end for each of 200 would be 400.
+        assert!(many < without + 6.0 * 200.0 * NOISE, "{many} {without}");
+        assert!(many < 4.0 * few, "{many} {few}");
+    }
+}
+
+/// Each onlooker misses a frame with the same probability, whatever the others do, and whether it is
+/// in the crowd or not.
+#[test]
+fn noise_hits_each_onlooker_alike() {
+    const NOISE: f64 = 0.1;
+    let mut config = config(Standard::A, 14);
+    config.error = ErrorModel::Rate(NOISE);
+    for least in [0, usize::MAX] {
+        let mut world = World::<u32>::with_crowd_of(&config, 3, least);
+        world.saturate(NodeId::AP, &[NodeId(1)], 1_500);
+        let (mut ended, mut missed, mut both) = (0_u32, [0_u32; 15], [0_u32; 15]);
+        let end = Instant::from_millis(4_000);
+        while let Some(next) = world.poll_timeout().filter(|at| *at < end) {
+            let was_sent = !world.air.flights.is_empty();
+            world.handle_timeout(next);
+            if !was_sent || !world.air.flights.is_empty() {
+                continue;
+            }
+            ended += 1;
+            let misses: Vec<_> = (0..15)
+                .map(|index| {
+                    let crowd = world.crowd.as_ref().filter(|crowd| crowd.has(index));
+                    let radio = crowd.map_or(&world.radios[index], |crowd| &crowd.radio);
+                    radio.last == crate::mac::BusyEnd::Error
+                })
+                .collect();
+            for index in 2..15 {
+                missed[index] += u32::from(misses[index]);
+                both[index] += u32::from(misses[index] && misses[index - 1]);
+            }
+        }
+        assert!(ended > 10_000, "{ended}");
+        for (counts, expected) in [(&missed[2..], NOISE), (&both[3..], NOISE * NOISE)] {
+            let mean = f64::from(ended) * expected;
+            // Five standard deviations.
+            let wide = 5.0 * (mean * (1.0 - expected)).sqrt();
+            for count in counts {
+                assert!(
+                    (f64::from(*count) - mean).abs() < wide,
+                    "{counts:?}, mean {mean}"
+                );
+            }
+        }
+    }
 }
 
 /// All that can be seen of a network.
@@ -83,7 +163,7 @@ fn network() -> impl Strategy<Value = WorldConfig> {
     ];
     let air = (
         prop::option::of(200..2_000_u32),
-        prop::option::weighted(0.2, 0.0..0.4_f64),
+        prop::option::weighted(0.5, 0.0..0.6_f64),
         prop::collection::vec((0..7_u16, 0..7_u16), 0..3),
         0..4_u16,
         any::<bool>(),
