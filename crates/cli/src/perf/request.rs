@@ -248,6 +248,15 @@ mod tests {
     }
 
     #[test]
+    fn a_dead_peer_is_noticed_in_15_s_by_who_sends_and_who_receives() {
+        let config = request().config(MAX_TIME, None).unwrap();
+        assert_eq!(config.user_timeout, Some(Duration::from_secs(15)));
+        let probing = config.keep_alive.unwrap();
+        let noticed = probing.idle + probing.interval * probing.probes;
+        assert_eq!(noticed, Duration::from_secs(15));
+    }
+
+    #[test]
     fn greedy_or_wrong_requests_are_refused() {
         for wrong in [
             TestRequest {

@@ -304,6 +304,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_dead_peer_is_noticed_after_15_s_by_default() {
+        #[derive(clap::Parser)]
+        struct Sender {
+            #[command(flatten)]
+            send: SendArgs,
+        }
+        #[derive(clap::Parser)]
+        struct Receiver {
+            #[command(flatten)]
+            recv: RecvArgs,
+        }
+        let send = Sender::try_parse_from(["send", "a", "host"]).unwrap().send;
+        let recv = Receiver::try_parse_from(["recv"]).unwrap().recv;
+        for (timeout, transport) in [
+            (send.timeout, send.transport),
+            (recv.timeout, recv.transport),
+        ] {
+            assert_eq!(timeout, Duration::from_secs(15));
+            assert_eq!(transport.config(timeout).user_timeout, Some(timeout));
+        }
+    }
+
+    #[test]
     fn the_last_argument_of_send_is_the_address() {
         #[derive(clap::Parser)]
         struct Program {

@@ -57,6 +57,32 @@ fn a_silent_peer_is_given_up() {
     );
 }
 
+/// With the times of `tack perf`, a peer that dies is noticed in 15 s, whether data is on its way to
+/// it or not.
+#[test]
+fn a_dead_peer_is_noticed_in_15_s() {
+    let config = || Config {
+        user_timeout: Some(secs(15)),
+        keep_alive: Some(KeepAlive {
+            idle: secs(6),
+            interval: secs(3),
+            probes: 3,
+        }),
+        ..plain()
+    };
+    for data in ["", "write 100\n+0 > P. 1:101(100) ack 1"] {
+        let mut peer = Peer::accepted(config(), "mss 1000");
+        let begin = peer.elapsed();
+        peer.run(data);
+        peer.wait(secs(14));
+        peer.take_output();
+        peer.run("event nothing");
+        peer.wait(secs(1) - (peer.elapsed() - begin - secs(14)));
+        peer.take_output();
+        peer.run("event Closed TimedOut");
+    }
+}
+
 /// MUST-25: off by default.
 #[test]
 fn off_by_default() {
