@@ -1,5 +1,7 @@
 //! Claims of figures, in words and checked.
 
+use crate::finding::Finding;
+
 /// A statement of the paper, with its number and ours, and whether it holds here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
@@ -9,8 +11,7 @@ pub struct Claim {
     pub paper: String,
     /// Ours, with its confidence interval where it has one.
     pub ours: String,
-    holds: bool,
-    undecided: bool,
+    finding: Finding,
     calibrated: bool,
     deviation: Option<Deviation>,
 }
@@ -19,7 +20,9 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq)]
 struct Deviation {
     reason: String,
-    as_known: bool,
+    /// Whether the numbers are where the reason puts them.
+    as_known: Finding,
+    is_explained: bool,
 }
 
 /// The verdict on a claim.
@@ -31,47 +34,52 @@ pub enum Verdict<'a> {
     Calibrated,
     /// It does not hold, for a known reason, and the numbers are where that reason puts them.
     Deviation(&'a str),
-    /// The interval has the claim's bound within it: more seeds have to decide.
-    Inconclusive,
+    /// It does not hold, and why is not known: what was measured about it.
+    Unexplained(&'a str),
+    /// The interval has the claim's bound within it, so that more seeds have to decide: what the
+    /// means say.
+    Inconclusive(&'a str),
     /// It does not hold.
     Fail,
 }
 
 impl Claim {
-    /// A claim that is true when `holds`. Compute that with comparisons that are false for NaN: a
-    /// measurement that is missing then fails its claim.
+    /// A claim that holds as far as `finding` says.
     pub fn new(
         words: impl Into<String>,
         paper: impl Into<String>,
         ours: impl Into<String>,
-        holds: bool,
+        finding: impl Into<Finding>,
     ) -> Self {
         Self {
             words: words.into(),
             paper: paper.into(),
             ours: ours.into(),
-            holds,
-            undecided: false,
+            finding: finding.into(),
             calibrated: false,
             deviation: None,
         }
     }
 
-    /// Excuses a claim that does not hold for `reason`, as long as the numbers are `as_known`.
+    /// Excuses a claim that is refuted for `reason`, as long as the numbers are `as_known`.
     #[must_use]
-    pub fn or(mut self, reason: impl Into<String>, as_known: bool) -> Self {
-        self.deviation = Some(Deviation {
-            reason: reason.into(),
-            as_known,
-        });
-        self
+    pub fn or(self, reason: impl Into<String>, as_known: impl Into<Finding>) -> Self {
+        self.or_deviation(reason.into(), as_known.into(), true)
     }
 
-    /// States whether the claim's bound is `within` the interval: then a claim that does not hold
-    /// is undecided, not refuted. Compute that with comparisons that are false for NaN.
+    /// Lets a claim be refuted without a reason, as long as the numbers are `as_known`: `measured`
+    /// says what was found out, and what was not.
     #[must_use]
-    pub fn undecided(mut self, within: bool) -> Self {
-        self.undecided = within;
+    pub fn or_unexplained(self, measured: impl Into<String>, as_known: impl Into<Finding>) -> Self {
+        self.or_deviation(measured.into(), as_known.into(), false)
+    }
+
+    fn or_deviation(mut self, reason: String, as_known: Finding, is_explained: bool) -> Self {
+        self.deviation = Some(Deviation {
+            reason,
+            as_known,
+            is_explained,
+        });
         self
     }
 
@@ -82,25 +90,36 @@ impl Claim {
         self
     }
 
-    /// What became of it.
+    /// What became of it. An interval that does not decide comes first: neither a mean nor an
+    /// excuse replaces it.
     pub fn verdict(&self) -> Verdict<'_> {
+        let Finding { holds, is_decided } = self.finding;
         match &self.deviation {
-            _ if self.holds && self.calibrated => Verdict::Calibrated,
-            _ if self.holds => Verdict::Pass,
-            Some(deviation) if deviation.as_known => Verdict::Deviation(&deviation.reason),
-            _ if self.undecided => Verdict::Inconclusive,
-            _ => Verdict::Fail,
+            _ if !is_decided => Verdict::Inconclusive(match holds {
+                true => "By its mean the claim holds.",
+                false => "By its mean the claim does not hold.",
+            }),
+            _ if holds && self.calibrated => Verdict::Calibrated,
+            _ if holds => Verdict::Pass,
+            Some(deviation) if !deviation.as_known.is_decided => Verdict::Inconclusive(
+                "The claim does not hold. Whether its reason does is not decided.",
+            ),
+            Some(deviation) if !deviation.as_known.holds => Verdict::Fail,
+            Some(deviation) if deviation.is_explained => Verdict::Deviation(&deviation.reason),
+            Some(deviation) => Verdict::Unexplained(&deviation.reason),
+            None => Verdict::Fail,
         }
     }
 }
 
 impl<'a> Verdict<'a> {
     /// Every verdict, without its reason, from the best.
-    pub const ALL: [Verdict<'static>; 5] = [
+    pub const ALL: [Verdict<'static>; 6] = [
         Verdict::Pass,
         Verdict::Calibrated,
         Verdict::Deviation(""),
-        Verdict::Inconclusive,
+        Verdict::Unexplained(""),
+        Verdict::Inconclusive(""),
         Verdict::Fail,
     ];
 
@@ -110,16 +129,19 @@ impl<'a> Verdict<'a> {
             Self::Pass => "pass",
             Self::Calibrated => "calibrated",
             Self::Deviation(_) => "deviation",
-            Self::Inconclusive => "inconclusive",
+            Self::Unexplained(_) => "unexplained",
+            Self::Inconclusive(_) => "inconclusive",
             Self::Fail => "fail",
         }
     }
 
-    /// Why the claim does not hold, where that is known; else empty.
+    /// Why the claim does not hold, or is not decided, as far as that is known; else empty.
     pub fn reason(self) -> &'a str {
         match self {
-            Self::Deviation(reason) => reason,
-            _ => "",
+            Self::Deviation(reason) | Self::Unexplained(reason) | Self::Inconclusive(reason) => {
+                reason
+            }
+            Self::Pass | Self::Calibrated | Self::Fail => "",
         }
     }
 }
@@ -127,10 +149,27 @@ impl<'a> Verdict<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Estimate;
+
+    /// An estimate that is surely positive, perhaps, perhaps not, surely not.
+    fn estimates() -> [Estimate; 4] {
+        [(2.0, 1.0), (0.5, 1.0), (-0.5, 1.0), (-2.0, 1.0)].map(|(mean, half_width)| Estimate {
+            mean,
+            half_width,
+            count: 3,
+        })
+    }
+
+    fn findings() -> [Finding; 4] {
+        estimates().map(|one| one.is_above(0.0))
+    }
+
+    fn claim(finding: impl Into<Finding>) -> Claim {
+        Claim::new("faster", "2", "1", finding)
+    }
 
     #[test]
     fn an_excuse_counts_only_within_its_bounds() {
-        let claim = |holds| Claim::new("faster", "2", "1", holds);
         assert_eq!(claim(true).verdict(), Verdict::Pass);
         assert_eq!(claim(false).verdict(), Verdict::Fail);
         assert_eq!(claim(true).or("ideal air", false).verdict(), Verdict::Pass);
@@ -143,15 +182,47 @@ mod tests {
 
     #[test]
     fn an_interval_that_does_not_decide_neither_passes_nor_fails() {
-        let claim = |holds, within| Claim::new("faster", "2", "1", holds).undecided(within);
-        assert_eq!(claim(true, true).verdict(), Verdict::Pass);
-        assert_eq!(claim(false, true).verdict(), Verdict::Inconclusive);
-        assert_eq!(claim(false, false).verdict(), Verdict::Fail);
+        let verdicts = findings().map(|finding| claim(finding).verdict().name());
+        assert_eq!(verdicts, ["pass", "inconclusive", "inconclusive", "fail"]);
+        let [_, rather, rather_not, _] = findings();
+        assert_ne!(
+            claim(rather).verdict().reason(),
+            claim(rather_not).verdict().reason()
+        );
+    }
+
+    #[test]
+    fn nothing_excuses_what_is_not_decided() {
+        for finding in &findings()[1..3] {
+            for claim in [
+                claim(*finding).or("ideal air", true),
+                claim(*finding).or("ideal air", false),
+                claim(*finding).or_unexplained("not the air", true),
+                claim(*finding).calibrated(),
+            ] {
+                assert_eq!(claim.verdict().name(), "inconclusive");
+            }
+        }
+    }
+
+    #[test]
+    fn an_excuse_that_is_not_decided_excuses_nothing() {
+        let names = findings().map(|reason| claim(false).or("air", reason).verdict().name());
+        assert_eq!(names, ["deviation", "inconclusive", "inconclusive", "fail"]);
+    }
+
+    #[test]
+    fn a_difference_without_a_reason_is_called_so() {
+        let verdict = |as_known: bool| {
+            let claim = claim(false).or_unexplained("not the air", as_known);
+            claim.verdict().name()
+        };
+        assert_eq!((verdict(true), verdict(false)), ("unexplained", "fail"));
     }
 
     #[test]
     fn what_was_calibrated_passes_nothing_and_may_fail() {
-        let claim = |holds| Claim::new("baseline", "7", "6.9", holds).calibrated();
+        let claim = |holds: bool| claim(holds).calibrated();
         assert_eq!(claim(true).verdict(), Verdict::Calibrated);
         assert_eq!(claim(false).verdict(), Verdict::Fail);
     }

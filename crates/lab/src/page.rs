@@ -188,7 +188,8 @@ fn meaning(verdict: Verdict<'_>) -> &'static str {
         Verdict::Pass => "the claim holds",
         Verdict::Calibrated => "parameters were chosen so that it holds",
         Verdict::Deviation(_) => "it does not hold, for a reason that is given and tested",
-        Verdict::Inconclusive => "the interval does not decide",
+        Verdict::Unexplained(_) => "it does not hold, and why is not known",
+        Verdict::Inconclusive(_) => "the interval contains the bound: more seeds have to decide",
         Verdict::Fail => "it does not hold",
     }
 }
@@ -278,7 +279,8 @@ mod tests {
             crate::Claim::new("fast", "2", "2", true),
             crate::Claim::new("slow", "2", "1", false).or("the air is ideal", true),
             crate::Claim::new("base", "2", "2", true).calibrated(),
-            crate::Claim::new("maybe", "2", "1", false).undecided(true),
+            crate::Claim::new("apart", "2", "1", false).or_unexplained("not the air", true),
+            crate::Claim::new("maybe", "2", "1", crate::Estimate::of(&[1.0]).is_above(2.0)),
         ];
         let entry = Entry {
             figure: FIGURES[0],

@@ -55,6 +55,15 @@ impl Estimate {
         }
     }
 
+    /// Of a quantity without chance in it, as of a closed form: its interval is a point.
+    pub(crate) fn exact(value: f64) -> Self {
+        Self {
+            mean: value,
+            half_width: 0.0,
+            count: usize::MAX,
+        }
+    }
+
     /// The lower end of the interval; without end for a single value.
     pub fn low(&self) -> f64 {
         self.mean - self.reach()
@@ -70,6 +79,16 @@ impl Estimate {
             f64::INFINITY
         } else {
             self.half_width
+        }
+    }
+
+    /// The estimate of the difference to an independent quantity.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
+        Self {
+            mean: self.mean - other.mean,
+            half_width: self.half_width.hypot(other.half_width),
+            count: self.count.min(other.count),
         }
     }
 
@@ -120,6 +139,19 @@ mod tests {
             (estimate.low(), estimate.high()),
             (f64::NEG_INFINITY, f64::INFINITY)
         );
+    }
+
+    #[test]
+    fn a_difference_is_as_unsure_as_both() {
+        let of = |mean, half_width, count| Estimate {
+            mean,
+            half_width,
+            count,
+        };
+        assert_eq!(of(9.0, 3.0, 5).less(of(2.0, 4.0, 3)), of(7.0, 5.0, 3));
+        assert_eq!(of(9.0, 3.0, 5).less(Estimate::exact(2.0)).low(), 4.0);
+        let single = of(9.0, 3.0, 5).less(Estimate::of(&[2.0]));
+        assert_eq!(single.low(), f64::NEG_INFINITY);
     }
 
     #[test]

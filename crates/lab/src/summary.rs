@@ -141,7 +141,8 @@ mod tests {
             Claim::new("slower", "1", "2", false).or("air, and noise", true),
             Claim::new("faster", "1", "2", false),
             Claim::new("baseline", "1", "1", true).calibrated(),
-            Claim::new("maybe", "1", "2", false).undecided(true),
+            Claim::new("apart", "1", "2", false).or_unexplained("not the air", true),
+            Claim::new("maybe", "1", "2", crate::Estimate::of(&[2.0]).is_above(1.0)),
         ];
         [
             Some(Outcome {
@@ -167,17 +168,34 @@ mod tests {
         let column = |index: usize| -> Vec<_> { rows.iter().map(|row| &row[index]).collect() };
         assert_eq!(
             column(3),
-            ["a, \"b\" | c", "slower", "faster", "baseline", "maybe"]
+            [
+                "a, \"b\" | c",
+                "slower",
+                "faster",
+                "baseline",
+                "apart",
+                "maybe"
+            ]
         );
-        let verdicts = ["pass", "deviation", "fail", "calibrated", "inconclusive"];
+        let verdicts = [
+            "pass",
+            "deviation",
+            "fail",
+            "calibrated",
+            "unexplained",
+            "inconclusive",
+        ];
         assert_eq!(column(6), verdicts);
-        assert_eq!(column(7), ["", "air, and noise", "", "", ""]);
+        let reasons = column(7);
+        assert_eq!(reasons[..5], ["", "air, and noise", "", "", "not the air"]);
+        assert!(reasons[5].starts_with("By its mean"));
         assert_eq!(&rows[0][1], "tack lab run 1 --quick");
     }
 
     #[test]
     fn claims_are_counted_by_verdict() {
-        let text = "5 claims: 1 pass, 1 calibrated, 1 deviation, 1 inconclusive, 1 fail";
+        let text =
+            "6 claims: 1 pass, 1 calibrated, 1 deviation, 1 unexplained, 1 inconclusive, 1 fail";
         assert_eq!(counts(&entries()), text);
         assert_eq!(counts(&entries()[1..]), "no claims");
     }
@@ -185,10 +203,10 @@ mod tests {
     #[test]
     fn claims_are_objects() {
         let parsed: serde_json::Value = serde_json::from_str(&claims_json(&entries())).unwrap();
-        assert_eq!(parsed.as_array().map(Vec::len), Some(5));
+        assert_eq!(parsed.as_array().map(Vec::len), Some(6));
         assert_eq!(parsed[1]["reason"], "air, and noise");
         assert_eq!(parsed[3]["verdict"], "calibrated");
-        assert_eq!(parsed[4]["verdict"], "inconclusive");
+        assert_eq!(parsed[5]["verdict"], "inconclusive");
     }
 
     #[test]

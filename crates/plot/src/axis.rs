@@ -47,7 +47,7 @@ impl Axis {
         }
     }
 
-    /// The same, but a linear one ends with the last of the values.
+    /// The same, but it ends with the last of the values.
     pub(crate) fn to_the_last(
         scale: Scale,
         values: impl Iterator<Item = f64> + Clone,
@@ -63,6 +63,10 @@ impl Axis {
             }
             Scale::Linear => {}
             Scale::Log => {
+                if most > axis.low {
+                    axis.high = most;
+                    axis.ticks.retain(|tick| *tick <= most * 1.000_1);
+                }
                 axis.has_zero = finite.clone().any(|value| value == 0.0);
                 if axis.has_zero {
                     axis.ticks.insert(0, 0.0);
@@ -101,6 +105,11 @@ impl Axis {
         .clamp(0.0, 1.0)
     }
 
+    /// Whether `value` lies below the beginning of the scale.
+    pub(crate) fn is_below(&self, value: f64) -> bool {
+        value < self.low
+    }
+
     /// Where the scale begins behind the place of zero, if there is one.
     pub(crate) fn gap(&self) -> Option<f64> {
         self.has_zero.then_some(ZERO / 2.0)
@@ -112,7 +121,7 @@ impl Axis {
         let mut labelled: Vec<(f64, String)> = Vec::new();
         let mut end = f64::NEG_INFINITY;
         for tick in ticks {
-            let text = format_number(*tick);
+            let text = tick_text(*tick);
             let (at, half) = (length * self.share(*tick), width_of(&text) / 2.0);
             if at - half >= end + 4.0 {
                 end = at + half;
@@ -123,9 +132,33 @@ impl Axis {
     }
 }
 
+/// A tick's number, with all its digits where it is small: a power of ten is never "0".
+pub(crate) fn tick_text(tick: f64) -> String {
+    match tick.abs() {
+        small if small > 0.0 && small < 0.01 => tick.to_string().replace('-', "−"),
+        _ => format_number(tick),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_ticks_have_their_digits() {
+        let texts = [0.0, 1e-4, 0.001, 0.01, 0.5, -0.002, 10_000.0].map(tick_text);
+        assert_eq!(
+            texts,
+            ["0", "0.0001", "0.001", "0.01", "0.5", "−0.002", "10,000"]
+        );
+    }
+
+    #[test]
+    fn a_logarithmic_axis_ends_with_its_last_point() {
+        let axis = Axis::to_the_last(Scale::Log, [1.0, 1_024.0].into_iter(), 5);
+        assert_eq!((axis.share(1.0), axis.share(1_024.0)), (0.0, 1.0));
+        assert_eq!(axis.ticks.last(), Some(&1_000.0));
+    }
 
     #[test]
     fn linear_axes_have_zero_and_what_lies_below_it() {
@@ -150,6 +183,6 @@ mod tests {
         let points: Vec<f64> = (0..11).map(|power| f64::from(1 << power)).collect();
         let axis = Axis::to_the_last(Scale::Log, points.iter().copied(), 5);
         assert_eq!(axis.labelled(&points, 2_000.0).len(), 11);
-        assert!(axis.labelled(&points, 200.0).len() < 8);
+        assert!(axis.labelled(&points, 150.0).len() < 8);
     }
 }

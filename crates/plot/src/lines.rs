@@ -1,10 +1,10 @@
 //! Lines over common axes, linear or logarithmic.
 
 use crate::COLOURS;
-use crate::axis::{Axis, Scale};
+use crate::axis::{Axis, Scale, tick_text};
 use crate::canvas::{Anchor, Canvas, Ink, Point};
 use crate::drawing::{Datum, Svg};
-use crate::svg::{LINE, format_number, width_of};
+use crate::svg::{LINE, width_of};
 use crate::width::Width;
 
 /// How a line is drawn. Besides its colour each has dashes and marks of its own, so that lines
@@ -85,6 +85,9 @@ const COMPARED: &[f64] = &[1.5, 4.0];
 const FEW: usize = 12;
 const MARKS: usize = 8;
 
+/// How far below its least point intervals may stretch a logarithmic axis.
+const STRETCH: f64 = 3.0;
+
 /// Width of a sample in the legend.
 const SAMPLE: f64 = 34.0;
 
@@ -114,21 +117,25 @@ impl LineChart {
         let lines = canvas.paragraph(at, Anchor::Start, &self.y_label, Ink::Soft, whole);
         let top = legend + LINE * lines as f64 + 6.0;
         let points = || self.lines.iter().flat_map(|line| line.points.iter());
+        let above_zero = points().map(|(_, y)| *y).filter(|y| *y > 0.0);
+        // A logarithmic axis is not stretched further by lower ends: an arrow stands for these.
+        let lowest = match self.y_scale {
+            Scale::Linear => f64::NEG_INFINITY,
+            Scale::Log => above_zero.fold(f64::INFINITY, f64::min) / STRETCH,
+        };
         let tips = self
             .lines
             .iter()
             .flat_map(|line| &line.whiskers)
-            .flat_map(|whisker| [whisker.low, whisker.high]);
+            .flat_map(|whisker| [whisker.low, whisker.high])
+            .filter(|tip| *tip >= lowest);
         let x_axis = Axis::to_the_last(self.x_scale, points().map(|(x, _)| *x), wanted[0]);
         let y_axis = Axis::new(
             self.y_scale,
             points().map(|(_, y)| *y).chain(tips),
             wanted[1],
         );
-        let widest = y_axis
-            .ticks
-            .iter()
-            .map(|tick| width_of(&format_number(*tick)));
+        let widest = y_axis.ticks.iter().map(|tick| width_of(&tick_text(*tick)));
         let left = widest.fold(0.0, f64::max) + 10.0;
         let area = Area {
             left,
@@ -181,7 +188,7 @@ impl LineChart {
             let y = area.y_at(*tick);
             canvas.line([(left, y), (right, y)], Ink::Rule, 1.0);
             canvas.line([(left - 5.0, y), (left, y)], Ink::Soft, 1.0);
-            let text = format_number(*tick);
+            let text = tick_text(*tick);
             canvas.text((left - 8.0, y + 4.5), Anchor::End, &text, Ink::Soft);
         }
         let zero = area.y_at(0.0);
@@ -330,9 +337,9 @@ impl Area {
         let (x, top, bottom) = (self.x_at(x), self.y_at(high), self.y_at(low));
         canvas.line([(x, bottom), (x, top)], ink, 1.5);
         canvas.line([(x - 3.5, top), (x + 3.5, top)], ink, 1.5);
-        let lower = match self.y_axis.has(low) {
-            true => vec![(x - 3.5, bottom), (x + 3.5, bottom)],
-            false => vec![
+        let lower = match self.y_axis.is_below(low) {
+            false => vec![(x - 3.5, bottom), (x + 3.5, bottom)],
+            true => vec![
                 (x - 3.5, bottom - 5.0),
                 (x, bottom),
                 (x + 3.5, bottom - 5.0),

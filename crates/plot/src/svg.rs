@@ -54,7 +54,9 @@ pub fn format_number(number: f64) -> String {
         }
         grouped.push(digit);
     }
-    let sign = if whole.starts_with('-') { "−" } else { "" };
+    // What rounds to zero has no sign.
+    let is_negative = whole.starts_with('-') && (grouped != "0" || !fraction.is_empty());
+    let sign = if is_negative { "−" } else { "" };
     if fraction.is_empty() {
         format!("{sign}{grouped}")
     } else {
@@ -188,6 +190,8 @@ mod tests {
             (12_500.0, "12,500"),
             (1_234_567.0, "1,234,567"),
             (-4.5, "−4.5"),
+            (-0.001, "0"),
+            (-0.04, "−0.04"),
             (f64::NAN, "–"),
         ];
         for (number, text) in cases {

@@ -28,8 +28,8 @@ pub struct Group {
     pub values: Vec<Value>,
 }
 
-/// Horizontal bars from zero, in groups. Values above zero that span two powers of ten or more are
-/// marks on a logarithmic axis instead, where a bar would have no beginning.
+/// Horizontal bars from zero, in groups; or marks on a logarithmic axis, where a bar would have no
+/// beginning ([`ValueBars::is_positive`]).
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ValueBars {
     /// Unique in the page.
@@ -42,6 +42,11 @@ pub struct ValueBars {
     pub label: String,
     /// Names of the series and their colours, 0 to [`crate::COLOURS`] − 1.
     pub series: Vec<(String, usize)>,
+    /// What colours mean besides, with their colours: for series that share one.
+    pub legend: Vec<(String, usize)>,
+    /// Whether the quantity is never zero or below. Then the axis is logarithmic if values span two
+    /// powers of ten or more, and no interval reaches zero.
+    pub is_positive: bool,
     /// What the marks are; not drawn when there is none.
     pub reference: String,
     /// From the top.
@@ -131,14 +136,17 @@ impl ValueBars {
         let (least, most) = sizes().fold((f64::INFINITY, 0.0), |(least, most), size| {
             (size.min(least), size.max(most))
         });
-        let is_log = least > 0.0 && most / least >= WIDE_RANGE;
-        let ends = self
-            .values()
-            .flat_map(|value| [-1.0, 1.0].map(|side: f64| value.value + side * value.uncertainty));
+        let ends = || {
+            let values = self.values().filter(|value| value.uncertainty.is_finite());
+            values.flat_map(|value| [-1.0, 1.0].map(|side| value.value + side * value.uncertainty))
+        };
+        // A lower end near zero would stretch a logarithmic axis by powers of ten.
+        let is_log = self.is_positive
+            && most / least >= WIDE_RANGE
+            && sizes().chain(ends()).all(|size| size >= least / WIDE_RANGE)
+            && least > 0.0;
         let scale = if is_log { Scale::Log } else { Scale::Linear };
-        // A lower end near zero must not stretch a logarithmic axis by powers of ten.
-        let ends = ends.filter(|end| !is_log || *end >= least / 3.0);
-        (Axis::new(scale, sizes().chain(ends), wanted), is_log)
+        (Axis::new(scale, sizes().chain(ends()), wanted), is_log)
     }
 
     fn draw(&self, width: Width) -> Canvas {
@@ -179,10 +187,7 @@ impl ValueBars {
         let heights: Vec<f64> = rows.iter().map(height).collect();
         let bottom = top + heights.iter().sum::<f64>() + 2.0;
         // Texts above bars stand free of the grid.
-        let strips = match beside {
-            true => vec![(top, bottom)],
-            false => strips(&rows, &heights, top),
-        };
+        let strips = strips(&rows, &heights, top, beside);
         let lines = self.grid(&mut canvas, &layout, &strips, bottom);
         let mut y = top;
         for (row, height) in rows.iter().zip(heights) {
@@ -209,16 +214,30 @@ impl ValueBars {
         }
     }
 
-    /// Draws what marks are; returns where rows begin.
+    /// Draws what marks and colours are; returns where rows begin.
     fn head(&self, canvas: &mut Canvas) -> f64 {
+        let mut top = 4.0;
         let marked = self.values().any(|value| value.reference.is_some());
-        if !marked || self.reference.is_empty() {
-            return 4.0;
+        if marked && !self.reference.is_empty() {
+            canvas.line([(7.0, 2.0), (7.0, 16.0)], Ink::Text, 3.0);
+            let text = format!("({})", self.reference);
+            canvas.text((16.0, 13.0), Anchor::Start, &text, Ink::Text);
+            top = LINE + 8.0;
         }
-        canvas.line([(7.0, 2.0), (7.0, 16.0)], Ink::Text, 3.0);
-        let text = format!("({})", self.reference);
-        canvas.text((16.0, 13.0), Anchor::Start, &text, Ink::Text);
-        LINE + 8.0
+        let (mut x, mut y) = (0.0, top);
+        for (name, colour) in &self.legend {
+            let wide = 20.0 + width_of(name);
+            if x > 0.0 && x + wide > canvas.width {
+                (x, y) = (0.0, y + LINE);
+            }
+            canvas.bar((x, y), (14.0, 10.0), Ink::Series(*colour), name.clone());
+            canvas.text((x + 20.0, y + 9.0), Anchor::Start, name, Ink::Text);
+            x += wide + 14.0;
+        }
+        match self.legend.is_empty() {
+            true => top,
+            false => y + LINE + 4.0,
+        }
     }
 
     /// Draws the axis and what is on it; returns how many lines its label takes.
@@ -338,31 +357,34 @@ impl ValueBars {
     }
 }
 
-/// Top and bottom of each bar with a little around it, the first row at `top`.
-fn strips(rows: &[Row<'_>], heights: &[f64], top: f64) -> Vec<(f64, f64)> {
+/// Top and bottom of each bar with a little around it, the first row at `top`: texts of their own
+/// lines stand free of the grid. Names `beside` bars let it pass from one to the next.
+fn strips(rows: &[Row<'_>], heights: &[f64], top: f64, beside: bool) -> Vec<(f64, f64)> {
     let mut y = top;
-    let mut strips = Vec::new();
+    let mut strips: Vec<(f64, f64)> = Vec::new();
+    let mut goes_on = false;
     for (row, height) in rows.iter().zip(heights) {
         y += height;
-        if let Row::Value(..) = row {
-            strips.push((y - STEP, y - STEP + BAR + 4.0));
+        let is_value = matches!(row, Row::Value(..));
+        let bottom = y - STEP + BAR + 4.0;
+        match strips.last_mut() {
+            Some(last) if is_value && goes_on => last.1 = bottom,
+            _ if is_value => strips.push((y - STEP, bottom)),
+            _ => {}
         }
+        goes_on = is_value && beside;
     }
     strips
 }
 
-/// An interval with a bar at either end; an arrow where it goes on below a logarithmic axis.
+/// An interval with a bar at either end.
 fn whisker(canvas: &mut Canvas, layout: &Layout, value: &Value, y: f64) {
     let [low, high] = [-1.0, 1.0].map(|side: f64| value.value + side * value.uncertainty);
     let (from, to) = (layout.x_at(low), layout.x_at(high));
     canvas.line([(from, y), (to, y)], Ink::Text, 1.5);
-    canvas.line([(to, y - 3.5), (to, y + 3.5)], Ink::Text, 1.5);
-    let lowest = layout.axis.ticks.first().copied().unwrap_or(0.0);
-    let lower = match low >= lowest {
-        true => vec![(from, y - 3.5), (from, y + 3.5)],
-        false => vec![(from + 5.0, y - 3.5), (from, y), (from + 5.0, y + 3.5)],
-    };
-    canvas.line(lower, Ink::Text, 1.5);
+    for end in [to, from] {
+        canvas.line([(end, y - 3.5), (end, y + 3.5)], Ink::Text, 1.5);
+    }
 }
 
 /// Whether name and numbers stand on one line.

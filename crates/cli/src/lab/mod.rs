@@ -271,20 +271,21 @@ fn claims(entry: &Entry) -> String {
         let word = match verdict {
             Verdict::Pass | Verdict::Calibrated => verdict.name(),
             Verdict::Deviation(_) => "DEVIATION",
-            Verdict::Inconclusive => "undecided",
+            Verdict::Unexplained(_) => "UNEXPLAINED",
+            Verdict::Inconclusive(_) => "undecided",
             Verdict::Fail => "FAILS",
         };
         let _ = writeln!(
             text,
-            "  {word:<10} {}: {} (paper: {})",
+            "  {word:<11} {}: {} (paper: {})",
             claim.words, claim.ours, claim.paper
         );
         if !verdict.reason().is_empty() {
-            let _ = writeln!(text, "             {}", verdict.reason());
+            let _ = writeln!(text, "              {}", verdict.reason());
         }
     }
     for note in entry.outcome.iter().flat_map(|outcome| &outcome.notes) {
-        let _ = writeln!(text, "  note       {note}");
+        let _ = writeln!(text, "  note        {note}");
     }
     text
 }

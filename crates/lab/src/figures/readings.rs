@@ -1,8 +1,6 @@
 //! Readings that figures take from the values of a run.
 
-use crate::figure::{Depth, Extent};
 use crate::measure::Values;
-use crate::stats::Estimate;
 
 /// Goodput of the first flow, Mbit/s.
 pub(in crate::figures) fn mbps(values: &Values) -> f64 {
@@ -30,17 +28,8 @@ pub(in crate::figures) fn equation_3(mbps: f64, rtt_min: f64, segments: f64) -> 
     (mbps * 1e6 / 8.0 / (segments * 1_448.0)).min(4.0 / rtt_min)
 }
 
-/// Whether differences, one a seed, are above `least`: with the whole interval of their mean in the
-/// full form. The quick form has too few seeds for that, goes by the mean, and says so with
-/// [`by_means`].
-pub(in crate::figures) fn is_above(depth: &Depth, differences: Estimate, least: f64) -> bool {
-    match depth.extent {
-        Extent::Quick => differences.mean > least,
-        Extent::Full => differences.low() > least,
-    }
-}
-
-/// For the words of claims that [`is_above`] checks.
-pub(in crate::figures) fn by_means(depth: &Depth) -> &'static str {
-    depth.pick(" (by means, in the quick form)", "")
+/// Share of the time for which buffers limit the first flow: the receiver's, or the sender's, which
+/// then has nothing to send.
+pub(in crate::figures) fn by_buffers(values: &Values) -> f64 {
+    values.get("flows.0.limited_by.rwnd") + values.get("flows.0.limited_by.app")
 }

@@ -135,6 +135,38 @@ fn intervals_that_cross_zero_are_drawn_whole() {
     assert!(data[1].low.is_nan());
 }
 
+/// An interval that crosses zero goes on below a logarithmic axis, which an arrow says.
+#[test]
+fn an_interval_that_leaves_a_logarithmic_axis_is_marked() {
+    let with = |low: f64| {
+        let mut line = line(0, &[(1.0, 2.0), (2.0, 3.0)]);
+        line.whiskers = vec![Whisker {
+            x: 1.0,
+            low,
+            high: 8.0,
+        }];
+        column(&LineChart {
+            y_scale: Scale::Log,
+            ..chart(vec![line])
+        })
+    };
+    // The head of an arrow has three points.
+    let arrows = |svg: &str| {
+        let paths = svg.split("stroke-width=\"1.5\" d=\"M").skip(1);
+        let bends = paths.filter_map(|path| path.split('"').next());
+        bends.filter(|path| path.matches('L').count() == 2).count()
+    };
+    assert_eq!([1.0, 0.001, -4.0].map(|low| arrows(&with(low))), [0, 1, 1]);
+    for low in [0.001, -4.0] {
+        let svg = with(low);
+        assert!(svg.contains(">0.1<") || svg.contains(">1<"), "{svg}");
+        assert!(
+            !svg.contains(">0<"),
+            "no logarithmic axis has a zero: {svg}"
+        );
+    }
+}
+
 #[test]
 fn nothing_to_draw_is_drawn() {
     for lines in [vec![], vec![Line::default()]] {

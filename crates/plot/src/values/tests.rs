@@ -12,6 +12,7 @@ fn bars(values: Vec<Value>) -> ValueBars {
             name: "802.11n".into(),
             values,
         }],
+        ..ValueBars::default()
     }
 }
 
@@ -102,15 +103,84 @@ fn intervals_that_cross_zero_are_drawn_whole() {
     }
 }
 
+fn positive(values: Vec<Value>) -> ValueBars {
+    ValueBars {
+        is_positive: true,
+        ..bars(values)
+    }
+}
+
 #[test]
 fn a_wide_range_is_logarithmic() {
-    let wide = bars(vec![value(12.0, 0.0), value(24_000.0, 100.0)]);
-    for svg in both(&wide) {
+    for svg in both(&positive(vec![value(12.0, 4.0), value(24_000.0, 100.0)])) {
         assert!(svg.contains(">10<") && svg.contains(">1,000<"), "{svg}");
         assert!(!svg.contains("<rect"), "bars have no beginning there");
+        // Both intervals whole, on this axis too.
+        let ends = ends(&svg);
+        assert!(ends[0] < ends[1] && ends[2] < ends[3], "{ends:?}");
     }
-    for svg in both(&bars(vec![value(0.0, 0.0), value(24_000.0, 100.0)])) {
+    for svg in both(&positive(vec![value(0.0, 0.0), value(24_000.0, 100.0)])) {
         assert!(svg.contains("<rect"), "zero has no logarithm");
+    }
+}
+
+/// Gains of 0.2 to 23 %, one with an interval that crosses zero, one with one that nears it.
+#[test]
+fn a_quantity_that_may_be_negative_has_no_logarithmic_axis() {
+    let gains = || vec![value(0.23, 0.07), value(23.0, 0.4), value(2.0, 6.0)];
+    for svg in both(&bars(gains())) {
+        assert_eq!(svg.matches("<rect").count(), 3, "bars");
+        let ends = ends(&svg);
+        let widths: Vec<_> = ends.chunks(2).map(|end| end[1] - end[0]).collect();
+        assert!((widths[2] / widths[1] - 15.0).abs() < 1.0, "{widths:?}");
+    }
+    // Nor has one whose intervals reach zero, or come near to it.
+    for low in [gains(), vec![value(0.2, 0.199_9), value(23.0, 0.4)]] {
+        for svg in both(&positive(low)) {
+            assert!(svg.contains("<rect"), "{svg}");
+        }
+    }
+}
+
+#[test]
+fn the_grid_does_not_run_through_names_of_groups() {
+    let mut drawn = bars(vec![value(1.0, 0.0), value(2.0, 0.0)]);
+    drawn.groups.push(drawn.groups[0].clone());
+    for svg in both(&drawn) {
+        let names: Vec<f64> = svg
+            .split("<text x=\"0.0\" y=\"")
+            .skip(1)
+            .filter(|text| text.contains(">802.11n<"))
+            .map(|text| text.split('"').next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(names.len(), 2, "{svg}");
+        let lines = svg.split(" d=\"M").skip(1).filter_map(|path| {
+            let (from, to) = path.split('"').next()?.split_once('L')?;
+            let ends = [from, to].map(|end| end.split_once(' ').unwrap());
+            let [top, bottom] = ends.map(|(_, y)| y.parse::<f64>().unwrap());
+            (ends[0].0 == ends[1].0).then_some((top, bottom))
+        });
+        for (top, bottom) in lines {
+            for name in &names {
+                assert!(
+                    bottom <= name - 9.0 || top >= *name,
+                    "{top} {bottom} {name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_that_mean_something_are_explained() {
+    let mut drawn = bars(vec![value(1.0, 0.0)]);
+    drawn.legend = vec![
+        ("the <radio> is changed".into(), 5),
+        ("the air is".into(), 4),
+    ];
+    for svg in both(&drawn) {
+        assert!(svg.contains(">the &lt;radio&gt; is changed<") && svg.contains(">the air is<"));
+        assert_eq!(svg.matches("<rect").count(), 3, "two samples, and the bar");
     }
 }
 

@@ -6,6 +6,7 @@ use super::{SECONDS, Setup, shares};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, plot};
+use crate::finding::Finding;
 use crate::measure::Values;
 use crate::point::Point;
 use crate::results::Results;
@@ -107,7 +108,8 @@ fn length_reduce(depth: &Depth, results: &Results) -> Outcome {
             .collect(),
         reference: String::new(),
         groups,
-    }
+..ValueBars::default()
+}
     .to_svg();
     outcome
         .plots
@@ -122,13 +124,13 @@ fn length_reduce(depth: &Depth, results: &Results) -> Outcome {
             "The unmodified queue fills to its capacity, of 50 and of 250 packets",
             "50 and 250",
             format!("{} and {}", full(50), full(250)),
-            full(50).mean >= 50.0 && full(250).mean >= 250.0,
+            full(50).is_at_least(50.0).and(full(250).is_at_least(250.0)),
         ),
         Claim::new(
             "The filtered queue is bounded by the number of flows, but for duplicates: in 99 % of the time, at either capacity",
             "≤ 10",
             format!("{} and {}", p99(50), p99(250)),
-            p99(50).mean <= flows && p99(250).mean <= flows,
+            p99(50).is_at_most(flows).and(p99(250).is_at_most(flows)),
         )
         .or(
             format!(
@@ -136,7 +138,7 @@ fn length_reduce(depth: &Depth, results: &Results) -> Outcome {
                  the queue has {} and {} packets in 99 % of the time: one for each flow, and the one on the air.",
                 lossless[0], lossless[1]
             ),
-            lossless.iter().all(|length| length.mean <= flows + 1.0),
+            Finding::all(lossless.iter().map(|length| length.is_at_most(flows + 1.0))),
         ),
         Claim::new(
             "Its length does not depend on the capacity: the medians differ by less than 2 packets",
@@ -146,8 +148,9 @@ fn length_reduce(depth: &Depth, results: &Results) -> Outcome {
                 format!("{a} and {b}")
             },
             {
-                let [a, b] = QUEUES.map(|queue| at(queue, true, "wlan.ap.queue_p50").mean);
-                (a - b).abs() < 2.0
+                let [a, b] = QUEUES.map(|queue| at(queue, true, "wlan.ap.queue_p50"));
+                let apart = a.less(b);
+                apart.is_above(-2.0).and(apart.is_below(2.0))
             },
         ),
     ];
@@ -233,6 +236,7 @@ fn fairness_reduce(depth: &Depth, results: &Results) -> Outcome {
         series: vec![("unmodified".into(), 0), ("filtered".into(), 1)],
         reference: String::new(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     outcome.plots.push(plot(
@@ -244,19 +248,19 @@ fn fairness_reduce(depth: &Depth, results: &Results) -> Outcome {
             "All connections share equally with filtering: Jain's index of at least 0.95",
             "equal shares",
             fairness[1].to_string(),
-            fairness[1].mean >= 0.95,
+            fairness[1].is_at_least(0.95),
         ),
         Claim::new(
             "They do not with the unmodified queue: below 0.8",
             "unfair",
             fairness[0].to_string(),
-            fairness[0].mean < 0.8,
+            fairness[0].is_below(0.8),
         ),
         Claim::new(
             "Filtering has few timeouts: less than half of the unmodified queue's",
             "far fewer",
             format!("{} against {} a second", expiries[1], expiries[0]),
-            expiries[1].mean < 0.5 * expiries[0].mean,
+            expiries[1].less(expiries[0].times(0.5)).is_below(0.0),
         ),
     ];
     outcome

@@ -4,7 +4,6 @@ use super::Setup;
 use super::goodput::{self, Series, counts, filtered, gain, show};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper};
-use crate::figures::readings::{by_means, is_above};
 use crate::point::Point;
 use crate::results::Results;
 use crate::stats::Estimate;
@@ -64,7 +63,7 @@ fn plan(depth: &Depth) -> Vec<Point> {
     points
 }
 
-/// From how many stations on filtering is behind, and the number before it; by means.
+/// From how many stations on filtering is behind, and the number before it, by its mean.
 fn crossing(gains: &[(usize, Estimate)]) -> Option<(usize, usize)> {
     gains
         .windows(2)
@@ -92,19 +91,16 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let missing = gains.iter().any(|(_, gain)| gain.mean.is_nan());
     outcome.claims = vec![
         Claim::new(
-            format!(
-                "Filtering is ahead for few stations (2 and 5), with q = 250{}",
-                by_means(depth)
-            ),
+            "Filtering is ahead for few stations (2 and 5), with q = 250",
             "ahead",
             format!("by {} and {} Mbit/s", at(2), at(5)),
-            is_above(depth, at(2), 0.0) && is_above(depth, at(5), 0.0),
+            at(2).is_above(0.0).and(at(5).is_above(0.0)),
         ),
         Claim::new(
             "The margin tapers off as the number of stations grows: smaller with 20 than with 2",
             "tapers off",
             format!("{} and {} Mbit/s", at(2), at(20)),
-            at(20).mean < at(2).mean,
+            at(20).less(at(2)).is_below(0.0),
         ),
         Claim::new(
             "With q = 250 filtering falls behind from a critical number of stations on, between 8 and 20 of them with this window",

@@ -6,7 +6,7 @@ use super::goodput::{self, Series, counts, filtered, gain, show};
 use super::{Setup, difference, total};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper};
-use crate::figures::readings::{by_means, is_above};
+use crate::finding::Finding;
 use crate::point::Point;
 use crate::results::Results;
 
@@ -65,7 +65,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             .collect();
         let behind: Vec<_> = gains
             .iter()
-            .filter(|(_, gain)| !is_above(depth, *gain, 0.0))
+            .filter(|(_, gain)| !gain.is_above(0.0).is_sure())
             .map(|(count, gain)| format!("{gain} with {count}"))
             .collect();
         let least = gains
@@ -79,12 +79,11 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         };
         Claim::new(
             format!(
-                "With CWmin {cw_min} filtering outperforms the unmodified queue at every number of stations{}",
-                by_means(depth)
+                "With CWmin {cw_min} filtering outperforms the unmodified queue at every number of stations"
             ),
             "outperforms",
             ours,
-            behind.is_empty(),
+            Finding::all(gains.iter().map(|(_, gain)| gain.is_above(0.0))),
         )
     };
     outcome.claims = vec![ahead(63), ahead(127)];
@@ -96,13 +95,10 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         difference(depth, results, setups, total)
     };
     outcome.claims.push(Claim::new(
-        format!(
-            "A larger window helps filtering where many contend: 127 against 31 slots with 20 stations{}",
-            by_means(depth)
-        ),
+        "A larger window helps filtering where many contend: 127 against 31 slots with 20 stations",
         "helps",
         format!("{} Mbit/s more", relaxed(20)),
-        is_above(depth, relaxed(20), 0.0),
+        relaxed(20).is_above(0.0),
     ));
     outcome
 }

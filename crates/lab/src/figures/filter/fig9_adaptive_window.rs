@@ -6,7 +6,7 @@ use super::goodput::{self, Series, counts, gain, show};
 use super::{Setup, difference, total};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper};
-use crate::figures::readings::{by_means, is_above};
+use crate::finding::Finding;
 use crate::point::Point;
 use crate::results::Results;
 
@@ -73,9 +73,9 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         let setups = [Setup::new(20, 250, false), mimd(20, false)];
         difference(depth, results, setups, total)
     };
-    let ahead = each.iter().all(|(_, _, gain)| is_above(depth, *gain, 0.0));
-    let all = each.iter().all(|(_, goodput, _)| goodput.mean > 6.0);
-    let more = each.iter().all(|(_, _, gain)| gain.mean > 1.0);
+    let ahead = Finding::all(each.iter().map(|(_, _, gain)| gain.is_above(0.0)));
+    let all = Finding::all(each.iter().map(|(_, goodput, _)| goodput.is_above(6.0)));
+    let more = Finding::all(each.iter().map(|(_, _, gain)| gain.is_above(1.0)));
     let restored = {
         let setups = [Setup::new(20, 250, true), mimd(20, true)];
         difference(depth, results, setups, total)
@@ -92,10 +92,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let ten = small_window(10);
     outcome.claims = vec![
         Claim::new(
-            format!(
-                "With MIMD filtering is ahead at every number of stations{}",
-                by_means(depth)
-            ),
+            "With MIMD filtering is ahead at every number of stations",
             "ahead",
             each.iter()
                 .map(|(count, _, gain)| format!("{count}: {gain}"))
@@ -107,7 +104,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             "MIMD restores the gain that contention took from filtering: more goodput with 20 stations",
             "restored",
             format!("{restored} Mbit/s more"),
-            is_above(depth, restored, 0.0),
+            restored.is_above(0.0),
         ),
         Claim::new(
             "The filtered goodput is always above 6 Mbit/s",
@@ -118,13 +115,14 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         .or(
             "Here payload counts. With 40 bytes of header for each segment, which ns-2 counts too, and windows of 20 segments it is above \
              6 Mbit/s from 5 stations on; two stations do not fill the medium.",
-            counts(depth).iter().filter(|count| **count >= 5).all(|count| {
+            Finding::all(counts(depth).iter().filter(|count| **count >= 5).map(|count| {
                 let setup = Setup {
                     window: 20,
                     ..mimd(*count, true)
                 };
-                setup.goodput(depth, results).mean * 1_500.0 / 1_460.0 > 6.0
-            }),
+                let goodput = setup.goodput(depth, results);
+                goodput.times(1_500.0 / 1_460.0).is_above(6.0)
+            })),
         ),
         Claim::new(
             "It outperforms the unmodified queue by more than 1 Mbit/s at every number of stations",
@@ -137,13 +135,13 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         .or(
             "The unmodified queue thins acknowledgements itself where n windows overflow it. With windows of 20 segments, which 250 \
              packets hold up to 12 stations, the gain with 10 stations is above 1 Mbit/s; the paper does not state its window.",
-            ten.mean > 1.0,
+            ten.is_above(1.0),
         ),
         Claim::new(
             "MIMD makes the unmodified queue slightly worse for many stations: less goodput with 20",
             "slightly worse",
             format!("{worse} Mbit/s"),
-            worse.mean < 0.0,
+            worse.is_below(0.0),
         ),
     ];
     outcome

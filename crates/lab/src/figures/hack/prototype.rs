@@ -121,6 +121,7 @@ pub(super) fn bars(
             .collect(),
         reference: "the paper's prototype".into(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg()
 }

@@ -54,7 +54,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                     ),
                     format!("{wanted} %"),
                     percent(ours),
-                    (ours.mean - wanted).abs() <= 3.0,
+                    ours.is_within(wanted - 3.0..=wanted + 3.0),
                 )
                 .or(
                     format!(
@@ -62,7 +62,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                          directions both ends always contend: {} arrive at the first attempt.",
                         percent(both)
                     ),
-                    transport == TCP && (both.mean - wanted).abs() <= 3.0,
+                    both.is_within(wanted - 3.0..=wanted + 3.0).and(transport == TCP),
                 )
             })
         })

@@ -5,6 +5,7 @@ use tack_plot::{Line, LineChart, Stroke};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::plot;
+use crate::finding::Finding;
 use crate::measure::Measure;
 use crate::point::{Cell, Point};
 use crate::results::Results;
@@ -96,7 +97,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             format!("{name}: adapts to a step within this many round trips on average (up, down)"),
             format!("{paper}"),
             format!("{up}, {down}"),
-            up.mean <= paper && down.mean <= paper,
+            up.is_at_most(paper).and(down.is_at_most(paper)),
         );
         let is_realtime = index == 1;
         outcome.claims.push(if is_realtime {
@@ -108,7 +109,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                         (`probe_rtt=mild`) the profile adapts within {} round trips up and {} down.",
                     without_pause[0], without_pause[1]
                 ),
-                without_pause.iter().all(|step| step.mean <= paper),
+                Finding::all(without_pause.iter().map(|step| step.is_at_most(paper))),
             )
         } else {
             claim

@@ -7,8 +7,8 @@ use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::plot;
-use crate::figures::readings::{by_means, is_above};
 use crate::figures::transport::Transport;
+use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::RTT_FAIRNESS;
@@ -194,7 +194,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             ]);
         }
     }
-    outcome.claims = claims(depth, &all);
+    outcome.claims = claims(&all);
     outcome.plots.push(plot(
         chart(&all),
         "Goodput of the other flow over that of the 40 ms flow, by the other's RTT, with 95 % \
@@ -203,10 +203,10 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome
 }
 
-/// The geometric mean of the ratios at round trip `rtt_ms`.
-fn ratio_at(divisions: &[Division], rtt_ms: u64) -> f64 {
+/// The logarithm of the ratio at round trip `rtt_ms`.
+fn ratio_at(divisions: &[Division], rtt_ms: u64) -> Estimate {
     let division = divisions.iter().find(|one| one.rtt_ms == rtt_ms);
-    division.map_or(f64::NAN, |one| one.ratio()[0])
+    division.map_or(Estimate::of(&[]), |one| one.log_ratio)
 }
 
 fn ratios(divisions: &[Division]) -> String {
@@ -226,7 +226,7 @@ fn fairer(tack: &Division, delayed: &Division) -> Estimate {
     )
 }
 
-fn claims(depth: &Depth, [bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim> {
+fn claims([bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (name, divisions) in [("BBR with delayed ACK", bbr), ("BBR with TACK", bbr_tack)] {
         claims.push(Claim::new(
@@ -236,26 +236,29 @@ fn claims(depth: &Depth, [bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]
             ),
             "shape: longer RTT ahead",
             ratios(divisions),
-            ratio_at(divisions, 20) <= 2.0 / 3.0 && ratio_at(divisions, 160) >= 1.5,
+            ratio_at(divisions, 20)
+                .is_at_most((2.0_f64 / 3.0).ln())
+                .and(ratio_at(divisions, 160).is_at_least(1.5_f64.ln())),
         ));
     }
     for (name, divisions) in [
         ("CUBIC with delayed ACK", cubic),
         ("CUBIC with TACK", cubic_tack),
     ] {
-        let leans = ratio_at(divisions, 160) < ratio_at(divisions, 20);
-        claims.push(
-            Claim::new(
-                format!(
-                    "{name} favours the shorter RTT, if any: less for 160 ms than for 20 ms, \
+        let leans = ratio_at(divisions, 160)
+            .less(ratio_at(divisions, 20))
+            .is_below(0.0);
+        claims.push(Claim::new(
+            format!(
+                "{name} favours the shorter RTT, if any: less for 160 ms than for 20 ms, \
                     and Jain's index at least 0.85"
-                ),
-                "shape: shorter RTT ahead",
-                ratios(divisions),
-                leans && divisions.iter().all(|one| one.jain.mean >= 0.85),
-            )
-            .undecided(leans && divisions.iter().all(|one| one.jain.high() >= 0.85)),
-        );
+            ),
+            "shape: shorter RTT ahead",
+            ratios(divisions),
+            leans.and(Finding::all(
+                divisions.iter().map(|one| one.jain.is_at_least(0.85)),
+            )),
+        ));
     }
     for (name, tack, delayed) in [("BBR", bbr_tack, bbr), ("CUBIC", cubic_tack, cubic)] {
         let pairs = || tack.iter().zip(delayed);
@@ -268,55 +271,49 @@ fn claims(depth: &Depth, [bbr_tack, bbr, cubic_tack, cubic]: &[Vec<Division>; 4]
                 fairer(tack, delayed)
             )
         });
-        claims.push(
-            Claim::new(
-                format!(
-                    "{name} is as fair with TACK as with delayed ACK: Jain's index lower by 0.05 at most{}",
-                    by_means(depth)
-                ),
-                "shape: no worse",
-                texts.collect::<Vec<_>>().join("; "),
-                pairs().all(|(tack, delayed)| is_above(depth, fairer(tack, delayed), -0.05)),
-            )
-            .undecided(pairs().all(|(tack, delayed)| fairer(tack, delayed).high() > -0.05)),
-        );
+        claims.push(Claim::new(
+            format!("{name} is as fair with TACK as with delayed ACK: Jain's index lower by 0.05 at most"),
+            "shape: no worse",
+            texts.collect::<Vec<_>>().join("; "),
+            Finding::all(pairs().map(|(tack, delayed)| fairer(tack, delayed).is_above(-0.05))),
+        ));
     }
-    let saved: Vec<f64> = [(bbr_tack, bbr), (cubic_tack, cubic)]
+    let saved: Vec<Estimate> = [(bbr_tack, bbr), (cubic_tack, cubic)]
         .iter()
         .flat_map(|(tack, delayed)| tack.iter().zip(delayed.iter()))
-        .map(|(tack, delayed)| 100.0 * (1.0 - tack.acks.mean / delayed.acks.mean))
+        .map(|(tack, delayed)| {
+            delayed
+                .acks
+                .less(tack.acks)
+                .times(100.0 / delayed.acks.mean)
+        })
         .collect();
     claims.push(Claim::new(
         "TACK sends at most half as many acknowledgements per segment, for all RTTs and \
             controllers",
         "shape: fewer",
-        format!("{} % fewer at least", format_number(least(&saved))),
-        saved.iter().all(|percent| *percent >= 50.0),
+        format!("{} % fewer at least", least(&saved)),
+        Finding::all(saved.iter().map(|percent| percent.is_at_least(50.0))),
     ));
-    let used: Vec<f64> = [bbr_tack, bbr, cubic_tack, cubic]
+    let used: Vec<Estimate> = [bbr_tack, bbr, cubic_tack, cubic]
         .into_iter()
         .flatten()
-        .map(|one| one.utilisation.mean)
+        .map(|one| one.utilisation)
         .collect();
     claims.push(Claim::new(
         "Together the two flows fill the link, to 93 % at least",
         "–",
-        format!("{} % at least", format_number(least(&used))),
-        used.iter().all(|percent| *percent >= 93.0),
+        format!("{} % at least", least(&used)),
+        Finding::all(used.iter().map(|percent| percent.is_at_least(93.0))),
     ));
     claims
 }
 
-/// The least of `values`; no number when one of them is none.
-fn least(values: &[f64]) -> f64 {
-    let numbers = values.iter().copied();
-    numbers.fold(f64::INFINITY, |least, value| {
-        if value.is_nan() || value < least {
-            value
-        } else {
-            least
-        }
-    })
+/// The estimate with the least mean; no number when one of them is none.
+fn least(values: &[Estimate]) -> Estimate {
+    let missing = values.iter().find(|one| one.mean.is_nan());
+    let least = values.iter().min_by(|a, b| a.mean.total_cmp(&b.mean));
+    *missing.or(least).unwrap_or(&Estimate::of(&[]))
 }
 
 fn chart(all: &[Vec<Division>; 4]) -> tack_plot::Svg {

@@ -107,6 +107,20 @@ const ALL: [&[Calibration]; 4] = [
                 "wlan.contender_rate=383kbps",
             ],
         ),
+        air(
+            2,
+            "1 neighbour with 4.2 Mbit/s",
+            &[
+                "wlan.protection=off",
+                "wlan.contenders=1",
+                "wlan.contender_rate=4188kbps",
+            ],
+        ),
+        air(
+            1,
+            "white noise, long frames lost",
+            &["wlan.protection=off", "wlan.error_model.snr_db=22.6"],
+        ),
     ],
     &[
         radio(1, "A-MPDUs of 21,700 bytes", &[]),
@@ -159,6 +173,23 @@ const ALL: [&[Calibration]; 4] = [
                 "wlan.ampdu_max_bytes=65535",
                 "wlan.contenders=10",
                 "wlan.contender_rate=589kbps",
+            ],
+        ),
+        air(
+            2,
+            "1 neighbour with 17.3 Mbit/s",
+            &[
+                "wlan.ampdu_max_bytes=65535",
+                "wlan.contenders=1",
+                "wlan.contender_rate=17300kbps",
+            ],
+        ),
+        air(
+            1,
+            "white noise, long frames lost",
+            &[
+                "wlan.ampdu_max_bytes=65535",
+                "wlan.error_model.snr_db=23.67",
             ],
         ),
     ],
@@ -378,6 +409,11 @@ pub(in crate::figures) fn table(all: &[Gains]) -> Table {
     table
 }
 
+/// Colours of calibrations by what they change.
+const PRESET: usize = 1;
+const RADIO: usize = 5;
+const AIR: usize = 4;
+
 /// The plot of all gains; `paper` has the paper's of each link, where it gives them.
 pub(in crate::figures) fn plot(
     id: &str,
@@ -391,9 +427,9 @@ pub(in crate::figures) fn plot(
         let mut values = Vec::new();
         for (number, one) in gains.each.iter().enumerate() {
             let colour = match (number, one.affects) {
-                (0, _) => 1,
-                (_, Affects::Radio) => 5,
-                (_, Affects::Air) => 4,
+                (0, _) => PRESET,
+                (_, Affects::Radio) => RADIO,
+                (_, Affects::Air) => AIR,
             };
             values.push(bar(series.len(), one.gain, paper.map(|paper| paper[index])));
             series.push((one.calibration.to_owned(), colour));
@@ -412,9 +448,17 @@ pub(in crate::figures) fn plot(
         title: title.into(),
         description: texts.join(" "),
         label: "gain, %".into(),
+        legend: [
+            ("the preset", PRESET),
+            ("another radio", RADIO),
+            ("another medium", AIR),
+        ]
+        .map(|(name, colour)| (name.into(), colour))
+        .into(),
         series,
         reference: "paper".into(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     crate::figures::presentation::plot(

@@ -6,11 +6,12 @@ use tack_plot::{Group, ValueBars, format_number};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Plot, Table};
 use crate::figures::presentation::{bar, percent, plot};
-use crate::figures::readings::{by_means, is_above, mbps};
+use crate::figures::readings::mbps;
 use crate::figures::tack::calibrations::{self, Gains};
 use crate::figures::tack::links::udp_tool;
 use crate::figures::tack::links::{LINKS, Link};
 use crate::figures::tack::media::{Bookkeeping, Medium};
+use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_TCP;
@@ -115,10 +116,7 @@ fn over_coalescing(depth: &Depth, results: &Results, figure: &str) -> Shown {
         table.row([link.name.into(), two, fourteen, forty_two]);
     }
     let claim = Claim::new(
-        format!(
-            "802.11n and ac: TACK also gains over a receiver that coalesces, L = 14 and L = 42{}",
-            by_means(depth)
-        ),
+        "802.11n and ac: TACK also gains over a receiver that coalesces, L = 14 and L = 42",
         "–",
         format!(
             "{} and {} % on n, {} and {} % on ac (and {} and {} % on g, {} and {} % on b, where \
@@ -132,14 +130,12 @@ fn over_coalescing(depth: &Depth, results: &Results, figure: &str) -> Shown {
             gains[0][1],
             gains[0][2]
         ),
-        gains[2..]
-            .iter()
-            .all(|gains| gains[1..].iter().all(|gain| is_above(depth, *gain, 0.0))),
-    )
-    .undecided(
-        gains[2..]
-            .iter()
-            .all(|gains| gains[1..].iter().all(|gain| gain.high() > 0.0)),
+        Finding::all(
+            gains[2..]
+                .iter()
+                .flat_map(|gains| &gains[1..])
+                .map(|gain| gain.is_above(0.0)),
+        ),
     );
     let groups = LINKS
         .iter()
@@ -164,6 +160,7 @@ fn over_coalescing(depth: &Depth, results: &Results, figure: &str) -> Shown {
         series,
         reference: String::new(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     let plot = plot(
@@ -265,34 +262,37 @@ pub(in crate::figures) fn gain_claim(
             ),
             _ => format!("{} ({tack} against {delayed} Mbit/s)", percent(gain)),
         },
-        gain.mean >= paper,
-    )
-    .undecided(gain.low() <= paper && gain.high() >= paper);
+        gain.is_at_least(paper),
+    );
     let least = if medium == Medium::Ideal { 93.0 } else { 85.0 };
     // The paper's gain would take (nearly) all that there is, or more; and TACK is near to that.
-    let at_the_ceiling = books.needed(paper) >= 95.0 && books.share() >= least;
+    let at_the_ceiling = books
+        .needed(paper)
+        .is_at_least(95.0)
+        .and(books.share().is_at_least(least));
     let ceiling = format!(
         "On this medium UDP without acknowledgements carries {:.1} Mbit/s of the same payload, \
             {:.1} % more than delayed ACK: no mechanism can gain more. The paper's gain would \
             need {:.0} % of UDP's goodput; TACK has {:.1} %.",
-        books.goodput[2],
+        books.goodput[2].mean,
         books.ceiling(),
-        books.needed(paper),
-        books.share(),
+        books.needed(paper).mean,
+        books.share().mean,
     );
     match medium {
         Medium::Ideal => {
             let [delayed, tack] = books.acks.map(|share| 100.0 * share);
             let idle = 100.0 * books.idle[1];
             // What TACK lacks to UDP is the air of its acknowledgements and what BBR leaves idle.
-            let explained = (books.share() - (100.0 - tack - idle)).abs() <= 3.0;
+            let rest = 100.0 - tack - idle;
+            let explained = books.share().is_within(rest - 3.0..=rest + 3.0);
             let reason = format!(
                 "{ceiling} Acknowledgements take {delayed:.1} % of the airtime with delayed ACK \
                     and {tack:.1} % with TACK, with their collisions and their share of backoff \
                     and link control. The medium is idle for {idle:.1} %, mostly in BBR's probes \
                     for the minimum RTT (200 ms in ten seconds)."
             );
-            claim.or(reason, at_the_ceiling && explained)
+            claim.or(reason, at_the_ceiling.and(explained))
         }
         Medium::Load(_) => {
             let [delayed, tack] = books.receiver_share.map(|share| 100.0 * share);
@@ -301,7 +301,7 @@ pub(in crate::figures) fn gain_claim(
                     delayed ACK and {tack:.1} % with TACK. The backoff and the collisions of the \
                     other stations remain."
             );
-            claim.or(reason, at_the_ceiling && delayed < 30.0 && tack < delayed)
+            claim.or(reason, at_the_ceiling.and(delayed < 30.0 && tack < delayed))
         }
         Medium::Saturated(_) => {
             let [spared, won] = [
@@ -317,7 +317,7 @@ pub(in crate::figures) fn gain_claim(
             );
             claim.or(
                 reason,
-                at_the_ceiling && won < spared && after > before - 0.5,
+                at_the_ceiling.and(won < spared && after > before - 0.5),
             )
         }
     }
@@ -431,6 +431,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         series,
         reference: "paper".into(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     outcome.plots.push(plot(
@@ -444,16 +445,19 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
 /// That neighbours with a load get it carried, whichever way our flow acknowledges: what TACK
 /// spares is ours then.
 fn load_claim(depth: &Depth, results: &Results, medium: Medium) -> Claim {
-    let carried: Vec<f64> = LINKS
+    let carried: Vec<Estimate> = LINKS
         .iter()
         .flat_map(|link| pair(depth, *link, 80, medium).map(|cell| (*link, cell)))
         .map(|(link, cell)| {
             let carried = |values: &crate::Values| 100.0 * medium.carried(link, values);
-            results.estimate(&cell, runs(depth), carried).mean
+            results.estimate(&cell, runs(depth), carried)
         })
         .collect();
-    let least = carried.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = carried.iter().copied().fold(0.0, f64::max);
+    let least = carried
+        .iter()
+        .map(|one| one.mean)
+        .fold(f64::INFINITY, f64::min);
+    let most = carried.iter().map(|one| one.mean).fold(0.0, f64::max);
     Claim::new(
         format!(
             "{}: they send all they offer, with delayed ACK and with TACK",
@@ -465,6 +469,6 @@ fn load_claim(depth: &Depth, results: &Results, medium: Medium) -> Claim {
             format_number(least),
             format_number(most)
         ),
-        carried.iter().all(|share| (share - 100.0).abs() <= 5.0),
+        Finding::all(carried.iter().map(|share| share.is_within(95.0..=105.0))),
     )
 }

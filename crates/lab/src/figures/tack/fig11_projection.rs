@@ -5,7 +5,7 @@ use tack_plot::{Group, ValueBars};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, plot};
-use crate::figures::readings::{by_means, is_above};
+use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::PROJECTION;
@@ -108,57 +108,51 @@ fn claims(depth: &Depth, results: &Results, all: &[[Estimate; 4]]) -> Vec<Claim>
     let order = |medium: usize| [longer(medium, 1, 2), longer(medium, 2, 3)];
     let is_order = |medium: usize| {
         let order = order(medium);
-        order.iter().all(|longer| is_above(depth, *longer, 0.0))
+        Finding::all(order.iter().map(|longer| longer.is_above(0.0)))
     };
     let text = |medium: usize| {
         let [bbr, tack] = order(medium);
         format!("{}; differences {bbr} and {tack} points", still(medium))
     };
-    let ranges = [(50.0, 90.0), (30.0, 58.0), (5.0, 15.0)];
-    let lies_in = |range: (f64, f64), mean: f64| mean >= range.0 && mean <= range.1;
+    let ranges = [50.0..=90.0, 30.0..=58.0, 5.0..=15.0];
     vec![
         Claim::new(
-            format!(
-                "With bursts of losses: video stops for the longest time with CUBIC, less with \
-                    BBR, least with TACK{}",
-                by_means(depth)
-            ),
+            "With bursts of losses: video stops for the longest time with CUBIC, less with \
+                    BBR, least with TACK",
             "CUBIC > BBR > TACK",
             text(1),
             is_order(1),
-        )
-        .undecided(order(1).iter().all(|longer| longer.high() > 0.0)),
+        ),
         Claim::new(
             "With bursts of losses: the share of time for which it stops lies in the paper's \
                 ranges (CUBIC, BBR, TACK)",
             "50 to 90 / 30 to 58 / 5 to 15 %",
             still(1),
-            ranges
-                .into_iter()
-                .zip(&bursts[1..])
-                .all(|(range, still)| lies_in(range, still.mean)),
+            Finding::all(
+                ranges
+                    .into_iter()
+                    .zip(&bursts[1..])
+                    .map(|(range, still)| still.is_within(range)),
+            ),
         )
         .or(
             "The paper does not describe its medium, and this medium was not fitted to the \
                 paper's numbers. Its losses slow CUBIC down as in the paper. They do not slow \
                 BBR down, with either acknowledgement. Only the order can be compared.",
-            bursts[1].high() >= 20.0 && bursts[2].low() <= 30.0 && bursts[3].low() <= 15.0,
+            bursts[1]
+                .is_at_least(20.0)
+                .and(bursts[2].is_at_most(30.0))
+                .and(bursts[3].is_at_most(15.0)),
         ),
         Claim::new(
-            format!(
-                "With bursts of losses: RTP, which does not wait, shows at least 5 % damaged \
-                    frames (over TCP there are none, because the player waits){}",
-                by_means(depth)
-            ),
+            "With bursts of losses: RTP, which does not wait, shows at least 5 % damaged \
+                    frames (over TCP there are none, because the player waits)",
             "5 to 6 times as many artifacts, none over TCP",
             format!("{} % damaged", bursts[0]),
-            is_above(depth, bursts[0], 5.0),
+            bursts[0].is_above(5.0),
         ),
         Claim::new(
-            format!(
-                "With the neighbour alone: the same order{}",
-                by_means(depth)
-            ),
+            "With the neighbour alone: the same order",
             "CUBIC > BBR > TACK",
             text(0),
             is_order(0),
@@ -167,7 +161,7 @@ fn claims(depth: &Depth, results: &Results, all: &[[Estimate; 4]]) -> Vec<Claim>
             "Without losses the link decides: the video needs most of the airtime that a \
                 saturated neighbour leaves, and stops for less than 10 % of the time with every \
                 transport.",
-            all[0][1..].iter().all(|still| still.mean < 10.0),
+            Finding::all(all[0][1..].iter().map(|still| still.is_below(10.0))),
         ),
     ]
 }
@@ -189,6 +183,7 @@ fn viewer_plot(bursts: [Estimate; 4], groups: Vec<Group>) -> Plot {
             .collect(),
         reference: String::new(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     plot(

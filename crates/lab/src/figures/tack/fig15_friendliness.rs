@@ -115,13 +115,12 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         }
         outcome.claims.push(Claim::new(
             format!(
-                "Against {name}, BBR with TACK takes as much as BBR with delayed ACK, within {} %{}",
+                "Against {name}, BBR with TACK takes as much as BBR with delayed ACK, within {} %",
                 format_number(100.0 * tolerance),
-                depth.pick(" (by means, in the quick form)", ", the interval of their difference included")
             ),
             "like BBR",
             format!("{tack} against {delayed} of its fair half; difference {difference}"),
-            difference.mean.abs() + depth.pick(0.0, difference.half_width) <= tolerance * delayed.mean,
+            difference.is_within(-tolerance * delayed.mean..=tolerance * delayed.mean),
         ));
         texts.push(format!(
             "Against {name} BBR with TACK gets {tack}, with delayed ACK {delayed} of its fair half."
@@ -142,6 +141,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         ],
         reference: "fair".into(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     outcome.plots.push(plot(

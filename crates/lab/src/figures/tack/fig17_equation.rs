@@ -6,6 +6,7 @@ use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::plot;
 use crate::figures::readings::{ack_frequency, equation_3, mbps};
+use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::FREQUENCY;
@@ -91,7 +92,7 @@ fn tack(rate: f64, rtt_ms: f64) -> Cell {
 
 fn plan(depth: &Depth) -> Vec<Point> {
     let mut points = Vec::new();
-    for seed in depth.seeds(1, 3) {
+    for seed in depth.seeds(3, 3) {
         for rate in rates(depth) {
             points.extend(
                 round_trips(depth)
@@ -107,12 +108,13 @@ fn plan(depth: &Depth) -> Vec<Point> {
 }
 
 fn reduce(depth: &Depth, results: &Results) -> Outcome {
-    let seeds = || depth.seeds(1, 3);
+    let seeds = || depth.seeds(3, 3);
     let mut outcome = Outcome {
         numbers: Table::new(["Mbit/s", "RTTmin ms", "ACKs/s", "equation (3)", "ratio"]),
         ..Outcome::default()
     };
     let mut worst: f64 = 0.0;
+    let mut follows = Finding::from(true);
     let mut frequencies = Vec::new();
     for (rate, rtt) in rates(depth)
         .iter()
@@ -130,6 +132,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         } else {
             worst
         };
+        follows = follows.and(ratio.is_near(1.0, 0.05));
         frequencies.push(Measured {
             rate,
             rtt,
@@ -151,7 +154,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         "Measured frequency is that of equation (3), within 5 %, at every bandwidth and RTTmin",
         "equation (3)",
         format!("at most {} % off", format_number(100.0 * worst)),
-        worst <= 0.05,
+        follows,
     ));
     for Example { rate, rtt, paper } in EXAMPLES {
         let ours = results
@@ -167,7 +170,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             ),
             format!("{paper} %"),
             crate::figures::presentation::percent(ours),
-            (ours.mean / paper - 1.0).abs() <= 0.1,
+            ours.is_near(paper, 0.1),
         ));
     }
     outcome

@@ -109,6 +109,7 @@ fn plots(acks: Vec<Group>, gains: Vec<Group>) -> Vec<Plot> {
             series: series(),
             reference: "paper".into(),
             groups,
+            ..ValueBars::default()
         }
         .to_svg();
         plots.push(plot(
@@ -165,7 +166,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 format!("{paper_fewer} %"),
                 percent(fewer_80),
                 // To the digits that the paper gives.
-                (fewer_80.mean * 10.0).round() >= (paper_fewer * 10.0).round(),
+                fewer_80.is_at_least(paper_fewer - 0.05),
             )
             .or(
                 format!(
@@ -177,7 +178,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                     format_number(possible),
                     format_number(needed * 1e3)
                 ),
-                fewer_80.mean >= possible - 0.5,
+                fewer_80.is_at_least(possible - 0.5),
             ),
         );
         outcome.claims.push(Claim::new(
@@ -187,7 +188,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             ),
             format!("{paper_fewer} %"),
             percent(fewer_200),
-            fewer_200.mean >= paper_fewer,
+            fewer_200.is_at_least(paper_fewer),
         ));
         for medium in MEDIA {
             outcome

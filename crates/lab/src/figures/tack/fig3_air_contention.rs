@@ -5,8 +5,9 @@ use tack_plot::{Line, LineChart, Scale, Stroke, Whisker, format_number};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{percent, plot};
-use crate::figures::readings::{ack_frequency, by_means, is_above, mbps, seconds};
+use crate::figures::readings::{ack_frequency, mbps, seconds};
 use crate::figures::tack::links::{LINKS, Link};
+use crate::finding::Finding;
 use crate::measure::Values;
 use crate::point::{Cell, Point};
 use crate::results::Results;
@@ -139,7 +140,7 @@ impl Row {
     fn falls(&self, depth: &Depth, results: &Results) -> Claim {
         let falls = |index: usize| {
             let lost = self.more(depth, results, [index, index - 1], mbps);
-            is_above(depth, lost, 0.0)
+            lost.is_above(0.0)
         };
         // All that is offered: more cannot get through. What was sent in the last milliseconds is
         // still under way.
@@ -147,19 +148,18 @@ impl Row {
             let runs = results.estimate(&self.cells[index], seeds(depth), |values| {
                 mbps(values) + UNDER_WAY / seconds(values) * offered_kbps(self.link) / 1e3
             });
-            runs.mean >= offered_kbps(self.link) / 1e3
+            runs.is_at_least(offered_kbps(self.link) / 1e3)
         };
-        let from = (0..5).find(|index| is_all(*index));
+        let from = (0..5).find(|index| is_all(*index).holds);
         Claim::new(
             format!(
                 "{}: data throughput falls at each step towards more frequent acknowledgements \
-                    (L = 16, 8, 4, 2, 1; listed from L = 1){}",
-                self.link.name,
-                by_means(depth)
+                    (L = 16, 8, 4, 2, 1; listed from L = 1)",
+                self.link.name
             ),
             "falls",
             self.text(),
-            (1..5).all(falls),
+            Finding::all((1..5).map(falls)),
         )
         .or(
             format!(
@@ -168,7 +168,9 @@ impl Row {
                 from.map_or(0, |index| COUNTS[index]),
                 format_number(offered_kbps(self.link) / 1e3)
             ),
-            from.is_some_and(|from| from >= 1 && (1..=from).all(falls) && (from..5).all(is_all)),
+            from.filter(|from| *from >= 1).map_or(false.into(), |from| {
+                Finding::all((1..=from).map(falls)).and(Finding::all((from..5).map(is_all)))
+            }),
         )
     }
 }
@@ -195,22 +197,20 @@ fn ack_claims(depth: &Depth, results: &Results, row: &Row) -> Vec<Claim> {
         format!("L = {}: {data} and {acks}", COUNTS[index])
     };
     // Each of L = 1 and 2 against each of 4, 8 and 16, in both directions.
-    let higher = (0..2).all(|often| {
-        (2..5).all(|rare| {
+    let higher = Finding::all((0..2).flat_map(|often| {
+        (2..5).map(move |rare| {
             let data = row.more(depth, results, [often, rare], |values| losses(values)[0]);
             let acks = row.more(depth, results, [often, rare], |values| losses(values)[1]);
-            is_above(depth, data, 0.0) && is_above(depth, acks, 0.0)
+            data.is_above(0.0).and(acks.is_above(0.0))
         })
-    });
+    }));
     vec![
         Claim::new(
             "802.11n: ACK throughput is below 1.5 Mbit/s from L = 2 on, so the bytes of the \
                 acknowledgements are not their cost",
             "< 1.5 Mbit/s",
             format!("{acks} Mbit/s (L = 1, 2, 4, 8, 16)"),
-            row.acks[1..]
-                .iter()
-                .all(|acks| acks.mean + acks.half_width < 1.5),
+            Finding::all(row.acks[1..].iter().map(|acks| acks.is_below(1.5))),
         )
         .or(
             format!(
@@ -220,14 +220,15 @@ fn ack_claims(depth: &Depth, results: &Results, row: &Row) -> Vec<Claim> {
                 format_number(2.0 * below),
                 row.data[1],
             ),
-            row.data[1].mean - row.data[1].half_width > 2.0 * below && row.acks[2].mean < 1.5,
-        )
-        .undecided(row.acks[1..].iter().all(|acks| acks.low() < 1.5)),
+            row.data[1]
+                .is_above(2.0 * below)
+                .and(row.acks[2].is_below(1.5)),
+        ),
         Claim::new(
             "802.11n: ACK throughput is below 1.5 Mbit/s at L = 1 too",
             "< 1.5 Mbit/s",
             format!("{most} Mbit/s"),
-            most.mean + most.half_width < 1.5,
+            most.is_below(1.5),
         )
         .or(
             format!(
@@ -238,26 +239,21 @@ fn ack_claims(depth: &Depth, results: &Results, row: &Row) -> Vec<Claim> {
                 format_number(below),
                 row.losses[0][1],
             ),
-            row.data[0].mean - row.data[0].half_width > below
-                && (for_each.mean - 100.0).abs() <= 1.0,
+            row.data[0]
+                .is_above(below)
+                .and(for_each.is_within(99.0..=101.0)),
         ),
         Claim::new(
-            format!(
-                "802.11n: ACK throughput fails to double from 4:1 to 2:1{}",
-                by_means(depth)
-            ),
+            "802.11n: ACK throughput fails to double from 4:1 to 2:1",
             "fails to double",
             format!(
                 "{} times as much; {} from 2:1 to 1:1, {} from 8:1 to 4:1",
                 growths[1], growths[2], growths[0]
             ),
-            is_above(depth, bend.times(-1.0), 0.0),
+            bend.times(-1.0).is_above(0.0),
         ),
         Claim::new(
-            format!(
-                "802.11n: data and acknowledgements are lost more often at L ≤ 2 than at any larger L{}",
-                by_means(depth)
-            ),
+            "802.11n: data and acknowledgements are lost more often at L ≤ 2 than at any larger L",
             "higher bidirectional loss rate",
             format!("{} %", (0..5).map(lost).collect::<Vec<_>>().join("; ")),
             higher,
@@ -290,7 +286,7 @@ fn chart(
                     let (low, high) = (data.mean - data.half_width, data.mean + data.half_width);
                     Whisker {
                         x: *every,
-                        low: low.max(data.mean / 10.0),
+                        low,
                         high,
                     }
                 })

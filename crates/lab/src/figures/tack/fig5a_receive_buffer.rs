@@ -154,26 +154,26 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     outcome.claims = vec![
         Claim::new(
             "With IACK the curve lies far to the left: at more acknowledgements no byte is \
-                blocked than without, path by path, interval above zero",
+                blocked than without, path by path",
             "far left",
             format!(
                 "{} % against {} %: {without} points more",
                 nothing[0], nothing[2]
             ),
-            without.low() > 0.0,
+            without.is_above(0.0),
         ),
         Claim::new(
             "An IACK is better than waiting for the next periodic acknowledgement: at more of \
-                them no byte is blocked, path by path, interval above zero",
+                them no byte is blocked, path by path",
             "yes",
             format!(
                 "{} % against {} %: {periodic} points more",
                 nothing[0], nothing[1]
             ),
-            periodic.low() > 0.0,
+            periodic.is_above(0.0),
         ),
         Claim::new(
-            "Memory: without IACK at least twice as many bytes are blocked on average (geometric mean over paths, interval included)",
+            "Memory: without IACK at least twice as many bytes are blocked on average (geometric mean over paths)",
             "significantly reduced",
             format!(
                 "{} times as many ({} to {})",
@@ -181,9 +181,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
                 format_number(times.low().exp()),
                 format_number(times.high().exp())
             ),
-            times.low().exp() >= 2.0,
-        )
-        .undecided(times.high().exp() >= 2.0),
+            times.is_at_least(2.0_f64.ln()),
+        ),
     ];
     let lines = WAYS
         .iter()

@@ -8,6 +8,7 @@ use crate::figures::presentation::{bar, percent, plot};
 use crate::figures::readings::mbps;
 use crate::figures::tack::calibrations;
 use crate::figures::tack::links::{LINKS, Link, as_rare_as_tack, udp_tool};
+use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 
@@ -72,7 +73,7 @@ fn baseline_reduce(depth: &Depth, results: &Results) -> Outcome {
                 ),
                 format!("{} Mbit/s", format_number(link.baseline)),
                 format!("{ours} Mbit/s"),
-                (ours.mean / link.baseline - 1.0).abs() <= 0.02,
+                ours.is_near(link.baseline, 0.02),
             )
             .calibrated(),
         );
@@ -91,6 +92,7 @@ fn baseline_reduce(depth: &Depth, results: &Results) -> Outcome {
         series: vec![("UDP".into(), 1)],
         reference: "paper".into(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     outcome.plots.push(plot(
@@ -162,7 +164,7 @@ fn gain_reduce(depth: &Depth, results: &Results) -> Outcome {
             "The gain over TCP (L = 2) grows with the PHY rate (b, g, n, ac)",
             "grows",
             texts(0),
-            (1..4).all(|index| gains[index].mean > gains[index - 1].mean),
+            Finding::all((1..4).map(|index| gains[index].less(gains[index - 1]).is_above(0.0))),
         )
         .or(
             format!(
@@ -179,7 +181,7 @@ fn gain_reduce(depth: &Depth, results: &Results) -> Outcome {
             "Every link gains, at least 5 %",
             "yes",
             texts(0),
-            gains.iter().all(|gain| gain.low() >= 5.0),
+            Finding::all(gains.iter().map(|gain| gain.is_at_least(5.0))),
         ),
     ];
     for link in &LINKS[2..] {
@@ -196,7 +198,7 @@ fn gain_reduce(depth: &Depth, results: &Results) -> Outcome {
             ),
             "approaches it",
             percent(share),
-            share.low() >= 98.0,
+            share.is_at_least(98.0),
         ));
     }
     let svg = ValueBars {
@@ -207,6 +209,7 @@ fn gain_reduce(depth: &Depth, results: &Results) -> Outcome {
         series: vec![("TACK over TCP (L = 2)".into(), 1)],
         reference: String::new(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     outcome.plots.push(plot(

@@ -9,9 +9,10 @@ use crate::Values;
 use crate::claim::Claim;
 use crate::figure::{Depth, Extent, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, percent, plot};
-use crate::figures::readings::{ack_frequency, equation_3, is_above, mbps, seconds};
+use crate::figures::readings::{ack_frequency, by_buffers, equation_3, mbps, seconds};
 use crate::figures::tack::links::udp_tool;
 use crate::figures::tack::links::{LINKS, Link};
+use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_TCP;
@@ -75,7 +76,7 @@ fn ideal_seeds(depth: &Depth) -> RangeInclusive<u64> {
 }
 
 fn actual_seeds(depth: &Depth) -> RangeInclusive<u64> {
-    depth.seeds(1, 10)
+    depth.seeds(3, 10)
 }
 
 /// Links and round trips of the downloads.
@@ -145,9 +146,14 @@ fn spread(gains: &[(u32, Estimate)]) -> f64 {
     means().fold(f64::NAN, f64::max) - means().fold(f64::NAN, f64::min)
 }
 
-/// Whether gains are as far apart as they may be, at most.
-fn is_insensitive(gains: &[(u32, Estimate)]) -> bool {
-    gains.iter().all(|(_, gain)| gain.mean.is_finite()) && spread(gains) <= TOLERANCE
+/// Whether gains are as far apart as they may be, at most: each pair.
+fn is_insensitive(gains: &[(u32, Estimate)]) -> Finding {
+    let pairs = gains
+        .iter()
+        .enumerate()
+        .flat_map(|(index, (_, one))| gains[index + 1..].iter().map(|(_, other)| one.less(*other)));
+    Finding::all(pairs.map(|apart| apart.is_within(-TOLERANCE..=TOLERANCE)))
+        .and(gains.iter().all(|(_, gain)| gain.mean.is_finite()))
 }
 
 /// The cost of the receiver's accesses in runs of the UDP tool.
@@ -220,9 +226,14 @@ fn ideal_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
             format_number(spread(&gains[1..])),
         ),
         // With that air taken off, the gains would be as close as claimed.
-        (spread(&gains) - (delayed.air_of(near.accesses) - delayed.air_of(far.accesses))).abs()
-            <= TOLERANCE
-            && is_insensitive(&gains[1..]),
+        gains[2]
+            .1
+            .less(gains[0].1)
+            .less(Estimate::exact(
+                delayed.air_of(near.accesses) - delayed.air_of(far.accesses),
+            ))
+            .is_within(-TOLERANCE..=TOLERANCE)
+            .and(is_insensitive(&gains[1..])),
     )
 }
 
@@ -246,8 +257,8 @@ fn actual_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
         is_insensitive(&gains),
     );
     let of = |at: Option<&(u32, [Cell; 2])>, read: fn(&Values) -> f64| {
-        at.map_or(f64::NAN, |(_, [_, tack])| {
-            results.estimate(tack, actual_seeds(depth), read).mean
+        at.map_or(Estimate::of(&[]), |(_, [_, tack])| {
+            results.estimate(tack, actual_seeds(depth), read)
         })
     };
     let (near, far) = (all.first(), all.last());
@@ -256,7 +267,7 @@ fn actual_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
     if bdp * 4.0 / 3.0 > BUFFER {
         // All that a window without holes carries in a round trip.
         let most = BUFFER * 8.0 / (f64::from(longest) / 1e3) / 1e6;
-        let [before, after] = [near, far].map(|at| 100.0 * of(at, by_buffers));
+        let [before, after] = [near, far].map(|at| 100.0 * of(at, by_buffers).mean);
         let more = near.zip(far).map(|((_, [_, near]), (_, [_, far]))| {
             let more = |near: &Values, far: &Values| by_buffers(far) - by_buffers(near);
             results.paired([near, far], actual_seeds(depth), more)
@@ -272,31 +283,31 @@ fn actual_claim(results: &Results, depth: &Depth, link: Link) -> Claim {
                     The ideal gain, above, is not limited by buffers and differs by {} points.",
                 format_number(bdp / 1e6),
                 format_number(most),
-                format_number(rate),
+                rate,
                 format_number(after),
                 format_number(before),
-                format_number(of(far, share)),
+                of(far, share),
                 format_number(ideal),
             ),
-            rate <= most && more.is_some_and(|more| is_above(depth, more, 0.0)),
+            more.map_or(false.into(), |more| more.is_above(0.0))
+                .and(rate.is_at_most(most)),
         );
     }
     let ideal = ideal_gains(results, depth, link);
-    let (ideal, actual) = (ideal[2].1.mean - ideal[0].1.mean, spread(&gains));
+    let changes = [&ideal[..], &gains[..]].map(|gains| match gains {
+        [(_, near), .., (_, far)] => far.less(*near),
+        _ => Estimate::of(&[]),
+    });
     claim.or(
         format!(
             "The ideal gain, above, depends on the latency as well: it differs by {} points \
                 between 10 and {longest} ms, the actual gain by {}.",
-            format_number(ideal),
-            format_number(actual),
+            changes[0], changes[1],
         ),
-        (ideal - actual).abs() <= TOLERANCE,
+        changes[0]
+            .less(changes[1])
+            .is_within(-TOLERANCE..=TOLERANCE),
     )
-}
-
-/// Share of the time that the receive window or a full send buffer kept the sender.
-fn by_buffers(values: &Values) -> f64 {
-    values.get("flows.0.limited_by.rwnd") + values.get("flows.0.limited_by.app")
 }
 
 /// The paper's numbers for 802.11g: 1.9 % against 50 %.
@@ -315,6 +326,7 @@ fn share_claims(results: &Results, depth: &Depth) -> Vec<Claim> {
     let all = shares.map(|(rtt_ms, share, _)| (rtt_ms, share));
     let offs = shares.map(|(_, share, equation)| (share.mean / equation.mean - 1.0).abs());
     let off = offs.into_iter().fold(0.0, f64::max);
+    let is_equation = |share: Estimate, equation: Estimate| share.is_near(equation.mean, EQUATION);
     let [at_80, at_100, _] = shares.map(|(_, share, _)| share);
     // The goodput of which four acknowledgements in 80 ms are the paper's share.
     let needed = 4.0 / 0.08 / (PAPERS_SHARE / 100.0) * 1_448.0 * 8.0 / 1e6;
@@ -324,20 +336,20 @@ fn share_claims(results: &Results, depth: &Depth) -> Vec<Claim> {
             "802.11g: acknowledgements per data packet with TACK are those of equation (3) for the RTTmin of the run, within 5 %, at 80, 100 and 200 ms",
             "equation (3)",
             format!("{}; at most {} % off", texts(&all), format_number(100.0 * off)),
-            offs.iter().all(|off| *off <= EQUATION),
+            Finding::all(shares.map(|(_, share, equation)| is_equation(share, equation))),
         ),
         Claim::new(
             "802.11g: acknowledgements per data packet with TACK are the paper's, within a tenth, at a round trip of 100 ms, in the middle of the \
              paper's (4 to 200 ms)",
             "1.9 %",
             percent(at_100),
-            (at_100.mean / PAPERS_SHARE - 1.0).abs() <= 0.1,
+            at_100.is_near(PAPERS_SHARE, 0.1),
         ),
         Claim::new(
             "802.11g: acknowledgements per data packet with TACK are at most the paper's at 80 ms, where figure 10(a) is measured",
             "1.9 %",
             percent(at_80),
-            at_80.mean <= PAPERS_SHARE,
+            at_80.is_at_most(PAPERS_SHARE),
         )
         .or(
             format!(
@@ -346,13 +358,13 @@ fn share_claims(results: &Results, depth: &Depth) -> Vec<Claim> {
                     here, and follows the equation.",
                 format_number(needed),
             ),
-            rate_at_80.mean < needed && offs[0] <= EQUATION,
+            rate_at_80.is_below(needed).and(is_equation(shares[0].1, shares[0].2)),
         ),
         Claim::new(
             "802.11g: acknowledgements per data packet with delayed ACK are the paper's, within 2 points",
             "50 %",
             percent(tcp),
-            (tcp.mean - 50.0).abs() <= 2.0,
+            tcp.is_within(48.0..=52.0),
         ),
     ]
 }
@@ -443,7 +455,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             .collect(),
         reference: String::new(),
         groups,
-    }
+..ValueBars::default()
+}
     .to_svg();
     outcome.plots.push(plot(
         svg,

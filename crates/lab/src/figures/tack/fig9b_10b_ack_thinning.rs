@@ -6,9 +6,10 @@ use tack_plot::{Group, ValueBars, format_number};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, percent, plot};
-use crate::figures::readings::{by_means, is_above, mbps};
+use crate::figures::readings::mbps;
 use crate::figures::tack::links::{LINKS, Link};
 use crate::figures::tack::links::{as_rare_as_tack, udp_tool};
+use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_TCP;
@@ -111,29 +112,29 @@ fn ideal_reduce(depth: &Depth, results: &Results) -> Outcome {
             "TACK's ideal goodput is within 2 % of the UDP baseline",
             "approaches it",
             format!("{} of {} Mbit/s: {}", goodput[5], baseline, percent(share)),
-            share.low() >= 98.0,
+            share.is_at_least(98.0),
         ),
         Claim::new(
             "No count of L up to 16 gets as far",
             "yes",
             format!("L = 16: {} Mbit/s", goodput[4]),
-            (0..5).all(|index| compare([index, 5], |thinned, tack| tack - thinned).low() > 0.0),
+            Finding::all(
+                (0..5)
+                    .map(|index| compare([index, 5], |thinned, tack| tack - thinned).is_above(0.0)),
+            ),
         ),
         Claim::new(
-            format!(
-                "Goodput grows as acknowledgements become rarer (L = 1, 2, 4, 8, 16){}",
-                by_means(depth)
-            ),
+            "Goodput grows as acknowledgements become rarer (L = 1, 2, 4, 8, 16)",
             "grows",
             goodput[..5]
                 .iter()
                 .map(|thinned| format_number(thinned.mean))
                 .collect::<Vec<_>>()
                 .join(", "),
-            (1..5).all(|index| {
+            Finding::all((1..5).map(|index| {
                 let gained = compare([index - 1, index], |more, fewer| fewer - more);
-                is_above(depth, gained, 0.0)
-            }),
+                gained.is_above(0.0)
+            })),
         ),
     ];
     let svg = ValueBars {
@@ -147,7 +148,8 @@ fn ideal_reduce(depth: &Depth, results: &Results) -> Outcome {
         series: vec![("UDP tool".into(), 1)],
         reference: String::new(),
         groups,
-    }
+..ValueBars::default()
+}
     .to_svg();
     outcome.plots.push(plot(
         svg,
@@ -239,41 +241,33 @@ fn actual_reduce(depth: &Depth, results: &Results) -> Outcome {
         .fold(f64::NAN, f64::max);
     outcome.claims = vec![
         Claim::new(
-            format!(
-                "TACK's actual goodput approaches its ideal: at least 95 % of it{}",
-                by_means(depth)
-            ),
+            "TACK's actual goodput approaches its ideal: at least 95 % of it",
             "approaches it",
             percent(share),
-            is_above(depth, share, 95.0),
+            share.is_above(95.0),
         ),
         Claim::new(
-            format!(
-                "TACK's goodput is above that of every thinned TCP{}",
-                by_means(depth)
-            ),
+            "TACK's goodput is above that of every thinned TCP",
             "yes",
             format!(
                 "{} against {} Mbit/s at best",
                 actual[5],
                 format_number(best_thinned)
             ),
-            (0..5)
-                .all(|index| is_above(depth, compare(index, &|thinned, tack| tack - thinned), 0.0)),
+            Finding::all(
+                (0..5).map(|index| compare(index, &|thinned, tack| tack - thinned).is_above(0.0)),
+            ),
         ),
         Claim::new(
-            format!(
-                "Thinned TCP stays below its ideal trend: L = 16 reaches a smaller share of its \
-                    ideal goodput than TACK does, by a percentage point at least{}",
-                by_means(depth)
-            ),
+            "Thinned TCP stays below its ideal trend: L = 16 reaches a smaller share of its \
+                    ideal goodput than TACK does, by a percentage point at least",
             "falls short",
             format!(
                 "{} % against {} %: {shortfall} points",
                 format_number(100.0 * shares[4]),
                 format_number(100.0 * shares[5])
             ),
-            is_above(depth, shortfall, 1.0),
+            shortfall.is_above(1.0),
         ),
     ];
     let svg = ValueBars {
@@ -290,6 +284,7 @@ fn actual_reduce(depth: &Depth, results: &Results) -> Outcome {
         series: vec![("BBR, 0.1 % loss".into(), 1)],
         reference: "ideal, figure 9(b)".into(),
         groups,
+        ..ValueBars::default()
     }
     .to_svg();
     outcome.plots.push(plot(

@@ -6,6 +6,7 @@ use crate::figures::tack::links::Link;
 use crate::measure::Values;
 use crate::point::Cell;
 use crate::results::Results;
+use crate::stats::Estimate;
 
 /// Neighbours that have a load of their own.
 const NEIGHBOURS: u32 = 10;
@@ -72,7 +73,7 @@ fn rate_kbps(link: Link, percent: u32) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::figures) struct Bookkeeping {
     /// Goodput, Mbit/s: delayed ACK, TACK, and UDP's as far as segments of TCP would carry it.
-    pub(in crate::figures) goodput: [f64; 3],
+    pub(in crate::figures) goodput: [Estimate; 3],
     /// Accesses of the access point, a second: delayed ACK, TACK.
     pub(in crate::figures) sender: [f64; 2],
     /// Accesses of the receiver, a second.
@@ -100,11 +101,14 @@ impl Bookkeeping {
         let [tcp_seeds, udp_seeds] = seeds.map(|(quick, full)| depth.seeds(quick, full));
         let both = |read: fn(&Values) -> f64| {
             ways.each_ref()
-                .map(|cell| results.estimate(cell, tcp_seeds.clone(), read).mean)
+                .map(|cell| results.estimate(cell, tcp_seeds.clone(), read))
         };
         let [delayed, tack] = both(mbps);
+        let both = |read: fn(&Values) -> f64| both(read).map(|one| one.mean);
         // Of packets of 1,500 bytes, segments of TCP carry 1,448.
-        let udp = results.estimate(udp, udp_seeds, mbps).mean * 1_448.0 / PAYLOAD;
+        let udp = results
+            .estimate(udp, udp_seeds, mbps)
+            .times(1_448.0 / PAYLOAD);
         Self {
             goodput: [delayed, tack, udp],
             sender: both(|values| values.get("wlan.ap.attempts") / seconds(values)),
@@ -123,17 +127,27 @@ impl Bookkeeping {
 
     /// How much more than delayed ACK there is to have without any acknowledgements, percent.
     pub(in crate::figures) fn ceiling(&self) -> f64 {
-        100.0 * (self.goodput[2] / self.goodput[0] - 1.0)
+        100.0 * (self.goodput[2].mean / self.goodput[0].mean - 1.0)
     }
 
     /// What part of UDP's goodput TACK has, percent.
-    pub(in crate::figures) fn share(&self) -> f64 {
-        100.0 * self.goodput[1] / self.goodput[2]
+    pub(in crate::figures) fn share(&self) -> Estimate {
+        part(self.goodput[1], self.goodput[2])
     }
 
     /// What part of UDP's goodput a gain of `percent` over delayed ACK would take, percent.
-    pub(in crate::figures) fn needed(&self, percent: f64) -> f64 {
-        (100.0 + percent) * self.goodput[0] / self.goodput[2]
+    pub(in crate::figures) fn needed(&self, percent: f64) -> Estimate {
+        part(self.goodput[0], self.goodput[2]).times(1.0 + percent / 100.0)
+    }
+}
+
+/// One quantity as a part of an independent one, percent: to the first order in their spread.
+fn part(one: Estimate, whole: Estimate) -> Estimate {
+    let share = one.mean / whole.mean;
+    let off = one.less(whole.times(share)).times(100.0 / whole.mean);
+    Estimate {
+        mean: 100.0 * share,
+        ..off
     }
 }
 
