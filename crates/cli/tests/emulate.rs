@@ -368,3 +368,86 @@ fn a_scenario_without_flows_is_links_enough_and_trust_may_be_required() {
     let code = if trusted { 0 } else { 6 };
     assert_eq!(ended.code, Some(code), "{ended:?}");
 }
+
+/// A relay with `--realtime` that runs, the policies of its threads (sched(7)), and what it says when
+/// it is stopped.
+#[cfg(target_os = "linux")]
+fn relay_in_real_time() -> (Vec<u32>, support::Ended) {
+    let mut relay = Running::start(tack().args([
+        "emulate",
+        "--realtime",
+        "--wifi",
+        "802.11n",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        "127.0.0.1:9",
+    ]));
+    assert_eq!(relay.line()["event"], "listening");
+    let threads = std::fs::read_dir(format!("/proc/{}/task", relay.pid())).unwrap();
+    let policies = threads
+        .map(|thread| {
+            let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+            // proc_pid_stat(5): field 41; the second one ends with the last parenthesis.
+            let (_, fields) = stat.rsplit_once(") ").unwrap();
+            fields.split(' ').nth(41 - 3).unwrap().parse().unwrap()
+        })
+        .collect();
+    relay.signal(rustix::process::Signal::INT);
+    (policies, relay.wait())
+}
+
+/// `--realtime` gives all threads real-time priority, or says that the system refuses and what it
+/// takes. Both, where this test has the privilege and can start a program without it.
+#[cfg(target_os = "linux")]
+#[test]
+fn realtime_is_given_or_refused_with_a_warning() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    use rustix::thread::{
+        CapabilitySet, capabilities, capability_is_in_bounding_set,
+        remove_capability_from_bounding_set,
+    };
+
+    const ROUND_ROBIN: u32 = 2;
+    const WARNING: &str = "--realtime: the system gives no real-time priority";
+    let is_privileged =
+        capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE));
+    let (policies, ended) = relay_in_real_time();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    if ended.stderr.contains(WARNING) {
+        println!(
+            "SKIPPED: priority that is given; this system refuses it: {}",
+            ended.stderr
+        );
+        assert!(policies.iter().all(|policy| *policy == 0), "{policies:?}");
+    } else {
+        assert!(
+            policies.iter().all(|policy| *policy == ROUND_ROBIN),
+            "{policies:?}"
+        );
+    }
+    // What this thread gives up, programs that it starts do not have.
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Rtprio, none).unwrap();
+    if is_privileged {
+        let removed = remove_capability_from_bounding_set(CapabilitySet::SYS_NICE);
+        if removed.is_err() || capability_is_in_bounding_set(CapabilitySet::SYS_NICE) != Ok(false) {
+            println!("SKIPPED: priority that is refused; CAP_SYS_NICE cannot be given up");
+            return;
+        }
+    }
+    let (policies, ended) = relay_in_real_time();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(policies.iter().all(|policy| *policy == 0), "{policies:?}");
+    for part in [
+        WARNING,
+        "root, CAP_SYS_NICE or `ulimit -r 10`",
+        "Going on without it",
+    ] {
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+}
