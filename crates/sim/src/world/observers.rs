@@ -42,8 +42,8 @@ impl<'a> Observers<'a> {
         self
     }
 
-    /// Ends the run with [`RunError::Stopped`] soon after `stop` becomes true: within some thousand
-    /// events.
+    /// Ends the run with [`RunError::Stopped`](crate::RunError::Stopped) soon after `stop` becomes
+    /// true: within some thousand events.
     #[must_use]
     pub fn until(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = Some(stop);

@@ -92,7 +92,7 @@ does not contain. If all begin at once, most of ours share; from 50 ms on the sp
 pub(crate) const SPEED: &str = "
 ## Speed
 
-`cargo run --release -p tack-sim --example simulate FILE` prints processor time and memory. CPU seconds for a second of virtual
+`cargo run --release -p tack-sim --example run_scenario FILE` prints processor time and memory. CPU seconds for a second of virtual
 time, against ns-3 3.37 (optimised build, one process alone). The two were not run side by side, so the ratio shows the order of
 magnitude only:
 
