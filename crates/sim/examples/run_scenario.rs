@@ -1,4 +1,4 @@
-//! Runs a scenario file and says how fast that went: `simulate FILE [KEY=VALUE]…`.
+//! Runs a scenario file and says how fast that went: `run_scenario FILE [KEY=VALUE]…`.
 //!
 //! The program `tack sim` does more; this needs nothing but the simulator, which profilers like.
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments
         .next()
-        .ok_or("usage: simulate FILE [KEY=VALUE]…")?;
+        .ok_or("usage: run_scenario FILE [KEY=VALUE]…")?;
     let overrides: Vec<_> = arguments.collect();
     let scenario = Scenario::from_file(Path::new(&file), &overrides)?;
     let begin = Instant::now();
