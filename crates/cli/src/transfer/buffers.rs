@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
+use super::pace::Pace;
 use super::protocol::{HEAD, MAX_DATA, data_head};
 
 /// Bytes of one buffer: a data frame of the largest size.
@@ -317,39 +317,6 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
                 stream.flush().await?;
             }
         }
-    }
-}
-
-/// Writes at a rate.
-#[derive(Debug)]
-struct Pace {
-    /// Bytes a second.
-    rate: u64,
-    /// When what was written so far has had its time.
-    free: Instant,
-}
-
-impl Pace {
-    fn new(rate: u64) -> Self {
-        let free = Instant::now();
-        Self { rate, free }
-    }
-
-    /// Writes in pieces of a twentieth of a second, each when its time has come.
-    async fn write<W: AsyncWrite + Unpin>(
-        &mut self,
-        stream: &mut W,
-        bytes: &[u8],
-    ) -> io::Result<()> {
-        let piece = usize::try_from(self.rate / 20).unwrap_or(usize::MAX).max(1);
-        for piece in bytes.chunks(piece) {
-            tokio::time::sleep_until(self.free).await;
-            stream.write_all(piece).await?;
-            // Time that was not used is lost: it does not become a burst.
-            let nanos = (piece.len() as u64).saturating_mul(1_000_000_000) / self.rate.max(1);
-            self.free = self.free.max(Instant::now()) + Duration::from_nanos(nanos);
-        }
-        Ok(())
     }
 }
 

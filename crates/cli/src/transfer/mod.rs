@@ -11,6 +11,7 @@ mod entrance;
 mod groups;
 mod holes;
 mod names;
+mod pace;
 mod protocol;
 mod receiver;
 mod report;
