@@ -148,6 +148,11 @@ impl Running {
     }
 
     pub(crate) fn wait(mut self) -> Ended {
+        self.ended()
+    }
+
+    /// Waits for its end; what it said and was not read yet.
+    pub(crate) fn ended(&mut self) -> Ended {
         let mut stdout = String::new();
         if let Some(mut reader) = self.stdout.take() {
             reader.read_to_string(&mut stdout).unwrap();

@@ -2,13 +2,19 @@
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::tack;
 
-/// Network namespaces, gone when dropped.
+/// Network namespaces. When it is dropped, they are gone, and so are the programs in them.
 pub(crate) struct Network {
     names: Vec<String>,
     cables: u32,
+    /// Ends the watches of [`Network::end_after`] when it is dropped.
+    watched: Vec<Sender<()>>,
 }
 
 /// A network, unless this process may have none: then it says why the test is skipped.
@@ -37,6 +43,7 @@ impl Network {
         let network = Self {
             names: (0..hosts).map(name).collect(),
             cables: 0,
+            watched: Vec::new(),
         };
         for name in &network.names {
             ip(&format!("netns add {name}"))?;
@@ -71,7 +78,24 @@ impl Network {
 
     /// Runs `ip` on a host.
     pub(crate) fn host(&self, host: usize, line: &str) -> Result<(), String> {
-        ip(&format!("-n {} {line}", self.names[host]))
+        ip(&format!("-n {} {line}", self.names[host]))?;
+        Ok(())
+    }
+
+    /// Kills whatever runs on the hosts after this time, so that a test that hangs ends.
+    pub(crate) fn end_after(&mut self, limit: Duration) {
+        let (watched, watch) = channel();
+        self.watched.push(watched);
+        let names = self.names.clone();
+        std::thread::spawn(move || {
+            let mut wait = limit;
+            while watch.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("the test took more than {limit:?}: its programs are killed");
+                kill_all(&names);
+                // What is started later has no more time.
+                wait = Duration::from_millis(100);
+            }
+        });
     }
 
     /// `tack` on a host, for a person whose files are in `state`.
@@ -88,17 +112,31 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
+        kill_all(&self.names);
         for name in &self.names {
             let _ = ip(&format!("netns delete {name}"));
         }
     }
 }
 
-fn ip(line: &str) -> Result<(), String> {
+/// Kills the processes in these namespaces.
+fn kill_all(names: &[String]) {
+    for name in names {
+        let listed = ip(&format!("netns pids {name}")).unwrap_or_default();
+        for pid in listed.lines().filter_map(|line| line.parse().ok()) {
+            if let Some(pid) = Pid::from_raw(pid) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// What `ip` says.
+fn ip(line: &str) -> Result<String, String> {
     let run = Command::new("ip").args(line.split(' ')).output();
     let output = run.map_err(|error| format!("no ip command: {error}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let words = String::from_utf8_lossy(&output.stderr);
     Err(format!("ip {line}: {}", words.trim()))
