@@ -1,6 +1,7 @@
 //! The frames of file transfers, read from bytes as both sides read them.
 
-// The program is no library, so its codec is compiled here once more. It needs nothing but the standard library.
+// The program is no library, so its codec is compiled here once more. It needs nothing but the
+// standard library.
 #[path = "../../crates/cli/src/transfer/protocol/mod.rs"]
 #[allow(
     dead_code,
@@ -12,8 +13,9 @@ mod protocol;
 
 use protocol::{HEAD, Head, Kind, MAX_CONTROL, Reply, Request};
 
-/// Reads frames until the input ends or breaks the protocol: each is read as the sender's and as the receiver's. What is
-/// understood is written again as it was, but for what follows a greeting, which later versions may use.
+/// Reads frames until the input ends or breaks the protocol: each is read as the sender's and as
+/// the receiver's. What is understood is written again as it was, but for what follows a greeting,
+/// which later versions may use.
 pub fn transfer_frames(mut bytes: &[u8]) {
     while let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() {
         let Ok(head) = Head::parse(*head) else {

@@ -369,8 +369,8 @@ fn a_scenario_without_flows_is_links_enough_and_trust_may_be_required() {
     assert_eq!(ended.code, Some(code), "{ended:?}");
 }
 
-/// A relay with `--realtime` that runs, the policies of its threads (sched(7)), and what it says when
-/// it is stopped.
+/// A relay with `--realtime` that runs, the policies of its threads (sched(7)), and what it says
+/// when it is stopped.
 #[cfg(target_os = "linux")]
 fn relay_in_real_time() -> (Vec<u32>, support::Ended) {
     let mut relay = Running::start(tack().args([

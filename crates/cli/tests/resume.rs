@@ -89,8 +89,8 @@ fn source(size: u64) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     (scratch, path, content)
 }
 
-/// Kills one side after the other at random points of a transfer. Where the sender `roams`, it often
-/// has another address afterwards, or its path is cut for a moment.
+/// Kills one side after the other at random points of a transfer. Where the sender `roams`, it
+/// often has another address afterwards, or its path is cut for a moment.
 fn killed_again_and_again(size: u64, kills: u64, roams: bool) {
     let (_source, path, content) = source(size);
     let mut inbox = Inbox::start();

@@ -1,5 +1,6 @@
-//! As people use it: a folder goes from one machine to another over Wi-Fi, by code, by ticket and by
-//! name, is resumed after kills, and updated. In network namespaces, which take root and iproute2.
+//! As people use it: a folder goes from one machine to another over Wi-Fi, by code, by ticket and
+//! by name, is resumed after kills, and updated. In network namespaces, which take root and
+//! iproute2.
 
 mod support;
 
@@ -162,8 +163,8 @@ fn a_folder_crosses_the_air_by_code_ticket_and_name_and_survives_kills() {
         "half a file has its name"
     );
 
-    // The same command again, although a code permits one meeting; now the receiver is killed on the
-    // way, and comes back.
+    // The same command again, although a code permits one meeting; now the receiver is killed on
+    // the way, and comes back.
     let mut sender = Running::start(&mut world.sender(&by_code));
     world.await_arrived(&mut sender, 16 * MIB);
     drop(receiver);

@@ -27,7 +27,8 @@
 //! use tack_sim::Scenario;
 //!
 //! let (client, far) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
-//! let wifi = Scenario::from_toml("example.toml", "[wlan]\nstandard = '802.11ac'\n[[flow]]\n", &[])?;
+//! let text = "[wlan]\nstandard = '802.11ac'\n[[flow]]\n";
+//! let wifi = Scenario::from_toml("example.toml", text, &[])?;
 //! let emulator = Emulator::start(Settings::new(wifi, "127.0.0.1:0".parse()?, far.local_addr()?))?;
 //!
 //! client.send_to(b"over the air", emulator.local_addr())?;

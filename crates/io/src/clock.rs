@@ -79,8 +79,9 @@ const OLDEST_ARRIVAL: Duration = Duration::from_secs(1);
 /// was seen empty at `emptied`, so nothing that is in it now came before.
 ///
 /// A stamp counts as "just now" when the wall clock was set since then, or when it is from the
-/// future or older than [`OLDEST_ARRIVAL`]: an arrival too late spoils one RTT sample, one that precedes the departure of what it answers spoils
-/// the minimum RTT. Steps below a tenth of a millisecond go unnoticed.
+/// future or older than [`OLDEST_ARRIVAL`]: an arrival too late spoils one RTT sample, one that
+/// precedes the departure of what it answers spoils the minimum RTT. Steps below a tenth of a
+/// millisecond go unnoticed.
 pub(crate) fn arrival(
     read: &Reading,
     emptied: Option<&Reading>,

@@ -149,7 +149,8 @@ impl Compressor {
     /// Compresses one acknowledgement.
     ///
     /// # Errors
-    /// [`Refusal`]: the packet has to be sent as it is, and told to [`handle_native`](Self::handle_native).
+    /// [`Refusal`]: the packet has to be sent as it is, and told to
+    /// [`handle_native`](Self::handle_native).
     pub fn compress(&mut self, packet: &[u8]) -> Result<Compressed, Refusal> {
         let header = Header::read(packet)?;
         let newest = self.references.last().ok_or(Refusal::NoContext)?;

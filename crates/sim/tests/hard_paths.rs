@@ -160,7 +160,8 @@ fn a_round_trip_that_grows_leaves_tack_its_share() {
             );
             let flows = flows(&text, 1);
             let tack = &flows[usize::from(*first != "tack")];
-            // The first round trips, from 64 KiB on, are seen in the whole and not after the warm-up.
+            // The first round trips, from 64 KiB on, are seen in the whole and not after the
+            // warm-up.
             let [start, later] = [tack.limited_by_overall.rwnd, tack.limited_by.rwnd];
             assert!(
                 start < 0.05 && later < 0.002,
@@ -344,8 +345,9 @@ fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
             );
         }
         let goodput = |ack: usize| runs.iter().map(|run| mbps(&run[ack])).sum::<f64>();
-        // A per cent for where the run begins and ends within a round trip. At the product a seed alone decides nothing: with
-        // either mechanism goodput differs by three per cent from seed to seed.
+        // A per cent for where the run begins and ends within a round trip. At the product a seed
+        // alone decides nothing: with either mechanism goodput differs by three per cent from seed
+        // to seed.
         assert!(
             goodput(0) > 0.99 * goodput(1),
             "{controller}, {mib} MiB: {} and {} Mbit/s in {} runs",
@@ -355,8 +357,8 @@ fn a_scarce_window_on_wifi_leaves_the_goodput_and_most_of_the_saving() {
         );
         let shares = runs.iter().map(|[tack, plain]| tack.acks as f64 / plain.acks as f64);
         let share = shares.sum::<f64>() / runs.len() as f64;
-        // Below the product the window is what limits, and each second segment says so; above it the clock decides. At it, most
-        // of the saving stays.
+        // Below the product the window is what limits, and each second segment says so; above it
+        // the clock decides. At it, most of the saving stays.
         let most = match mib {
             3 => 1.02,
             5 => 0.5,

@@ -1,7 +1,8 @@
 //! PPDUs as bytes: radiotap and 802.11 headers, so that packet analysers read what goes on the air.
 //!
 //! Every MPDU becomes a packet of its own; those of an A-MPDU share a reference number. Link type
-//! 127 (LINKTYPE_IEEE802_11_RADIOTAP); fields as <https://www.radiotap.org/fields/defined> has them.
+//! 127 (LINKTYPE_IEEE802_11_RADIOTAP); fields as <https://www.radiotap.org/fields/defined> has
+//! them.
 
 mod radiotap;
 

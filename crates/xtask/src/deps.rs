@@ -1,4 +1,5 @@
-//! `cargo xtask deps`: the direction of dependencies, circles of files, `no_std` and `unsafe`.
+//! `cargo xtask deps`: the direction of dependencies, circles of files, `no_std` and `unsafe`, and
+//! what has a file of its own: places, comments.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::{circles, places, sources};
+use crate::{circles, comments, places, sources};
 
 /// What a crate is allowed.
 struct Room {
@@ -163,6 +164,7 @@ pub(crate) fn check() -> Result<()> {
     }
     let manifest = fs::read_to_string(metadata.workspace_root.join("Cargo.toml"))?;
     problems.extend(reasons(&manifest));
+    problems.extend(comments::problems(&metadata.workspace_root)?);
     let architecture = fs::read_to_string(metadata.workspace_root.join("ARCHITECTURE.md"))?;
     let places = places::check(&metadata.workspace_root, &architecture);
     let places = places.unwrap_or_else(|error| {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod circles;
+mod comments;
 mod deps;
 mod dist;
 mod places;
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   deps    check which crate may use which, that no files of a crate need each other in a circle,
-          that the pure crates are no_std, that only io is unsafe, and that the files named in ARCHITECTURE.md exist
+          that the pure crates are no_std, that only io is unsafe, that the files named in ARCHITECTURE.md exist,
+          and that comments are at most 100 columns wide
   dist    build the program as one static binary (Linux, musl) of at most 15 MiB, and write it with its manual pages
           and completion scripts to target/dist
   promises  check that each promise of docs/security.md names tests that exist

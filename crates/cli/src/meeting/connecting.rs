@@ -81,8 +81,8 @@ pub(crate) async fn reach(approach: &Approach<'_>) -> Result<(Link, Box<Met>), F
 
 impl Approach<'_> {
     async fn attempt(&self) -> Result<(Link, Box<Met>), Attempt> {
-        // The same command again: what it began is gone on with. Where that is complete, or somebody
-        // else shows the same code by now, the code decides.
+        // The same command again: what it began is gone on with. Where that is complete, or
+        // somebody else shows the same code by now, the code decides.
         if let Target::Code(code, _) = self.target
             && let Some((key, address)) = used_codes::find(self.state, code)
             && let Ok(again) = self.again(key, address).await

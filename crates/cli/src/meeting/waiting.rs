@@ -34,8 +34,8 @@ use crate::peers::PeerName;
 use crate::state::StateDir;
 use crate::values::duration;
 
-/// Meetings under way at a time. For a further one the oldest is given up: an honest one takes a few
-/// round trips, so peers that say nothing keep nobody out.
+/// Meetings under way at a time. For a further one the oldest is given up: an honest one takes a
+/// few round trips, so peers that say nothing keep nobody out.
 const MAX_MEETINGS: usize = 64;
 /// Lines about peers that were not let in; what follows is not told, lest a stranger fill a disk.
 const MAX_COMPLAINTS: u32 = 50;

@@ -3,8 +3,8 @@
 //! A control connection agrees on the test and exchanges results; the data flows on connections of
 //! their own, to a TCP port that the server opens for this one test with the settings the client
 //! asked for, so that congestion control and acknowledgement policy hold on both sides. A UDP test
-//! opens a socket for its datagrams instead. Who may test is decided as for transfers, except that on
-//! one machine anybody may (`security`).
+//! opens a socket for its datagrams instead. Who may test is decided as for transfers, except that
+//! on one machine anybody may (`security`).
 
 mod args;
 mod client;

@@ -198,8 +198,8 @@ fn rate_above_zero(text: &str) -> Result<Rate, String> {
 #[derive(Debug, Args)]
 #[command(override_usage = "tack recv [OPTIONS] [-] [PEER]")]
 pub(crate) struct RecvArgs {
-    /// Whom to fetch files from: a ticket, a code, a known peer (laptop:), or an address. Without it
-    /// this side waits, and shows what to type on the other one. With - before it, or alone, one
+    /// Whom to fetch files from: a ticket, a code, a known peer (laptop:), or an address. Without
+    /// it this side waits, and shows what to type on the other one. With - before it, or alone, one
     /// file is taken and goes to standard output; a second - reads a ticket from standard input
     #[arg(value_name = "PEER", num_args = 0..=2)]
     targets: Vec<String>,

@@ -86,8 +86,8 @@ impl Running {
         }
     }
 
-    /// The next line of standard output, as JSON. How far a transfer is, which it says every second,
-    /// does not count.
+    /// The next line of standard output, as JSON. How far a transfer is, which it says every
+    /// second, does not count.
     pub(crate) fn line(&mut self) -> Value {
         loop {
             let line = self.text_line();

@@ -9,8 +9,8 @@ use crate::judge::{Flag, exceeds, judge};
 use crate::paths::{Path, Work};
 use crate::runs;
 
-/// How probable it must be that a flow of the plain policy gets no more than TACK does, by the exact
-/// rank test, before a flag counts as chance.
+/// How probable it must be that a flow of the plain policy gets no more than TACK does, by the
+/// exact rank test, before a flag counts as chance.
 const CHANCE: f64 = 0.1;
 /// A send buffer that holds no sender back: more than any path of the search can have in flight.
 const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
@@ -189,9 +189,9 @@ fn competition(path: &Path, tack: &Figures) -> Option<String> {
     })
 }
 
-/// The sender gains from hearing little: with a plain policy that acknowledges each segment it is as
-/// slow as with TACK. That says so only where those acknowledgements find room: on a wire that is as
-/// fast on the way back.
+/// The sender gains from hearing little: with a plain policy that acknowledges each segment it is
+/// as slow as with TACK. That says so only where those acknowledgements find room: on a wire that
+/// is as fast on the way back.
 fn density(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     if ["[wlan]", "rate_reverse", "duplex"]
         .iter()

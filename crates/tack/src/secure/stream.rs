@@ -22,16 +22,16 @@ use crate::endpoint::Endpoint;
 ///
 /// * Reading returns 0 bytes at the end of the peer's stream, when the peer said that it is
 ///   complete (`close_notify`). A stream that ends otherwise was cut off, perhaps by somebody on
-///   the path: reading fails with [`SecureError::Truncated`](super::SecureError::Truncated), as the inner error of an
-///   `UnexpectedEof`. What arrived before is read first.
+///   the path: reading fails with [`SecureError::Truncated`](super::SecureError::Truncated), as the
+///   inner error of an `UnexpectedEof`. What arrived before is read first.
 /// * Writing takes bytes, encrypts them and puts them into the send buffer; it waits while that is
 ///   full. Large writes are cheapest: a record has up to 16 KiB and costs 22 bytes. Flushing does
 ///   nothing.
 /// * `shutdown` says that this side's stream is complete (`close_notify`, then a FIN); reading goes
 ///   on.
 /// * Dropping the stream without `shutdown` tells the peer nothing of the kind: its reads fail with
-///   [`SecureError::Truncated`](super::SecureError::Truncated) after what was written. To be sure of the writes, call `shutdown`
-///   and wait for [`SecureStream::finished`].
+///   [`SecureError::Truncated`](super::SecureError::Truncated) after what was written. To be sure
+///   of the writes, call `shutdown` and wait for [`SecureStream::finished`].
 /// * Keys are renewed as RFC 8446 §5.5 wants it, without notice.
 pub struct SecureStream {
     pub(super) session: Arc<Session>,

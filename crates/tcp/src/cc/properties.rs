@@ -283,8 +283,8 @@ proptest! {
         prop_assert!(driver.controller.ssthresh() >= ssthresh);
     }
 
-    /// A reduction never makes the window larger, growth needs the window to be in use (BBR has its own measure of
-    /// that), and without delay as a signal nothing but congestion shrinks it.
+    /// A reduction never makes the window larger, growth needs the window to be in use (BBR has its
+    /// own measure of that), and without delay as a signal nothing but congestion shrinks it.
     #[test]
     fn windows_move_the_right_way(
         algorithm in proptest::sample::select(

@@ -8,7 +8,7 @@
 //! +0     > P. 1:1001(1000) ack 1
 //! +200ms > nothing                                 nothing leaves until then
 //! *      > . 1:1001(1000)                          the next segment that leaves, whenever that is
-//! +0     event Connected                           the next event; `event nothing` means there is none
+//! +0     event Connected                           the next event; `event nothing`: none is there
 //! ```
 //!
 //! A time is `+D` (after the line before), `@D` (after the beginning) or, for what leaves, `*`; `D`

@@ -76,7 +76,8 @@ proptest! {
         duel.run();
     }
 
-    /// Sequence numbers, acknowledgement numbers and flags are forged: it ends, one way or the other.
+    /// Sequence numbers, acknowledgement numbers and flags are forged: it ends, one way or the
+    /// other.
     #[test]
     fn anything_is_survived(duel in duel(Harm::Content)) {
         duel.run();

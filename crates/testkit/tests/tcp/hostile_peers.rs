@@ -252,8 +252,9 @@ impl Track {
 }
 
 proptest! {
-    /// Anything near the truth, in any order: invariants hold after each segment (the peer checks them), one segment draws one
-    /// acknowledgement at most, and whatever leaves is the stream that was written.
+    /// Anything near the truth, in any order: invariants hold after each segment (the peer checks
+    /// them), one segment draws one acknowledgement at most, and whatever leaves is the stream that
+    /// was written.
     #[test]
     fn hostile_peers(acts in proptest::collection::vec(hostile(), 1..120), choice in 0..Algorithm::ALL.len()) {
         let mut peer = TackPeer::new(Config { congestion: Algorithm::ALL[choice], ..tack() });

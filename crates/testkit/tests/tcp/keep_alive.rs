@@ -57,8 +57,8 @@ fn a_silent_peer_is_given_up() {
     );
 }
 
-/// With the times of `tack perf`, a peer that dies is noticed in 15 s, whether data is on its way to
-/// it or not.
+/// With the times of `tack perf`, a peer that dies is noticed in 15 s, whether data is on its way
+/// to it or not.
 #[test]
 fn a_dead_peer_is_noticed_in_15_s() {
     let config = || Config {

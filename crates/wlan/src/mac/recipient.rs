@@ -245,7 +245,8 @@ mod tests {
     }
 
     proptest! {
-        /// A sender that respects the window, over a channel that loses and repeats: everything comes once, in order.
+        /// A sender that respects the window, over a channel that loses and repeats: everything
+        /// comes once, in order.
         #[test]
         fn everything_is_released_once_and_in_order(losses in proptest::collection::vec(any::<bool>(), 1..400)) {
             let mut recipient = Recipient::default();

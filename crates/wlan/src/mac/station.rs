@@ -5,7 +5,8 @@
 //! return what goes on the air. An exchange is
 //!
 //! ```text
-//!  grant → [RTS … CTS | CTS to self] → data | Block ACK request → (ACK | Block ACK | timeout) → backoff
+//!  grant → [RTS … CTS | CTS to self] → data | Block ACK request
+//!        → (ACK | Block ACK | timeout) → backoff
 //! ```
 
 mod crowd;

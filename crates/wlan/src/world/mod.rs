@@ -1,7 +1,8 @@
 //! The whole network: radios, the medium between them, and the accounts.
 //!
 //! ```text
-//!  handle_msdu → queue → contention → PPDU on the medium → reception → response → reorder → poll_delivery
+//!  handle_msdu → queue → contention → PPDU on the medium
+//!              → reception → response → reorder → poll_delivery
 //! ```
 //!
 //! One owner, radios by index. Everything that happens at one instant happens in a fixed order:

@@ -336,8 +336,8 @@ fn queue_lengths_are_weighted_by_time() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever the noise, the hiding and the traffic: what comes, comes once and in order; what is sent, comes or is counted
-    /// as dropped; the shares of airtime add up; and it all ends.
+    /// Whatever the noise, the hiding and the traffic: what comes, comes once and in order; what is
+    /// sent, comes or is counted as dropped; the shares of airtime add up; and it all ends.
     #[test]
     fn packets_come_once_in_order_or_are_counted(
         seed in any::<u64>(),

@@ -217,7 +217,8 @@ fn more_values_than_one_may_ask_for_are_malformed() {
 }
 
 proptest! {
-    /// Whatever is read is written as it was, but for the end of a greeting, which later versions may extend.
+    /// Whatever is read is written as it was, but for the end of a greeting, which later versions
+    /// may extend.
     #[test]
     fn what_is_read_is_written_again(kind in 0u8..0x90, payload in proptest::collection::vec(any::<u8>(), 0..120)) {
         let mut head = [kind, 0, 0, 0, 0];

@@ -123,8 +123,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                     if ended.served.result.is_ok() {
                         complete(&entrance, met.as_deref(), once);
                     }
-                    // On a separate thread: a slow reader of our output must not stop other transfers.
-                    // The place goes only then, so that summaries do not pile up.
+                    // On a separate thread: a slow reader of our output must not stop other
+                    // transfers. The place goes only then, so that summaries do not pile up.
                     let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
                     drop(place);
                     told
@@ -139,8 +139,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         leaving = Some(tokio::time::Instant::now() + time.min(args.reconnect));
                     }
                     Ok(_) => {}
-                    // Further transfers could not be reported, so none begins. Those under way are not to blame: they end in
-                    // their own time, each bounded by --timeout.
+                    // Further transfers could not be reported, so none begins. Those under way are
+                    // not to blame: they end in their own time, each bounded by --timeout.
                     Err(failure) => {
                         let _ = close.send(true);
                         let finishing = async { while transfers.join_next().await.is_some() {} };

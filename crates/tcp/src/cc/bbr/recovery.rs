@@ -4,8 +4,8 @@
 use super::super::Ack;
 use super::round::Round;
 
-/// Share of the data of an episode, a fiftieth, and segments, that must be lost before startup counts
-/// as overflowing a queue (draft-ietf-ccwg-bbr §5.3.1.3: `BBR.LossThresh`,
+/// Share of the data of an episode, a fiftieth, and segments, that must be lost before startup
+/// counts as overflowing a queue (draft-ietf-ccwg-bbr §5.3.1.3: `BBR.LossThresh`,
 /// `BBR.StartupFullLossCnt`).
 const OVERFLOW_PART: u64 = 50;
 const OVERFLOW_SEGMENTS: u64 = 6;

@@ -152,7 +152,8 @@ mod tests {
                 );
                 prop_assert!(first.is_none_or(|first| model.contains(&first)));
                 if advances {
-                    // Time goes on to the next radio, or by as much as there is room for when nobody is in.
+                    // Time goes on to the next radio, or by as much as there is room for when
+                    // nobody is in.
                     counted = first.map_or(counted + u64::from(span), |(count, _)| count);
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  frame     MSN of the first entry : 8 | entries
-//!  entry     0 | length : 7             | compressed acknowledgement of the flow of the entry before
+//!  entry     0 | length : 7             | compressed acknowledgement, flow of the entry before
 //!            1 | length : 7 | CID : 8   | compressed acknowledgement
 //!            0 | 0 : 7                  nothing: this MSN is not used
 //!            1 | 0 : 7 | CID : 8 | name : 32   the CID is that flow's from now on

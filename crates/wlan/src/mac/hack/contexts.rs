@@ -18,8 +18,9 @@ use tack_base::{Duration, Instant};
 use super::codec::FlowId;
 use crate::frame::Msdu;
 
-/// How long a flow keeps a CID that another one asks for, since its last acknowledgement. A flow that loses it goes native, so this need not be long: it is beyond most
-/// round trips, lest two flows take turns.
+/// How long a flow keeps a CID that another one asks for, since its last acknowledgement. A flow
+/// that loses it goes native, so this need not be long: it is beyond most round trips, lest two
+/// flows take turns.
 pub(super) const SILENCE: Duration = Duration::from_millis(200);
 
 /// One CID at the compressing end.

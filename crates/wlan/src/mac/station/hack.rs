@@ -62,8 +62,8 @@ impl<M: Clone> Station<M> {
         self.apply(now, changes)
     }
 
-    /// Changes the transmit queue as the driver asks. The result is that of the last acknowledgement that joins the
-    /// queue.
+    /// Changes the transmit queue as the driver asks. The result is that of the last
+    /// acknowledgement that joins the queue.
     fn apply(&mut self, at: Instant, changes: QueueChanges<M>) -> Result<(), Msdu<M>> {
         let QueueChanges {
             to,

@@ -62,8 +62,9 @@ fn who_can_never_be_in_the_crowd_is_not() {
     assert!(Crowd::new(&config, 15, 11).is_none());
 }
 
-/// What is done for single radios at a PPDU grows with those that cannot read it, which are few, and
-/// not with all: each leaves the crowd, hears an end and a beginning by itself, and joins again.
+/// What is done for single radios at a PPDU grows with those that cannot read it, which are few,
+/// and not with all: each leaves the crowd, hears an end and a beginning by itself, and joins
+/// again.
 #[test]
 fn what_noise_costs_grows_with_those_that_it_hits() {
     const NOISE: f64 = 0.02;
@@ -92,8 +93,8 @@ fn what_noise_costs_grows_with_those_that_it_hits() {
     }
 }
 
-/// Each onlooker misses a frame with the same probability, whatever the others do, and whether it is
-/// in the crowd or not.
+/// Each onlooker misses a frame with the same probability, whatever the others do, and whether it
+/// is in the crowd or not.
 #[test]
 fn noise_hits_each_onlooker_alike() {
     const NOISE: f64 = 0.1;
@@ -233,7 +234,8 @@ fn network() -> impl Strategy<Value = WorldConfig> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// Each radio by itself, or those together that only look on: at every instant a network is the same.
+    /// Each radio by itself, or those together that only look on: at every instant a network is the
+    /// same.
     #[test]
     fn a_crowd_changes_nothing(
         config in network(),

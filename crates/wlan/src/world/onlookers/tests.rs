@@ -7,7 +7,8 @@ use crate::phy::{OfdmRate, Preamble, Standard, Timing};
 use crate::world::accounts::Network;
 use tack_base::Duration;
 
-/// Radio by radio, and for two radios or two PPDUs together, numbers are drawn as by one trial each.
+/// Radio by radio, and for two radios or two PPDUs together, numbers are drawn as by one trial
+/// each.
 #[test]
 fn each_is_drawn_by_itself_with_the_same_probability() {
     const RADIOS: usize = 40;

@@ -73,8 +73,8 @@ fn a_countdown_that_begins_later_keeps_a_radio_out() {
 }
 
 proptest! {
-    /// Radios that are counted together may transmit when each would by itself, whatever the medium does, and leave in the
-    /// state that they would have by themselves.
+    /// Radios that are counted together may transmit when each would by itself, whatever the medium
+    /// does, and leave in the state that they would have by themselves.
     #[test]
     fn counting_together_comes_to_the_same(
         rules in prop_oneof![Just(Rules::Dcf), Just(Rules::Edca)],

@@ -202,10 +202,12 @@ proptest! {
             filtered.take(&segment);
             count(1, &segment);
         }
-        // Equal in all: what is known, what is reported above it, each duplicate, each change of the echo.
+        // Equal in all: what is known, what is reported above it, each duplicate, each change of
+        // the echo.
         prop_assert_eq!(&filtered, &plain);
         prop_assert_eq!(filtered.refused, 0);
-        // Of the acknowledgements with one number, at most one goes: the original, or a duplicate that waits alone.
+        // Of the acknowledgements with one number, at most one goes: the original, or a duplicate
+        // that waits alone.
         let [all, some] = copies;
         for (number, copies) in all {
             let left = some.get(&number).copied().unwrap_or(0);

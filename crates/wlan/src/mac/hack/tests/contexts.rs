@@ -122,8 +122,8 @@ fn a_cid_in_use_stays() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is lost, what is rebuilt is right, each once and in order, and the last acknowledgement arrives when losses
-    /// end.
+    /// Whatever is lost, what is rebuilt is right, each once and in order, and the last
+    /// acknowledgement arrives when losses end.
     #[test]
     fn any_losses_leave_the_contexts_alone(
         fates in proptest::collection::vec(0_u8..10, 1..400),
@@ -170,8 +170,8 @@ proptest! {
         prop_assert!(again <= pair.stats(1).flushed + pair.stats(1).native, "{again}");
     }
 
-    /// Flows with one CID take turns while anything is lost: what is rebuilt is right, and the last acknowledgement of each
-    /// flow arrives.
+    /// Flows with one CID take turns while anything is lost: what is rebuilt is right, and the last
+    /// acknowledgement of each flow arrives.
     #[test]
     fn any_losses_leave_owners_alone(
         steps in proptest::collection::vec((0_u8..10, 0_u128..4, 0_u8..4), 1..300),
