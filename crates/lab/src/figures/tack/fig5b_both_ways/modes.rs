@@ -140,13 +140,11 @@ pub(super) fn claim(all: &[Modes; 4], without: &Modes, drops: Estimate) -> Claim
         format!(
             "Startup overflows the queue, and a report of TACK-poor names one of the thousands \
                 of holes. If many reports are lost, the sender repairs one hole a report for many \
-                round trips. Either data above the holes fill the receive window, or \
-                retransmission timeouts follow each other. In the slow runs with 10 % ACK loss {} \
-                MB wait behind holes, and the longest time without progress is {} s. BBR's \
-                bandwidth filter forgets the path's bandwidth in ten round trips, and BBR needs \
-                the rest of the run to find it again. Where the queue holds what startup sends \
+                round trips. In the slow runs with 10 % ACK loss {} MB wait behind holes, and the \
+                longest time without progress is {} s. Where the queue holds what startup sends \
                 too much (8 bandwidth-delay products, {drops} packets dropped in a run), {} of {} \
-                runs are slow.",
+                runs are slow. Why some runs that begin so are slow and others are not is not \
+                known: fast runs have timeouts, too.",
             listed(slow, |run| run.held / 1e6),
             listed(slow, |run| run.standstill),
             without.split().0.len(),
