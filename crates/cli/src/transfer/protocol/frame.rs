@@ -36,7 +36,7 @@ pub(crate) const MAX_ASKED: u16 = 128;
 /// Most files that are offered and not yet answered by content, or by a refusal.
 pub(crate) const MAX_OFFERED: usize = 1024;
 
-/// Most entries that are told at once of those that the sender does not have.
+/// Maximum number of entries in one report of what the sender does not have.
 pub(crate) const MAX_EXTRAS: u64 = 64;
 
 /// A BLAKE3 hash.

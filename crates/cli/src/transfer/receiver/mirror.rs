@@ -124,7 +124,7 @@ pub(super) struct Extra {
     pub(super) is_dir: bool,
 }
 
-/// What is told, each directory after what is in it.
+/// The entries to report, each directory after its contents.
 #[derive(Debug)]
 pub(super) struct Extras {
     spool: SpooledTempFile,

@@ -44,7 +44,7 @@ impl Output {
         Ok(Staged::streaming(file, dir))
     }
 
-    /// What is no file does not go there.
+    /// Why an entry that is not a file is refused.
     pub(super) fn refuse<T>(&self) -> Result<T, Refused> {
         Err(Refused::new(
             Refusal::Name,

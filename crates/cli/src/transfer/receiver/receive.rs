@@ -380,7 +380,7 @@ impl<R: BufRead> Receiver<'_, R> {
         Ok(())
     }
 
-    /// Tells what the sender does not have, as many as are told at once.
+    /// Reports what the sender does not have, one full report at most.
     fn tell_extras(&mut self) -> Result<(), ReceiveError> {
         let unexpected = Violation::Unexpected(Kind::Extras);
         if !self.is_between() {
