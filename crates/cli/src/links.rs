@@ -110,7 +110,7 @@ impl LinkArgs {
             let others: Vec<_> = others.cloned().collect();
             if Scenario::from_toml(&name, &text, &others).is_ok_and(|wired| wired.wlan.is_none()) {
                 return Err(Failure::usage(
-                    "--ack-filter and --hack are about the queues of radios, and the scenario has no [wlan] table; choose a \
+                    "--ack-filter and --hack apply to queues of radios, but the scenario has no [wlan] table; choose a \
                      kind of Wi-Fi with --wifi",
                 ));
             }

@@ -114,7 +114,7 @@ impl StateDir {
         }
         if metadata.len() > MAX_FILE {
             return Err(Failure::plain(format!(
-                "{} has {} bytes, which no file of tack has",
+                "expected a state file of at most {MAX_FILE} bytes; {} has {}",
                 path.display(),
                 metadata.len()
             )));

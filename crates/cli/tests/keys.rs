@@ -76,7 +76,7 @@ fn peers_are_added_listed_renamed_and_removed() {
     let new = run(&other, &["id"]).stdout.trim().to_owned();
     let refused = run(&state, &["peers", "add", "laptop:", &new]);
     assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("poses as it"), "{refused:?}");
+    assert!(refused.stderr.contains("impersonates it"), "{refused:?}");
     let typo = run(
         &state,
         &["peers", "add", "desk:", &new.replace(&new[..1], "9")],

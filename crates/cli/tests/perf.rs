@@ -649,7 +649,7 @@ fn wrong_usage_is_said_before_anything_happens() {
         (&["perf", "127.0.0.1", "--window", "100GiB"], "window"),
         (
             &["perf", "127.0.0.1", "-u"],
-            "nothing encrypts the datagrams",
+            "UDP tests (-u) are not encrypted",
         ),
     ] {
         let ended = finish(tack().args(arguments));

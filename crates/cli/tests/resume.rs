@@ -18,7 +18,7 @@ use support::{Ended, Receiver, Running, noise, tack};
 const MIB: u64 = 1 << 20;
 
 fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some()
+    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// A receiver that is started again where it was.

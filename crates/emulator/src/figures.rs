@@ -193,7 +193,7 @@ pub struct Summary {
     /// How late deliveries were.
     pub lateness: Lateness,
     /// How late datagrams entered the model, after the kernel had received them. The model's time
-    /// is past: what is late here met another air than it should have.
+    /// is past: a datagram that is late here met the medium in another state than it should have.
     pub entry_lateness: Lateness,
     /// Whether these figures say something about the network.
     pub trust: Trust,

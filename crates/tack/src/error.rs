@@ -124,7 +124,7 @@ pub enum ListenError {
     #[error(transparent)]
     Insecure(#[from] InsecureAddress),
     /// Encrypted connections need an identity, of the endpoint or of the listener.
-    #[error("to accept encrypted connections takes an identity, and none was given")]
+    #[error("encrypted connections need an identity, but none was given")]
     NoIdentity,
     /// The endpoint is shutting down, or the runtime it lived in has ended.
     #[error(transparent)]

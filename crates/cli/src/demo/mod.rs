@@ -167,7 +167,7 @@ fn describe(links: &Scenario) -> String {
             count if wlan.world.contenders.are_saturated() => {
                 format!("{count} saturated neighbours")
             }
-            count => format!("{count} neighbours with a load of their own"),
+            count => format!("{count} neighbours with their own traffic"),
         };
         text.push_str(&format!(
             ": {} at {}, {contenders}, queue {} packets",

@@ -90,7 +90,12 @@ pub(crate) async fn run(
         let stream = station.connect(address).await.context("cannot connect")?;
         receive(stream, content.bytes, &received).await
     };
-    let (sender, (receiver, hash, ended)) = tokio::try_join!(sending, receiving).map_err(failed)?;
+    let (sender, got) = tokio::try_join!(sending, receiving).map_err(failed)?;
+    let Received {
+        stream: receiver,
+        hash,
+        ended,
+    } = got;
     let seconds = ended.duration_since(began).as_secs_f64();
     // Both ends learn that the other has everything, so that the counts are final.
     let farewells = async { tokio::join!(sender.finished(), receiver.finished()) };
@@ -139,12 +144,17 @@ pub(crate) async fn run(
     })
 }
 
-/// Reads to the end, hashing, and ends the connection. Says when the last byte came.
-async fn receive(
-    mut stream: Stream,
-    bytes: u64,
-    received: &AtomicU64,
-) -> anyhow::Result<(Stream, blake3::Hash, Instant)> {
+/// A file that arrived.
+struct Received {
+    /// Where it came from; the connection has ended.
+    stream: Stream,
+    hash: blake3::Hash,
+    /// When the last byte came.
+    ended: Instant,
+}
+
+/// Reads to the end, hashing, and ends the connection.
+async fn receive(mut stream: Stream, bytes: u64, received: &AtomicU64) -> anyhow::Result<Received> {
     let mut hasher = blake3::Hasher::new();
     let mut chunk = vec![0; 64 << 10];
     let mut ended = Instant::now();
@@ -164,7 +174,11 @@ async fn receive(
         anyhow::ensure!(got <= bytes, "received more bytes than were sent");
     }
     stream.shutdown().await?;
-    Ok((stream, hasher.finalize(), ended))
+    Ok(Received {
+        stream,
+        hash: hasher.finalize(),
+        ended,
+    })
 }
 
 /// Turns samples into a series until there are no more.

@@ -131,7 +131,7 @@ impl fmt::Display for NotFound {
         let interfaces: Vec<String> = self.interfaces.iter().map(IpAddr::to_string).collect();
         write!(
             f,
-            "no program that waits with number {} was found by multicast DNS within {} s, on {}",
+            "no program with code number {} was found by multicast DNS within {} s, on {}",
             self.number,
             self.waited.as_secs(),
             if interfaces.is_empty() {
@@ -144,8 +144,8 @@ impl fmt::Display for NotFound {
             (0, 0) => f.write_str(
                 "; no tack answered at all: the network may filter multicast, as many guest networks and VPNs do",
             )?,
-            (0, others) => write!(f, "; {others} with other numbers answered: is the code right?")?,
-            (tried, _) => write!(f, "; {tried} had it and could not be met")?,
+            (0, others) => write!(f, "; {others} with other numbers answered; check the code")?,
+            (tried, _) => write!(f, "; {tried} announced it, but could not be reached")?,
         }
         f.write_str(
             ". The other side also prints an address: give it in place of the code, and the code with --code CODE",

@@ -23,7 +23,7 @@ pub(crate) enum MeetingError {
     #[error("the connection was lost during the meeting: {0}")]
     Lost(io::Error),
     /// The other side said nothing.
-    #[error("the other side said nothing for {} s", PATIENCE.as_secs())]
+    #[error("the other side sent nothing for {} s", PATIENCE.as_secs())]
     Silent,
 }
 

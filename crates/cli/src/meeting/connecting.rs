@@ -117,7 +117,7 @@ impl Approach<'_> {
                 let peer = peer.map_err(|refused| Attempt::Final(refused.failure()))?;
                 if peer.addresses.is_empty() {
                     return Err(Attempt::Final(Failure::usage(format!(
-                        "no address is known of {name}; give it as the target: its key is known, so nothing else is needed"
+                        "no address is known for {name}; give its address as the target: its key is known, so nothing else is needed"
                     ))));
                 }
                 let mut addresses = Vec::new();
@@ -157,7 +157,7 @@ impl Approach<'_> {
         }
         if addresses.is_empty() {
             return Err(Attempt::Final(Failure::usage(format!(
-                "{address} has no address of the family of the local one"
+                "{address} has no address of the same family (IPv4 or IPv6) as the local address"
             ))));
         }
         Ok(addresses)
@@ -198,10 +198,9 @@ impl Approach<'_> {
         dialed.await.map_err(|error| match error {
             DialError::Other(words) => Attempt::Unreachable(words),
             DialError::WrongKey { presented } => Attempt::Unreachable(format!(
-                "another key is there than expected, {} instead of {}: another installation uses this address now, or somebody \
-                 on the path poses as the other side",
-                short(&presented),
-                short(&key)
+                "expected key {}, got {}: another installation uses this address now, or somebody on the path impersonates the peer",
+                short(&key),
+                short(&presented)
             )),
         })
     }
@@ -224,7 +223,7 @@ impl Approach<'_> {
         match carry::connect(&mut stream, begun).await.map_err(lost)? {
             Answer::Met(met) => Ok((Link::Secure(Box::new(stream), met.peer), met)),
             Answer::Rotations(_) => Err(Attempt::Final(Failure::plain(
-                "the other side answered what was not asked",
+                "the other side sent an unexpected answer",
             ))),
         }
     }
@@ -367,7 +366,7 @@ impl Approach<'_> {
         let name = named.map_or_else(|| address.to_string(), |(name, _)| name.to_string());
         Err(Attempt::Final(Failure::plain(format!(
             "{name} has another key than the one that is known, {} instead of {}, and the old key did not sign the new one. Either it \
-             was set up anew, or somebody on the path poses as it: nothing was sent. Compare with what `tack id` prints there; if \
+             was set up anew, or somebody on the path impersonates it: nothing was sent. Compare with what `tack id` prints there; if \
              that is {0}, `tack peers remove {name}` and add it again",
             short(&presented),
             short(&known)

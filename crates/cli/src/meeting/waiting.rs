@@ -300,8 +300,8 @@ impl Hall {
 
     fn complain(&self, peer: SocketAddr, why: &str) {
         match self.complaints.fetch_add(1, Ordering::Relaxed) {
-            count if count < MAX_COMPLAINTS => eprintln!("tack: {peer} was not let in: {why}"),
-            MAX_COMPLAINTS => eprintln!("tack: further peers that are not let in are not told"),
+            count if count < MAX_COMPLAINTS => eprintln!("tack: refused {peer}: {why}"),
+            MAX_COMPLAINTS => eprintln!("tack: further refused peers are not reported"),
             _ => {}
         }
     }
@@ -400,7 +400,7 @@ async fn renew(hall: Arc<Hall>) {
             ""
         };
         eprintln!(
-            "tack: the code is spent: each permits one attempt. A new one comes in {} s{keys}; the ticket stays valid",
+            "tack: the code is used up: each code permits one attempt. A new code follows in {} s{keys}; the ticket stays valid",
             pause.as_secs()
         );
         tokio::select! {

@@ -48,7 +48,7 @@ struct StoredPeer {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Refused {
     #[error(
-        "{name} is known by another key: {known} instead of {shown}. Either it was set up anew, or somebody poses as it. Compare \
+        "{name} is known by another key: {known} instead of {shown}. Either it was set up anew, or somebody impersonates it. Compare \
          with what `tack id` prints there; if that is {shown}, `tack peers remove {name}` and add it again"
     )]
     ChangedKey {
@@ -58,7 +58,7 @@ pub(crate) enum Refused {
     },
     #[error("this key is known already, as {0}; `tack peers rename` changes the name")]
     KnownKey(PeerName),
-    #[error("there is a peer {0} already")]
+    #[error("a peer named {0} already exists")]
     NameTaken(PeerName),
     #[error("no peer is called {name}{}", suggestion.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default())]
     Unknown {
@@ -289,7 +289,7 @@ mod tests {
         for expected in [
             "laptop: is known by another key",
             "set up anew",
-            "poses as it",
+            "impersonates it",
             "tack peers remove laptop:",
         ] {
             assert!(words.contains(expected), "{words}");

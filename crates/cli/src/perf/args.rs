@@ -162,7 +162,7 @@ impl PerfArgs {
         let text = self.peer.as_deref().or(self.client.as_deref());
         let target = self.meeting.target.target(text)?.ok_or_else(|| {
             Failure::usage(
-                "whom to test with: expected an address, a ticket, a code or a name (laptop:), or --server to serve tests",
+                "no target; expected an address, a ticket, a code or a name (laptop:), or --server to serve tests",
             )
         })?;
         self.with_port(target).map(Some)
@@ -203,7 +203,7 @@ impl PerfArgs {
         };
         let at = |address: Address| match address.port() {
             Some(other) if other != port => Err(Failure::usage(format!(
-                "{address} names port {other}, and --port {port} another"
+                "{address} has port {other}, but --port is {port}"
             ))),
             _ => Ok(address.at(port)),
         };
@@ -235,8 +235,7 @@ impl PerfArgs {
     pub(crate) fn request(&self) -> Result<TestRequest, Failure> {
         if self.udp && !self.is_clear() {
             return Err(Failure::usage(
-                "nothing encrypts the datagrams of a UDP test (-u), and this test is to be encrypted; `tack perf --help` \
-                 says what -u needs",
+                "UDP tests (-u) are not encrypted, but this test is to be; `tack perf --help` says what -u needs",
             ));
         }
         let direction = match (self.reverse, self.bidir) {

@@ -159,7 +159,7 @@ impl Test<'_> {
                 "UDP datagrams of {length} bytes, {}",
                 match request.bitrate {
                     Some(rate) => format!("{} each", Rate::from_bits_per_sec(rate)),
-                    None => "as fast as they go".into(),
+                    None => "at full speed".into(),
                 }
             ),
         };

@@ -207,7 +207,7 @@ impl TestRequest {
         let buffers = (config.send_buffer as u64).saturating_add(config.receive_buffer as u64);
         if buffers.saturating_mul(self.streams.into()) > 2 * MAX_BUFFERS {
             return Err(format!(
-                "connections times window may be {} MiB",
+                "connections times window exceeds {} MiB",
                 MAX_BUFFERS >> 20
             ));
         }

@@ -33,7 +33,7 @@ const TCP_ONLY: [&str; 15] = [
     "byte_counting",
 ];
 const VIDEO_BYTES: &str =
-    "means nothing for a video, whose frames have their own sizes; stop = \"…\" ends it";
+    "has no effect for a video, whose frames have their own sizes; stop = \"…\" ends it";
 const UDP_ONLY: [&str; 4] = ["rate", "payload", "ack_every", "ack_size"];
 
 /// One end of a flow in a file: a host, or each station, which makes a flow for each.
@@ -132,7 +132,7 @@ fn read_one(
         .unwrap_or(false);
     let transport = if is_udp {
         for key in TCP_ONLY {
-            table.refuse(key, "means nothing for transport = \"udp\"; leave it out")?;
+            table.refuse(key, "has no effect for transport = \"udp\"; leave it out")?;
         }
         let udp = read_udp(&mut table)?;
         if udp.video.is_some() && bytes.is_some() {
@@ -153,7 +153,7 @@ fn read_one(
             App::Request { .. } if bytes.is_some() => {
                 return Err(table.fail(
                     "bytes",
-                    "means nothing for a request app, whose exchanges have their own sizes",
+                    "has no effect for a request app, whose exchanges have their own sizes",
                 ));
             }
             App::Video(_) if bytes.is_some() => return Err(table.fail("bytes", VIDEO_BYTES)),

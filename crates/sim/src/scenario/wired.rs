@@ -254,7 +254,7 @@ fn read_gilbert_elliott(
     };
     for key in ["good_to_bad", "bad_to_good"] {
         if !chain.has(key) {
-            return Err(chain.fail_table(format!("needs the key {key}: a probability a packet")));
+            return Err(chain.fail_table(format!("needs the key {key}: a probability per packet")));
         }
     }
     let read = GilbertElliott {

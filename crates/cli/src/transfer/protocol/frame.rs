@@ -139,7 +139,7 @@ pub(crate) enum Violation {
     TooDeep,
     #[error("more than {MAX_OFFERED} files are offered and not sent")]
     TooManyOffers,
-    #[error("group {0} is not one that may follow")]
+    #[error("unexpected group {0}")]
     Group(u64),
 }
 

@@ -34,7 +34,7 @@ impl Admission {
         store: &Store,
     ) -> Result<(), String> {
         if hello.delete && !(self.delete && store.existing.may_replace()) {
-            return Err("this receiver lets nobody remove what is there (its --delete)".to_owned());
+            return Err("this receiver does not permit removal (--delete)".to_owned());
         }
         self.compare(hello, store)?;
         match &self.ask {
@@ -68,7 +68,7 @@ impl Admission {
         // refused as a whole; each file is compared with what is free before it is sent.
         if hello.bytes > all {
             return Err(format!(
-                "it has {} bytes; the receiver's disk has {all}, {free} of them free",
+                "the transfer has {} bytes, the receiver's disk {all} ({free} free)",
                 hello.bytes
             ));
         }

@@ -9,13 +9,8 @@ use tokio::task::JoinHandle;
 use super::session::Session;
 use crate::printer::with_stdout;
 use crate::progress;
+use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
 use crate::transfer::names::printable;
-
-const KNOWN: &str = "{bar:24} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}  {wide_msg}";
-const UNKNOWN: &str = "{spinner} {bytes} {bytes_per_sec} {elapsed}  {wide_msg}";
-
-/// After this time without a word from the sender people are told.
-const QUIET: Duration = Duration::from_secs(3);
 
 /// Shared by all transfers of a receiver.
 #[derive(Debug, Default)]

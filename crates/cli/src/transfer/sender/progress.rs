@@ -10,15 +10,8 @@ use serde::Serialize;
 
 use crate::printer::with_stdout;
 use crate::progress;
+use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
 use crate::transfer::names::printable;
-
-/// The progress of a transfer whose size is known.
-const KNOWN: &str = "{bar:24} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}  {wide_msg}";
-/// The progress of a transfer whose size is not known.
-const UNKNOWN: &str = "{spinner} {bytes} {bytes_per_sec} {elapsed}  {wide_msg}";
-
-/// A receiver speaks once a second. After this time without a word from it, people are told.
-const QUIET: Duration = Duration::from_secs(3);
 
 /// How much is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

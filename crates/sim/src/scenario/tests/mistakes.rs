@@ -311,7 +311,7 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
         ),
         (
             "[[flow]]\ntransport = 'udp'\nmss = 500\n",
-            "flow.0.mss: means nothing for transport = \"udp\"",
+            "flow.0.mss: has no effect for transport = \"udp\"",
             "",
         ),
         (
@@ -341,7 +341,7 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
         ),
         (
             "[[flow]]\napp = 'request:1B,1B'\nbytes = '5B'\n",
-            "flow.0.bytes: means nothing for a request app",
+            "flow.0.bytes: has no effect for a request app",
             "",
         ),
         (
