@@ -20,7 +20,7 @@ pub struct Totals {
     pub data: u64,
     /// Datagrams delivered to the other program.
     pub delivered: u64,
-    /// Bytes of them.
+    /// Bytes of the datagrams that were delivered.
     pub delivered_bytes: u64,
 }
 

@@ -5,7 +5,7 @@ use crate::figure::{Depth, Figure, Outcome};
 /// A figure, and what was measured of it.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
     /// How deep it was measured.
     pub depth: Depth,

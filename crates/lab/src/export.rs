@@ -3,9 +3,9 @@
 use parquet::errors::ParquetError;
 use tack_plot::{Datum, PdfError, Svg, Width};
 
-use crate::columns::{Cells, Column, Kind, ParquetFile};
 use crate::entry::Entry;
 use crate::figure::Table;
+use crate::parquet_file::{Cells, Column, Kind, ParquetFile};
 
 /// Formats of plots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -22,7 +22,7 @@ pub enum Extent {
 /// An extent, seeds where the figure's own number is not wanted, and what the user brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// Which cells.
+    /// Which cells are run.
     pub extent: Extent,
     /// How many seeds each cell gets; the figure decides unless given.
     pub seeds: Option<u64>,

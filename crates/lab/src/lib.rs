@@ -18,7 +18,6 @@
 #![forbid(unsafe_code)]
 
 mod claim;
-pub mod columns;
 mod entry;
 mod export;
 mod figure;
@@ -26,6 +25,7 @@ mod figures;
 mod finding;
 mod measure;
 mod page;
+pub mod parquet_file;
 mod point;
 mod recorded;
 mod results;

@@ -111,7 +111,7 @@ impl Store {
         })
     }
 
-    /// Where it is.
+    /// The folder that the store is in.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -313,7 +313,7 @@ impl Line {
     }
 }
 
-/// Where lines are.
+/// The part of a drawing that the lines are in.
 struct Area {
     left: f64,
     right: f64,

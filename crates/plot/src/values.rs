@@ -70,7 +70,7 @@ enum Row<'a> {
     Gap,
 }
 
-/// Where things stand.
+/// Positions of the names and bars of a chart.
 struct Layout {
     /// Names left of the bars; else above them.
     beside: bool,

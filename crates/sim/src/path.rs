@@ -69,7 +69,7 @@ impl PathConfig {
 pub struct PathCounters {
     /// Packets that entered.
     pub packets: u64,
-    /// Bytes of them.
+    /// Bytes of the packets that entered.
     pub bytes: u64,
     /// Packets that arrived, copies included.
     pub delivered: u64,
@@ -95,7 +95,7 @@ pub struct PathCounters {
     pub queue_max: u64,
 }
 
-/// One direction.
+/// One direction of a wired path.
 #[derive(Clone, Debug)]
 pub struct Path {
     bottleneck: Bottleneck,

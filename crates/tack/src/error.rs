@@ -37,7 +37,7 @@ pub enum ConnectError {
     /// The socket is bound to an IPv4 address and the peer has an IPv6 one.
     #[error("{0} cannot be reached from a socket bound to an IPv4 address; bind to an IPv6 one")]
     AddressFamily(SocketAddr),
-    /// The connection's ports are in use, or none is free.
+    /// The connection's ports are in use, or none is free: see [`PortError`](crate::PortError).
     #[error(transparent)]
     Ports(#[from] tack_tcp::ConnectError),
     /// The peer answered that nobody listens on the port.
@@ -157,8 +157,9 @@ impl From<EndpointClosed> for io::Error {
 /// A shutdown ran out of time: some connections were not finished, and were reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{connections} connections were not finished after {limit:?}")]
+#[non_exhaustive]
 pub struct ShutdownTimedOut {
-    /// How many.
+    /// How many connections were reset.
     pub connections: usize,
     /// The time that was allowed.
     pub limit: Duration,
@@ -175,7 +176,7 @@ impl From<ShutdownTimedOut> for io::Error {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", describe(*.0))]
 pub struct ConnectionEnded(
-    /// How it ended.
+    /// Why the connection ended.
     pub CloseReason,
 );
 

@@ -145,6 +145,7 @@ pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use stream::Stream;
 pub use tack_base::{Instant, Rate, StreamOffset};
 pub use tack_io::Segmentation;
+pub use tack_tcp::ConnectError as PortError;
 pub use tack_tcp::config::{Audits, KeepAlive};
 pub use tack_tcp::{
     AckKind, AckPolicy, AckPolicyFactory, Algorithm, CloseReason, Config, CongestionController,

@@ -62,7 +62,7 @@ pub(crate) enum Life {
 /// Tasks that wait for the connections to a port.
 #[derive(Debug, Default)]
 pub(crate) struct Acceptors {
-    /// Whoever polled last.
+    /// The task that polled last.
     pub(crate) polled: Option<Waker>,
     pub(crate) waiters: Waiters,
 }

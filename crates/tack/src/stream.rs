@@ -161,7 +161,7 @@ impl Stream {
     /// seen. Cancel safe.
     ///
     /// # Errors
-    /// As reading.
+    /// The errors that reading has.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.inner.peek(buf).await
     }

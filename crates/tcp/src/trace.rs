@@ -18,11 +18,11 @@ const CAPACITY: usize = 4096;
 pub struct TraceEvent {
     /// On the connection's clock.
     pub at: Instant,
-    /// What.
+    /// What happened.
     pub what: Traced,
 }
 
-/// What happened.
+/// A thing that a connection did or learned.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Traced {
     /// A pure acknowledgement left.

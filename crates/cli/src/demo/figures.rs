@@ -10,7 +10,7 @@ use tack_sim::report::{HackReport, WlanReport};
 pub(crate) struct Figures {
     /// File bytes over the time from the first SYN to the last byte.
     pub(crate) goodput_bps: f64,
-    /// That time.
+    /// The time from the first SYN to the last byte.
     pub(crate) seconds: f64,
     pub(crate) data_segments: u64,
     pub(crate) retransmitted_segments: u64,

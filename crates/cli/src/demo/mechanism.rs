@@ -21,7 +21,7 @@ pub(crate) struct Mechanism {
     pub(crate) ack: AckKind,
     /// `None`: as the links have it.
     pub(crate) filter: Option<AckFilter>,
-    /// Likewise.
+    /// `None`: as the links have it.
     pub(crate) hack: Option<Variant>,
 }
 

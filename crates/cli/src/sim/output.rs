@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use tack_lab::columns::{Cells, Column, Kind, ParquetError, ParquetFile};
+use tack_lab::parquet_file::{Cells, Column, Kind, ParquetError, ParquetFile};
 use tack_sim::Report;
 
 use super::columns::{COLUMNS, Value};

@@ -40,7 +40,7 @@ struct Meet<'a> {
     patience: Duration,
 }
 
-/// How to connect.
+/// What connections to a peer are made from.
 pub(crate) struct Dialing<'a> {
     pub(crate) target: Target,
     pub(crate) reach: ReachArgs,

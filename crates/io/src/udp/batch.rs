@@ -6,6 +6,7 @@ pub const MAX_BATCH_BYTES: usize = 65_535 - 20 - 8;
 
 /// Whether the kernel cuts batches into datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Segmentation {
     /// Hand whole batches to the kernel as long as it takes them; datagram by datagram once it
     /// refused one.

@@ -20,7 +20,7 @@ pub use values::Values;
 /// Measurements besides the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Nothing.
+    /// Nothing besides the report.
     Report,
     /// How many bytes periodic acknowledgements say wait above a hole, as the paper's figure 5(a)
     /// looks at it: shares `blocked.le.BYTES` of the acknowledgements with no more than so

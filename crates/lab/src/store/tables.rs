@@ -4,8 +4,8 @@ use std::fs::File;
 
 use parquet::errors::ParquetError;
 
-use crate::columns::{Cells, Column, Kind, ParquetFile};
 use crate::figure::{Depth, Figure};
+use crate::parquet_file::{Cells, Column, Kind, ParquetFile};
 use crate::point::CODE_VERSION;
 use crate::results::Results;
 

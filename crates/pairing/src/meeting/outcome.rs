@@ -184,7 +184,7 @@ pub enum Failed {
     Refused(Refusal),
     /// We refuse the other side; `tell` is the message that says so to it.
     Refusing {
-        /// Why.
+        /// Why we refuse the other side.
         refusal: Refusal,
         /// The message to send before the stream is closed.
         tell: Vec<u8>,

@@ -25,9 +25,9 @@ pub use series::Series;
 pub struct PacketEvent<'a> {
     /// When, in the run's time.
     pub at: Instant,
-    /// Whose interface.
+    /// The host whose interface the packet passes.
     pub host: Party,
-    /// Which way.
+    /// Whether the packet leaves the host or enters it.
     pub passing: Passing,
     /// The packet; its checksums may be blank.
     pub packet: &'a Packet,
@@ -47,7 +47,7 @@ pub enum Passing {
 pub struct Sample {
     /// When, in the run's time.
     pub at: Instant,
-    /// Which flow.
+    /// Index of the flow.
     pub flow: usize,
     /// Payload delivered since the last sample, bits per second.
     pub goodput_bps: f64,

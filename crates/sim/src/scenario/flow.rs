@@ -125,7 +125,7 @@ pub struct Flow {
     pub extra_delay: Duration,
     /// In which category its packets contend for a wireless medium.
     pub category: AccessCategory,
-    /// How.
+    /// The protocol that carries the flow, and its settings.
     pub transport: Transport,
 }
 

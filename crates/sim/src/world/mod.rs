@@ -47,9 +47,9 @@ pub enum RunError {
     Broken {
         /// When, seconds of virtual time.
         at: f64,
-        /// Which flow.
+        /// Index of the flow whose connection broke it.
         flow: usize,
-        /// Whose side.
+        /// The host whose side of the flow broke it.
         host: String,
         /// The invariant, in words.
         what: String,
@@ -104,7 +104,7 @@ pub fn run(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Complete,
-    /// By the caller.
+    /// The caller stopped it.
     Stopped,
 }
 

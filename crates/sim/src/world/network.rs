@@ -30,7 +30,7 @@ pub(super) type Wireless = tack_wlan::World<Packet>;
 /// A packet that has come to a host.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// When.
+    /// When it came, in the run's time.
     pub at: Instant,
     /// Which host: the server is 0, the client or the first station 1.
     pub host: usize,

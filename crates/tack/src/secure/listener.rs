@@ -11,10 +11,10 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use super::config::{Setup, protocol};
 use super::error::SecureError;
 use super::handshake::{self, Unfinished};
+use super::handshake_slots::{HandshakeSlots, Network};
 use super::identity::Identity;
 use super::key::PublicKey;
 use super::limits::HandshakeLimits;
-use super::places::{Network, Places};
 use super::stream::SecureStream;
 use super::verify::{RawKeys, Wanted};
 use crate::endpoint::Endpoint;
@@ -25,6 +25,7 @@ use crate::stream::Stream;
 
 /// Whether a peer's key is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Admission {
     /// The connection is handed to `accept`.
     Admit,
@@ -164,7 +165,7 @@ impl Endpoint {
             authorise,
             observe,
             limits,
-            places: Mutex::new(Places::new(limits.total, limits.per_network)),
+            slots: Mutex::new(HandshakeSlots::new(limits.total, limits.per_network)),
             completed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             crowded_out: AtomicU64::new(0),
@@ -218,7 +219,7 @@ impl SecureListener {
             completed: self.plan.completed.load(Ordering::Relaxed),
             failed: self.plan.failed.load(Ordering::Relaxed),
             crowded_out: self.plan.crowded_out.load(Ordering::Relaxed),
-            under_way: self.plan.with_places(|places| places.len()),
+            under_way: self.plan.with_slots(|slots| slots.len()),
         }
     }
 }
@@ -239,7 +240,7 @@ struct Plan {
     authorise: Box<Authorise>,
     observe: Option<Box<Observe>>,
     limits: HandshakeLimits,
-    places: Mutex<Places<UnderWay>>,
+    slots: Mutex<HandshakeSlots<UnderWay>>,
     completed: AtomicU64,
     failed: AtomicU64,
     crowded_out: AtomicU64,
@@ -252,8 +253,8 @@ impl fmt::Debug for Plan {
 }
 
 impl Plan {
-    fn with_places<R>(&self, work: impl FnOnce(&mut Places<UnderWay>) -> R) -> R {
-        work(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_slots<R>(&self, work: impl FnOnce(&mut HandshakeSlots<UnderWay>) -> R) -> R {
+        work(&mut self.slots.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn tell(&self, peer: SocketAddr, error: &SecureError) {
@@ -287,15 +288,15 @@ impl Plan {
     }
 }
 
-/// A place in the table, given back when its handshake is over, however it ends.
-struct Place<'a> {
+/// A slot in the table, given back when its handshake is over, however it ends.
+struct HandshakeSlot<'a> {
     plan: &'a Plan,
     number: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for HandshakeSlot<'_> {
     fn drop(&mut self) {
-        self.plan.with_places(|places| places.leave(self.number));
+        self.plan.with_slots(|slots| slots.leave(self.number));
     }
 }
 
@@ -326,17 +327,17 @@ fn begin(
     plan: &Arc<Plan>,
     done: &mpsc::Sender<(SecureStream, SocketAddr)>,
 ) {
-    let (take_place, place) = tokio::sync::oneshot::channel();
+    let (take_slot, slot) = tokio::sync::oneshot::channel();
     let task = {
         let (plan, done) = (Arc::clone(plan), done.clone());
         async move {
-            let Ok(number) = place.await else { return };
-            let place = Place {
+            let Ok(number) = slot.await else { return };
+            let slot = HandshakeSlot {
                 plan: &plan,
                 number,
             };
             let admitted = plan.admit(stream, peer).await;
-            drop(place);
+            drop(slot);
             match admitted {
                 Ok(stream) => {
                     plan.completed.fetch_add(1, Ordering::Relaxed);
@@ -350,11 +351,11 @@ fn begin(
     let handle = tasks.spawn(task);
     let under_way = (handle, peer);
     let (number, displaced) =
-        plan.with_places(|places| places.enter(Network::of(peer.ip()), under_way));
+        plan.with_slots(|slots| slots.enter(Network::of(peer.ip()), under_way));
     if let Some((handle, displaced)) = displaced {
         handle.abort();
         plan.tell(displaced, &SecureError::Crowded);
     }
     // The task may have been aborted meanwhile.
-    let _ = take_place.send(number);
+    let _ = take_slot.send(number);
 }

@@ -35,7 +35,7 @@ pub struct DataArrival {
     pub start: StreamOffset,
     /// Payload bytes: 0 (a FIN alone) to 65,535.
     pub len: u64,
-    /// Where it fell.
+    /// Where the segment fell in the stream.
     pub order: SegmentOrder,
     /// It has the PSH flag: the peer has nothing more to send for the moment.
     pub push: bool,
@@ -201,9 +201,9 @@ impl AckContract {
 /// What a report is made from.
 #[derive(Debug)]
 pub(crate) struct ReportContext<'a> {
-    /// When it leaves.
+    /// When the report leaves.
     pub(crate) now: Instant,
-    /// Why.
+    /// Why the report leaves.
     pub(crate) reason: AckReason,
     /// Everything below this stream position is here.
     pub(crate) received_to: StreamOffset,

@@ -39,7 +39,7 @@ use core::time::Duration;
 use alloc::boxed::Box;
 
 use tack_base::{Instant, StreamOffset};
-use tack_wire::{Ecn, Segment, SeqNum};
+use tack_wire::{Segment, SeqNum};
 
 use crate::ack::feedback::SackReader;
 use crate::cc::{self, CongestionController};
@@ -160,7 +160,6 @@ impl Connection {
     pub fn accept(
         config: &Config,
         syn: &Segment<'_>,
-        _ecn: Ecn,
         iss: SeqNum,
         seed: u64,
         now: Instant,

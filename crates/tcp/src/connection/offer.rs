@@ -4,7 +4,7 @@
 use tack_base::{Instant, StreamOffset};
 use tack_wire::options::TcpOptions;
 use tack_wire::tack::TackSyn;
-use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption, Timestamps};
+use tack_wire::{Flags, Header, Segment, SeqNum, TackOption, Timestamps};
 
 use super::Connection;
 use super::due::Due;
@@ -175,7 +175,7 @@ impl Connection {
             payload: &[],
         };
         let (iss, seed) = (identity.iss, identity.seed);
-        let mut connection = Self::accept(config, &syn, Ecn::NotEct, iss, seed, now);
+        let mut connection = Self::accept(config, &syn, iss, seed, now);
         // What the SYN-ACK promised.
         let _ = connection.receiver.window.announce(
             StreamOffset::FIRST_BYTE,
@@ -243,7 +243,7 @@ mod tests {
             let syn = Segment { header: offer.syn(&identity), payload: &[] };
             prop_assert_eq!(Offer::of(&syn), offer);
             let mut connection =
-                Connection::accept(&config, &syn, Ecn::NotEct, identity.iss, seed, NOW);
+                Connection::accept(&config, &syn, identity.iss, seed, NOW);
             let mut bytes = Vec::new();
             connection
                 .poll_transmit(NOW, &mut Batch::new(&mut bytes, 0, 1))

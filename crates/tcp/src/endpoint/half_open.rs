@@ -55,7 +55,7 @@ pub(super) enum Step {
     /// It acknowledges something else. That may be a cookie which an earlier SYN of the peer drew,
     /// when there was no room for a record.
     Unknown,
-    /// The peer takes it back.
+    /// The peer resets the connection, which is forgotten.
     Forget,
     /// The handshake is complete, if the rest of the segment is sound.
     Complete,

@@ -11,6 +11,6 @@ pub(super) enum Outcome {
     /// It may open a new incarnation of a connection in TIME-WAIT, whose initial sequence number
     /// comes after this one.
     Reopen(SeqNum),
-    /// Nobody's.
+    /// No connection and no listener wants it.
     Stray,
 }

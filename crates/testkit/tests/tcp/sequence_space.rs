@@ -138,16 +138,7 @@ fn streams_longer_than_the_sequence_space() {
                 let segment = Segment::parse(bytes).expect("a segment");
                 match &mut server {
                     Some(server) => server.handle_segment(now, now, &segment, Ecn::NotEct),
-                    None => {
-                        server = Some(Connection::accept(
-                            &config,
-                            &segment,
-                            Ecn::NotEct,
-                            SeqNum(7),
-                            2,
-                            now,
-                        ))
-                    }
+                    None => server = Some(Connection::accept(&config, &segment, SeqNum(7), 2, now)),
                 }
             }
             buf.clear();

@@ -184,7 +184,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
     ended
 }
 
-/// Where files go.
+/// The directory that files go to, or standard output.
 fn store(args: &RecvArgs) -> Result<Store, Failure> {
     if args.to_stdout() {
         return Store::standard_output()

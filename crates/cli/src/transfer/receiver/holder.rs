@@ -16,7 +16,7 @@ const DOUBTFUL: Duration = Duration::from_secs(3);
 /// comes from one that lives.
 const IN_FLIGHT: Duration = Duration::from_secs(2);
 
-/// One transfer.
+/// A transfer that another one of the same peer may take over.
 #[derive(Debug)]
 pub(crate) struct Holder {
     owner: PeerKey,

@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::hard_links::Firsts;
 use super::holder::Holder;
 use super::refused::Refused;
-use super::same::Firsts;
 use crate::transfer::protocol::{Hash, Hello, Refusal, Reply};
 use crate::transfer::report::Report;
 

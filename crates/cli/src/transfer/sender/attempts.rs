@@ -17,7 +17,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How connections are made.
 pub(crate) trait Dialer {
-    /// What they are.
+    /// A connection.
     type Channel: Channel;
 
     /// Makes one.

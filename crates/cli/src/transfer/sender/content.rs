@@ -25,7 +25,7 @@ pub(super) struct Offered {
     pub(super) modified: Modified,
 }
 
-/// Where contents go.
+/// What sends the contents of files, and counts them.
 pub(super) struct Contents<'a> {
     pub(super) links: Links,
     pub(super) out: &'a mut Outgoing,

@@ -9,7 +9,7 @@ use super::bad_answer::BadAnswer;
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::protocol::MAX_EXTRAS;
 
-/// One of them.
+/// An entry that is at the receiver and did not come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Extra {
     pub(crate) number: u64,

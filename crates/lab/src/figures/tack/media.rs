@@ -17,7 +17,7 @@ const PACKET: f64 = 1_500.0;
 /// Who else is on the air.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::figures) enum Medium {
-    /// Nobody.
+    /// Nobody else is on the air.
     Ideal,
     /// Ten neighbours whose packets, each sent alone, would take so many percent of the air.
     Load(u32),

@@ -79,7 +79,7 @@ enum Mode {
     },
     /// Stamps again, to see whether reports come.
     Trial {
-        /// Since when.
+        /// When stamps began again.
         since: Instant,
         /// Acknowledgements since then, as far as they count.
         heard: u32,

@@ -4,7 +4,7 @@ use super::segment::{Flags, Segment, SegmentReader, before, same_flow, segment};
 use super::{Admission, Discipline, OtherOptions, Waiting};
 use crate::frame::{Class, Msdu};
 
-/// How much stays.
+/// How many redundant acknowledgements stay in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thinning {
     /// Two eligible acknowledgements are needed for the older one to go: a redundant one always

@@ -24,9 +24,9 @@ pub enum Kind {
 /// Whether a column has a cell in each row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
-    /// It has.
+    /// Each row has a cell.
     Required,
-    /// What is missing is null.
+    /// A row may have none, which is null.
     Optional,
 }
 

@@ -35,7 +35,7 @@ impl Network {
 
 /// The handshakes under way, each with what ends it.
 #[derive(Debug)]
-pub(super) struct Places<T> {
+pub(super) struct HandshakeSlots<T> {
     total: usize,
     per_network: usize,
     next: u64,
@@ -46,8 +46,8 @@ pub(super) struct Places<T> {
     crowds: BTreeSet<(usize, Reverse<u64>, Network)>,
 }
 
-impl<T> Places<T> {
-    /// At most `total` places, of which one network has `per_network`; both at least 1.
+impl<T> HandshakeSlots<T> {
+    /// At most `total` slots, of which one network has `per_network`; both at least 1.
     pub(super) fn new(total: usize, per_network: usize) -> Self {
         Self {
             total: total.max(1),
@@ -63,7 +63,7 @@ impl<T> Places<T> {
         self.taken.len()
     }
 
-    /// A new place for `network`, and what has to go for it.
+    /// A new slot for `network`, and what has to go for it.
     pub(super) fn enter(&mut self, network: Network, ending: T) -> (u64, Option<T>) {
         let own = self.networks.get(&network).map_or(0, VecDeque::len);
         let crowded = if own >= self.per_network {
@@ -75,31 +75,31 @@ impl<T> Places<T> {
         };
         let oldest = crowded.and_then(|network| self.networks.get(&network)?.front().copied());
         let displaced = oldest.and_then(|oldest| self.leave(oldest));
-        let place = self.next;
+        let slot = self.next;
         self.next += 1;
-        self.taken.insert(place, (network, ending));
-        self.change(network, |places| places.push_back(place));
-        (place, displaced)
+        self.taken.insert(slot, (network, ending));
+        self.change(network, |slots| slots.push_back(slot));
+        (slot, displaced)
     }
 
-    /// Gives `place` back; what would have ended it, unless it is gone already.
-    pub(super) fn leave(&mut self, place: u64) -> Option<T> {
-        let (network, ending) = self.taken.remove(&place)?;
-        self.change(network, |places| places.retain(|other| *other != place));
+    /// Gives `slot` back; what would have ended it, unless it is gone already.
+    pub(super) fn leave(&mut self, slot: u64) -> Option<T> {
+        let (network, ending) = self.taken.remove(&slot)?;
+        self.change(network, |slots| slots.retain(|other| *other != slot));
         Some(ending)
     }
 
     fn change(&mut self, network: Network, change: impl FnOnce(&mut VecDeque<u64>)) {
-        let rank = |places: &VecDeque<u64>| {
-            let oldest = places.front()?;
-            Some((places.len(), Reverse(*oldest), network))
+        let rank = |slots: &VecDeque<u64>| {
+            let oldest = slots.front()?;
+            Some((slots.len(), Reverse(*oldest), network))
         };
-        let places = self.networks.entry(network).or_default();
-        if let Some(old) = rank(places) {
+        let slots = self.networks.entry(network).or_default();
+        if let Some(old) = rank(slots) {
             self.crowds.remove(&old);
         }
-        change(places);
-        match rank(places) {
+        change(slots);
+        match rank(slots) {
             Some(new) => _ = self.crowds.insert(new),
             None => _ = self.networks.remove(&network),
         }
@@ -125,51 +125,51 @@ mod tests {
 
     #[test]
     fn a_network_displaces_its_own_oldest() {
-        let mut places = Places::new(10, 2);
+        let mut slots = HandshakeSlots::new(10, 2);
         let (a, b) = (network("192.0.2.1"), network("198.51.100.1"));
-        assert_eq!(places.enter(b, 'b').1, None);
-        assert_eq!(places.enter(a, '1').1, None);
-        let (second, displaced) = places.enter(a, '2');
+        assert_eq!(slots.enter(b, 'b').1, None);
+        assert_eq!(slots.enter(a, '1').1, None);
+        let (second, displaced) = slots.enter(a, '2');
         assert_eq!(displaced, None);
-        assert_eq!(places.enter(a, '3').1, Some('1'));
-        assert_eq!(places.leave(second), Some('2'));
-        assert_eq!(places.leave(second), None);
-        assert_eq!(places.enter(a, '4').1, None);
-        assert_eq!(places.len(), 3);
+        assert_eq!(slots.enter(a, '3').1, Some('1'));
+        assert_eq!(slots.leave(second), Some('2'));
+        assert_eq!(slots.leave(second), None);
+        assert_eq!(slots.enter(a, '4').1, None);
+        assert_eq!(slots.len(), 3);
     }
 
     #[test]
     fn the_largest_crowd_gives_way() {
-        let mut places = Places::new(5, 3);
+        let mut slots = HandshakeSlots::new(5, 3);
         let flood = network("192.0.2.1");
-        let (honest, _) = places.enter(network("198.51.100.1"), 0);
+        let (honest, _) = slots.enter(network("198.51.100.1"), 0);
         for n in 1..=3 {
-            assert_eq!(places.enter(flood, n).1, None);
+            assert_eq!(slots.enter(flood, n).1, None);
         }
-        assert_eq!(places.enter(network("203.0.113.1"), 4).1, None);
+        assert_eq!(slots.enter(network("203.0.113.1"), 4).1, None);
         // All five are taken: of the three the oldest goes.
-        assert_eq!(places.enter(network("2001:db8::1"), 5).1, Some(1));
-        assert_eq!(places.enter(network("2001:db8:0:1::1"), 6).1, Some(2));
+        assert_eq!(slots.enter(network("2001:db8::1"), 5).1, Some(1));
+        assert_eq!(slots.enter(network("2001:db8:0:1::1"), 6).1, Some(2));
         // Now all have one each: the oldest of all goes.
-        assert_eq!(places.enter(network("2001:db8:0:2::1"), 7).1, Some(0));
-        assert_eq!(places.leave(honest), None);
-        assert_eq!(places.len(), 5);
+        assert_eq!(slots.enter(network("2001:db8:0:2::1"), 7).1, Some(0));
+        assert_eq!(slots.leave(honest), None);
+        assert_eq!(slots.len(), 5);
     }
 
     #[test]
     fn places_given_back_leave_nothing_behind() {
-        let mut places = Places::new(64, 16);
+        let mut slots = HandshakeSlots::new(64, 16);
         let mut held = VecDeque::new();
         for n in 0..10_000_u32 {
             let network = Network::V4([0, (n % 7) as u8, (n % 3) as u8]);
-            held.push_back(places.enter(network, n).0);
+            held.push_back(slots.enter(network, n).0);
             if n % 3 != 0 {
-                held.pop_front().and_then(|place| places.leave(place));
+                held.pop_front().and_then(|slot| slots.leave(slot));
             }
         }
-        assert!(places.len() <= 64);
-        held.into_iter().for_each(|place| _ = places.leave(place));
-        let left = (places.len(), places.networks.len(), places.crowds.len());
+        assert!(slots.len() <= 64);
+        held.into_iter().for_each(|slot| _ = slots.leave(slot));
+        let left = (slots.len(), slots.networks.len(), slots.crowds.len());
         assert_eq!(left, (0, 0, 0));
     }
 }
