@@ -87,7 +87,7 @@ impl World {
     /// Bytes of the unfinished file at the receiver.
     fn arrived(&self) -> u64 {
         let entries = walkdir::WalkDir::new(self.path("inbox")).into_iter();
-        // One that was just removed or renamed is no error.
+        // An entry may have been removed or renamed meanwhile.
         let parts = entries
             .flatten()
             .filter(|entry| entry.file_name().to_string_lossy().ends_with(".part"));

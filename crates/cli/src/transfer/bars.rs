@@ -9,5 +9,5 @@ pub(super) const KNOWN: &str =
 pub(super) const UNKNOWN: &str = "{spinner} {bytes} {bytes_per_sec} {elapsed}  {wide_msg}";
 
 /// Each side sends something once a second. After this time without anything from the other side,
-/// people are told.
+/// the progress line says so.
 pub(super) const QUIET: Duration = Duration::from_secs(3);

@@ -496,7 +496,7 @@ impl Confirmations {
         self.progress.list(&format!("{path} (to be removed)"));
     }
 
-    /// Something that was asked for is not done, and is no file.
+    /// A request that is not about a file was not carried out.
     pub(crate) fn note(&self, path: &Path, what: &str) {
         self.say(&mut self.state(), path, what);
     }

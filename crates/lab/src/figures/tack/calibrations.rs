@@ -409,7 +409,7 @@ pub(in crate::figures) fn table(all: &[Gains]) -> Table {
     table
 }
 
-/// Colours of calibrations by what they change.
+/// The colour of a calibration depends on what it changes.
 const PRESET: usize = 1;
 const RADIO: usize = 5;
 const AIR: usize = 4;

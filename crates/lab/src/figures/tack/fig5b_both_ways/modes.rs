@@ -33,7 +33,7 @@ struct Run {
 /// Runs of one mode are closer to each other than this, in percentage points of utilisation.
 const GAP: f64 = 10.0;
 
-/// Fewer runs than this, percent, are no mode.
+/// A mode has at least this share of the runs, percent.
 const RARE: f64 = 5.0;
 
 impl Modes {
