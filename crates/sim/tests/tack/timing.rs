@@ -31,10 +31,12 @@ fn one_way_timing_sees_the_minimum_that_sampling_misses() {
         let exact = errors(controller, "tack");
         assert!(exact.iter().all(|error| error.abs() <= 0.01), "{exact:?}");
         let sampled = errors(controller, "tack:timing=sampled");
-        // The paper has 8 to 18 %. BBR empties the queue to look for it, which leaves little bias.
-        if controller == "cubic" {
-            assert!(sampled.iter().all(|error| *error >= 0.08), "{sampled:?}");
-        }
+        // By how much is figure 6(a) of the lab. BBR empties the queue to look for the minimum.
+        let is_above = |(sampled, exact): (&f64, &f64)| match controller {
+            "cubic" => *sampled > *exact + 0.01,
+            _ => sampled >= exact,
+        };
+        assert!(sampled.iter().zip(&exact).all(is_above), "{sampled:?}");
     }
 }
 
