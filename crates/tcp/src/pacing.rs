@@ -2,8 +2,11 @@
 //!
 //! A segment may leave once the time of those before it has passed, each at the rate at which it
 //! left: a rate that changes meanwhile holds from the next one on. A carrier whose timer is coarse
-//! sends one quantum together, then waits until that quantum's time is over; lateness is made up
-//! for, but never by more than one quantum.
+//! sends one quantum together, then waits until that quantum's time is over. What a late timer held
+//! back is made up for: always by one quantum, and by up to [`LATENESS`] where a segment waited for
+//! the timer alone. A process that shares its processor wakes milliseconds late at each quantum;
+//! one quantum for each would be a small part of the rate, and a controller that measures what it
+//! sends (BBR) would take that part for the path's rate and go lower still.
 
 use core::time::Duration;
 
@@ -15,6 +18,11 @@ use crate::config::Carrier;
 /// one notices, and that keeps the cost per segment low on real carriers.
 const QUANTUM_INTERVAL: Duration = Duration::from_micros(250);
 
+/// Longest delay of a timer that is made up for: two or three time slices of a busy machine's
+/// scheduler. The burst that follows is at most this long at the pacing rate, and never larger
+/// than the congestion window.
+const LATENESS: Duration = Duration::from_millis(10);
+
 /// The pacer of one connection.
 #[derive(Debug)]
 pub(crate) struct Pacer {
@@ -25,6 +33,11 @@ pub(crate) struct Pacer {
     quantum_left: u64,
     carrier: Carrier,
     last_sent_at: Instant,
+    /// A segment waits for `next`, and for nothing else.
+    waiting: bool,
+    /// Segments leave since one waited, and nothing but the rate has held them back: where `next`
+    /// lies in the past, the timer was late.
+    behind: bool,
 }
 
 impl Pacer {
@@ -36,6 +49,8 @@ impl Pacer {
             quantum_left: 0,
             carrier,
             last_sent_at: Instant::ZERO,
+            waiting: false,
+            behind: false,
         }
     }
 
@@ -70,35 +85,46 @@ impl Pacer {
         (self.rate.is_some() && self.quantum_left == 0 && self.next > now).then_some(self.next)
     }
 
+    /// A segment that nothing else holds back wants to leave: until when it has to wait; `None`
+    /// when it may leave now.
+    #[inline]
+    pub(crate) fn wait(&mut self, now: Instant) -> Option<Instant> {
+        let until = self.blocked_until(now)?;
+        self.waiting = true;
+        Some(until)
+    }
+
+    /// Something other than the rate holds the next segment back.
+    #[inline]
+    pub(crate) fn pause(&mut self) {
+        self.waiting = false;
+        self.behind = false;
+    }
+
     /// When the last segment left.
     pub(crate) fn last_sent_at(&self) -> Instant {
         self.last_sent_at
     }
 
-    /// A segment of `len` bytes leaves now.
+    /// A segment of `len` bytes leaves now. Tells whether a timer was so late that time was lost:
+    /// the machine is slower than the rate.
     #[inline]
-    pub(crate) fn on_send(&mut self, now: Instant, len: u64, mss: u64) {
+    pub(crate) fn on_send(&mut self, now: Instant, len: u64, mss: u64) -> bool {
         self.last_sent_at = now;
-        let Some(rate) = self.rate else { return };
+        let waited = core::mem::take(&mut self.waiting);
+        self.behind |= waited;
+        let Some(rate) = self.rate else { return false };
         if self.blocked_until(now).is_some() {
             // Not due, but sent (a fast retransmission): it takes its time, and opens no quantum
             // for what follows.
             self.next += rate.time_for(len);
-            return;
+            return false;
         }
+        let mut is_time_lost = false;
         if self.quantum_left == 0 || self.next <= now {
             self.quantum_left = self.quantum(mss);
-            // Timers are late now and then: the time lost is made up for, at most one quantum of
-            // it.
-            let credit = rate
-                .time_for(self.quantum_left)
-                .max(self.carrier.timer_granularity);
-            let earliest =
-                if self.carrier.timer_granularity.is_zero() && self.carrier.max_batch <= 1 {
-                    now
-                } else {
-                    now - credit
-                };
+            let earliest = now - self.credit(now, rate);
+            is_time_lost = waited && !self.is_exact() && self.next < earliest;
             self.next = self.next.max(earliest);
         }
         self.quantum_left = self.quantum_left.saturating_sub(len);
@@ -106,6 +132,29 @@ impl Pacer {
             self.quantum_left = 0;
         }
         self.next += rate.time_for(len);
+        is_time_lost
+    }
+
+    /// The timer is never late.
+    #[inline]
+    fn is_exact(&self) -> bool {
+        self.carrier.timer_granularity.is_zero() && self.carrier.max_batch <= 1
+    }
+
+    /// How much of the time that has passed without sending may still be used.
+    #[inline]
+    fn credit(&self, now: Instant, rate: Rate) -> Duration {
+        if self.is_exact() {
+            return Duration::ZERO;
+        }
+        let late = if self.behind {
+            now.saturating_since(self.next).min(LATENESS)
+        } else {
+            Duration::ZERO
+        };
+        rate.time_for(self.quantum_left)
+            .max(self.carrier.timer_granularity)
+            .max(late)
     }
 }
 
@@ -174,6 +223,66 @@ mod tests {
             now = pacer.blocked_until(now).expect("blocked") + Duration::from_micros(700);
         }
         assert!((245_000..=255_000).contains(&sent), "{sent}");
+    }
+
+    /// Segments of 1000 bytes at 80 Mbit/s over one second, on a carrier that is told to be finer
+    /// than it is: bytes sent, and whether time was lost.
+    fn sent_with_timers_late_by(late: Duration) -> (u64, bool) {
+        let carrier = Carrier {
+            timer_granularity: Duration::from_micros(50),
+            max_batch: 64,
+            overhead: 28,
+        };
+        let mut pacer = Pacer::new(carrier);
+        pacer.set_rate(mbps(80));
+        let (mut now, mut sent, mut is_time_lost) = (Instant::from_millis(1), 0, false);
+        while now < Instant::from_millis(1001) {
+            now = loop {
+                if let Some(until) = pacer.wait(now) {
+                    break until + late;
+                }
+                is_time_lost |= pacer.on_send(now, 1000, 1000);
+                sent += 1000;
+            };
+        }
+        (sent, is_time_lost)
+    }
+
+    #[test]
+    fn a_machine_that_wakes_late_keeps_the_rate() {
+        for millis in [1, 4, 9] {
+            let (sent, is_time_lost) = sent_with_timers_late_by(Duration::from_millis(millis));
+            assert!((9_900_000..=10_100_000).contains(&sent), "{millis}: {sent}");
+            assert!(!is_time_lost);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_wakes_far_too_late_says_so() {
+        let (sent, is_time_lost) = sent_with_timers_late_by(Duration::from_millis(40));
+        // 10 ms of each 40 are made up for.
+        assert!((2_000_000..=3_500_000).contains(&sent), "{sent}");
+        assert!(is_time_lost);
+    }
+
+    #[test]
+    fn what_an_idle_sender_did_not_use_is_gone() {
+        let carrier = Carrier {
+            timer_granularity: Duration::from_micros(50),
+            max_batch: 64,
+            overhead: 28,
+        };
+        let mut pacer = Pacer::new(carrier);
+        pacer.set_rate(mbps(80));
+        assert!(!pacer.on_send(Instant::from_millis(1), 1000, 1000));
+        let later = Instant::from_millis(101);
+        let mut sent = 0;
+        while pacer.wait(later).is_none() {
+            assert!(!pacer.on_send(later, 1000, 1000));
+            sent += 1000;
+        }
+        // Two quanta of 250 us: the one made up for, and the one that leaves.
+        assert!(sent <= 6_000, "{sent}");
     }
 
     #[test]

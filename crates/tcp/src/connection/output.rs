@@ -146,17 +146,28 @@ impl Connection {
         };
         let (kind, range) = match lost {
             Some(range) => (Kind::Retransmission, self.fit(range)),
-            None if held == Some(0) => return None,
-            None => (Kind::New, self.next_new_range(now)?),
+            None => {
+                let range = if held == Some(0) {
+                    None
+                } else {
+                    self.next_new_range(now)
+                };
+                let Some(range) = range else {
+                    self.pacer.pause();
+                    return None;
+                };
+                (Kind::New, range)
+            }
         };
         let len = range.end - range.start;
         let in_flight = self.bytes_in_flight();
         if in_flight > 0 && in_flight + len > self.flight_limit() {
             self.telemetry.limits.on_cwnd_full(self.snd.nxt);
             self.telemetry.limits.set(now, Limit::Cwnd);
+            self.pacer.pause();
             return None;
         }
-        if let Some(until) = self.pacer.blocked_until(now) {
+        if let Some(until) = self.pacer.wait(now) {
             if self.is_paced_below_window(in_flight + len) {
                 self.telemetry.limits.on_cwnd_full(self.snd.nxt);
             }
@@ -349,7 +360,10 @@ impl Connection {
             self.recovery.on_new_data(len);
         }
         self.recovery.on_send(len);
-        self.pacer.on_send(now, len, self.max_payload());
+        if self.pacer.on_send(now, len, self.max_payload()) {
+            // This machine did not keep the rate: what is measured now is no limit of the path.
+            self.rate.on_app_limited(self.bytes_in_flight());
+        }
         let head = retransmission && plan.range.start == self.snd.una;
         let restart = head && self.recovery.grants_head_a_timeout();
         self.arm_retransmission(now, restart);

@@ -47,6 +47,8 @@ pub struct Pair {
     /// What is read must be what was written.
     checks_content: bool,
     recent: [VecDeque<Vec<u8>>; 2],
+    /// Time from one turn of a side's process to the next; zero when it always runs.
+    turns: [Duration; 2],
     /// Packets that entered the network, by sender.
     pub packets: [u64; 2],
 }
@@ -75,6 +77,7 @@ impl Pair {
             memory_cap: 0,
             checks_content: true,
             recent: Default::default(),
+            turns: [Duration::ZERO; 2],
             packets: [0, 0],
         }
     }
@@ -92,6 +95,12 @@ impl Pair {
     /// The network from this side to the other, to change it.
     pub fn model(&mut self, from: Side) -> &mut Model {
         &mut self.links[from.index()].model
+    }
+
+    /// From now on the process of this side runs only once in each `period`, as on a machine with
+    /// other work: segments and timers wait for its next turn.
+    pub fn set_turns(&mut self, side: Side, period: Duration) {
+        self.turns[side.index()] = period;
     }
 
     /// The path may change what is in the streams: from here on they are read without being
@@ -335,12 +344,30 @@ impl Pair {
 
     fn next(&mut self) -> Option<Instant> {
         let arrival = self.arrivals.peek().map(|Reverse(arrival)| arrival.at);
-        let timer = self.hosts.poll_timeout();
-        arrival
+        let timers = [Side::Client, Side::Server].map(|side| self.deadline(side));
+        timers
             .into_iter()
-            .chain(timer)
+            .flatten()
+            .chain(arrival)
             .min()
             .map(|next| next.max(self.now))
+    }
+
+    /// When a side handles its next timer.
+    fn deadline(&mut self, side: Side) -> Option<Instant> {
+        let deadline = self.hosts.endpoint_mut(side).poll_timeout()?;
+        Some(self.turn(side, deadline))
+    }
+
+    /// The first turn of a side's process at or after `at`.
+    fn turn(&self, side: Side, at: Instant) -> Instant {
+        let period = self.turns[side.index()].as_nanos();
+        let since = at.saturating_since(BEGIN).as_nanos();
+        if period == 0 || at < BEGIN || at == Instant::FAR_FUTURE {
+            return at;
+        }
+        let turns = since.div_ceil(period);
+        BEGIN + Duration::from_nanos(u64::try_from(turns * period).unwrap_or(u64::MAX))
     }
 
     /// Everything that happens at `next`.
@@ -364,8 +391,8 @@ impl Pair {
                 continue;
             }
             let due = [Side::Client, Side::Server].into_iter().find(|side| {
-                let deadline = self.hosts.endpoint_mut(*side).poll_timeout();
-                deadline.is_some_and(|deadline| deadline <= next)
+                self.deadline(*side)
+                    .is_some_and(|deadline| deadline <= next)
             });
             let Some(side) = due else { return };
             self.hosts.endpoint_mut(side).handle_timeout(next);
@@ -413,8 +440,8 @@ impl Pair {
                 {
                     let serial = self.serial;
                     self.serial += 1;
-                    let processed = at + self.links[side.index()].model.late;
                     let to = side.other();
+                    let processed = self.turn(to, at + self.links[side.index()].model.late);
                     self.arrivals.push(Reverse(Arrival {
                         at: processed,
                         serial,
