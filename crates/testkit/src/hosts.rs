@@ -13,10 +13,15 @@ use crate::side::Side;
 /// Port that the server listens on.
 pub const PORT: u16 = 7000;
 
+/// More batches, events or timeouts than an endpoint has in one step: it goes on without end.
+pub const SPIN: usize = 100_000;
+
 /// The endpoints of the two hosts.
 #[derive(Debug)]
 pub struct Hosts {
     endpoints: [Endpoint; 2],
+    /// Batches in a row, by side, since there was nothing to send.
+    batches: [usize; 2],
     /// Most segments of a batch, by side.
     max_batch: [usize; 2],
 }
@@ -26,6 +31,7 @@ impl Hosts {
     pub fn new(configs: [EndpointConfig; 2]) -> Self {
         Self {
             endpoints: configs.map(Endpoint::new),
+            batches: [0; 2],
             max_batch: [1, 1],
         }
     }
@@ -83,7 +89,8 @@ impl Hosts {
     /// The next batch that leaves a side, in `buffer`; `None` when there is none.
     ///
     /// # Panics
-    /// When it is not for the other side, or not as long as it says.
+    /// When it is not for the other side, or not as long as it says, or when the side sends without
+    /// end.
     pub fn poll_transmit(
         &mut self,
         from: Side,
@@ -92,9 +99,17 @@ impl Hosts {
     ) -> Option<Transmit> {
         buffer.clear();
         let most = self.max_batch[from as usize];
-        let (peer, transmit) = self
-            .endpoint_mut(from)
-            .poll_transmit(now, &mut Batch::new(buffer, 0, most))?;
+        let batch =
+            self.endpoints[from.index()].poll_transmit(now, &mut Batch::new(buffer, 0, most));
+        let Some((peer, transmit)) = batch else {
+            self.batches[from.index()] = 0;
+            return None;
+        };
+        self.batches[from.index()] += 1;
+        assert!(
+            self.batches[from.index()] < SPIN,
+            "{from:?} sends without end at {now}"
+        );
         let segments = buffer.len().div_ceil(transmit.segment_size);
         assert_eq!(
             (peer, transmit.len, transmit.segments),

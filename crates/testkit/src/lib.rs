@@ -2,7 +2,8 @@
 //!
 //! * [`Peer`]: one connection and a peer driven by hand, segment by segment, at exact instants;
 //!   packet [`script`]s.
-//! * [`Hosts`]: two endpoints, and nothing between them.
+//! * [`Hosts`]: two endpoints, and nothing between them; [`Wires`]: packets between them that a
+//!   test delivers in the order that it likes.
 //! * [`Pair`]: the same with a network between them that can misbehave in every way, stepped
 //!   from event to event, with the invariants checked at each one.
 //!
@@ -21,9 +22,11 @@ mod segment;
 mod side;
 pub mod trace;
 mod watch;
+pub mod wires;
 
 pub use hosts::Hosts;
 pub use model::{Fate, Model};
 pub use pair::Pair;
 pub use peer::Peer;
 pub use side::Side;
+pub use wires::Wires;

@@ -8,13 +8,13 @@
 mod forge;
 mod operation;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use tack_base::Instant;
 use tack_tcp::{CloseReason, Connection, ConnectionId, EndpointConfig, Event};
-use tack_testkit::hosts::PORT;
-use tack_testkit::{Hosts, Side};
+use tack_testkit::hosts::{PORT, SPIN};
+use tack_testkit::wires::Packet;
+use tack_testkit::{Hosts, Side, Wires, pattern};
 use tack_wire::tack::TackOption;
 use tack_wire::{Ecn, Header, Segment};
 
@@ -22,16 +22,8 @@ pub use operation::Run;
 use operation::{Operation, Setup};
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
-/// Packets in flight one way; more are lost, as at a full queue.
-const QUEUE: usize = 512;
-/// No single operation makes an endpoint send this many batches, or needs as many timeouts.
-const SPIN: usize = 20_000;
-
-struct Packet {
-    sent: Instant,
-    bytes: Vec<u8>,
-    ecn: Ecn,
-}
+/// Where each side's stream begins in the pattern: they differ everywhere.
+const ORIGINS: [u64; 2] = [0, 0x5a5a_5a5a];
 
 struct App {
     id: Option<ConnectionId>,
@@ -47,8 +39,7 @@ struct World {
     hosts: Hosts,
     largest: [usize; 2],
     apps: [App; 2],
-    /// Packets on their way, by receiver.
-    wires: [VecDeque<Packet>; 2],
+    wires: Wires,
     /// The newest header that left, by sender.
     seen: [Header; 2],
     /// The newest PKT.SEQ that left, by sender.
@@ -85,11 +76,6 @@ pub fn connection_ops(run: &Run) {
     }
 }
 
-/// The byte that `side` writes at `position`.
-fn pattern(side: Side, position: u64) -> u8 {
-    (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 ^ side as u8
-}
-
 impl World {
     fn new(setups: &[Setup; 2]) -> Self {
         let now = Instant::from_millis(1_000_000);
@@ -117,7 +103,7 @@ impl World {
             hosts,
             largest: configs.map(|config| usize::from(config.mss)),
             apps: [app(Some(id)), app(None)],
-            wires: [VecDeque::new(), VecDeque::new()],
+            wires: Wires::default(),
             seen: [Header::default(), Header::default()],
             numbers: [0; 2],
             departures: [0; 2],
@@ -169,24 +155,21 @@ impl World {
                 }
             }
             Operation::Deliver { to, at, late_ms } => {
-                if let Some(packet) = self.take(to.into(), at) {
+                if let Some(packet) = self.wires.take(to.into(), at.into()) {
                     self.deliver(to.into(), &packet, Duration::from_millis(late_ms.into()));
                 }
             }
             Operation::DeliverAll => self.deliver_all(),
-            Operation::Lose { to, at } => drop(self.take(to.into(), at)),
+            Operation::Lose { to, at } => drop(self.wires.take(to.into(), at.into())),
             Operation::Repeat { to, at } => {
-                if let Some(packet) = self.take(to.into(), at) {
+                if let Some(packet) = self.wires.take(to.into(), at.into()) {
                     self.deliver(to.into(), &packet, Duration::ZERO);
-                    self.wires[Side::from(to) as usize].push_back(packet);
+                    self.wires.put_back(to.into(), packet);
                 }
             }
             Operation::Mark { to, at } => {
-                if let Some(packet) = self
-                    .at(to.into(), at)
-                    .filter(|packet| packet.ecn != Ecn::NotEct)
-                {
-                    packet.ecn = Ecn::Ce;
+                if let Some(packet) = self.wires.packet(to.into(), at.into()) {
+                    packet.mark();
                 }
             }
             Operation::Wait { micros } => {
@@ -204,7 +187,7 @@ impl World {
                 }
             }
             Operation::Alter { to, at, byte, xor } => {
-                if let Some(packet) = self.at(to.into(), at) {
+                if let Some(packet) = self.wires.packet(to.into(), at.into()) {
                     let byte = usize::from(byte) % packet.bytes.len();
                     packet.bytes[byte] ^= xor;
                     self.hostile |= xor != 0;
@@ -226,9 +209,7 @@ impl World {
 
     fn write(&mut self, side: Side, len: usize) {
         let (now, from) = (self.now, self.apps[side as usize].written);
-        let data: Vec<u8> = (from..from + len as u64)
-            .map(|position| pattern(side, position))
-            .collect();
+        let data = pattern::bytes(ORIGINS[side as usize] + from, len);
         let Some(connection) = self.connection(side) else {
             return;
         };
@@ -256,9 +237,10 @@ impl World {
         self.apps[side as usize].read += taken as u64;
         self.apps[side as usize].ended |= taken == 0 && len > 0;
         if !self.hostile {
-            let expected = (from..).map(|position| pattern(side.other(), position));
-            assert!(
-                data[..taken].iter().copied().eq(expected.take(taken)),
+            let from = ORIGINS[side.other() as usize] + from;
+            assert_eq!(
+                pattern::mismatch(from, &data[..taken]),
+                None,
                 "other bytes than were written"
             );
             assert!(
@@ -268,27 +250,13 @@ impl World {
         }
     }
 
-    fn at(&mut self, to: Side, at: u8) -> Option<&mut Packet> {
-        let len = self.wires[to as usize].len();
-        self.wires[to as usize].get_mut(usize::from(at) % len.max(1))
-    }
-
-    fn take(&mut self, to: Side, at: u8) -> Option<Packet> {
-        let len = self.wires[to as usize].len();
-        self.wires[to as usize].remove(usize::from(at) % len.max(1))
-    }
-
     fn deliver(&mut self, to: Side, packet: &Packet, late: Duration) {
-        let arrived = (self.now - late).max(packet.sent);
-        if let Ok(segment) = Segment::parse(&packet.bytes) {
-            self.hosts
-                .handle_segment(to, self.now, arrived, &segment, packet.ecn);
-        }
+        self.hosts.handle_packet(to, self.now, packet, late);
     }
 
     fn deliver_all(&mut self) {
         for to in SIDES {
-            for packet in std::mem::take(&mut self.wires[to as usize]) {
+            for packet in self.wires.take_all(to) {
                 self.deliver(to, &packet, Duration::ZERO);
             }
         }
@@ -341,41 +309,28 @@ impl World {
     }
 
     fn collect(&mut self, side: Side) {
-        let mut buffer = Vec::new();
-        let mut batches = 0;
-        while let Some(transmit) = self.hosts.poll_transmit(side, self.now, &mut buffer) {
-            batches += 1;
-            assert!(batches < SPIN, "{side:?} sends without end");
-            let segments = buffer.chunks(transmit.segment_size);
-            for bytes in segments {
-                let segment = Segment::parse(bytes).expect("what leaves is a segment");
-                let options = bytes.len() - segment.payload.len() - 20;
-                assert!(
-                    segment.payload.len() + options <= self.largest[side as usize] + 40,
-                    "{segment} is too long"
-                );
-                match segment.header.options.tack {
-                    Some(TackOption::Data(stamp)) => {
-                        self.numbers[side as usize] = stamp.number;
-                        self.departures[side as usize] = stamp.departure;
-                    }
-                    Some(TackOption::Report(report)) => self.reports[side as usize] = report.number,
-                    Some(TackOption::Loss(loss)) => self.reports[side as usize] = loss.number,
-                    _ => {}
+        let from = side as usize;
+        let see = |_: &_, bytes: &[u8]| {
+            let segment = Segment::parse(bytes).expect("what leaves is a segment");
+            let options = bytes.len() - segment.payload.len() - 20;
+            assert!(
+                segment.payload.len() + options <= self.largest[from] + 40,
+                "{segment} is too long"
+            );
+            match segment.header.options.tack {
+                Some(TackOption::Data(stamp)) => {
+                    self.numbers[from] = stamp.number;
+                    self.departures[from] = stamp.departure;
                 }
-                if !segment.header.flags.rst() {
-                    self.seen[side as usize] = segment.header.clone();
-                }
-                if self.wires[side.other() as usize].len() < QUEUE {
-                    let packet = Packet {
-                        sent: self.now,
-                        bytes: bytes.to_vec(),
-                        ecn: transmit.ecn,
-                    };
-                    self.wires[side.other() as usize].push_back(packet);
-                }
+                Some(TackOption::Report(report)) => self.reports[from] = report.number,
+                Some(TackOption::Loss(loss)) => self.reports[from] = loss.number,
+                _ => {}
             }
-        }
+            if !segment.header.flags.rst() {
+                self.seen[from] = segment.header;
+            }
+        };
+        self.wires.collect(&mut self.hosts, side, self.now, see);
     }
 
     fn listen_to(&mut self, side: Side) {
@@ -402,7 +357,7 @@ impl World {
                     self.apps[side as usize].closed = Some(reason);
                 }
                 rounds += 1;
-                assert!(rounds < SPIN, "{side:?} tells without end");
+                assert!(rounds < SPIN, "{side:?} has events without end");
             }
         }
     }
@@ -429,7 +384,7 @@ impl World {
                 return;
             }
             assert!(
-                round < 4 * SPIN,
+                round < SPIN,
                 "the transfer does not end; {}",
                 self.describe()
             );
@@ -446,7 +401,7 @@ impl World {
                 break;
             }
             self.settle();
-            if self.wires.iter().all(VecDeque::is_empty) {
+            if self.wires.is_empty() {
                 let Some(deadline) = self.hosts.poll_timeout() else {
                     panic!("nothing moves and no timer runs; {}", self.describe());
                 };

@@ -14,8 +14,8 @@ use tack_wire::{Ecn, Segment};
 
 pub use self::app::App;
 use self::arrival::Arrival;
-use crate::hosts::Hosts;
 pub use crate::hosts::PORT;
+use crate::hosts::{Hosts, SPIN};
 use crate::model::{Delivery, Link, Model};
 use crate::side::Side;
 use crate::trace::{Origins, Trace, describe};
@@ -23,8 +23,6 @@ use crate::watch::Watch;
 
 /// Time at which every run begins.
 pub const BEGIN: Instant = Instant::from_millis(1_000_000);
-/// More steps than any test has at one instant: something fires without end.
-const SPIN: usize = 100_000;
 
 /// Two endpoints, the network between them, and an application on each connection. What breaks an
 /// invariant panics with the last segments.
