@@ -14,7 +14,7 @@ use super::committer::Committer;
 use super::holder::Sessions;
 use super::live::Live;
 use super::queue::Queue;
-use super::receive::ReceiveError;
+use super::receive_error::ReceiveError;
 use super::serve::{Served, Service, serve};
 use super::store::Store;
 use crate::exit::{Exit, Failure};

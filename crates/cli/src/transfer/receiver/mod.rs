@@ -17,6 +17,7 @@ mod output;
 mod part;
 mod queue;
 mod receive;
+mod receive_error;
 mod refused;
 mod removal;
 mod reserved;
