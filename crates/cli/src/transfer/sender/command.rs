@@ -160,7 +160,7 @@ pub(crate) async fn send_by<D: Dialer>(
         &progress,
     )
     .await;
-    confirmations.hang();
+    confirmations.disconnect();
     ticking.abort();
     progress.finish();
 

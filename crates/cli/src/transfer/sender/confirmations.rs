@@ -1,18 +1,19 @@
 //! Which entries the receiver has not yet answered: shared by the thread that reads files and the
-//! task that reads answers.
+//! task that reads answers. Here is what the thread does; `answers` has what the answers do.
+
+mod answers;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::bad_answer::BadAnswer;
 use super::directories::{Directories, MAX_REMEMBERED};
-use super::extras::{Extra, Extras};
+use super::extras::Extras;
+use super::monitor::{Guard, Monitor};
 use super::progress::Progress;
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::names::printable;
-use crate::transfer::protocol::{Hash, Kept, MAX_ASKED, Refusal, Value};
+use crate::transfer::protocol::{Hash, MAX_ASKED, Value};
 use crate::transfer::report::Report;
 
 /// Files that may be unconfirmed: bounds memory against a receiver that never answers.
@@ -62,18 +63,16 @@ struct State {
     /// Answers to them that are not taken yet.
     values: VecDeque<(u64, Vec<Value>)>,
     report: Report,
-    /// Paths whose confirmation is in the report, and those whose trouble was told.
+    /// Paths whose confirmation is in the report, and those whose trouble was reported.
     counted: HashSet<u64>,
-    told: HashSet<u64>,
+    reported: HashSet<u64>,
     queued: bool,
-    hung: bool,
 }
 
 /// The shared state.
 #[derive(Debug)]
 pub(crate) struct Confirmations {
-    state: Mutex<State>,
-    changed: Condvar,
+    state: Monitor<State>,
     /// Steps aside for what is said to people.
     progress: Progress,
     hashes: RandomState,
@@ -94,75 +93,58 @@ impl Confirmations {
             values: VecDeque::new(),
             report,
             counted: HashSet::new(),
-            told: HashSet::new(),
+            reported: HashSet::new(),
             queued: false,
-            hung: false,
         };
         Self {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
+            state: Monitor::new(state),
             progress,
             hashes: RandomState::new(),
             extras: Extras::default(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait_while(
-        &self,
-        busy: impl Fn(&State) -> bool,
-    ) -> Result<MutexGuard<'_, State>, Disconnected> {
-        let state = self
-            .changed
-            .wait_while(self.state(), |state| !state.hung && busy(state))
-            .unwrap_or_else(PoisonError::into_inner);
-        if state.hung {
-            Err(Disconnected)
-        } else {
-            Ok(state)
-        }
+    fn state(&self) -> Guard<'_, State> {
+        self.state.lock()
     }
 
     /// The stream is gone: waiting for answers ends.
-    pub(crate) fn hang(&self) {
-        self.state().hung = true;
-        self.changed.notify_all();
-        self.extras.hang();
+    pub(crate) fn disconnect(&self) {
+        self.state.disconnect();
+        self.extras.disconnect();
     }
 
     /// Everything is asked for again, over a new connection. What was confirmed stays counted;
     /// nothing else does.
     pub(crate) fn begin_again(&self, was_lost: bool) {
-        let mut state = self.state();
-        let state = &mut *state;
-        state.next = 0;
-        state.pending.clear();
-        state.directories = Directories::default();
-        state.aborted.clear();
-        state.active.clear();
-        state.refused = None;
-        state.queries.clear();
-        state.values.clear();
-        state.report.begin_again(was_lost);
-        state.queued = false;
-        state.hung = false;
+        self.state.reconnect(|state| {
+            state.next = 0;
+            state.pending.clear();
+            state.directories = Directories::default();
+            state.aborted.clear();
+            state.active.clear();
+            state.refused = None;
+            state.queries.clear();
+            state.values.clear();
+            state.report.begin_again(was_lost);
+            state.queued = false;
+        });
         self.extras.begin_again();
     }
 
-    // The reading thread's side.
-
     /// A file is about to be offered. Waits while too many are unconfirmed.
     pub(crate) fn offer(&self, path: &Path) -> Result<u64, Disconnected> {
-        let mut state = self.wait_while(|state| state.pending.len() >= MAX_PENDING)?;
+        let mut state = self
+            .state
+            .wait_while(|state| state.pending.len() >= MAX_PENDING)?;
         Ok(state.add(path, None, None))
     }
 
     /// A symbolic link's frame is about to leave; it is complete in itself.
     pub(crate) fn link(&self, path: &Path, target: &[u8], hash: Hash) -> Result<(), Disconnected> {
-        let mut state = self.wait_while(|state| state.pending.len() >= MAX_PENDING)?;
+        let mut state = self
+            .state
+            .wait_while(|state| state.pending.len() >= MAX_PENDING)?;
         let sent = (target.len() as u64, hash);
         state.add(path, Some(target.to_owned()), Some(sent));
         Ok(())
@@ -174,7 +156,7 @@ impl Confirmations {
             let pending = state.pending.get(&index);
             pending.is_some_and(|pending| pending.wanted.is_none())
         };
-        let state = self.wait_while(unanswered)?;
+        let state = self.state.wait_while(unanswered)?;
         Ok(match state.pending.get(&index) {
             Some(Pending {
                 wanted: Some(listed),
@@ -193,13 +175,14 @@ impl Confirmations {
 
     /// Waits until the receiver has said all about an entry; all of it must have been sent.
     pub(crate) fn wait_for(&self, index: u64) -> Result<(), Disconnected> {
-        self.wait_while(|state| state.pending.contains_key(&index))
+        self.state
+            .wait_while(|state| state.pending.contains_key(&index))
             .map(drop)
     }
 
     /// Waits until every entry is answered, and says whether all went well.
     pub(crate) fn wait_for_all(&self) -> Result<bool, Disconnected> {
-        let state = self.wait_while(|state| !state.pending.is_empty())?;
+        let state = self.state.wait_while(|state| !state.pending.is_empty())?;
         Ok(state.report.failed == 0)
     }
 
@@ -223,7 +206,7 @@ impl Confirmations {
                 None => state.report.within_refused(),
             }
         }
-        self.changed.notify_all();
+        self.state.notify();
     }
 
     /// True when the receiver refused the file, so that no more of it need be sent.
@@ -246,12 +229,13 @@ impl Confirmations {
                 && !state.queries.is_empty()
                 && state.pending.contains_key(&index)
         };
-        Ok(self.wait_while(waiting)?.values.pop_front())
+        Ok(self.state.wait_while(waiting)?.values.pop_front())
     }
 
     /// Waits until no query is open, and forgets the answers: the file ends here.
     pub(crate) fn forget_values(&self) -> Result<(), Disconnected> {
-        self.wait_while(|state| !state.queries.is_empty())?
+        self.state
+            .wait_while(|state| !state.queries.is_empty())?
             .values
             .clear();
         Ok(())
@@ -306,7 +290,7 @@ impl Confirmations {
     /// Says something of a path once, however often it is asked for.
     fn say(&self, state: &mut State, path: &Path, what: &str) {
         let hash = self.hashes.hash_one((path, what));
-        if remember(&mut state.told, hash) {
+        if remember(&mut state.reported, hash) {
             self.progress
                 .say(&format!("{}: {what}", printable(&path.to_string_lossy())));
         }
@@ -349,146 +333,6 @@ impl Confirmations {
         }
     }
 
-    // The answers' side.
-
-    /// The receiver wants the content of an offered file.
-    pub(crate) fn want(&self, index: u64, listed: u64) -> Result<(), BadAnswer> {
-        let mut state = self.state();
-        if state.aborted.contains(&index) {
-            return Ok(());
-        }
-        let pending = state.pending.get_mut(&index);
-        let pending =
-            pending.filter(|pending| pending.target.is_none() && pending.wanted.is_none());
-        let pending = pending.ok_or(BadAnswer("it wants a file that was not offered"))?;
-        pending.wanted = Some(listed);
-        self.changed.notify_all();
-        Ok(())
-    }
-
-    /// The receiver has an offered file already.
-    pub(crate) fn have(&self, index: u64, kept: Kept) -> Result<(), BadAnswer> {
-        let mut state = self.state();
-        let pending = state.pending.remove(&index);
-        let pending = pending.filter(|pending| pending.wanted.is_none());
-        let pending = pending.ok_or(BadAnswer("it has a file that was not offered"))?;
-        // Perhaps it was stored over an earlier connection.
-        if remember(&mut state.counted, self.hashes.hash_one(&pending.path)) {
-            state.report.kept(kept);
-        }
-        self.progress.done(&pending.path);
-        self.changed.notify_all();
-        Ok(())
-    }
-
-    /// Values of groups came.
-    pub(crate) fn groups(&self, first: u64, values: Vec<Value>) -> Result<(), BadAnswer> {
-        let mut state = self.state();
-        match state.queries.pop_front() {
-            Some((asked, count)) if asked == first && values.len() <= usize::from(count) => {
-                state.values.push_back((first, values));
-                self.changed.notify_all();
-                Ok(())
-            }
-            _ => Err(BadAnswer("it lists groups that were not asked for")),
-        }
-    }
-
-    /// The receiver stored a file, under this name where it is not its own.
-    pub(crate) fn confirm(
-        &self,
-        index: u64,
-        size: u64,
-        hash: &Hash,
-        name: &[u8],
-    ) -> Result<(), BadAnswer> {
-        let mut state = self.state();
-        let pending = state
-            .pending
-            .remove(&index)
-            .ok_or(BadAnswer("it confirms an entry that was not sent"))?;
-        let Some((sent_size, sent_hash)) = pending.sent else {
-            return Err(BadAnswer("it confirms a file before its end"));
-        };
-        let is_new = remember(&mut state.counted, self.hashes.hash_one(&pending.path));
-        if (size, hash) != (sent_size, &sent_hash) {
-            self.failed(
-                &mut state,
-                &pending.path,
-                "the receiver stored different bytes (BLAKE3)",
-            );
-        } else if is_new {
-            match &pending.target {
-                Some(target) => state.report.link(&pending.path, target, hash),
-                None => state.report.file(&pending.path, size, hash),
-            }
-        }
-        if !name.is_empty() {
-            let name = printable(&String::from_utf8_lossy(name));
-            self.say(&mut state, &pending.path, &format!("stored as {name}"));
-        }
-        self.progress.done(&pending.path);
-        self.changed.notify_all();
-        Ok(())
-    }
-
-    /// The receiver refused an entry.
-    pub(crate) fn reject(
-        &self,
-        index: u64,
-        reason: Refusal,
-        message: &str,
-    ) -> Result<(), BadAnswer> {
-        let mut state = self.state();
-        if index >= state.next {
-            return Err(BadAnswer("it refuses an entry that was not sent"));
-        }
-        let position = state.active.iter().position(|(active, _)| *active == index);
-        if state.aborted.remove(&index) {
-            return Ok(());
-        }
-        let path = match state.pending.remove(&index) {
-            Some(pending) => Some(pending.path),
-            None => state.directories.refuse(index),
-        };
-        let path = path.ok_or(BadAnswer("it refuses an entry twice"))?;
-        if let Some(position) = position {
-            state.refused = Some(
-                state
-                    .refused
-                    .map_or(position, |refused| refused.min(position)),
-            );
-        }
-        if reason == Refusal::Parent {
-            // That directory is named.
-            state.report.within_refused();
-        } else {
-            let why = format!("refused by the receiver ({reason}): {}", printable(message));
-            self.failed(&mut state, &path, &why);
-        }
-        self.changed.notify_all();
-        Ok(())
-    }
-
-    /// The receiver has something that we do not.
-    pub(crate) fn extra(&self, extra: Extra) -> Result<(), BadAnswer> {
-        self.extras.tell(extra)
-    }
-
-    /// The receiver removed something, or says why not.
-    pub(crate) fn removed(&self, number: u64, message: &str) -> Result<(), BadAnswer> {
-        let path = self.extras.removed(number)?;
-        let mut state = self.state();
-        if message.is_empty() {
-            state.report.removed += 1;
-            self.progress.removed(&path);
-        } else {
-            let why = format!("not removed by the receiver: {}", printable(message));
-            self.failed(&mut state, &path, &why);
-        }
-        Ok(())
-    }
-
     /// Of a dry run: this would be removed.
     pub(crate) fn would_remove(&self, path: &Path) {
         self.state().report.would_remove += 1;
@@ -499,33 +343,6 @@ impl Confirmations {
     /// A request that is not about a file was not carried out.
     pub(crate) fn note(&self, path: &Path, what: &str) {
         self.say(&mut self.state(), path, what);
-    }
-
-    /// The receiver says that this is all. Everything must have been answered.
-    pub(crate) fn finish(&self, files: u64, bytes: u64) -> Result<(), BadAnswer> {
-        let mut state = self.state();
-        while let Some((_, pending)) = state.pending.pop_first() {
-            self.failed(&mut state, &pending.path, "not confirmed by the receiver");
-        }
-        // It counts what this connection stored.
-        let is_first = state.report.reconnects == 0;
-        if is_first && (files, bytes) < (state.report.files, state.report.bytes) {
-            return Err(BadAnswer(
-                "its file count is lower than the number of files it confirmed",
-            ));
-        }
-        state.report.directories = state.directories.sent;
-        Ok(())
-    }
-
-    /// Of a dry run: everything was answered that will be.
-    pub(crate) fn finish_dry(&self) {
-        let mut state = self.state();
-        while let Some((_, pending)) = state.pending.pop_first() {
-            if pending.wanted.is_none() && pending.target.is_none() {
-                self.failed(&mut state, &pending.path, "not answered by the receiver");
-            }
-        }
     }
 
     /// A file of a dry run would be sent.

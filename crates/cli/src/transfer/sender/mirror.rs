@@ -33,8 +33,8 @@ pub(super) fn remove_extras(
         confirmations.extras.ask();
         contents.out.frame(|bytes| Request::Extras.encode(bytes))?;
         contents.out.flush()?;
-        let (told, more) = confirmations.extras.told()?;
-        for extra in told {
+        let (reported, more) = confirmations.extras.reported()?;
+        for extra in reported {
             let path = Path::new(OsStr::from_bytes(&extra.path));
             let place = if kept.starts_with(path) {
                 None

@@ -8,6 +8,7 @@ mod content;
 mod directories;
 mod extras;
 mod mirror;
+mod monitor;
 pub(super) mod options;
 pub(super) mod progress;
 pub(super) mod send;

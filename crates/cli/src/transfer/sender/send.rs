@@ -93,7 +93,7 @@ where
     W: Writer,
 {
     let result = run(reader, writer, outbound, confirmations, progress).await;
-    confirmations.hang();
+    confirmations.disconnect();
     result
 }
 
@@ -177,7 +177,7 @@ where
             }
         }
         Err(error) => {
-            confirmations.hang();
+            confirmations.disconnect();
             if error.is_lost() && returns {
                 // Whoever goes on must find it gone. One that waits for standard input, with which
                 // nobody goes on, may never be.

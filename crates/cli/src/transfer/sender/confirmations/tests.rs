@@ -1,6 +1,7 @@
 //! Answers, and those that no receiver would give.
 
 use super::*;
+use crate::transfer::protocol::{Kept, Refusal};
 use crate::transfer::report::Listing;
 
 fn confirmations() -> Confirmations {
