@@ -148,9 +148,7 @@ impl<M: Clone> World<M> {
         let to = NodeId(at as u16);
         while let Some(mut ack) = self.stations[at].poll_rebuilt() {
             let original = self.stations[from.index()].original(to, ack.msn).cloned();
-            if let Some(original) = original {
-                self.stations[at].compare_rebuilt(&mut ack, &original);
-            }
+            self.stations[at].compare_rebuilt(&mut ack, original.as_ref());
             self.take_in(at, |_, deliver| deliver(ack.msdu));
         }
     }

@@ -1,3 +1,5 @@
+mod comparing;
+
 use std::vec::Vec;
 
 use super::*;

@@ -18,7 +18,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod toy;
+pub(crate) mod toy;
 
 pub use codec::{BoxedCodec, Codec, CodecFactory, DecodeError, FlowId, Rebuilt};
 pub use config::{HackConfig, Variant};

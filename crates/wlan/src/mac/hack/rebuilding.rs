@@ -41,15 +41,14 @@ impl<M: Clone> Hack<M> {
     }
 
     /// Compares a rebuilt acknowledgement with what it came from, and gives it what does not
-    /// travel.
-    pub(in crate::mac) fn compare(&mut self, ack: &mut RebuiltAck<M>, original: &M) {
+    /// travel. One that came from nothing differs.
+    pub(in crate::mac) fn compare(&mut self, ack: &mut RebuiltAck<M>, original: Option<&M>) {
         let (peer, stats) = self.with_stats(ack.from);
-        if let Some(packet) = &mut ack.msdu.payload {
-            if peer.codec.is_same(packet, original) {
+        match (&mut ack.msdu.payload, original) {
+            (Some(packet), Some(original)) if peer.codec.is_same(packet, original) => {
                 peer.codec.adopt(packet, original);
-            } else {
-                stats.differing += 1;
             }
+            _ => stats.differing += 1,
         }
     }
 }

@@ -37,7 +37,7 @@ impl<M: Clone> Station<M> {
 
     /// Compares a rebuilt acknowledgement with what it came from, as only a simulator can, and
     /// gives it what does not travel.
-    pub fn compare_rebuilt(&mut self, ack: &mut RebuiltAck<M>, original: &M) {
+    pub fn compare_rebuilt(&mut self, ack: &mut RebuiltAck<M>, original: Option<&M>) {
         if let Some(hack) = &mut self.hack {
             hack.compare(ack, original);
         }

@@ -1,5 +1,6 @@
 //! Contexts: whose a CID is, and that both ends have the same.
 
+use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;
@@ -9,6 +10,7 @@ use super::{Fate, Pair, config, fours};
 use crate::frame::{Frame, NodeId};
 use crate::mac::MacConfig;
 use crate::mac::config::MissedBlockAck;
+use crate::mac::discipline::AckFilter;
 use crate::mac::hack::Variant;
 use crate::phy::Standard;
 
@@ -129,8 +131,20 @@ proptest! {
         fates in proptest::collection::vec(0_u8..10, 1..400),
         standard in prop_oneof![Just(Standard::A), Just(Standard::N)],
         variant in prop_oneof![
-            Just(Variant::MoreData), Just(Variant::Timer), Just(Variant::Opportunistic)
+            Just(Variant::MoreData),
+            Just(Variant::Timer),
+            Just(Variant::Opportunistic),
+            Just(Variant::TimestampEcho),
         ],
+        is_stamped in any::<bool>(),
+        filter in prop::sample::select(vec![
+            AckFilter::Off,
+            AckFilter::Off,
+            AckFilter::Paper,
+            AckFilter::Safe,
+            AckFilter::Cake,
+            AckFilter::CakeAggressive,
+        ]),
         resend in any::<bool>(),
         frames in 1_u16..12,
         answer in prop_oneof![Just(5_u64), Just(50), Just(300), Just(2_000)],
@@ -143,7 +157,11 @@ proptest! {
         if resend {
             config.missed_block_ack = MissedBlockAck::Resend;
         }
-        let mut pair = Pair::ready(config, variant);
+        let mut pair = Pair::new(config, variant).filtered(filter);
+        if is_stamped {
+            pair = pair.stamped(u32::MAX - 150);
+        }
+        let mut pair = pair.made_ready();
         pair.answer = Duration::from_micros(answer);
         let mut fates = fates.into_iter();
         for burst in 0..12 {

@@ -6,14 +6,19 @@ use std::vec::Vec;
 
 use tack_base::{Duration, Instant};
 
+mod comparing;
 mod contexts;
+mod echoes;
+mod filtered;
 mod natives;
+mod protection;
 mod protocol;
 
-use super::toy::{Toy, ToyCodec};
-use super::{CodecFactory, Hack, HackConfig, HackStats, Variant};
+use super::toy::{Toy, ToyCodec, ToyReader};
+use super::{BoxedCodec, CodecFactory, Hack, HackConfig, HackStats, Variant};
 use crate::frame::{AccessCategory, Class, Frame, Msdu, NodeId, Ppdu};
 use crate::mac::access::BusyEnd;
+use crate::mac::discipline::AckFilter;
 use crate::mac::{MacConfig, Station};
 use crate::phy::{GuardInterval, HtMode, Mode, OfdmRate, Preamble, Standard, Timing, Width};
 
@@ -54,6 +59,12 @@ struct Pair {
     acks: [Vec<(u128, u32)>; 2],
     /// What responses of each radio carried.
     carried: [Vec<Vec<u8>>; 2],
+    /// Acknowledgements have timestamps: so much more than their numbers.
+    stamps: Option<u32>,
+    /// The timestamp that data of each host echoes: the newest that came.
+    newest: [Option<u32>; 2],
+    /// Nothing is known about where rebuilt acknowledgements came from.
+    forgets_originals: bool,
 }
 
 fn data(from: usize, number: u32) -> Msdu<Toy> {
@@ -61,6 +72,7 @@ fn data(from: usize, number: u32) -> Msdu<Toy> {
         flow: 1 + from as u128,
         number,
         is_ack: false,
+        stamp: None,
     };
     Msdu {
         src: NodeId(from as u16),
@@ -79,10 +91,20 @@ impl Pair {
 
     /// Radios with queues of so many packets.
     fn with_queues(config: MacConfig, variant: Variant, queue: usize) -> Self {
+        Self::with_codec(config, variant, queue, || Box::new(ToyCodec::default()))
+    }
+
+    /// Radios with queues of so many packets and another codec.
+    fn with_codec(
+        config: MacConfig,
+        variant: Variant,
+        queue: usize,
+        codec: impl Fn() -> BoxedCodec<Toy> + Send + Sync + Copy + 'static,
+    ) -> Self {
         let config = Arc::new(config);
         let radios = [NodeId::AP, STA].map(|id| {
             let mut station = Station::new(id, Arc::clone(&config), queue, None, 1);
-            let factory = CodecFactory::new(|| Box::new(ToyCodec::default()));
+            let factory = CodecFactory::new(codec);
             station.set_hack(Hack::new(HackConfig::new(variant), INTERRUPT, factory));
             station
         });
@@ -93,7 +115,24 @@ impl Pair {
             entering: Vec::new(),
             acks: [Vec::new(), Vec::new()],
             carried: [Vec::new(), Vec::new()],
+            stamps: None,
+            newest: [None; 2],
+            forgets_originals: false,
         }
+    }
+
+    /// With timestamps: that of acknowledgement 0 is `first`.
+    fn stamped(mut self, first: u32) -> Self {
+        self.stamps = Some(first);
+        self
+    }
+
+    /// With a filter at each queue.
+    fn filtered(mut self, filter: AckFilter) -> Self {
+        for radio in &mut self.radios {
+            radio.set_discipline(|_| filter.discipline(ToyReader));
+        }
+        self
     }
 
     /// A context for the acknowledgements of each radio, by one native one.
@@ -119,14 +158,24 @@ impl Pair {
     fn send(&mut self, from: usize, numbers: core::ops::Range<u32>) {
         for number in numbers {
             let to = NodeId(1 - from as u16);
-            let queued = self.radios[from].enqueue(self.now, to, data(from, number));
-            queued.unwrap();
+            let mut msdu = data(from, number);
+            if let Some(toy) = &mut msdu.payload {
+                toy.stamp = self.newest[from];
+            }
+            self.radios[from].enqueue(self.now, to, msdu).unwrap();
         }
     }
 
     /// The host of a radio acknowledges.
     fn ack(&mut self, from: usize, number: u32) {
         self.acknowledge(from, Self::ack_of(from, number));
+    }
+
+    fn with_stamp(&self, mut msdu: Msdu<Toy>) -> Msdu<Toy> {
+        if let Some(toy) = &mut msdu.payload {
+            toy.stamp = self.stamps.map(|first| first.wrapping_add(toy.number));
+        }
+        msdu
     }
 
     /// The host of a radio acknowledges something of this flow.
@@ -140,6 +189,7 @@ impl Pair {
 
     fn acknowledge(&mut self, from: usize, msdu: Msdu<Toy>) {
         let to = NodeId(1 - from as u16);
+        let msdu = self.with_stamp(msdu);
         self.radios[from].enqueue(self.now, to, msdu).unwrap();
     }
 
@@ -255,8 +305,8 @@ impl Pair {
             radio.receive_control(end, &ppdu, |msdu| delivered.push(msdu));
             while let Some(mut ack) = self.radios[to].poll_rebuilt() {
                 let original = self.radios[from].original(NodeId(to as u16), ack.msn);
-                let original = *original.expect("the sender knows what it sent");
-                self.radios[to].compare_rebuilt(&mut ack, &original);
+                let original = original.filter(|_| !self.forgets_originals).copied();
+                self.radios[to].compare_rebuilt(&mut ack, original.as_ref());
                 delivered.push(ack.msdu);
             }
         }
@@ -270,8 +320,9 @@ impl Pair {
         let toy = msdu.payload.unwrap();
         if toy.is_ack {
             self.acks[to].push((toy.flow, toy.number));
+            self.newest[to] = toy.stamp;
         } else {
-            let answer = Self::ack_of(to, toy.number + 1);
+            let answer = self.with_stamp(Self::ack_of(to, toy.number + 1));
             self.entering.push((self.now + self.answer, to, answer));
         }
     }
