@@ -103,3 +103,71 @@ impl HackReport {
         .with_shares()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each counter has its own number, so that none is reported as another one.
+    #[test]
+    fn each_counter_is_reported_as_itself_and_added() {
+        let report = HackReport::new(&HackStats {
+            native: 1,
+            compressed: 2,
+            compressed_bytes: 3,
+            original_bytes: 4,
+            flushed: 5,
+            cleared: 6,
+            carried: 7,
+            responses: 8,
+            fitting: 9,
+            retained_max: 10,
+            msn: 11,
+            rebuilt: 12,
+            duplicates: 13,
+            crc_failures: 14,
+            decode_failures: 15,
+            differing: 16,
+        });
+        let numbers = |report: HackReport| {
+            [
+                report.native_acks,
+                report.compressed_acks,
+                report.compressed_bytes,
+                report.original_bytes,
+                report.flushed,
+                report.cleared,
+                report.carried,
+                report.lengthened,
+                report.fitting,
+                report.retained_max,
+                report.msn,
+                report.rebuilt,
+                report.duplicates,
+                report.crc_failures,
+                report.decode_failures,
+                report.differing,
+            ]
+        };
+        assert_eq!(numbers(report), std::array::from_fn(|at| at as u64 + 1));
+        let other = HackReport::new(&HackStats {
+            compressed: 1,
+            responses: 28,
+            ..HackStats::default()
+        });
+        let sum = numbers(report.plus(report).plus(other));
+        let expected = |at: usize| match at {
+            1 => 2 * 2 + 1,
+            7 => 2 * 8 + 28,
+            9 => 10,
+            _ => 2 * (at as u64 + 1),
+        };
+        assert_eq!(sum, std::array::from_fn(expected));
+        // Shares are those of the sums, not sums of shares.
+        let sum = report.plus(report).plus(other);
+        assert_eq!(
+            (sum.mean_compressed, sum.fitting_share),
+            (6.0 / 5.0, 18.0 / 44.0)
+        );
+    }
+}

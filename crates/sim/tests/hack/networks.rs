@@ -18,7 +18,7 @@ pub(crate) struct Network {
     pub(crate) keys: Vec<String>,
 }
 
-const MODES: [(&str, &str); 7] = [
+const MODES: [(&str, &str); 8] = [
     ("802.11b", "11Mbps"),
     ("802.11a", "54Mbps"),
     ("802.11a", "6Mbps"),
@@ -26,9 +26,22 @@ const MODES: [(&str, &str); 7] = [
     ("802.11n", "150Mbps"),
     ("802.11n", "300Mbps"),
     ("802.11ac", "433.3Mbps"),
+    ("802.11ax", "286.8Mbps"),
 ];
 
 const VARIANTS: [&str; 4] = ["opportunistic", "timer", "more-data", "timestamp-echo"];
+/// Both runs of a network have the filter: its compressed acknowledgements are beside the queue
+/// that it reads, and their native copies are in it.
+const FILTERS: [&str; 8] = [
+    "off",
+    "off",
+    "paper",
+    "paper",
+    "safe",
+    "safe",
+    "cake",
+    "cake_aggressive",
+];
 const CODECS: [&str; 3] = ["rfc", "lean", "lean-no-checksum"];
 
 fn pick<T: Copy>(random: &mut RandomStream, from: &[T]) -> T {
@@ -44,7 +57,9 @@ pub(crate) fn network(number: u64) -> Network {
     let mut toml = format!(
         "seed = {number}\nduration = '120s'\n[wlan]\nstandard = '{standard}'\nrate = '{rate}'\nstations = {stations}\n"
     );
-    let has_block_ack = matches!(standard, "802.11n" | "802.11ac");
+    let mut filter = RandomStream::new(number, "filter", 0);
+    let _ = writeln!(toml, "ack_filter = '{}'", pick(&mut filter, &FILTERS));
+    let has_block_ack = matches!(standard, "802.11n" | "802.11ac" | "802.11ax");
     wlan(random, has_block_ack, stations, &mut toml);
     wired(random, &mut toml);
     flows(random, stations, &mut toml);

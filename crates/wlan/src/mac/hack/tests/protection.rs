@@ -5,7 +5,8 @@ use crate::mac::hack::Variant;
 use crate::phy::Standard;
 
 /// A response that carries `len` bytes: its number, and acknowledgements of two flows. One takes
-/// three bytes, and one more where the flow is not that of the one before: the last ones take turns.
+/// three bytes, and one more where the flow is not that of the one before: the last ones take
+/// turns.
 fn fits(standard: Standard, frames: u32, len: usize) -> bool {
     let acks = (len - 2) / 3;
     let switches = len - 2 - 3 * acks;
