@@ -131,11 +131,16 @@ impl Report {
     }
 }
 
+fn parse_robustness(text: &str) -> Result<u8> {
+    let robustness = text.parse().ok().filter(|number| (1..=11).contains(number));
+    robustness.with_context(|| format!("expected a robustness of 1 to 11, got {text:?}"))
+}
+
 fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (path, robustness) = match arguments.as_slice() {
         [path] => (path, 1),
-        [path, robustness] => (path, robustness.parse().context("expected 1 to 11")?),
+        [path, robustness] => (path, parse_robustness(robustness)?),
         _ => bail!("usage: pcap FILE [ROBUSTNESS]"),
     };
     let mut report = Report {

@@ -37,6 +37,7 @@ pub(crate) fn read(packets: &str, compressed: &str) -> Result<Vec<Vector>> {
         compressed.len(),
         packets.len()
     );
+    ensure!(!packets.is_empty(), "expected packets, got an empty file");
     let mut vectors = Vec::new();
     for (number, ((at, packet), (line, output))) in packets.iter().zip(&compressed).enumerate() {
         let mut words = output.split_whitespace();
