@@ -410,6 +410,73 @@ fn hack_carries_acknowledgements_and_they_arrive_as_they_were() {
     assert_eq!(summary.up.delivered, received.len() as u64 + 1);
 }
 
+/// Batches of data that promise another one, while their answers come: with MORE DATA those ride on
+/// the next Block ACK. What goes as it is waits behind data of its own, where a filter reads it.
+#[test]
+fn hack_and_a_filter_work_side_by_side() {
+    const ROUNDS: u32 = 12;
+    const BATCH: u32 = 40;
+    let (client, far) = (socket(), socket());
+    let settings = [
+        "wlan.rate=15Mbps",
+        "wlan.ampdu_max_frames=8",
+        "wlan.hack=more-data",
+        "wlan.ack_filter=safe",
+    ];
+    let emulator = start(&far, &settings);
+    let syn = segment(Flags::SYN, 0, 0);
+    client.send_to(&syn, emulator.local_addr()).unwrap();
+    let (_, upstream) = receive(&far);
+    let mut sent = vec![segment(Flags::ACK, 0, 0)];
+    client.send_to(&sent[0], emulator.local_addr()).unwrap();
+    let mut received = vec![receive(&far).0];
+    let (mut number, mut own) = (0, 0);
+    for _ in 0..ROUNDS {
+        for _ in 0..BATCH {
+            number += 1;
+            let data = segment(Flags::ACK, 1_448 * number, 1_428);
+            far.send_to(&data, upstream).unwrap();
+        }
+        for answered in number - BATCH + 1..=number {
+            receive(&client);
+            if answered % 5 == 0 {
+                own += 1;
+                let data = segment(Flags::ACK, 1_000_000 + 1_448 * own, 1_428);
+                client.send_to(&data, emulator.local_addr()).unwrap();
+                sent.push(data);
+            }
+            let ack = segment(Flags::ACK, 1_448 * answered, 0);
+            client.send_to(&ack, emulator.local_addr()).unwrap();
+            sent.push(ack);
+        }
+        // The newest acknowledgement arrives, and all data does.
+        let last = sent.last().unwrap();
+        let is_data = |datagram: &&Vec<u8>| datagram.len() > 1_400;
+        let expected = sent.iter().filter(is_data).count();
+        while !received.contains(last) || received.iter().filter(is_data).count() < expected {
+            received.push(receive(&far).0);
+        }
+    }
+    let summary = emulator.stop().unwrap();
+    check_sums(&summary);
+    let hack = summary.wlan.hack.unwrap();
+    assert!(hack.compressed_acks > 0 && hack.rebuilt > 0, "{hack:?}");
+    let wrong = [hack.differing, hack.crc_failures, hack.decode_failures];
+    assert_eq!(wrong, [0; 3], "{hack:?}");
+    assert!(summary.wlan.acks_filtered > 0);
+    // What a response carries overtakes data that waits, so each kind has its own order; and an
+    // acknowledgement that was carried and cleared may come once more.
+    let of = |datagrams: &[Vec<u8>], is_data: bool| -> Vec<Vec<u8>> {
+        let kind = |one: &&Vec<u8>| (one.len() > 1_400) == is_data;
+        datagrams.iter().filter(kind).cloned().collect()
+    };
+    assert!(of(&received, true) == of(&sent, true), "all data, in order");
+    let mut acks = of(&received, false);
+    acks.dedup();
+    assert!(acks.iter().all(|ack| sent.contains(ack)), "none is changed");
+    assert!(is_subsequence(&acks, &of(&sent, false)), "in order");
+}
+
 /// The ECN codepoint of a datagram that crosses a path with these settings, sent with `sent`.
 async fn codepoint(sent: Ecn, settings: &[&str]) -> Ecn {
     let open = || {
