@@ -199,6 +199,76 @@ fn what_a_relay_cannot_do_is_refused_with_the_right_code() {
     assert_eq!(ended.code, Some(3), "{ended:?}");
 }
 
+/// Transfers both ways at once between two programs that know nothing of it: their acknowledgements
+/// travel inside those of the link, and those that wait behind data are filtered.
+#[test]
+fn real_acknowledgements_are_compressed_and_filtered() {
+    const BYTES: u64 = 4 << 20;
+    let mut server = Running::start(tack().args([
+        "perf",
+        "--server",
+        "--one-off",
+        "--insecure",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+    ]));
+    let to = server.line()["address"].as_str().unwrap().to_owned();
+    let mut relay = Running::start(tack().args([
+        "emulate",
+        "--wifi",
+        "802.11n",
+        "--hack",
+        "more-data",
+        "--ack-filter",
+        "safe",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &to,
+    ]));
+    let address = relay.line()["address"].as_str().unwrap().to_owned();
+    let bytes = BYTES.to_string();
+    let test = finish(tack().args([
+        "perf",
+        &address,
+        "--insecure",
+        "--bidir",
+        "--ack",
+        "delayed:2",
+        "--bytes",
+        &bytes,
+        "--json",
+    ]));
+    assert_eq!(test.code, Some(0), "{test:?}");
+    assert_eq!(server.wait().code, Some(0));
+    relay.signal(rustix::process::Signal::INT);
+    let ended = relay.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let summary = ended.json();
+    for direction in ["up", "down"] {
+        let delivered = summary[direction]["delivered_bytes"].as_u64().unwrap();
+        assert!(delivered >= BYTES, "{direction}: {summary}");
+    }
+    let wlan = &summary["wlan"];
+    let count = |field: &str| wlan["hack"][field].as_u64().unwrap();
+    assert!(
+        count("compressed_acks") > 0 && count("rebuilt") > 0,
+        "{wlan}"
+    );
+    assert_eq!(wlan["acks_in_link_acks"], count("rebuilt"));
+    // Headers of 52 bytes and a UDP header around them become about ten.
+    assert!(
+        count("compressed_bytes") < count("original_bytes") / 3,
+        "{wlan}"
+    );
+    for fault in ["crc_failures", "decode_failures", "differing"] {
+        assert_eq!(count(fault), 0, "{wlan}");
+    }
+    assert!(wlan["acks_filtered"].as_u64().unwrap() > 0, "{wlan}");
+}
+
 /// The whole demonstration with a small file: bytes verified, figures present, the page complete.
 #[test]
 fn the_demo_moves_a_file_twice_and_writes_its_page() {
