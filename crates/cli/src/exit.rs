@@ -8,42 +8,41 @@ use std::process::ExitCode;
 /// What scripts may rely on, in the long help of every command.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; for a transfer: every file stored and confirmed with its BLAKE3 hash
+  0    success; for a transfer: every file stored and confirmed with its BLAKE3 hash
   1    the transfer, test or run failed
-  2    wrong usage: command line, address, a path named on it, scenario file
-  3    network: cannot listen, no such host, nobody answers
+  2    wrong usage: the command line, an address, a path on it, or the scenario file
+  3    network error: cannot listen, unknown host, no answer
   4    some files were stored and confirmed, others not (each is named)
   5    the server is busy; try again later
   6    the run is not reliable: the machine did not keep up (with --require-trust)
   130  interrupted by SIGINT
   143  terminated by SIGTERM
 
-Standard output carries results; with --json one JSON object per line.
-Standard error carries messages.
-It is not an error if the reader of standard output closes it early.";
+Results go to standard output; with --json, one JSON object per line.
+Messages go to standard error.
+If the reader of standard output closes it early, this is not an error.";
 
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
-    /// Everything asked for is done; for a transfer: stored and confirmed.
+    /// Success; for a transfer: everything is stored and confirmed.
     Done = 0,
     /// The transfer, test or run failed.
     Failed = 1,
     /// The command line, an address, a path named on it or a scenario file is wrong: nothing was
     /// attempted.
     Usage = 2,
-    /// The address cannot be listened on, the name has no address, or nobody answers there.
+    /// A network error: cannot listen on the address, unknown host, or no answer.
     Network = 3,
     /// Some files were stored and confirmed, others not; each of the others was named.
     Partial = 4,
-    /// The server has as many clients as it takes: the same may go well later.
+    /// The server has its maximum of clients: another attempt may succeed later.
     Busy = 5,
-    /// The run was delivered late, so that its figures are not to be trusted (only where asked
-    /// for).
+    /// The machine was late, so that the results are unreliable (with `--require-trust`).
     Untrusted = 6,
-    /// SIGINT cut the work off.
+    /// Interrupted by SIGINT.
     Interrupted = 130,
-    /// SIGTERM cut the work off.
+    /// Terminated by SIGTERM.
     Terminated = 143,
 }
 
@@ -61,7 +60,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A wrong command line or input, in words.
+    /// A wrong command line or input, described by `message`.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self {
             exit: Exit::Usage,
