@@ -24,9 +24,9 @@ pub const SMALL: usize = 100;
 pub(crate) enum Content {
     Ack,
     Data,
-    /// Handshakes, ends, resets: neither.
+    /// Neither data nor an acknowledgement: SYN, FIN, RST.
     Other,
-    /// In a flow of TCP, and no segment.
+    /// A datagram in a flow of TCP that is not a segment.
     Malformed,
 }
 

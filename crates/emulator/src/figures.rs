@@ -7,20 +7,20 @@ use tack_wlan::world::Airtime;
 use crate::content::Counting;
 use crate::lateness::{Lateness, Trust};
 
-/// Counters of one direction, since the beginning.
+/// Counters of the datagrams of one direction, since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Datagrams that a program sent.
     pub datagrams: u64,
-    /// Bytes of them, without UDP and IP headers.
+    /// Payload bytes of the datagrams sent, without UDP and IP headers.
     pub bytes: u64,
-    /// Those that are, or count as, acknowledgements.
+    /// Datagrams sent that are, or count as, acknowledgements.
     pub acks: u64,
-    /// Those that are, or count as, data. Handshakes and ends are neither.
+    /// Datagrams sent that are, or count as, data. SYN, FIN and RST are neither.
     pub data: u64,
     /// Datagrams delivered to the other program.
     pub delivered: u64,
-    /// Bytes of the datagrams that were delivered.
+    /// Payload bytes of the datagrams delivered.
     pub delivered_bytes: u64,
 }
 
@@ -35,7 +35,7 @@ impl std::ops::AddAssign for Totals {
     }
 }
 
-/// Time on the air by use: seconds, whose parts add up to the time that passed, or shares of it
+/// Airtime by use: seconds, which add up to the time that passed, or shares of it
 /// (see [`Self::shares`]), which add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AirSeconds {
@@ -45,24 +45,24 @@ pub struct AirSeconds {
     pub ack: f64,
     /// ACK, Block ACK and their requests, RTS, CTS, beacons.
     pub control: f64,
-    /// Transmissions that spoil each other.
+    /// Transmissions that collide.
     pub collision: f64,
     /// Interframe spaces, backoff and timeouts of radios that have something to send.
     pub access: f64,
-    /// Nothing to send.
+    /// The channel is idle: no radio has anything to send.
     pub idle: f64,
-    /// What of `data` and `control` radios of a neighbouring network sent. Not a part of the
+    /// The part of `data` and `control` that radios of a neighbouring network sent. Not a part of the
     /// total.
     pub neighbour: f64,
 }
 
 impl AirSeconds {
-    /// All parts.
+    /// The sum of all parts.
     pub fn total(&self) -> f64 {
         self.data + self.ack + self.control + self.collision + self.access + self.idle
     }
 
-    /// The time between `earlier` and this.
+    /// The airtime between `earlier` and this sample.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -109,15 +109,15 @@ impl From<Airtime> for AirSeconds {
 /// The state at one moment. Counters run from the beginning: subtract two samples for an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sample {
-    /// When, seconds since the beginning.
+    /// Time of the sample, seconds since the start.
     pub seconds: f64,
     /// Airtime by use.
     pub air: AirSeconds,
-    /// From the clients.
+    /// Datagrams from the clients.
     pub up: Totals,
-    /// To the clients.
+    /// Datagrams to the clients.
     pub down: Totals,
-    /// Transmissions that another one spoilt at their receiver.
+    /// Transmissions that collided with another one at their receiver.
     pub collisions: u64,
     /// Packets that wait at the access point, or on the wired path to it.
     pub ap_queue: usize,
@@ -138,69 +138,70 @@ pub struct FlowFigures {
     pub station: String,
     /// How its acknowledgements are distinguished from its data.
     pub counted: Counting,
-    /// From the client.
+    /// Datagrams from the client.
     pub up: Totals,
-    /// To the client.
+    /// Datagrams to the client.
     pub down: Totals,
 }
 
-/// Datagrams that never were, or did not stay, in the model's hands.
+/// Datagrams that were dropped outside the model, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Dropped {
-    /// Longer than [`crate::MAX_DATAGRAM`], or empty.
+    /// Datagrams longer than [`crate::MAX_DATAGRAM`], and empty ones.
     pub unfit: u64,
-    /// From a new client while the table of flows was full of active ones.
+    /// Datagrams from a new client while the table of flows was full of active ones.
     pub table_full: u64,
-    /// From a new client for which the system gave no socket.
+    /// Datagrams from a new client for which the system gave no socket.
     pub no_socket: u64,
-    /// Came to a socket of the far side from another address than the one that is relayed to.
+    /// Datagrams that came from another address than [`crate::Settings::to`].
     pub strangers: u64,
-    /// Damaged by the scenario's wired path: the checksums of the receiving host would catch them.
+    /// Datagrams that the scenario's wired path corrupted; the receiving host's checksums would
+    /// have found them.
     pub damaged: u64,
-    /// Arrived for a flow that had gone meanwhile.
+    /// Datagrams for a flow that had ended.
     pub stale: u64,
-    /// Dropped by the kernel because the emulator was too slow to take them.
+    /// Datagrams that the kernel dropped because the emulator did not read them in time.
     pub kernel: u64,
-    /// Refused by the kernel on their way out.
+    /// Datagrams that the kernel refused to send.
     pub refused: u64,
 }
 
-/// What a run was.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The scenario's name.
     pub name: String,
     /// Seed of the model's random draws.
     pub seed: u64,
-    /// How long it lasted.
+    /// Duration of the run, seconds.
     pub seconds: f64,
-    /// Shares of the time on the air.
+    /// Shares of the airtime by use.
     pub air_shares: AirSeconds,
-    /// From the clients, flows that have gone included.
+    /// Datagrams from the clients, including flows that have ended.
     pub up: Totals,
-    /// To the clients, likewise.
+    /// Datagrams to the clients, including flows that have ended.
     pub down: Totals,
     /// Flows at the end, in no particular order.
     pub flows: Vec<FlowFigures>,
-    /// Flows there ever were.
+    /// Number of flows of the whole run.
     pub flows_seen: u64,
-    /// What was dropped outside the links.
+    /// Datagrams dropped outside the links.
     pub dropped: Dropped,
     /// Figures of the wireless network.
     pub wlan: WlanReport,
-    /// What happened on the wired path.
+    /// Counters of the wired path.
     pub wired: WiredReport,
     /// How late deliveries were.
     pub lateness: Lateness,
     /// How late datagrams entered the model, after the kernel had received them. The model's time
     /// is past: a datagram that is late here met the medium in another state than it should have.
     pub entry_lateness: Lateness,
-    /// Whether these figures say something about the network.
+    /// Whether the results are reliable.
     pub trust: Trust,
 }
 
 impl Summary {
-    /// One line of JSON, without the line's end.
+    /// The summary as one line of JSON, without a line break.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a summary has no map with odd keys")
     }

@@ -100,9 +100,9 @@ impl Flow {
 /// Why a datagram of a new client starts no flow.
 #[derive(Debug)]
 pub(crate) enum NoFlow {
-    /// All places are taken by flows that are in use.
+    /// The table of flows is full, and all its flows are in use.
     Full,
-    /// The system gives no socket: as a rule, too many files are open.
+    /// The system gives no socket, usually because too many files are open.
     Socket,
 }
 

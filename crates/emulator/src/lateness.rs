@@ -6,11 +6,11 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tack_base::Instant;
 
-/// A delivery is late when it comes more than this after its time in the model, and an entry when
+/// A delivery is late if it happens more than this after its time in the model, and an entry if
 /// the model has come so much further: a tenth of a short Wi-Fi round trip.
 pub const LATE: Duration = Duration::from_millis(2);
 
-/// A run is not to be trusted when more than this share of its deliveries, or of its entries, was
+/// A run is unreliable if more than this share of its deliveries, or of its entries, was
 /// late.
 pub const LATE_SHARE: f64 = 0.01;
 
@@ -20,24 +20,24 @@ const MOST_MICROS: u64 = 60_000_000;
 /// How late deliveries (or entries) were, microseconds after their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    /// Deliveries, or entries.
+    /// Number of deliveries, or of entries.
     pub deliveries: u64,
-    /// Half of them were at most this late.
+    /// Median lateness, microseconds.
     pub p50_us: u64,
-    /// 99 % were.
+    /// 99th percentile of the lateness, microseconds.
     pub p99_us: u64,
-    /// The latest.
+    /// Maximum lateness, microseconds.
     pub max_us: u64,
-    /// Share that was more than [`LATE`] late, 0 to 1.
+    /// Share of deliveries, or entries, more than [`LATE`] late, 0 to 1.
     pub late_share: f64,
 }
 
-/// Whether figures of a run say something about the network, or only about the machine.
+/// Whether the results of a run are reliable, or the machine was too slow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Trust {
     /// True when the machine kept up.
     pub ok: bool,
-    /// Why not; empty when it did.
+    /// Why the run is unreliable; empty if it is reliable.
     pub reasons: Vec<String>,
 }
 

@@ -59,6 +59,6 @@ pub use lateness::{LATE, LATE_SHARE, Lateness, Trust};
 pub use runner::{Emulator, StartError};
 pub use settings::Settings;
 
-/// Longest datagram payload that passes: what an IP packet of 1500 bytes holds. Longer ones would
+/// Longest datagram payload that passes: that of an IP packet of 1500 bytes. Longer ones would
 /// need fragments, which the links do not make; they are dropped and counted.
 pub const MAX_DATAGRAM: usize = 1_500 - 20 - 8;

@@ -22,10 +22,10 @@ pub enum StartError {
     /// The scenario has no `[wlan]`.
     #[error("the scenario has no wireless network; give it a [wlan] table")]
     NoWireless,
-    /// Both addresses must be of one kind.
+    /// One address is IPv4 and the other IPv6.
     #[error("cannot relay from {listen} to {to}: one is IPv4, the other IPv6")]
     Families {
-        /// Where clients send to.
+        /// The address that clients send to.
         listen: SocketAddr,
         /// Where their datagrams go.
         to: SocketAddr,
@@ -53,7 +53,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Opens the socket and begins. Time in the model begins now.
+    /// Opens the socket and starts the emulation. Time in the model begins now.
     ///
     /// # Errors
     /// [`StartError`].
@@ -104,7 +104,7 @@ impl Emulator {
         })
     }
 
-    /// Where clients send to.
+    /// The address that clients send to.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
@@ -114,7 +114,7 @@ impl Emulator {
         self.samples.take()
     }
 
-    /// Stops, and says what the run was. Takes no longer than a turn of the loop, well below a
+    /// Stops the emulation and returns its results. Takes no longer than a turn of the loop, well below a
     /// millisecond.
     ///
     /// # Errors

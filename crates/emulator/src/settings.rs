@@ -13,11 +13,11 @@ pub struct Settings {
     pub scenario: Scenario,
     /// Seed of the model's random draws.
     pub seed: u64,
-    /// Where clients send to; port 0 picks a free one.
+    /// The address that clients send to; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// Where their datagrams go.
+    /// The address that receives the datagrams of the clients.
     pub to: SocketAddr,
-    /// Most client addresses at a time. A new one takes the place of one that has been silent for
+    /// Maximum number of client addresses at a time. A new one takes the place of one that has been silent for
     /// ten seconds, or is ignored where there is none.
     pub max_flows: usize,
     /// Time between samples, at least a millisecond.

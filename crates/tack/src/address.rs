@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// The TCP port that connections go to unless told otherwise.
+/// The TCP port that connections use by default.
 pub const DEFAULT_PORT: u16 = 8225;
 
 /// True for addresses that no packet leaves the machine for.

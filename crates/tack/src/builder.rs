@@ -42,7 +42,7 @@ impl Builder {
         self.bind(SocketAddr::new(ip, 0))
     }
 
-    /// What this side proves to be in encrypted connections ([`crate::secure`]). With an identity
+    /// The identity that this side proves in encrypted connections ([`crate::secure`]). With an identity
     /// the endpoint may leave loopback; connections in clear text still may not. Default: none.
     #[must_use]
     pub fn identity(mut self, identity: Identity) -> Self {
@@ -58,7 +58,7 @@ impl Builder {
         self
     }
 
-    /// Settings of connections for which nothing else is said. `carrier` is filled in by the
+    /// Settings of connections that do not have their own. `carrier` is filled in by the
     /// endpoint, and `mss` cut to what [`Builder::mtu`] leaves room for.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
@@ -93,7 +93,8 @@ impl Builder {
         self
     }
 
-    /// Whether datagrams that arrive together are answered together. Default [`Coalesce::Batches`].
+    /// Whether datagrams that arrive together get one acknowledgement. Default
+    /// [`Coalesce::Batches`].
     #[must_use]
     pub fn coalesce(mut self, coalesce: Coalesce) -> Self {
         self.settings.coalesce = coalesce;
@@ -108,14 +109,15 @@ impl Builder {
         self
     }
 
-    /// Wanted kernel socket buffers, bytes, each way; the system may cap them. Default 4 MiB.
+    /// Requested size of the kernel's socket buffers, bytes, each way; the system may cap it.
+    /// Default 4 MiB.
     #[must_use]
     pub fn socket_buffer(mut self, bytes: usize) -> Self {
         self.settings.socket_buffer = bytes;
         self
     }
 
-    /// Most connections at a time. Default 65,536.
+    /// Maximum number of connections at a time. Default 65,536.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.settings.max_connections = connections;
@@ -173,7 +175,7 @@ impl Builder {
 }
 
 impl Endpoint {
-    /// Settings to start from.
+    /// A builder with the default settings.
     pub fn builder() -> Builder {
         Builder::default()
     }

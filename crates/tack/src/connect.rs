@@ -15,7 +15,7 @@ use crate::secure::Identity;
 use crate::slot::Slot;
 use crate::stream::Stream;
 
-/// A connection to be opened: set what is special about it, then await it.
+/// A connection to be opened: set its options, then await it.
 ///
 /// Made by [`Endpoint::connect`] and [`connect`](crate::connect()). Nothing happens before it is
 /// awaited; dropping the future gives the attempt up.

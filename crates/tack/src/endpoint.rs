@@ -31,29 +31,29 @@ pub struct Endpoint {
     pub(crate) handle: Handle,
 }
 
-/// What passed through an endpoint's socket, since it was opened.
+/// Counters of an endpoint's socket, since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CarrierStats {
     /// Datagrams handed to the kernel.
     pub datagrams_sent: u64,
-    /// Batches they left in.
+    /// Batches that carried the datagrams sent.
     pub batches_sent: u64,
     /// Datagrams received.
     pub datagrams_received: u64,
-    /// System calls that delivered them; not counted with [`crate::Coalesce::Off`].
+    /// System calls that delivered datagrams; not counted with [`crate::Coalesce::Off`].
     pub receives: u64,
     /// Datagrams received that are not TCP segments.
     pub malformed: u64,
     /// Sends that failed for another reason than a full socket; the datagrams were lost.
     pub send_failures: u64,
-    /// Batches that the kernel refused to segment and took datagram by datagram.
+    /// Batches that the kernel refused to segment; their datagrams were sent one by one.
     pub offload_refused: u64,
-    /// Most datagrams a batch may have now; 1 without offload.
+    /// Current maximum of datagrams in a batch; 1 without offload.
     pub max_batch: usize,
 }
 
-/// A guard: while it lives, an endpoint answers each segment by itself. Made by
+/// A guard: while it lives, an endpoint processes and answers each segment alone. Made by
 /// [`Endpoint::suspend_coalescing`].
 #[derive(Debug)]
 pub struct CoalescingGuard(Endpoint);
@@ -156,7 +156,7 @@ impl Endpoint {
         self.handle.look(|state, _| state.core.memory())
     }
 
-    /// What passed through the socket so far.
+    /// Counters of the endpoint's socket so far.
     pub fn carrier_stats(&self) -> CarrierStats {
         self.handle.look(|state, _| CarrierStats {
             datagrams_sent: state.outgoing.datagrams,

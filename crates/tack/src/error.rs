@@ -14,7 +14,7 @@ use tack_tcp::CloseReason;
      change the data; encrypted connections need an identity"
 )]
 pub struct InsecureAddress(
-    /// The address.
+    /// The address beyond loopback.
     pub SocketAddr,
 );
 
@@ -24,11 +24,11 @@ impl From<InsecureAddress> for io::Error {
     }
 }
 
-/// Why no connection came about.
+/// Why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The peer's name has no address that could be found.
+    /// The peer's host name could not be resolved.
     #[error("the peer's address cannot be found: {0}")]
     Resolve(#[source] io::Error),
     /// The peer is beyond loopback, the connection in clear text, and `insecure` not set.
@@ -40,7 +40,7 @@ pub enum ConnectError {
     /// The connection's ports are in use, or none is free: see [`PortError`](crate::PortError).
     #[error(transparent)]
     Ports(#[from] tack_tcp::ConnectError),
-    /// The peer answered that nobody listens on the port.
+    /// The peer refused the connection: nothing listens on the port.
     #[error("nobody listens on port {port} of {peer}")]
     Refused {
         /// The peer.
@@ -48,10 +48,10 @@ pub enum ConnectError {
         /// The TCP port asked for.
         port: u16,
     },
-    /// The peer's host answered that nobody has its UDP port (ICMP).
+    /// The peer's host reported a closed UDP port (ICMP).
     #[error("nobody listens at {0} (connection refused)")]
     Unreachable(SocketAddr),
-    /// No answer.
+    /// The peer did not answer in time.
     #[error("{0} does not answer")]
     TimedOut(SocketAddr),
     /// The connection ended before it was established.
@@ -116,7 +116,7 @@ impl From<AcceptError> for io::Error {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// Somebody listens on it.
+    /// The port has a listener already.
     #[error("port {0} is in use")]
     InUse(u16),
     /// The endpoint is bound beyond loopback, the connections would be in clear text, and
@@ -154,14 +154,14 @@ impl From<EndpointClosed> for io::Error {
     }
 }
 
-/// A shutdown ran out of time: some connections were not finished, and were reset.
+/// A shutdown reached its time limit: it reset the connections that were not finished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{connections} connections were not finished after {limit:?}")]
 #[non_exhaustive]
 pub struct ShutdownTimedOut {
-    /// How many connections were reset.
+    /// Number of connections that were reset.
     pub connections: usize,
-    /// The time that was allowed.
+    /// The time limit of the shutdown.
     pub limit: Duration,
 }
 
@@ -171,7 +171,7 @@ impl From<ShutdownTimedOut> for io::Error {
     }
 }
 
-/// A connection broke off before its streams ended; the inner error of the [`io::Error`] of reads
+/// A connection ended before its streams did; the inner error of the [`io::Error`] of reads
 /// and writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", describe(*.0))]

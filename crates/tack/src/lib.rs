@@ -152,7 +152,7 @@ pub use tack_tcp::{
     ControllerFactory, Incoming, Stats, Verdict,
 };
 
-/// When to acknowledge: what an [`AckPolicy`] sees, decides and promises.
+/// Acknowledgement policies: the events that an [`AckPolicy`] gets, its decisions and its contract.
 pub mod ack {
     pub use tack_tcp::ack::{
         AckContract, AckDecision, AckKind, AckPolicy, AckPolicyFactory, AckReason, Carried,
@@ -160,7 +160,7 @@ pub mod ack {
     };
 }
 
-/// Congestion control: what a [`CongestionController`] is told and answers.
+/// Congestion control: the events that a [`CongestionController`] gets, and its answers.
 pub mod cc {
     pub use tack_tcp::cc::{
         Ack, Algorithm, Cause, Congestion, CongestionController, ControllerFactory, Counting, Init,

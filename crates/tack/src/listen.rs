@@ -2,7 +2,7 @@
 
 use tack_tcp::{Config, Incoming, SynFilter, Verdict};
 
-/// How a port is listened on; see [`Endpoint::listen_with`](crate::Endpoint::listen_with).
+/// Options of a listener; see [`Endpoint::listen_with`](crate::Endpoint::listen_with).
 #[derive(Debug)]
 pub struct ListenOptions {
     pub(crate) config: Option<Config>,
@@ -21,7 +21,7 @@ impl Default for ListenOptions {
 }
 
 impl ListenOptions {
-    /// The defaults.
+    /// The default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -34,7 +34,8 @@ impl ListenOptions {
         self
     }
 
-    /// Most connections that wait for [`Listener::accept`](crate::Listener::accept), at least 1.
+    /// Maximum number of connections that wait for [`Listener::accept`](crate::Listener::accept),
+    /// at least 1.
     /// Default 1024. SYNs beyond that are ignored until there is room, and their peers try
     /// again.
     ///
@@ -47,7 +48,8 @@ impl ListenOptions {
         self
     }
 
-    /// Asks `decide` about each SYN before anything is kept of it. Default: all are accepted.
+    /// Calls `decide` for each SYN before the endpoint stores anything for it. Default: all SYNs
+    /// are accepted.
     ///
     /// `decide` sees the address that the SYN claims to come from, which nothing proves yet: use it
     /// to keep known peers out and unknown ones from costing memory, not to let anybody in. It

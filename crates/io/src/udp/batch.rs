@@ -8,10 +8,10 @@ pub const MAX_BATCH_BYTES: usize = 65_535 - 20 - 8;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Segmentation {
-    /// Hand whole batches to the kernel as long as it takes them; datagram by datagram once it
+    /// Gives whole batches to the kernel as long as it accepts them; single datagrams once it
     /// refused one.
     #[default]
     Offload,
-    /// One system call a datagram.
+    /// One system call for each datagram.
     Single,
 }

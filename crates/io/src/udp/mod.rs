@@ -20,14 +20,14 @@ pub use batch::{MAX_BATCH_BYTES, Segmentation};
 pub use receive::{Received, UdpReceiver};
 pub use send::{Datagrams, SendCause, SendError, UdpSender};
 
-/// How to open the socket.
+/// Options for opening a UDP socket.
 #[derive(Clone, Debug)]
 pub struct UdpOptions {
     /// Local address. An unspecified IPv6 address takes IPv4 peers too.
     pub bind: SocketAddr,
-    /// Batching of sends. Default: offload.
+    /// How batches are sent. Default: offload.
     pub segmentation: Segmentation,
-    /// Wanted socket buffers, bytes, each way; the system may cap them (Linux:
+    /// Requested socket buffers, bytes, each way; the system may cap them (Linux:
     /// `net.core.rmem_max`, `wmem_max`). Default 4 MiB: the kernel's usual cap, and 30 ms of a
     /// 1 Gbit/s path while the process does not run.
     pub socket_buffer: usize,
@@ -37,7 +37,7 @@ pub struct UdpOptions {
 }
 
 impl UdpOptions {
-    /// The defaults, bound to `bind`.
+    /// The default options with the local address `bind`.
     pub fn new(bind: SocketAddr) -> Self {
         Self {
             bind,

@@ -37,11 +37,11 @@ pub struct UdpReceiver {
 /// Datagrams of one peer, as the kernel joined them.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// Where they came from, IPv4 always as IPv4.
+    /// The source address of the datagrams, IPv4 always as IPv4.
     pub peer: SocketAddr,
-    /// ECN codepoint of all of them.
+    /// ECN codepoint of all the datagrams.
     pub ecn: Ecn,
-    /// When the kernel had the first of them, on the carrier's clock; the time of the call where
+    /// When the kernel received the first datagram, on the carrier's clock; the time of the call where
     /// the kernel does not say, or what it says cannot be trusted (over a second ago, or the
     /// wall clock was set meanwhile). Never before the socket was last seen empty.
     pub arrived: Instant,
@@ -50,7 +50,8 @@ pub struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// The segments in them, in order; an error for each datagram that is not a segment.
+    /// The TCP segments in the datagrams, in order; an error for each datagram that is not a
+    /// segment.
     pub fn segments(&self) -> Segments<'a> {
         segments(self.contents, self.stride)
     }
@@ -78,7 +79,7 @@ impl UdpReceiver {
         }
     }
 
-    /// Ready when [`UdpReceiver::receive`] is worth a try. One task at a time may wait.
+    /// Ready when the socket may have datagrams for [`UdpReceiver::receive`]. One task at a time may wait.
     ///
     /// # Errors
     /// When the runtime is shutting down.
@@ -97,7 +98,7 @@ impl UdpReceiver {
         self.errors.poll(cx)
     }
 
-    /// Takes what the socket holds, up to one system call's worth, arrival times placed on `clock`.
+    /// Receives the waiting datagrams, up to one system call's worth, with arrival times on `clock`.
     ///
     /// # Errors
     /// `WouldBlock` when there is nothing; other errors tell of some earlier datagram (an ICMP

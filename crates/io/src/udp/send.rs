@@ -17,22 +17,22 @@ use crate::address::for_socket;
 /// Equally sized datagrams to one peer, back to back; the last one may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagrams<'a> {
-    /// Where they go.
+    /// The destination address of the datagrams.
     pub peer: SocketAddr,
-    /// ECN codepoint of all of them.
+    /// ECN codepoint of all the datagrams.
     pub ecn: Ecn,
     /// The UDP payloads.
     pub contents: &'a [u8],
-    /// Length of each but the last one; at least 1.
+    /// Length of each datagram but the last one, at least 1.
     pub segment_size: usize,
 }
 
-/// Why the kernel did not take all of a batch, and how much it took.
+/// The kernel accepted only part of a batch: how much, and why not the rest.
 #[derive(Debug)]
 pub struct SendError {
     /// Bytes from the front of the batch that the kernel took, a whole number of datagrams.
     pub sent: usize,
-    /// Why it took no more.
+    /// Why the kernel did not accept the rest.
     pub cause: SendCause,
 }
 
@@ -93,7 +93,7 @@ impl UdpSender {
         self.local
     }
 
-    /// Most datagrams of a batch that the kernel takes in one call, 1 without offload. May fall to
+    /// Maximum number of datagrams that the kernel accepts in one call, 1 without offload. May fall to
     /// 1 at any send.
     pub fn max_batch(&self) -> usize {
         match self.segmentation {
@@ -102,12 +102,12 @@ impl UdpSender {
         }
     }
 
-    /// How many batches the kernel refused to segment and took datagram by datagram instead.
+    /// Number of batches that the kernel refused to segment; their datagrams were sent one by one.
     pub fn refusals(&self) -> u64 {
         self.refusals
     }
 
-    /// Sends `datagrams`, falling back to one by one where the kernel refuses the batch.
+    /// Sends `datagrams`; one by one if the kernel refuses the batch.
     ///
     /// # Errors
     /// [`SendError`] when not all of it was taken; what it says was sent must not be sent again.

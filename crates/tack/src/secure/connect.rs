@@ -18,7 +18,7 @@ use super::stream::SecureStream;
 use super::verify::{RawKeys, Wanted};
 use crate::connect::Connect;
 
-/// An encrypted connection to be opened: set what is special about it, then await it.
+/// An encrypted connection to be opened: set its options, then await it.
 ///
 /// Made by [`Connect::expecting`] and [`Connect::any_key`]. Nothing happens before it is awaited;
 /// dropping the future gives the attempt up.
@@ -54,7 +54,7 @@ impl<'a, A> Connect<'a, A> {
         SecureConnect::new(self, Some(key), alpn)
     }
 
-    /// Encrypts the connection to whoever answers, for a first meeting: the program judges
+    /// Encrypts the connection to any peer that answers, for a first meeting: the program judges
     /// [`SecureStream::peer_key`] before it trusts the peer with anything. Until then somebody on
     /// the path may be the peer.
     ///
@@ -76,20 +76,20 @@ impl<'a, A> SecureConnect<'a, A> {
         }
     }
 
-    /// What this side proves to be. Default: the identity of the endpoint. One made for a single
+    /// The identity that this side proves. Default: that of the endpoint. One made for a single
     /// connection tells the peer nothing about who it is.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
     }
 
-    /// As [`Connect::port`].
+    /// The TCP port to connect to, as in [`Connect::port`].
     pub fn port(mut self, port: u16) -> Self {
         self.connect = self.connect.port(port);
         self
     }
 
-    /// As [`Connect::config`].
+    /// Settings of this connection, as in [`Connect::config`].
     pub fn config(mut self, config: Config) -> Self {
         self.connect = self.connect.config(config);
         self

@@ -8,13 +8,13 @@ use rustls::{AlertDescription, CertificateError, Error as TlsError, PeerIncompat
 use super::key::PublicKey;
 use crate::error::ConnectError;
 
-/// Why there is no encrypted connection, or why it ended.
+/// Why an encrypted connection could not be opened, or why it ended.
 ///
 /// As the inner error of an [`io::Error`] it also tells why reading or writing failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecureError {
-    /// The transport below did not come about.
+    /// The transport connection below TLS could not be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// Neither the endpoint nor the connection has an identity.
@@ -25,7 +25,7 @@ pub enum SecureError {
     /// The peer sends clear text.
     #[error("the peer does not encrypt: it sends clear text where TLS is expected")]
     PeerIsNotEncrypted,
-    /// The peer has another key than the one expected.
+    /// The peer's key is not the expected one.
     #[error("the peer has another key than expected: {presented} instead of {expected}")]
     WrongKey {
         /// The key that was expected.
@@ -33,19 +33,19 @@ pub enum SecureError {
         /// The key that the peer showed.
         presented: PublicKey,
     },
-    /// This side's authoriser did not want the peer's key.
+    /// This side's authoriser refused the peer's key.
     #[error("the peer's key {0} is not admitted here")]
     NotAdmitted(
         /// The peer's key.
         PublicKey,
     ),
-    /// The peer does not want this side's key.
+    /// The peer refused this side's key.
     #[error("the peer does not admit this side's key")]
     RefusedByPeer,
     /// The two sides speak different protocols over TLS (ALPN, RFC 7301).
     #[error("the peer speaks another protocol")]
     WrongProtocol,
-    /// The peer speaks TLS, but no TLS 1.3.
+    /// The peer speaks TLS, but not version 1.3.
     #[error("the peer does not speak TLS 1.3")]
     NoTls13,
     /// The peer shows no Ed25519 key, or shows it as a certificate.
@@ -57,13 +57,14 @@ pub enum SecureError {
     /// The handshake took too long.
     #[error("the peer did not complete the TLS handshake within {0:?}")]
     TimedOut(
-        /// The time that was allowed.
+        /// The time limit of the handshake.
         Duration,
     ),
-    /// More handshakes were under way than this side allows; this one was the oldest of the crowd.
+    /// More handshakes were in progress than this side allows; this one was the oldest of its
+    /// group of addresses.
     #[error("too many handshakes are under way; this one was given up")]
     Crowded,
-    /// The peer sent a handshake of a size that no honest one has.
+    /// The handshake of the peer exceeded the size limit.
     #[error("the peer's TLS handshake is too long")]
     HandshakeTooLong,
     /// The connection ended in the middle of the handshake.
@@ -74,22 +75,22 @@ pub enum SecureError {
         "the stream was cut off: the connection ended before the peer said that it was complete"
     )]
     Truncated,
-    /// A record does not pass the check: it was changed on the way, or the peer is faulty.
+    /// A record failed its authentication: it was changed on the path, or the peer is faulty.
     #[error("a record was changed on the way")]
     Corrupt,
-    /// The peer broke the rules of TLS.
+    /// The peer violated the TLS protocol.
     #[error("the peer broke the rules of TLS: {0}")]
     Misbehaved(
-        /// Which, for people.
+        /// A description of the violation, for people.
         String,
     ),
     /// The peer ended the connection with an alert (RFC 8446 §6).
     #[error("the peer ended the connection with the TLS alert {0}")]
     Alert(
-        /// Its name.
+        /// The name of the alert.
         String,
     ),
-    /// The transport below failed.
+    /// The transport connection below TLS failed.
     #[error(transparent)]
     Io(io::Error),
 }
@@ -183,7 +184,7 @@ pub enum ExportError {
         /// Bytes given.
         usize,
     ),
-    /// Nothing was asked for, or more than the key derivation yields.
+    /// The requested length is zero, or more than the key derivation yields.
     #[error("expected 1 to 8160 bytes of keying material, got {0}")]
     Length(
         /// Bytes asked for.

@@ -31,7 +31,7 @@ struct Inner {
     public: PublicKey,
 }
 
-/// No identity can be made.
+/// Why an identity cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
@@ -89,7 +89,7 @@ impl Identity {
         self.0.pkcs8.clone()
     }
 
-    /// What peers know this side by.
+    /// The public key, by which peers know this side.
     pub fn public_key(&self) -> PublicKey {
         self.0.public
     }
