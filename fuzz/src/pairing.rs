@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tack_pairing::code::{self, Attempt, Desk, Unavailable};
+use tack_pairing::code::{self, Attempt, CurrentCode, Unavailable};
 use tack_pairing::meeting::{
     Channel, Connecting, Credential, Host, Intent, MAX_MESSAGE, Message, Refusal, Step, Waiting,
 };
@@ -49,12 +49,12 @@ fn identity(seed: u8) -> Identity {
 }
 
 /// A waiting program with one ticket and one code, which knows nobody.
-struct Door {
-    desk: Arc<Desk>,
+struct TestHost {
+    current_code: Arc<CurrentCode>,
     taken: u32,
 }
 
-impl Host for Door {
+impl Host for TestHost {
     fn serves(&mut self, _: Intent) -> Result<(), Refusal> {
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Host for Door {
     }
 
     fn code(&mut self, number: u16) -> Result<Attempt, Unavailable> {
-        let attempt = self.desk.take(number)?;
+        let attempt = self.current_code.take(number)?;
         self.taken += 1;
         Ok(attempt)
     }
@@ -95,8 +95,8 @@ pub fn meeting(bytes: &[u8]) {
         own_key: identity(own).public_key(),
         peer_key: identity(peer).public_key(),
     };
-    let mut door = Door {
-        desk: Desk::new("7-guitarist-orca".parse().ok()),
+    let mut host = TestHost {
+        current_code: CurrentCode::new("7-guitarist-orca".parse().ok()),
         taken: 0,
     };
     // One whose key is known, one that waits for a code, and one of each that connects.
@@ -122,7 +122,7 @@ pub fn meeting(bytes: &[u8]) {
             assert_eq!(read.encode(), message, "one way to write each message");
         }
         for machine in &mut waiting {
-            match machine.handle(message, &mut door) {
+            match machine.handle(message, &mut host) {
                 Ok(Step::Send(answer) | Step::Close(answer)) => {
                     assert!(answer.len() <= MAX_MESSAGE);
                 }
@@ -138,5 +138,5 @@ pub fn meeting(bytes: &[u8]) {
             }
         }
     }
-    assert!(door.taken <= 1, "a code permits one attempt");
+    assert!(host.taken <= 1, "a code permits one attempt");
 }

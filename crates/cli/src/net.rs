@@ -39,7 +39,7 @@ pub(crate) struct Dial {
     pub(crate) family: Family,
     /// The local address; `None` takes one from which the peer can be reached.
     pub(crate) from: Option<IpAddr>,
-    pub(crate) patience: Duration,
+    pub(crate) connect_timeout: Duration,
 }
 
 /// Connects to the first address of `to` that answers, each from a socket of its own, in clear
@@ -112,7 +112,7 @@ async fn first<T, F: Future<Output = Result<T, String>>>(
             )));
         }
     }
-    let share = dial.patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    let share = dial.connect_timeout / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut last = None;
     for address in addresses {
         let failed = match tokio::time::timeout(share, attempt(address)).await {

@@ -2,9 +2,9 @@
 //! words that are secret.
 //!
 //! The words are of the PGP word list: first one of 256 with three syllables, then one of 256 with
-//! two. These 16 bits can be guessed in 65,536 attempts, so a code permits one ([`Desk`]).
+//! two. These 16 bits can be guessed in 65,536 attempts, so a code permits one ([`CurrentCode`]).
 
-mod desk;
+mod current;
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use zeroize::{Zeroize, Zeroizing};
 
-pub use desk::{Attempt, Desk, Unavailable, pause};
+pub use current::{Attempt, CurrentCode, Unavailable, pause};
 
 /// Largest number of a code.
 pub const MAX_NUMBER: u16 = 99;

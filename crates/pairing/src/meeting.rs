@@ -24,7 +24,7 @@ use tack::secure::PublicKey;
 
 pub use connecting::{Connecting, Credential};
 pub use message::{MAX_MESSAGE, Malformed, Message};
-pub use outcome::{Failed, How, Intent, Met, Refusal, Step};
+pub use outcome::{Authenticated, Failed, Intent, ProofMethod, Refusal, Step};
 pub use waiting::{Host, Waiting};
 
 /// Label of the TLS exporter (RFC 8446 §7.5) whose 32 bytes bind the proofs to the stream; its

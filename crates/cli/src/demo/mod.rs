@@ -9,7 +9,7 @@ mod page;
 mod setting;
 mod table;
 mod transfer;
-mod twin;
+mod virtual_run;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -63,10 +63,10 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
     let mut fits = most;
     for mechanism in mechanisms {
         let links = mechanism.links(&links);
-        let scenario = twin::scenario(&links, &args.congestion, &mechanism.ack, most, time)?;
+        let scenario = virtual_run::scenario(&links, &args.congestion, &mechanism.ack, most, time)?;
         let seed = links.seed;
         fits = fits.min(
-            blocking(move || twin::run(&scenario, seed))
+            blocking(move || virtual_run::run(&scenario, seed))
                 .await?
                 .delivered,
         );
@@ -96,8 +96,9 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
             let ack = &mechanism.ack;
             // In virtual time a slow run may end; the real one is as long as it is.
             let limit = time * 10;
-            let scenario = twin::scenario(&links, &args.congestion, ack, content.bytes, limit)?;
-            let twin = blocking(move || twin::run(&scenario, seed)).await?;
+            let scenario =
+                virtual_run::scenario(&links, &args.congestion, ack, content.bytes, limit)?;
+            let virtual_run = blocking(move || virtual_run::run(&scenario, seed)).await?;
             let bar = progress::bar(Some(content.bytes), BAR);
             bar.set_prefix(format!("{mechanism}, seed {seed}"));
             let measured = transfer::run(&links, seed, &args.congestion, ack, &content, &bar).await;
@@ -112,7 +113,7 @@ async fn demonstrate(mut args: DemoArgs) -> Result<Exit, Failure> {
                 seed,
                 verified: measured.hash == hash,
                 measured: measured.figures,
-                virtual_time: twin.figures,
+                virtual_time: virtual_run.figures,
                 lateness: measured.lateness,
                 trust: measured.trust,
             });

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::content::Content;
 use super::figures::{Figures, Point, Waits, limit};
-use super::twin::INTERVAL;
+use super::virtual_run::INTERVAL;
 use crate::emulate::cannot_start;
 use crate::exit::Failure;
 

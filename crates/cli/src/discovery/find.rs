@@ -52,7 +52,7 @@ impl Finder {
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn new(number: u16, patience: Duration) -> Result<Self, String> {
+    pub(crate) fn new(number: u16, connect_timeout: Duration) -> Result<Self, String> {
         let start = || {
             let daemon = ServiceDaemon::new()?;
             // Who waits there announces it elsewhere, too.
@@ -65,8 +65,8 @@ impl Finder {
             daemon,
             events,
             number,
-            until: Instant::now() + patience,
-            waited: patience,
+            until: Instant::now() + connect_timeout,
+            waited: connect_timeout,
             seen: BTreeSet::new(),
             others: 0,
             tried: 0,

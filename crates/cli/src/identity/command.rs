@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::args::{IdAction, IdArgs};
-use super::keep::Own;
+use super::store::OwnIdentity;
 use crate::exit::{Exit, Failure};
 use crate::printer::with_stdout;
 
 #[derive(Serialize)]
-struct Shown {
+struct IdEvent {
     event: &'static str,
     key: String,
     short: String,
@@ -23,14 +23,14 @@ struct Shown {
 pub(crate) fn id(args: &IdArgs) -> Result<Exit, Failure> {
     let state = args.state.open()?;
     let (own, replaced) = match args.action.unwrap_or(IdAction::Show) {
-        IdAction::Show => (Own::load_or_make(&state)?.0, None),
+        IdAction::Show => (OwnIdentity::load_or_make(&state)?.0, None),
         IdAction::Rotate { forget } => {
-            let (old, own) = Own::rotate(&state, forget)?;
+            let (old, own) = OwnIdentity::rotate(&state, forget)?;
             (own, Some((old, forget)))
         }
     };
     let key = own.identity.public_key();
-    let shown = Shown {
+    let shown = IdEvent {
         event: "id",
         key: key.to_string(),
         short: tack_pairing::short(&key),

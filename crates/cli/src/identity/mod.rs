@@ -2,8 +2,8 @@
 
 mod args;
 mod command;
-mod keep;
+mod store;
 
 pub(crate) use args::IdArgs;
 pub(crate) use command::id;
-pub(crate) use keep::Own;
+pub(crate) use store::OwnIdentity;

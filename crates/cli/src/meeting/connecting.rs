@@ -4,19 +4,19 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tack::secure::{Identity, PublicKey, SecureStream};
-use tack_pairing::meeting::{Connecting, Credential, How, Intent, Met, Refusal};
+use tack_pairing::meeting::{Authenticated, Connecting, Credential, Intent, ProofMethod, Refusal};
 use tack_pairing::{Code, leads, short};
 
-use super::acquaintance::acquaintance;
-use super::carry::{self, Answer, MeetingError};
 use super::dial::{Dial, DialError};
-use super::link::Link;
+use super::exchange::{self, Answer, MeetingError};
+use super::known::update_known_peers;
+use super::peer_stream::PeerStream;
 use super::target::Target;
 use super::{CODE_PORT, channel, used_codes};
 use crate::address::{Address, Family, Reach};
 use crate::discovery::Finder;
 use crate::exit::Failure;
-use crate::identity::Own;
+use crate::identity::OwnIdentity;
 use crate::peers::{Book, PeerName};
 use crate::state::StateDir;
 
@@ -24,17 +24,17 @@ use crate::state::StateDir;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Whom to meet, as whom, and how patiently.
-pub(crate) struct Approach<'a> {
+pub(crate) struct ConnectOptions<'a> {
     pub(crate) target: &'a Target,
     pub(crate) intent: Intent,
-    pub(crate) own: &'a Own,
+    pub(crate) own: &'a OwnIdentity,
     pub(crate) state: &'a StateDir,
     pub(crate) dial: Dial,
     /// The UDP port of addresses that name none.
     pub(crate) udp_port: u16,
     pub(crate) family: Family,
     /// How long a connection may take.
-    pub(crate) patience: Duration,
+    pub(crate) connect_timeout: Duration,
     /// How long to wait for a side that does not listen yet.
     pub(crate) wait: Duration,
     /// The name to keep the peer under.
@@ -42,7 +42,7 @@ pub(crate) struct Approach<'a> {
 }
 
 /// Why an attempt failed.
-enum Attempt {
+enum AttemptError {
     /// Nobody is there yet: another attempt may go well.
     Unreachable(String),
     /// Another attempt would end alike.
@@ -50,25 +50,27 @@ enum Attempt {
 }
 
 /// Meets the target.
-pub(crate) async fn reach(approach: &Approach<'_>) -> Result<(Link, Box<Met>), Failure> {
+pub(crate) async fn reach(
+    options: &ConnectOptions<'_>,
+) -> Result<(PeerStream, Box<Authenticated>), Failure> {
     let began = Instant::now();
     let mut is_waiting = false;
     loop {
-        let unreachable = match approach.attempt().await {
+        let unreachable = match options.attempt().await {
             Ok((link, met)) => {
-                if let (Target::Code(code, _), How::Code) = (approach.target, met.how) {
-                    used_codes::note(approach.state, code, &met.peer, link.peer_addr())?;
+                if let (Target::Code(code, _), ProofMethod::Code) = (options.target, met.how) {
+                    used_codes::note(options.state, code, &met.peer, link.peer_addr())?;
                 }
-                let address = Address::of(link.peer_addr(), approach.udp_port);
-                acquaintance(approach.state, &met, approach.remember, Some(address))?;
+                let address = Address::of(link.peer_addr(), options.udp_port);
+                update_known_peers(options.state, &met, options.remember, Some(address))?;
                 return Ok((link, met));
             }
-            Err(Attempt::Final(failure)) => return Err(failure),
-            Err(Attempt::Unreachable(words)) => words,
+            Err(AttemptError::Final(failure)) => return Err(failure),
+            Err(AttemptError::Unreachable(words)) => words,
         };
-        let left = approach.wait.saturating_sub(began.elapsed());
+        let left = options.wait.saturating_sub(began.elapsed());
         // The search of the local network has waited already.
-        if left.is_zero() || matches!(approach.target, Target::Code(_, None)) {
+        if left.is_zero() || matches!(options.target, Target::Code(_, None)) {
             return Err(Failure::network(unreachable));
         }
         if !is_waiting {
@@ -79,8 +81,8 @@ pub(crate) async fn reach(approach: &Approach<'_>) -> Result<(Link, Box<Met>), F
     }
 }
 
-impl Approach<'_> {
-    async fn attempt(&self) -> Result<(Link, Box<Met>), Attempt> {
+impl ConnectOptions<'_> {
+    async fn attempt(&self) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
         // The same command again: what it began is gone on with. Where that is complete, or
         // somebody else shows the same code by now, the code decides.
         if let Target::Code(code, _) = self.target
@@ -97,7 +99,7 @@ impl Approach<'_> {
                 };
                 if addresses.is_empty() {
                     let words = "the ticket names no address; give the other side's address, too";
-                    return Err(Attempt::Final(Failure::usage(words)));
+                    return Err(AttemptError::Final(Failure::usage(words)));
                 }
                 let credential = Credential::Ticket(ticket.clone());
                 self.each(&addresses, async |address, share| {
@@ -112,11 +114,11 @@ impl Approach<'_> {
             }
             Target::Code(code, None) => self.search(code).await,
             Target::Name(name) => {
-                let book = Book::load(self.state).map_err(Attempt::Final)?;
+                let book = Book::load(self.state).map_err(AttemptError::Final)?;
                 let peer = book.by_name(name);
-                let peer = peer.map_err(|refused| Attempt::Final(refused.failure()))?;
+                let peer = peer.map_err(|refused| AttemptError::Final(refused.failure()))?;
                 if peer.addresses.is_empty() {
-                    return Err(Attempt::Final(Failure::usage(format!(
+                    return Err(AttemptError::Final(Failure::usage(format!(
                         "no address is known for {name}; give its address as the target: its key is known, so nothing else is needed"
                     ))));
                 }
@@ -128,7 +130,7 @@ impl Approach<'_> {
                 self.by_key(&addresses, Some((name.clone(), peer.key)))
                     .await
             }
-            Target::Met(key, address) => self.again(*key, *address).await,
+            Target::Authenticated(key, address) => self.again(*key, *address).await,
             Target::Address(address) => {
                 let addresses = self.resolve(address).await?;
                 self.by_key(&addresses, None).await
@@ -141,7 +143,7 @@ impl Approach<'_> {
         &self,
         key: PublicKey,
         address: SocketAddr,
-    ) -> Result<(Link, Box<Met>), Attempt> {
+    ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
         self.each(&[address], async |address, share| {
             let stream = self.known(address, key, share).await?;
             self.meet(stream, &Credential::Known(vec![key])).await
@@ -149,14 +151,14 @@ impl Approach<'_> {
         .await
     }
 
-    async fn resolve(&self, address: &Address) -> Result<Vec<SocketAddr>, Attempt> {
+    async fn resolve(&self, address: &Address) -> Result<Vec<SocketAddr>, AttemptError> {
         let resolved = address.resolve(self.udp_port, Reach::Anywhere, self.family);
-        let mut addresses = resolved.await.map_err(Attempt::Final)?;
+        let mut addresses = resolved.await.map_err(AttemptError::Final)?;
         if let Some(from) = self.dial.from {
             addresses.retain(|address| address.is_ipv4() == from.is_ipv4());
         }
         if addresses.is_empty() {
-            return Err(Attempt::Final(Failure::usage(format!(
+            return Err(AttemptError::Final(Failure::usage(format!(
                 "{address} has no address of the same family (IPv4 or IPv6) as the local address"
             ))));
         }
@@ -168,20 +170,23 @@ impl Approach<'_> {
     async fn each(
         &self,
         addresses: &[SocketAddr],
-        attempt: impl AsyncFn(SocketAddr, Duration) -> Result<(Link, Box<Met>), Attempt>,
-    ) -> Result<(Link, Box<Met>), Attempt> {
+        attempt: impl AsyncFn(
+            SocketAddr,
+            Duration,
+        ) -> Result<(PeerStream, Box<Authenticated>), AttemptError>,
+    ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
-        let share = self.patience / count;
+        let share = self.connect_timeout / count;
         let mut last = "the target has no address that can be reached from here".to_owned();
         for address in addresses {
             match attempt(*address, share).await {
-                Err(Attempt::Unreachable(words)) => {
+                Err(AttemptError::Unreachable(words)) => {
                     last = format!("cannot connect to {address}: {words}");
                 }
                 done => return done,
             }
         }
-        Err(Attempt::Unreachable(last))
+        Err(AttemptError::Unreachable(last))
     }
 
     /// A stream to whoever has this key, as ourselves.
@@ -190,14 +195,14 @@ impl Approach<'_> {
         address: SocketAddr,
         key: PublicKey,
         share: Duration,
-    ) -> Result<SecureStream, Attempt> {
+    ) -> Result<SecureStream, AttemptError> {
         let own = self.own.identity.clone();
         let dialed = self
             .dial
             .connect(address, self.dial.tcp_port, own, Some(key), share);
         dialed.await.map_err(|error| match error {
-            DialError::Other(words) => Attempt::Unreachable(words),
-            DialError::WrongKey { presented } => Attempt::Unreachable(format!(
+            DialError::Other(words) => AttemptError::Unreachable(words),
+            DialError::WrongKey { presented } => AttemptError::Unreachable(format!(
                 "expected key {}, got {}: another installation uses this address now, or somebody on the path impersonates the peer",
                 short(&key),
                 short(&presented)
@@ -209,20 +214,23 @@ impl Approach<'_> {
         &self,
         mut stream: SecureStream,
         credential: &Credential,
-    ) -> Result<(Link, Box<Met>), Attempt> {
+    ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
         let lost = |error: MeetingError| match error {
             // The waiting side may judge only after its handshake is complete.
-            MeetingError::Lost(_) | MeetingError::Silent => Attempt::Unreachable(error.to_string()),
-            MeetingError::Failed(failed) => Attempt::Final(Failure::plain(failed)),
+            MeetingError::Lost(_) | MeetingError::Silent => {
+                AttemptError::Unreachable(error.to_string())
+            }
+            MeetingError::Failed(failed) => AttemptError::Final(Failure::plain(failed)),
         };
-        let channel = channel(&stream).map_err(|error| Attempt::Unreachable(error.to_string()))?;
+        let channel =
+            channel(&stream).map_err(|error| AttemptError::Unreachable(error.to_string()))?;
         let own = self.own.identity.clone();
         let rotations = self.own.rotations.clone();
         let begun = Connecting::begin(channel, self.intent, credential, own, rotations)
-            .map_err(|failed| Attempt::Final(Failure::plain(failed)))?;
-        match carry::connect(&mut stream, begun).await.map_err(lost)? {
-            Answer::Met(met) => Ok((Link::Secure(Box::new(stream), met.peer), met)),
-            Answer::Rotations(_) => Err(Attempt::Final(Failure::plain(
+            .map_err(|failed| AttemptError::Final(Failure::plain(failed)))?;
+        match exchange::connect(&mut stream, begun).await.map_err(lost)? {
+            Answer::Authenticated(met) => Ok((PeerStream::Secure(Box::new(stream), met.peer), met)),
+            Answer::Rotations(_) => Err(AttemptError::Final(Failure::plain(
                 "the other side sent an unexpected answer",
             ))),
         }
@@ -232,46 +240,48 @@ impl Approach<'_> {
         &self,
         code: &Code,
         addresses: &[SocketAddr],
-    ) -> Result<(Link, Box<Met>), Attempt> {
+    ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
         let credential = Credential::Code(code.clone());
         self.each(addresses, async |address, share| {
             // A key for this stream only: who answers is not known yet.
-            let stream = self.stranger(address, CODE_PORT, None, share).await?;
+            let stream = self
+                .dial_with_new_key(address, CODE_PORT, None, share)
+                .await?;
             self.meet(stream, &credential).await
         })
         .await
     }
 
-    /// A stream as nobody in particular.
-    async fn stranger(
+    /// Opens a stream with a key that was made for it alone.
+    async fn dial_with_new_key(
         &self,
         address: SocketAddr,
         tcp_port: u16,
         expected: Option<PublicKey>,
         share: Duration,
-    ) -> Result<SecureStream, Attempt> {
+    ) -> Result<SecureStream, AttemptError> {
         let ephemeral = Identity::generate()
-            .map_err(|error| Attempt::Final(Failure::failed("cannot make a key", error)))?;
+            .map_err(|error| AttemptError::Final(Failure::failed("cannot make a key", error)))?;
         let dialed = self
             .dial
             .connect(address, tcp_port, ephemeral, expected, share);
         dialed.await.map_err(|error| match error {
-            DialError::Other(words) => Attempt::Unreachable(words),
+            DialError::Other(words) => AttemptError::Unreachable(words),
             DialError::WrongKey { .. } => {
-                Attempt::Unreachable("its key changed between two connections".into())
+                AttemptError::Unreachable("its key changed between two connections".into())
             }
         })
     }
 
     /// Looks for the code on the local network; each instance is tried once.
-    async fn search(&self, code: &Code) -> Result<(Link, Box<Met>), Attempt> {
-        let patience = if self.wait.is_zero() {
-            self.patience
+    async fn search(&self, code: &Code) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
+        let connect_timeout = if self.wait.is_zero() {
+            self.connect_timeout
         } else {
             self.wait
         };
-        let mut finder = Finder::new(code.number(), patience).map_err(|error| {
-            Attempt::Unreachable(format!(
+        let mut finder = Finder::new(code.number(), connect_timeout).map_err(|error| {
+            AttemptError::Unreachable(format!(
                 "the local network cannot be searched: {error}; give the other side's address and --code"
             ))
         })?;
@@ -279,11 +289,11 @@ impl Approach<'_> {
         loop {
             let addresses = match finder.next().await {
                 Ok(addresses) => addresses,
-                Err(not_found) => return Err(Attempt::Unreachable(not_found.to_string())),
+                Err(not_found) => return Err(AttemptError::Unreachable(not_found.to_string())),
             };
             match self.with_code(code, &addresses).await {
                 // Another instance may have the code, as long as ours was not shown to a wrong one.
-                Err(Attempt::Unreachable(words)) => eprintln!("tack: {words}; looking on"),
+                Err(AttemptError::Unreachable(words)) => eprintln!("tack: {words}; looking on"),
                 done => return done,
             }
         }
@@ -294,7 +304,7 @@ impl Approach<'_> {
         &self,
         addresses: &[SocketAddr],
         named: Option<(PeerName, PublicKey)>,
-    ) -> Result<(Link, Box<Met>), Attempt> {
+    ) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
         self.each(addresses, async |address, share| {
             let known = match &named {
                 Some((_, key)) => *key,
@@ -306,7 +316,7 @@ impl Approach<'_> {
                 .connect(address, self.dial.tcp_port, own, Some(known), share);
             let (stream, expected) = match dialed.await {
                 Ok(stream) => (stream, known),
-                Err(DialError::Other(words)) => return Err(Attempt::Unreachable(words)),
+                Err(DialError::Other(words)) => return Err(AttemptError::Unreachable(words)),
                 Err(DialError::WrongKey { presented }) => {
                     self.successor(address, known, presented, named.as_ref(), share)
                         .await?;
@@ -319,18 +329,22 @@ impl Approach<'_> {
     }
 
     /// The key at this address, if it is one of a peer.
-    async fn acquainted(&self, address: SocketAddr, share: Duration) -> Result<PublicKey, Attempt> {
+    async fn acquainted(
+        &self,
+        address: SocketAddr,
+        share: Duration,
+    ) -> Result<PublicKey, AttemptError> {
         // Shows no key of ours to somebody who may be a stranger.
         let stream = self
-            .stranger(address, self.dial.tcp_port, None, share)
+            .dial_with_new_key(address, self.dial.tcp_port, None, share)
             .await?;
         let key = stream.peer_key();
         drop(stream);
-        let book = Book::load(self.state).map_err(Attempt::Final)?;
+        let book = Book::load(self.state).map_err(AttemptError::Final)?;
         if book.by_key(&key).is_some() {
             return Ok(key);
         }
-        Err(Attempt::Final(Failure::plain(format!(
+        Err(AttemptError::Final(Failure::plain(format!(
             "the installation at {address} is not known here; its key is {key}, short form {}. Use the ticket or the code that it \
              shows, or compare this with what `tack id` prints there and add it: tack peers add NAME: {key}",
             short(&key)
@@ -346,25 +360,26 @@ impl Approach<'_> {
         presented: PublicKey,
         named: Option<&(PeerName, PublicKey)>,
         share: Duration,
-    ) -> Result<(), Attempt> {
+    ) -> Result<(), AttemptError> {
         let mut stream = self
-            .stranger(address, self.dial.tcp_port, Some(presented), share)
+            .dial_with_new_key(address, self.dial.tcp_port, Some(presented), share)
             .await?;
-        let channel = channel(&stream).map_err(|error| Attempt::Unreachable(error.to_string()))?;
-        let answer = carry::connect(&mut stream, Connecting::ask(channel, known)).await;
+        let channel =
+            channel(&stream).map_err(|error| AttemptError::Unreachable(error.to_string()))?;
+        let answer = exchange::connect(&mut stream, Connecting::ask(channel, known)).await;
         match answer {
             Ok(Answer::Rotations(rotations)) if leads(&known, &presented, &rotations) => {
                 Book::change(self.state, |book| Ok(book.follow(&presented, &rotations)))
-                    .map_err(Attempt::Final)?;
+                    .map_err(AttemptError::Final)?;
                 return Ok(());
             }
             Err(error) if error.refusal().is_none_or(|why| why == Refusal::Stopping) => {
-                return Err(Attempt::Unreachable(error.to_string()));
+                return Err(AttemptError::Unreachable(error.to_string()));
             }
             _ => {}
         }
         let name = named.map_or_else(|| address.to_string(), |(name, _)| name.to_string());
-        Err(Attempt::Final(Failure::plain(format!(
+        Err(AttemptError::Final(Failure::plain(format!(
             "{name} has another key than the one that is known, {} instead of {}, and the old key did not sign the new one. Either it \
              was set up anew, or somebody on the path impersonates it: nothing was sent. Compare with what `tack id` prints there; if \
              that is {0}, `tack peers remove {name}` and add it again",

@@ -38,7 +38,7 @@ impl Dial {
         tcp_port: u16,
         identity: Identity,
         expected: Option<PublicKey>,
-        patience: Duration,
+        connect_timeout: Duration,
     ) -> Result<SecureStream, DialError> {
         let connecting = async {
             let mut builder = Endpoint::builder().bind_towards(address);
@@ -74,11 +74,11 @@ impl Dial {
                 error => DialError::Other(error.to_string()),
             })
         };
-        match tokio::time::timeout(patience, connecting).await {
+        match tokio::time::timeout(connect_timeout, connecting).await {
             Ok(connected) => connected,
             Err(_) => Err(DialError::Other(format!(
                 "no answer within {} s (--connect-timeout)",
-                patience.as_secs_f64()
+                connect_timeout.as_secs_f64()
             ))),
         }
     }

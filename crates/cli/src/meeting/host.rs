@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tack_pairing::code::{Attempt, Desk, Unavailable};
+use tack_pairing::code::{Attempt, CurrentCode, Unavailable};
 use tack_pairing::meeting::{Host, Intent, Refusal};
 use tack_pairing::ticket::TicketId;
 use tack_pairing::{PublicKey, Rotation, Secret};
@@ -13,15 +13,15 @@ use crate::state::StateDir;
 
 /// The decisions of one waiting program.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct WaitingHost {
     pub(super) state: StateDir,
     pub(super) invitations: Invitations,
-    pub(super) desk: Arc<Desk>,
+    pub(super) current_code: Arc<CurrentCode>,
     /// What the connecting side may want.
     pub(super) intent: Intent,
 }
 
-impl Host for Door {
+impl Host for WaitingHost {
     fn serves(&mut self, intent: Intent) -> Result<(), Refusal> {
         if intent == self.intent {
             Ok(())
@@ -39,7 +39,7 @@ impl Host for Door {
     }
 
     fn code(&mut self, number: u16) -> Result<Attempt, Unavailable> {
-        self.desk.take(number)
+        self.current_code.take(number)
     }
 
     fn meet(&mut self, key: &PublicKey) -> Result<(), Refusal> {

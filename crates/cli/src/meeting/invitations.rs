@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
-use tack_pairing::meeting::{How, Intent, Refusal};
+use tack_pairing::meeting::{Intent, ProofMethod, Refusal};
 use tack_pairing::ticket::TicketId;
 use tack_pairing::{PublicKey, Secret, Ticket};
 use zeroize::{Zeroize, Zeroizing};
@@ -27,7 +27,7 @@ const RETURN: Duration = Duration::from_secs(24 * 3600);
 pub(crate) struct Invitations {
     state: StateDir,
     /// What this program offers: an invitation to one thing is none to another.
-    serves: Serves,
+    serves: Purpose,
     /// When tickets end by a clock that nobody sets. The one on disk is for the next process.
     deadlines: BTreeMap<[u8; 8], Instant>,
 }
@@ -35,13 +35,13 @@ pub(crate) struct Invitations {
 /// What an invitation is for: the [`Intent`] of who connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Serves {
+enum Purpose {
     Send,
     Receive,
     Measure,
 }
 
-impl From<Intent> for Serves {
+impl From<Intent> for Purpose {
     fn from(intent: Intent) -> Self {
         match intent {
             Intent::Send => Self::Send,
@@ -55,14 +55,14 @@ impl From<Intent> for Serves {
 struct Stored {
     version: u32,
     tickets: Vec<StoredTicket>,
-    returning: Vec<Returning>,
+    returning: Vec<ReturningKey>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct StoredTicket {
     /// Base64.
     secret: String,
-    serves: Serves,
+    serves: Purpose,
     /// Seconds since 1970; 0 is never.
     expires: u32,
     /// Any number of keys may use it.
@@ -79,15 +79,15 @@ impl Drop for StoredTicket {
 
 /// A key that proved a code, and may come back to finish what it began.
 #[derive(Serialize, Deserialize)]
-struct Returning {
+struct ReturningKey {
     key: String,
-    serves: Serves,
+    serves: Purpose,
     expires: u32,
 }
 
 /// How a ticket may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Use {
+pub(crate) enum TicketUse {
     /// By the first key that proves it, until its transfer is complete.
     Once,
     /// By everybody who has it, until it expires.
@@ -113,8 +113,8 @@ impl StoredTicket {
     }
 }
 
-impl Returning {
-    fn is(&self, key: &str, serves: Serves) -> bool {
+impl ReturningKey {
+    fn is(&self, key: &str, serves: Purpose) -> bool {
         self.key == key && self.serves == serves
     }
 }
@@ -171,7 +171,7 @@ impl Invitations {
         &mut self,
         issuer: PublicKey,
         lifetime: Option<Duration>,
-        usage: Use,
+        usage: TicketUse,
         addresses: &[SocketAddr],
     ) -> Result<Ticket, Failure> {
         let secret = Secret::generate()
@@ -188,7 +188,7 @@ impl Invitations {
             secret: BASE64.encode(ticket.secret.as_bytes()),
             serves: self.serves,
             expires,
-            keep: usage == Use::Many,
+            keep: usage == TicketUse::Many,
             bound: None,
         };
         self.change(|all| all.tickets.push(stored))?;
@@ -238,7 +238,7 @@ impl Invitations {
         let serves = self.serves;
         self.change(|all| {
             all.returning.retain(|other| !other.is(&key, serves));
-            all.returning.push(Returning {
+            all.returning.push(ReturningKey {
                 key,
                 serves,
                 expires,
@@ -257,11 +257,13 @@ impl Invitations {
     }
 
     /// What `key` came for is complete.
-    pub(crate) fn complete(&mut self, how: How, key: &PublicKey) -> Result<(), Failure> {
+    pub(crate) fn complete(&mut self, how: ProofMethod, key: &PublicKey) -> Result<(), Failure> {
         let (text, serves) = (key.to_string(), self.serves);
         self.change(|all| match how {
-            How::Ticket(id) => all.tickets.retain(|ticket| ticket.keep || !ticket.has(&id)),
-            How::Code | How::Known => all.returning.retain(|other| !other.is(&text, serves)),
+            ProofMethod::Ticket(id) => all.tickets.retain(|ticket| ticket.keep || !ticket.has(&id)),
+            ProofMethod::Code | ProofMethod::Known => {
+                all.returning.retain(|other| !other.is(&text, serves))
+            }
         })?;
         Ok(())
     }
@@ -282,7 +284,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let state = StateDir::at(scratch.path());
         let mut first = Invitations::new(state.clone(), Intent::Send);
-        let ticket = first.issue(key(1), HOUR, Use::Once, &[]).unwrap();
+        let ticket = first.issue(key(1), HOUR, TicketUse::Once, &[]).unwrap();
         first.bind(&ticket.id(), &key(2)).unwrap();
         let mut second = Invitations::new(state.clone(), Intent::Send);
         assert_eq!(
@@ -294,7 +296,9 @@ mod tests {
             Err(Refusal::BoundTicket)
         );
         assert_eq!(second.bind(&ticket.id(), &key(2)), Ok(()));
-        second.complete(How::Ticket(ticket.id()), &key(2)).unwrap();
+        second
+            .complete(ProofMethod::Ticket(ticket.id()), &key(2))
+            .unwrap();
         for invitations in [&first, &second] {
             assert_eq!(
                 invitations.secret(&ticket.id()).unwrap_err(),
@@ -307,17 +311,18 @@ mod tests {
     fn a_kept_ticket_serves_many_keys_until_it_expires() {
         let scratch = tempfile::tempdir().unwrap();
         let mut all = Invitations::new(StateDir::at(scratch.path()), Intent::Send);
-        let ticket = all.issue(key(1), HOUR, Use::Many, &[]).unwrap();
+        let ticket = all.issue(key(1), HOUR, TicketUse::Many, &[]).unwrap();
         for other in 2..5 {
             all.bind(&ticket.id(), &key(other)).unwrap();
-            all.complete(How::Ticket(ticket.id()), &key(other)).unwrap();
+            all.complete(ProofMethod::Ticket(ticket.id()), &key(other))
+                .unwrap();
         }
         assert!(all.secret(&ticket.id()).is_ok());
         let over = all
-            .issue(key(1), Some(Duration::ZERO), Use::Once, &[])
+            .issue(key(1), Some(Duration::ZERO), TicketUse::Once, &[])
             .unwrap();
         assert_eq!(all.secret(&over.id()).unwrap_err(), Refusal::ExpiredTicket);
-        let never = all.issue(key(1), None, Use::Once, &[]).unwrap();
+        let never = all.issue(key(1), None, TicketUse::Once, &[]).unwrap();
         assert_eq!(never.expires, 0);
         assert!(all.secret(&never.id()).is_ok());
     }
@@ -331,7 +336,7 @@ mod tests {
         all.may_return(&key(2)).unwrap();
         assert!(Invitations::new(state, Intent::Send).returns(&key(2)));
         assert!(!all.returns(&key(3)));
-        all.complete(How::Known, &key(2)).unwrap();
+        all.complete(ProofMethod::Known, &key(2)).unwrap();
         assert!(!all.returns(&key(2)));
     }
 
@@ -340,7 +345,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let state = StateDir::at(scratch.path());
         let mut tests = Invitations::new(state.clone(), Intent::Measure);
-        let ticket = tests.issue(key(1), HOUR, Use::Once, &[]).unwrap();
+        let ticket = tests.issue(key(1), HOUR, TicketUse::Once, &[]).unwrap();
         tests.may_return(&key(2)).unwrap();
         for intent in [Intent::Send, Intent::Receive] {
             let files = Invitations::new(state.clone(), intent);
@@ -354,9 +359,9 @@ mod tests {
     fn the_number_of_invitations_is_bounded() {
         let scratch = tempfile::tempdir().unwrap();
         let mut all = Invitations::new(StateDir::at(scratch.path()), Intent::Send);
-        let first = all.issue(key(1), HOUR, Use::Once, &[]).unwrap();
+        let first = all.issue(key(1), HOUR, TicketUse::Once, &[]).unwrap();
         for _ in 0..MAX {
-            all.issue(key(1), HOUR, Use::Once, &[]).unwrap();
+            all.issue(key(1), HOUR, TicketUse::Once, &[]).unwrap();
         }
         assert_eq!(all.load().unwrap().tickets.len(), MAX);
         assert_eq!(all.secret(&first.id()).unwrap_err(), Refusal::UnknownTicket);

@@ -3,25 +3,25 @@
 //!
 //! `tack_pairing::meeting` has the rules; here they get sockets, files and words.
 
-mod acquaintance;
 mod args;
-mod carry;
 mod connecting;
 mod dial;
+mod exchange;
 mod host;
 mod invitations;
-mod link;
+mod known;
+mod peer_stream;
 mod show;
 mod target;
 mod used_codes;
 mod waiting;
 
 pub(crate) use args::MeetingArgs;
-pub(crate) use connecting::{Approach, reach};
+pub(crate) use connecting::{ConnectOptions, reach};
 pub(crate) use dial::Dial;
-pub(crate) use link::Link;
+pub(crate) use peer_stream::PeerStream;
 pub(crate) use target::{Target, is_explicit};
-pub(crate) use waiting::{Reception, Waits};
+pub(crate) use waiting::{WaitingConfig, WaitingSide};
 
 /// The protocol inside TLS (RFC 7301): a meeting, then what its intent names.
 const ALPN: &[u8] = b"tack/1";

@@ -45,7 +45,7 @@ pub(crate) enum Target {
     /// An address, for a peer whose key is known.
     Address(Address),
     /// A key that was met a moment ago, and where.
-    Met(PublicKey, SocketAddr),
+    Authenticated(PublicKey, SocketAddr),
 }
 
 /// What a word on the command line can only be.
@@ -163,7 +163,7 @@ impl Target {
             Self::Code(code, None) => format!("the program that shows code {}-…", code.number()),
             Self::Code(_, Some(address)) | Self::Address(address) => address.to_string(),
             Self::Name(name) => name.to_string(),
-            Self::Met(_, address) => address.to_string(),
+            Self::Authenticated(_, address) => address.to_string(),
         }
     }
 }

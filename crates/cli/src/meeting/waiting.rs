@@ -13,23 +13,23 @@ use std::time::Duration;
 use clap::Args;
 use tack::secure::{Admission, Identity, SecureListenOptions, SecureListener, SecureStream};
 use tack::{Config, Endpoint, ListenOptions};
-use tack_pairing::code::Desk;
-use tack_pairing::meeting::{How, Intent, Met, Waiting};
+use tack_pairing::code::CurrentCode;
+use tack_pairing::meeting::{Authenticated, Intent, ProofMethod, Waiting};
 use tack_pairing::{Code, code};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::acquaintance::acquaintance;
-use super::carry::{self, MeetingError};
-use super::host::Door;
-use super::invitations::{Invitations, Use};
-use super::link::Link;
+use super::exchange::{self, MeetingError};
+use super::host::WaitingHost;
+use super::invitations::{Invitations, TicketUse};
+use super::known::update_known_peers;
+use super::peer_stream::PeerStream;
 use super::show;
 use super::{ALPN, CODE_PORT, channel};
 use crate::address::{Address, Family, Reach};
 use crate::discovery::{Announcement, reachable};
 use crate::exit::Failure;
-use crate::identity::Own;
+use crate::identity::OwnIdentity;
 use crate::peers::PeerName;
 use crate::state::StateDir;
 use crate::values::duration;
@@ -60,7 +60,7 @@ pub(crate) struct WaitArgs {
 
 /// What a waiting side is for.
 #[derive(Debug)]
-pub(crate) struct Waits<'a> {
+pub(crate) struct WaitingConfig<'a> {
     /// What the connecting side may want.
     pub(crate) intent: Intent,
     /// What a person types on the other side, without the target.
@@ -79,28 +79,28 @@ pub(crate) struct Waits<'a> {
 
 /// A peer that was let in.
 #[derive(Debug)]
-pub(crate) struct Arrival {
-    pub(crate) link: Link,
-    pub(crate) met: Box<Met>,
+pub(crate) struct AdmittedPeer {
+    pub(crate) link: PeerStream,
+    pub(crate) met: Box<Authenticated>,
 }
 
 /// A waiting side.
-pub(crate) struct Reception {
+pub(crate) struct WaitingSide {
     endpoint: Endpoint,
-    arrivals: AsyncMutex<mpsc::Receiver<Arrival>>,
-    hall: Arc<Hall>,
+    arrivals: AsyncMutex<mpsc::Receiver<AdmittedPeer>>,
+    shared: Arc<Shared>,
     _tasks: JoinSet<()>,
 }
 
 /// What the tasks of a waiting side share.
-struct Hall {
-    own: Own,
+struct Shared {
+    own: OwnIdentity,
     state: StateDir,
-    door: Mutex<Door>,
-    desk: Arc<Desk>,
+    host: Mutex<WaitingHost>,
+    current_code: Arc<CurrentCode>,
     command: &'static str,
     lifetime: Option<Duration>,
-    usage: Use,
+    usage: TicketUse,
     write_ticket: Option<PathBuf>,
     has_code: bool,
     remember: Option<PeerName>,
@@ -111,18 +111,22 @@ struct Hall {
     complaints: AtomicU32,
 }
 
-impl Reception {
+impl WaitingSide {
     /// Listens, and shows how to reach us.
-    pub(crate) async fn open(state: StateDir, own: Own, waits: Waits<'_>) -> Result<Self, Failure> {
-        let resolved = waits
+    pub(crate) async fn open(
+        state: StateDir,
+        own: OwnIdentity,
+        config: WaitingConfig<'_>,
+    ) -> Result<Self, Failure> {
+        let resolved = config
             .listen
-            .resolve(waits.udp_port, Reach::Anywhere, waits.family);
+            .resolve(config.udp_port, Reach::Anywhere, config.family);
         let address = resolved.await?[0];
         let bind = |address: SocketAddr| {
             Endpoint::builder()
                 .bind(address)
                 .identity(own.identity.clone())
-                .max_connections(waits.max_connections)
+                .max_connections(config.max_connections)
                 .build()
         };
         let endpoint = match bind(address) {
@@ -135,42 +139,46 @@ impl Reception {
         let endpoint = endpoint
             .map_err(|error| Failure::network(format!("cannot listen on {address}: {error}")))?;
         let addresses = reachable(endpoint.local_addr());
-        let args = waits.args;
-        let desk = Desk::new(None);
-        let hall = Arc::new(Hall {
+        let args = config.args;
+        let current_code = CurrentCode::new(None);
+        let shared = Arc::new(Shared {
             own: own.clone(),
-            door: Mutex::new(Door {
+            host: Mutex::new(WaitingHost {
                 state: state.clone(),
-                invitations: Invitations::new(state.clone(), waits.intent),
-                desk: Arc::clone(&desk),
-                intent: waits.intent,
+                invitations: Invitations::new(state.clone(), config.intent),
+                current_code: Arc::clone(&current_code),
+                intent: config.intent,
             }),
             state,
-            desk,
-            command: waits.command,
+            current_code,
+            command: config.command,
             lifetime: (!args.ticket_lifetime.is_zero()).then_some(args.ticket_lifetime),
-            usage: if args.keep { Use::Many } else { Use::Once },
+            usage: if args.keep {
+                TicketUse::Many
+            } else {
+                TicketUse::Once
+            },
             write_ticket: args.write_ticket.clone(),
             has_code: !args.no_code,
-            remember: waits.remember,
+            remember: config.remember,
             addresses,
             announcement: Mutex::new(None),
             look: Notify::new(),
             complaints: AtomicU32::new(0),
         });
         let listen = |port: u16, identity: Identity| {
-            let hall = Arc::clone(&hall);
+            let shared = Arc::clone(&shared);
             // Whom to let in is decided in the meeting, which has words.
             let options = SecureListenOptions::new(ALPN, |_, _| Admission::Admit)
                 .identity(identity)
-                .transport(ListenOptions::new().config(waits.config.clone()))
-                .on_failure(move |peer, error| hall.complain(peer, &error.to_string()));
+                .transport(ListenOptions::new().config(config.config.clone()))
+                .on_failure(move |peer, error| shared.complain(peer, &error.to_string()));
             endpoint
                 .listen_secure(port, options)
                 .map_err(|error| Failure::network(format!("cannot listen: {error}")))
         };
-        let mut listeners = vec![listen(waits.tcp_port, own.identity.clone())?];
-        if hall.has_code {
+        let mut listeners = vec![listen(config.tcp_port, own.identity.clone())?];
+        if shared.has_code {
             let ephemeral = Identity::generate()
                 .map_err(|error| Failure::failed("cannot make a key", error))?;
             listeners.push(listen(CODE_PORT, ephemeral)?);
@@ -178,37 +186,37 @@ impl Reception {
         let (done, arrivals) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
         for listener in listeners {
-            tasks.spawn(accept(listener, Arc::clone(&hall), done.clone()));
+            tasks.spawn(accept(listener, Arc::clone(&shared), done.clone()));
         }
-        tasks.spawn(renew(Arc::clone(&hall)));
+        tasks.spawn(renew(Arc::clone(&shared)));
         Ok(Self {
             endpoint,
             arrivals: AsyncMutex::new(arrivals),
-            hall,
+            shared,
             _tasks: tasks,
         })
     }
 
     /// Makes a ticket and a code, and shows them.
     pub(crate) fn invite(&self) -> Result<(), Failure> {
-        self.hall.invite()
+        self.shared.invite()
     }
 
     /// True when the ticket lets everybody in who has it.
     pub(crate) fn serves_many(&self) -> bool {
-        self.hall.usage == Use::Many
+        self.shared.usage == TicketUse::Many
     }
 
     /// The next peer that was let in. Cancel safe.
-    pub(crate) async fn accept(&self) -> Result<Arrival, Failure> {
+    pub(crate) async fn accept(&self) -> Result<AdmittedPeer, Failure> {
         let mut arrivals = self.arrivals.lock().await;
         let arrival = arrivals.recv().await;
         arrival.ok_or_else(|| Failure::network("the socket is closed"))
     }
 
     /// What the peer came for is complete: what let it in serves no more.
-    pub(crate) fn complete(&self, met: &Met) -> Result<(), Failure> {
-        self.hall.door().invitations.complete(met.how, &met.peer)
+    pub(crate) fn complete(&self, met: &Authenticated) -> Result<(), Failure> {
+        self.shared.host().invitations.complete(met.how, &met.peer)
     }
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
@@ -217,24 +225,24 @@ impl Reception {
 
     /// What a peer can type.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        &self.hall.addresses
+        &self.shared.addresses
     }
 
     /// Nobody is waited for any more.
     pub(crate) fn withdraw(&self) {
-        self.hall.withdraw();
+        self.shared.withdraw();
     }
 }
 
-impl Hall {
-    fn door(&self) -> MutexGuard<'_, Door> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    fn host(&self) -> MutexGuard<'_, WaitingHost> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn invite(&self) -> Result<(), Failure> {
         let issuer = self.own.identity.public_key();
         let ticket =
-            self.door()
+            self.host()
                 .invitations
                 .issue(issuer, self.lifetime, self.usage, &self.addresses)?;
         if let Some(path) = &self.write_ticket {
@@ -268,7 +276,7 @@ impl Hall {
         let random = |error| Failure::failed("cannot make a code", anyhow::anyhow!("{error}"));
         let number = Code::random_number().map_err(random)?;
         let code = Code::generate(number).map_err(random)?;
-        self.desk.renew(code.clone());
+        self.current_code.renew(code.clone());
         let address = self
             .addresses
             .first()
@@ -322,7 +330,7 @@ fn write_ticket(path: &PathBuf, text: &str) -> io::Result<()> {
 }
 
 /// Meets everybody who comes, [`MAX_MEETINGS`] at a time.
-async fn accept(listener: SecureListener, hall: Arc<Hall>, done: mpsc::Sender<Arrival>) {
+async fn accept(listener: SecureListener, shared: Arc<Shared>, done: mpsc::Sender<AdmittedPeer>) {
     let mut meetings = JoinSet::new();
     // Oldest first, with what takes them out of the way.
     let mut under_way: VecDeque<AbortHandle> = VecDeque::new();
@@ -334,9 +342,9 @@ async fn accept(listener: SecureListener, hall: Arc<Hall>, done: mpsc::Sender<Ar
         {
             oldest.abort();
         }
-        let (hall, done) = (Arc::clone(&hall), done.clone());
+        let (shared, done) = (Arc::clone(&shared), done.clone());
         under_way.push_back(meetings.spawn(async move {
-            if let Some(arrival) = meet(stream, peer, &hall).await {
+            if let Some(arrival) = meet(stream, peer, &shared).await {
                 // Not to be given up any more. Whoever waited may have gone; so goes the peer.
                 tokio::spawn(async move { done.send(arrival).await });
             }
@@ -345,53 +353,55 @@ async fn accept(listener: SecureListener, hall: Arc<Hall>, done: mpsc::Sender<Ar
 }
 
 /// The peer, if it is let in.
-async fn meet(mut stream: SecureStream, peer: SocketAddr, hall: &Hall) -> Option<Arrival> {
+async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option<AdmittedPeer> {
     let channel = match channel(&stream) {
         Ok(channel) => channel,
         Err(error) => {
-            hall.complain(peer, &error.to_string());
+            shared.complain(peer, &error.to_string());
             return None;
         }
     };
-    let own = hall.own.identity.clone();
-    let machine = Waiting::new(channel, own, hall.own.rotations.clone());
-    let met = carry::wait(&mut stream, machine, &hall.door).await;
-    hall.look.notify_one();
+    let own = shared.own.identity.clone();
+    let machine = Waiting::new(channel, own, shared.own.rotations.clone());
+    let met = exchange::wait(&mut stream, machine, &shared.host).await;
+    shared.look.notify_one();
     let met = match met {
         Ok(Some(met)) => met,
         Ok(None) => return None,
         Err(error) => {
             match error {
                 MeetingError::Failed(failed) => {
-                    hall.complain(peer, failed.refusal().to_refusing());
+                    shared.complain(peer, failed.refusal().to_refusing());
                 }
-                error => hall.complain(peer, &error.to_string()),
+                error => shared.complain(peer, &error.to_string()),
             }
             return None;
         }
     };
-    if matches!(met.how, How::Code) {
-        hall.withdraw();
+    if matches!(met.how, ProofMethod::Code) {
+        shared.withdraw();
     }
     // Where it may listen, when it does.
     let address = Address::from(peer.ip());
     // A name that cannot be kept is no reason to let nobody in.
-    if let Err(failure) = acquaintance(&hall.state, &met, hall.remember.as_ref(), Some(address)) {
+    if let Err(failure) =
+        update_known_peers(&shared.state, &met, shared.remember.as_ref(), Some(address))
+    {
         eprintln!("tack: {failure}");
     }
-    let link = Link::Secure(Box::new(stream), met.peer);
-    Some(Arrival { link, met })
+    let link = PeerStream::Secure(Box::new(stream), met.peer);
+    Some(AdmittedPeer { link, met })
 }
 
 /// Puts a new code in place of a burnt one, after a pause or when a person asks.
-async fn renew(hall: Arc<Hall>) {
+async fn renew(shared: Arc<Shared>) {
     let mut burnt = 0;
     loop {
-        hall.look.notified().await;
-        if !hall.desk.is_burnt() {
+        shared.look.notified().await;
+        if !shared.current_code.is_burnt() {
             continue;
         }
-        hall.withdraw();
+        shared.withdraw();
         burnt += 1;
         let pause = code::pause(burnt);
         let keys = if io::IsTerminal::is_terminal(&io::stdin()) {
@@ -407,7 +417,7 @@ async fn renew(hall: Arc<Hall>) {
             () = tokio::time::sleep(pause) => {}
             () = enter(), if !keys.is_empty() => {}
         }
-        match hall.new_code() {
+        match shared.new_code() {
             Ok((Some(code), _)) => eprintln!("tack: the new code is {}", &*code.text()),
             Ok((None, _)) => return,
             Err(failure) => eprintln!("tack: {failure}"),

@@ -17,11 +17,11 @@ use super::protocol::{
 use super::report::{Cpu, Interval, Intervals, Output, Summary, TestJson};
 use super::request::{Carrier, Coalescing, Direction, MAX_TIME, TestRequest};
 use super::results::FlowResult;
-use super::security::{self, Bond, Protection};
+use super::security::{self, DataSecurity, Protection};
 use super::udp::{self, Traffic};
 use super::watch::{Flows, GRACE, Timing, watch};
 use crate::exit::{Exit, Failure};
-use crate::meeting::{Link, Target};
+use crate::meeting::{PeerStream, Target};
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 use crate::transfer::printable;
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &PerfArgs, server: &Target) -> Result<Exit, Failur
     let outcome = tokio::select! {
         outcome = test.run(server) => outcome,
         exit = signals.next() => {
-            test.finish(&Sides::default(), Some("interrupted by a signal"))?;
+            test.finish(&Results::default(), Some("interrupted by a signal"))?;
             return Ok(exit);
         }
     };
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: &PerfArgs, server: &Target) -> Result<Exit, Failur
         Ok(sides) => test.finish(&sides, None).map(|()| Exit::Done),
         Err(failure) => {
             if !failure.is_broken_pipe() {
-                test.finish(&Sides::default(), Some(&failure.to_string()))?;
+                test.finish(&Results::default(), Some(&failure.to_string()))?;
             }
             Err(failure)
         }
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &PerfArgs, server: &Target) -> Result<Exit, Failur
 
 /// Both sides' results.
 #[derive(Debug, Default)]
-struct Sides {
+struct Results {
     client: Vec<FlowResult>,
     server: Vec<FlowResult>,
     output: Option<Output>,
@@ -78,32 +78,37 @@ struct Test<'a> {
 }
 
 /// What the data of the test goes over.
-enum Paths {
-    Connections(Vec<Link>),
+enum DataChannels {
+    Connections(Vec<PeerStream>),
     Datagrams(UdpSocket, u64),
 }
 
 /// A failure of the flows, of whatever printed their intervals, or of the server.
-struct Broken(Failure);
+struct TestError(Failure);
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for TestError {
     fn from(error: io::Error) -> Self {
         Self(Failure::failed("a data connection failed", error))
     }
 }
 
 impl Test<'_> {
-    async fn run(&mut self, server: &Target) -> Result<Sides, Failure> {
+    async fn run(&mut self, server: &Target) -> Result<Results, Failure> {
         let args = self.args;
         let config = self
             .request
             .config(MAX_TIME, None)
             .map_err(Failure::usage)?;
-        let patience = args.connect_timeout;
-        let (mut control, bond) = security::dial(args, server, &config).await?;
+        let connect_timeout = args.connect_timeout;
+        let (mut control, security) = security::dial(args, server, &config).await?;
         self.protection = Protection::of(&control);
         self.peer = control.peer_addr().to_string();
-        let paths = within(patience, "begin", self.begin(&mut control, &bond, &config)).await?;
+        let paths = within(
+            connect_timeout,
+            "begin",
+            self.begin(&mut control, &security, &config),
+        )
+        .await?;
         if !args.json {
             let text = self.describe();
             with_stdout(|out| out.write_all(text.as_bytes()))?;
@@ -134,7 +139,7 @@ impl Test<'_> {
             server: cpu_seconds / elapsed,
         };
         let summary = Some(Summary::new(self.request.direction, &client, &server, cpu));
-        Ok(Sides {
+        Ok(Results {
             client,
             server,
             output,
@@ -192,10 +197,10 @@ impl Test<'_> {
     /// Agrees on the test and opens its paths.
     async fn begin(
         &self,
-        control: &mut Link,
-        bond: &Bond,
+        control: &mut PeerStream,
+        security: &DataSecurity,
         config: &tack::Config,
-    ) -> Result<Paths, Failure> {
+    ) -> Result<DataChannels, Failure> {
         let lost =
             |error: io::Error| Failure::failed("the connection to the server was lost", error);
         control.write_all(&MAGIC).await.map_err(lost)?;
@@ -223,15 +228,19 @@ impl Test<'_> {
                 never = udp::greet(&socket, token) => match never {},
             };
             return match started {
-                ServerMessage::Started => Ok(Paths::Datagrams(socket, token)),
+                ServerMessage::Started => Ok(DataChannels::Datagrams(socket, token)),
                 _ => Err(unexpected()),
             };
         }
         let mut streams = Vec::new();
         for stream in 0..self.request.streams {
-            let mut connection = bond.another(control, port, config).await.map_err(|error| {
-                Failure::network(format!("cannot open data connection {stream}: {error}"))
-            })?;
+            let mut connection =
+                security
+                    .another(control, port, config)
+                    .await
+                    .map_err(|error| {
+                        Failure::network(format!("cannot open data connection {stream}: {error}"))
+                    })?;
             Ticket { token, stream }
                 .write(&mut connection)
                 .await
@@ -239,13 +248,13 @@ impl Test<'_> {
             streams.push(connection);
         }
         match answer(control).await? {
-            ServerMessage::Started => Ok(Paths::Connections(streams)),
+            ServerMessage::Started => Ok(DataChannels::Connections(streams)),
             _ => Err(unexpected()),
         }
     }
 
     /// A socket towards the server's port for datagrams.
-    async fn datagram_socket(&self, control: &Link, port: u16) -> Result<UdpSocket, Failure> {
+    async fn datagram_socket(&self, control: &PeerStream, port: u16) -> Result<UdpSocket, Failure> {
         let mut local = control.local_addr();
         local.set_port(0);
         let mut peer = control.peer_addr();
@@ -263,8 +272,8 @@ impl Test<'_> {
     /// last.
     async fn run_flows(
         &mut self,
-        paths: Paths,
-        control: &mut Link,
+        paths: DataChannels,
+        control: &mut PeerStream,
     ) -> Result<(Vec<FlowResult>, ServerMessage), Failure> {
         let request = self.request;
         let count = usize::from(request.streams);
@@ -278,9 +287,9 @@ impl Test<'_> {
         let mut flows = Flows::new(count, timing.omit, Budget::new(None));
         let (told, sent) = oneshot::channel();
         let (heard, peer_sent) = channel::channel(!request.direction.server_sends());
-        let is_udp = matches!(paths, Paths::Datagrams(..));
+        let is_udp = matches!(paths, DataChannels::Datagrams(..));
         match paths {
-            Paths::Connections(streams) => {
+            DataChannels::Connections(streams) => {
                 for (stream, connection) in streams.into_iter().enumerate() {
                     let job = Job {
                         stream,
@@ -292,7 +301,7 @@ impl Test<'_> {
                     flows.spawn(async move { Ok(vec![flow::run(connection, job, shared).await?]) });
                 }
             }
-            Paths::Datagrams(socket, token) => {
+            DataChannels::Datagrams(socket, token) => {
                 let traffic = Traffic {
                     socket,
                     token,
@@ -330,7 +339,7 @@ impl Test<'_> {
             }
         };
         let running = watch(flows, intervals, timing, |interval| {
-            self.report(interval).map_err(Broken)
+            self.report(interval).map_err(TestError)
         });
         let mut running = std::pin::pin!(running);
         let mut hearing = std::pin::pin!(hearing);
@@ -343,7 +352,7 @@ impl Test<'_> {
                 Err(error) = &mut telling => return Err(Failure::failed("the connection to the server was lost", error)),
                 client = &mut running => match client {
                     Ok(client) => break client,
-                    Err(Broken(failure)) => {
+                    Err(TestError(failure)) => {
                         // The server may have said why.
                         let words = tokio::time::timeout(LAST_WORDS, &mut hearing);
                         return match results.is_none().then_some(words) {
@@ -380,7 +389,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    fn finish(&self, sides: &Sides, error: Option<&str>) -> Result<(), Failure> {
+    fn finish(&self, sides: &Results, error: Option<&str>) -> Result<(), Failure> {
         if self.args.json {
             let json = TestJson {
                 event: "test",

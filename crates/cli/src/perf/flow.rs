@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::request::Limit;
 use super::results::{FlowResult, Snapshot};
-use crate::meeting::Link;
+use crate::meeting::PeerStream;
 use crate::net::TransportFigures;
 
 /// Bytes of one write and of one read.
@@ -65,7 +65,7 @@ impl Sending {
 
 /// What the watcher of a test asks for. A change of it asks every flow for a [`Snapshot`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct SnapshotRequest {
     pub(crate) looks: u64,
     /// The part that the results leave out is over.
     pub(crate) begun: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Ask {
 /// What the flows of one side have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
-    pub(crate) asks: watch::Receiver<Ask>,
+    pub(crate) asks: watch::Receiver<SnapshotRequest>,
     pub(crate) snapshots: mpsc::Sender<Snapshot>,
     pub(crate) budget: Arc<Budget>,
 }
@@ -163,7 +163,7 @@ impl Counts {
 }
 
 /// Runs one connection to its end.
-pub(crate) async fn run(stream: Link, job: Job, mut shared: Shared) -> io::Result<Ended> {
+pub(crate) async fn run(stream: PeerStream, job: Job, mut shared: Shared) -> io::Result<Ended> {
     let mut counts = Counts {
         job,
         sent: 0,

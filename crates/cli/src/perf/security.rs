@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use tack::secure::{Admission, Identity, PublicKey, SecureListenOptions, SecureListener};
 use tack::{Config, Endpoint, ListenError, ListenOptions, Listener};
-use tack_pairing::meeting::{How, Intent, Met};
+use tack_pairing::meeting::{Authenticated, Intent, ProofMethod};
 use tokio::sync::mpsc;
 
 use super::args::PerfArgs;
 use crate::address::{Address, Reach};
 use crate::exit::Failure;
-use crate::identity::Own;
-use crate::meeting::{self, Approach, Link, Reception, Target, Waits};
+use crate::identity::OwnIdentity;
+use crate::meeting::{self, ConnectOptions, PeerStream, Target, WaitingConfig, WaitingSide};
 use crate::net::{
     self, CLEAR_PERF_PORT, Dial, Encryption, MET_PERF_PORT, PERF_PORT, PERF_UDP_PORT,
 };
@@ -42,10 +42,10 @@ pub(crate) struct Protection {
 }
 
 impl Protection {
-    pub(crate) fn of(link: &Link) -> Self {
+    pub(crate) fn of(link: &PeerStream) -> Self {
         match link {
-            Link::Clear(_) => Self::default(),
-            Link::Secure(stream, _) => Self {
+            PeerStream::Clear(_) => Self::default(),
+            PeerStream::Secure(stream, _) => Self {
                 encrypted: true,
                 cipher: Some(stream.cipher()),
                 key_exchange: Some(stream.key_exchange()),
@@ -56,7 +56,7 @@ impl Protection {
 
 /// What the data connections of a test have to show.
 #[derive(Clone, Debug)]
-pub(crate) enum Bond {
+pub(crate) enum DataSecurity {
     Clear,
     /// These keys: after a meeting the long-term ones, on one machine those of this run.
     Keys {
@@ -65,22 +65,22 @@ pub(crate) enum Bond {
     },
 }
 
-impl Bond {
+impl DataSecurity {
     /// Another connection to the peer of `control`, at its TCP port `port`.
     pub(crate) async fn another(
         &self,
-        control: &Link,
+        control: &PeerStream,
         port: u16,
         config: &Config,
-    ) -> io::Result<Link> {
+    ) -> io::Result<PeerStream> {
         let endpoint = control.endpoint();
         let connect = endpoint.connect(control.peer_addr()).port(port);
         let connect = connect.config(config.clone());
         match self {
-            Self::Clear => Ok(Link::Clear(connect.await?)),
+            Self::Clear => Ok(PeerStream::Clear(connect.await?)),
             Self::Keys { own, peer } => {
                 let connect = connect.expecting(*peer, ALPN).identity(own.clone());
-                Ok(Link::Secure(Box::new(connect.await?), *peer))
+                Ok(PeerStream::Secure(Box::new(connect.await?), *peer))
             }
         }
     }
@@ -123,10 +123,10 @@ pub(crate) enum DataPort {
 }
 
 impl DataPort {
-    pub(crate) async fn accept(&self) -> io::Result<Link> {
+    pub(crate) async fn accept(&self) -> io::Result<PeerStream> {
         Ok(match self {
-            Self::Clear(listener) => Link::Clear(listener.accept().await?.0),
-            Self::Keys(listener) => Link::by_tls(listener.accept().await?.0),
+            Self::Clear(listener) => PeerStream::Clear(listener.accept().await?.0),
+            Self::Keys(listener) => PeerStream::by_tls(listener.accept().await?.0),
         })
     }
 
@@ -143,7 +143,7 @@ pub(crate) async fn dial(
     args: &PerfArgs,
     server: &Target,
     config: &Config,
-) -> Result<(Link, Bond), Failure> {
+) -> Result<(PeerStream, DataSecurity), Failure> {
     let dial = Dial {
         udp_port: args.udp_port(),
         tcp_port: if args.is_clear() {
@@ -163,12 +163,12 @@ pub(crate) async fn dial(
         },
         family: args.family(),
         from: args.bind,
-        patience: args.connect_timeout,
+        connect_timeout: args.connect_timeout,
     };
     match server {
         Target::Address(address) if args.is_clear() => {
             let stream = net::connect(address, &dial, config).await?;
-            Ok((Link::Clear(stream), Bond::Clear))
+            Ok((PeerStream::Clear(stream), DataSecurity::Clear))
         }
         _ if args.is_clear() => Err(Failure::usage(
             "clear text (--insecure) takes an address: tickets, codes and names are for encrypted tests",
@@ -183,7 +183,7 @@ pub(crate) async fn dial(
             };
             let stream = net::connect_encrypted(address, &dial, config, &encryption).await?;
             let peer = stream.peer_key();
-            Ok((Link::by_tls(stream), Bond::Keys { own, peer }))
+            Ok((PeerStream::by_tls(stream), DataSecurity::Keys { own, peer }))
         }
         _ => meet(args, server, config).await,
     }
@@ -203,10 +203,14 @@ async fn is_here(args: &PerfArgs, address: &Address) -> Result<bool, Failure> {
         .all(|address| address.ip().to_canonical().is_loopback()))
 }
 
-async fn meet(args: &PerfArgs, server: &Target, config: &Config) -> Result<(Link, Bond), Failure> {
+async fn meet(
+    args: &PerfArgs,
+    server: &Target,
+    config: &Config,
+) -> Result<(PeerStream, DataSecurity), Failure> {
     let state = args.meeting.state.open()?;
-    let (own, _) = Own::load_or_make(&state)?;
-    let approach = Approach {
+    let (own, _) = OwnIdentity::load_or_make(&state)?;
+    let connect_options = ConnectOptions {
         target: server,
         intent: Intent::Measure,
         own: &own,
@@ -219,78 +223,78 @@ async fn meet(args: &PerfArgs, server: &Target, config: &Config) -> Result<(Link
         },
         udp_port: PERF_UDP_PORT,
         family: args.family(),
-        patience: args.connect_timeout,
+        connect_timeout: args.connect_timeout,
         wait: args.meeting.wait(matches!(server, Target::Code(_, None))),
         remember: args.meeting.remember.as_ref(),
     };
-    let (link, met) = meeting::reach(&approach).await?;
-    let bond = Bond::Keys {
+    let (link, met) = meeting::reach(&connect_options).await?;
+    let security = DataSecurity::Keys {
         own: own.identity.clone(),
         peer: met.peer,
     };
-    Ok((link, bond))
+    Ok((link, security))
 }
 
 /// A peer without a connection, and why it has none.
-pub(crate) type Stranger = (SocketAddr, String);
+pub(crate) type FailedHandshake = (SocketAddr, String);
 
 /// Where control connections arrive.
-pub(crate) enum Entrance {
+pub(crate) enum ControlListener {
     /// From anybody, in clear text.
     Clear(Listener),
     /// From this machine.
-    Here(Box<Here>),
+    Local(Box<LocalListener>),
     /// From this machine, and from who is let in.
-    Open(Box<Open>),
+    Public(Box<PublicListener>),
 }
 
 /// The ports for clients on this machine and for those that are let in.
-pub(crate) struct Open {
-    reception: Reception,
-    own: Own,
-    here: Here,
+pub(crate) struct PublicListener {
+    waiting_side: WaitingSide,
+    own: OwnIdentity,
+    here: LocalListener,
     /// Clients that an invitation has let in, the latest ones.
-    guests: Mutex<VecDeque<PublicKey>>,
+    admitted: Mutex<VecDeque<PublicKey>>,
 }
 
-impl Open {
+impl PublicListener {
     /// True when an invitation was used up by this client: another one takes its place.
     fn is_new(&self, client: PublicKey) -> bool {
-        if self.reception.serves_many() {
+        if self.waiting_side.serves_many() {
             return false;
         }
-        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        if guests.contains(&client) {
+        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        if admitted.contains(&client) {
             return false;
         }
-        guests.push_back(client);
-        if guests.len() > MAX_GUESTS {
-            guests.pop_front();
+        admitted.push_back(client);
+        if admitted.len() > MAX_GUESTS {
+            admitted.pop_front();
         }
         true
     }
 }
 
 /// A client that was let in.
-pub(crate) struct Guest {
-    pub(crate) link: Link,
-    pub(crate) bond: Bond,
+pub(crate) struct AdmittedClient {
+    pub(crate) link: PeerStream,
+    pub(crate) security: DataSecurity,
     /// How it proved itself, unless it is on this machine or in clear text.
-    pub(crate) met: Option<Box<Met>>,
+    pub(crate) met: Option<Box<Authenticated>>,
 }
 
 /// The port for clients on this machine.
-pub(crate) struct Here {
+pub(crate) struct LocalListener {
     listener: SecureListener,
     own: Identity,
 }
 
-impl Here {
+impl LocalListener {
     fn listen(
         endpoint: &Endpoint,
         own: Identity,
         options: ListenOptions,
-        strangers: mpsc::Sender<Stranger>,
+        failed_handshakes: mpsc::Sender<FailedHandshake>,
     ) -> Result<Self, Failure> {
         let admit =
             |_: &PublicKey, peer: SocketAddr| admission(peer.ip().to_canonical().is_loopback());
@@ -299,7 +303,7 @@ impl Here {
             .transport(options)
             .on_failure(move |peer, error| {
                 // What does not fit is a flood, and one like the other.
-                let _ = strangers.try_send((peer, error.to_string()));
+                let _ = failed_handshakes.try_send((peer, error.to_string()));
             });
         let listener = endpoint
             .listen_secure(PERF_PORT, options)
@@ -307,38 +311,38 @@ impl Here {
         Ok(Self { listener, own })
     }
 
-    async fn accept(&self) -> io::Result<Guest> {
+    async fn accept(&self) -> io::Result<AdmittedClient> {
         let (stream, _) = self.listener.accept().await?;
-        Ok(Guest {
-            bond: Bond::Keys {
+        Ok(AdmittedClient {
+            security: DataSecurity::Keys {
                 own: self.own.clone(),
                 peer: stream.peer_key(),
             },
-            link: Link::by_tls(stream),
+            link: PeerStream::by_tls(stream),
             met: None,
         })
     }
 }
 
 /// How a server listens.
-pub(crate) struct Opening<'a> {
+pub(crate) struct ListenConfig<'a> {
     pub(crate) args: &'a PerfArgs,
     pub(crate) config: Config,
     pub(crate) backlog: usize,
     pub(crate) max_connections: usize,
     /// Hears of peers whose handshake failed, and why, while there is room.
-    pub(crate) strangers: mpsc::Sender<Stranger>,
+    pub(crate) failed_handshakes: mpsc::Sender<FailedHandshake>,
 }
 
-impl Entrance {
+impl ControlListener {
     /// Listens, and says on what.
-    pub(crate) async fn open(opening: Opening<'_>) -> Result<(Self, Endpoint), Failure> {
-        let Opening {
+    pub(crate) async fn open(opening: ListenConfig<'_>) -> Result<(Self, Endpoint), Failure> {
+        let ListenConfig {
             args,
             config,
             backlog,
             max_connections,
-            strangers,
+            failed_handshakes,
         } = opening;
         let at = args.listen_address();
         let (udp_port, family) = (args.udp_port(), args.family());
@@ -355,12 +359,12 @@ impl Entrance {
         let run = run_key()?;
         if is_here(args, &at).await? {
             let endpoint = serve(Reach::LoopbackOnly, Some(run.clone())).await?;
-            let here = Here::listen(&endpoint, run, transport, strangers)?;
-            return Ok((Self::Here(Box::new(here)), endpoint));
+            let here = LocalListener::listen(&endpoint, run, transport, failed_handshakes)?;
+            return Ok((Self::Local(Box::new(here)), endpoint));
         }
         let state = args.meeting.state.open()?;
-        let (own, _) = Own::load_or_make(&state)?;
-        let waits = Waits {
+        let (own, _) = OwnIdentity::load_or_make(&state)?;
+        let waiting_config = WaitingConfig {
             intent: Intent::Measure,
             command: "tack perf",
             args: &args.meeting.waiting,
@@ -372,28 +376,28 @@ impl Entrance {
             config,
             max_connections,
         };
-        let reception = Reception::open(state, own.clone(), waits).await?;
-        let endpoint = reception.endpoint().clone();
-        let here = Here::listen(&endpoint, run, transport, strangers)?;
-        let open = Open {
-            reception,
+        let waiting_side = WaitingSide::open(state, own.clone(), waiting_config).await?;
+        let endpoint = waiting_side.endpoint().clone();
+        let here = LocalListener::listen(&endpoint, run, transport, failed_handshakes)?;
+        let open = PublicListener {
+            waiting_side,
             own,
             here,
-            guests: Mutex::default(),
+            admitted: Mutex::default(),
         };
-        Ok((Self::Open(Box::new(open)), endpoint))
+        Ok((Self::Public(Box::new(open)), endpoint))
     }
 
     /// Shows how to be reached, where that takes a secret.
     pub(crate) fn invite(&self) -> Result<(), Failure> {
         match self {
-            Self::Clear(_) | Self::Here(_) => Ok(()),
-            Self::Open(open) => open.reception.invite(),
+            Self::Clear(_) | Self::Local(_) => Ok(()),
+            Self::Public(open) => open.waiting_side.invite(),
         }
     }
 
     /// The next control connection. Cancel safe.
-    pub(crate) async fn accept(&self) -> Result<Guest, Failure> {
+    pub(crate) async fn accept(&self) -> Result<AdmittedClient, Failure> {
         let cannot = |error: io::Error| Failure::network(format!("cannot accept: {error}"));
         match self {
             Self::Clear(listener) => {
@@ -401,31 +405,31 @@ impl Entrance {
                     .accept()
                     .await
                     .map_err(|error| cannot(error.into()))?;
-                Ok(Guest {
-                    link: Link::Clear(stream),
-                    bond: Bond::Clear,
+                Ok(AdmittedClient {
+                    link: PeerStream::Clear(stream),
+                    security: DataSecurity::Clear,
                     met: None,
                 })
             }
-            Self::Here(here) => here.accept().await.map_err(cannot),
-            Self::Open(open) => {
-                let Open {
-                    reception,
+            Self::Local(here) => here.accept().await.map_err(cannot),
+            Self::Public(open) => {
+                let PublicListener {
+                    waiting_side,
                     own,
                     here,
                     ..
                 } = &**open;
                 let arrival = tokio::select! {
-                    arrival = reception.accept() => arrival?,
+                    arrival = waiting_side.accept() => arrival?,
                     accepted = here.accept() => return accepted.map_err(cannot),
                 };
                 // The ticket or the code has its owner now; others come with new ones.
-                if arrival.met.how != How::Known && open.is_new(arrival.met.peer) {
-                    reception.invite()?;
+                if arrival.met.how != ProofMethod::Known && open.is_new(arrival.met.peer) {
+                    waiting_side.invite()?;
                 }
-                Ok(Guest {
+                Ok(AdmittedClient {
                     link: arrival.link,
-                    bond: Bond::Keys {
+                    security: DataSecurity::Keys {
                         own: own.identity.clone(),
                         peer: arrival.met.peer,
                     },
@@ -439,18 +443,18 @@ impl Entrance {
     pub(crate) fn addresses(&self) -> Vec<String> {
         match self {
             Self::Clear(listener) => vec![listener.local_addr().to_string()],
-            Self::Here(here) => vec![here.listener.local_addr().to_string()],
-            Self::Open(open) => {
-                let addresses = open.reception.addresses().iter();
+            Self::Local(here) => vec![here.listener.local_addr().to_string()],
+            Self::Public(open) => {
+                let addresses = open.waiting_side.addresses().iter();
                 addresses.map(ToString::to_string).collect()
             }
         }
     }
 
     /// The only test is complete: what let the client in serves no more.
-    pub(crate) fn complete(&self, met: &Met) {
-        if let Self::Open(open) = self
-            && let Err(failure) = open.reception.complete(met)
+    pub(crate) fn complete(&self, met: &Authenticated) {
+        if let Self::Public(open) = self
+            && let Err(failure) = open.waiting_side.complete(met)
         {
             eprintln!("tack: {failure}");
         }

@@ -24,11 +24,13 @@ use super::protocol::{
 use super::report::{Interval, Intervals, Output};
 use super::request::{Carrier, MAX_STREAMS, PATIENCE, ServerOutput, TestRequest};
 use super::results::FlowResult;
-use super::security::{Bond, DataPort, Entrance, Guest, Opening, Protection};
+use super::security::{
+    AdmittedClient, ControlListener, DataPort, DataSecurity, ListenConfig, Protection,
+};
 use super::udp::{self, Traffic};
 use super::watch::{Flows, Timing, watch};
 use crate::exit::{Exit, Failure};
-use crate::meeting::Link;
+use crate::meeting::PeerStream;
 use crate::printer::with_stdout;
 use crate::signals::Signals;
 
@@ -41,7 +43,7 @@ const WIND_UP: Duration = Duration::from_secs(2);
 /// Intervals that a client gets, in bytes of text or JSON; later ones are left out.
 const MAX_OUTPUT: usize = 2 << 20;
 /// Peers without a handshake that wait to be told of.
-const STRANGERS: usize = 64;
+const MAX_FAILED_HANDSHAKES: usize = 64;
 /// TCP ports for data connections (the dynamic range of RFC 6335 §6).
 const DATA_PORTS: std::ops::RangeInclusive<u16> = 49152..=65535;
 
@@ -60,16 +62,16 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         user_timeout: Some(PATIENCE),
         ..Config::default()
     };
-    let (noticed, mut strangers) = mpsc::channel(STRANGERS);
-    let opening = Opening {
+    let (noticed, mut failed_handshakes) = mpsc::channel(MAX_FAILED_HANDSHAKES);
+    let opening = ListenConfig {
         args,
         config,
         backlog: 64,
         max_connections: connections,
-        strangers: noticed,
+        failed_handshakes: noticed,
     };
-    let (entrance, endpoint) = Entrance::open(opening).await?;
-    let entrance = Arc::new(entrance);
+    let (listener, endpoint) = ControlListener::open(opening).await?;
+    let listener = Arc::new(listener);
     let address = endpoint.local_addr();
     if args.json {
         with_stdout(|out| {
@@ -79,41 +81,41 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
                 serde_json::json!({
                     "event": "listening",
                     "address": address.to_string(),
-                    "addresses": entrance.addresses(),
-                    "encrypted": !entrance.is_clear(),
+                    "addresses": listener.addresses(),
+                    "encrypted": !listener.is_clear(),
                 })
             )
         })?;
     } else {
-        let how = if entrance.is_clear() {
+        let how = if listener.is_clear() {
             "in clear text"
         } else {
             "encrypted"
         };
         eprintln!("listening on {address}, {how}");
     }
-    entrance.invite()?;
+    listener.invite()?;
     let json = args.json;
     let mut tests = JoinSet::new();
     let exit = loop {
         tokio::select! {
-            accepted = entrance.accept() => {
-                let Guest { link: control, bond, met } = accepted?;
+            accepted = listener.accept() => {
+                let AdmittedClient { link: control, security, met } = accepted?;
                 let (endpoint, limits) = (endpoint.clone(), Arc::clone(&limits));
-                let (entrance, one_off) = (Arc::clone(&entrance), args.one_off);
+                let (listener, one_off) = (Arc::clone(&listener), args.one_off);
                 tests.spawn(async move {
                     let mut request = None;
                     let (peer, protection) = (control.peer_addr(), Protection::of(&control));
-                    let site = Site { endpoint, bond, limits };
-                    let result = serve(control, &site, &mut request).await;
+                    let context = ServeContext { endpoint, security, limits };
+                    let result = serve(control, &context, &mut request).await;
                     if let (true, true, Some(met)) = (one_off, result.is_ok(), &met) {
-                        entrance.complete(met);
+                        listener.complete(met);
                     }
                     // On a separate thread: a slow reader of our output must not stop other tests.
                     tokio::task::spawn_blocking(move || tell(json, peer, protection, request, result)).await
                 });
             }
-            Some((peer, error)) = strangers.recv() => {
+            Some((peer, error)) = failed_handshakes.recv() => {
                 let error = io::Error::other(error);
                 let telling = move || tell(json, peer, Protection::default(), None, Err(error));
                 let told = tokio::task::spawn_blocking(telling).await;
@@ -131,16 +133,16 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         }
     };
     tests.shutdown().await;
-    drop(entrance);
+    drop(listener);
     // The results must reach the client before this process and its socket are gone.
     let _ = endpoint.shutdown(WIND_UP).await;
     exit
 }
 
 /// Where a test is served, and to whom.
-struct Site {
+struct ServeContext {
     endpoint: Endpoint,
-    bond: Bond,
+    security: DataSecurity,
     limits: Arc<Limits>,
 }
 
@@ -215,11 +217,11 @@ fn tell(
 
 /// One control connection from greeting to results.
 async fn serve(
-    mut control: Link,
-    site: &Site,
+    mut control: PeerStream,
+    context: &ServeContext,
     asked: &mut Option<TestRequest>,
 ) -> io::Result<Vec<FlowResult>> {
-    let limits = &*site.limits;
+    let limits = &*context.limits;
     let request = step("its request", read_request(&mut control)).await?;
     let request = &*asked.insert(request);
     let Ok(permit) = limits.permits.try_acquire() else {
@@ -237,12 +239,12 @@ async fn serve(
             return refuse(control, ServerMessage::Refused { message }).await;
         }
     };
-    let paths = open_paths(&mut control, site, request, &config).await?;
+    let paths = open_paths(&mut control, context, request, &config).await?;
     write_message(&mut control, &ServerMessage::Started).await?;
 
     let cpu = cpu_time();
-    let coalescing = request.coalesce.apply(&site.endpoint);
-    let mut said = Said::new(request);
+    let coalescing = request.coalesce.apply(&context.endpoint);
+    let mut said = RecordedOutput::new(request);
     let outcome = run_flows(paths, &mut control, request, limits, &mut said).await;
     drop((coalescing, permit));
     let flows = match outcome {
@@ -270,46 +272,46 @@ async fn serve(
 }
 
 /// What the data of a test goes over.
-enum Paths {
-    Connections(Vec<Link>),
+enum DataChannels {
+    Connections(Vec<PeerStream>),
     Datagrams(UdpSocket, u64),
 }
 
 /// Tells the client where its data goes, and waits for all of its connections, or its first
 /// datagram.
 async fn open_paths(
-    control: &mut Link,
-    site: &Site,
+    control: &mut PeerStream,
+    context: &ServeContext,
     request: &TestRequest,
     config: &Config,
-) -> io::Result<Paths> {
+) -> io::Result<DataChannels> {
     let token = random();
     let peer = control.peer_addr().ip();
     match request.carrier {
         Carrier::Tcp => {
-            let data = open_data_port(site, config, request.streams)?;
+            let data = open_data_port(context, config, request.streams)?;
             let port = data.port();
             write_message(control, &ServerMessage::Accepted { port, token }).await?;
             let accepting = accept_all(&data, token, request.streams);
-            let patience = STEP + STEP_PER_CONNECTION * request.streams.into();
-            let streams = within(patience, "its data connections", accepting).await?;
-            Ok(Paths::Connections(streams))
+            let connect_timeout = STEP + STEP_PER_CONNECTION * request.streams.into();
+            let streams = within(connect_timeout, "its data connections", accepting).await?;
+            Ok(DataChannels::Connections(streams))
         }
         Carrier::Udp { .. } => {
-            let local = site.endpoint.local_addr().ip();
+            let local = context.endpoint.local_addr().ip();
             let socket = UdpSocket::bind((local, 0)).await?;
             let port = socket.local_addr()?.port();
             write_message(control, &ServerMessage::Accepted { port, token }).await?;
             let greeting = udp::await_greeting(&socket, token, peer);
             step("its first datagram", greeting).await?;
-            Ok(Paths::Datagrams(socket, token))
+            Ok(DataChannels::Datagrams(socket, token))
         }
     }
 }
 
 /// The server's intervals, in the form that the client wants.
 #[derive(Debug)]
-struct Said {
+struct RecordedOutput {
     form: ServerOutput,
     text: String,
     intervals: Vec<Interval>,
@@ -317,7 +319,7 @@ struct Said {
     len: usize,
 }
 
-impl Said {
+impl RecordedOutput {
     fn new(request: &TestRequest) -> Self {
         Self {
             form: request.server_output,
@@ -365,22 +367,22 @@ async fn step<T>(what: &str, work: impl Future<Output = io::Result<T>>) -> io::R
 }
 
 async fn within<T>(
-    patience: Duration,
+    connect_timeout: Duration,
     what: &str,
     work: impl Future<Output = io::Result<T>>,
 ) -> io::Result<T> {
-    tokio::time::timeout(patience, work)
+    tokio::time::timeout(connect_timeout, work)
         .await
         .unwrap_or_else(|_| {
             let message = format!(
                 "the client did not send {what} within {} s",
-                patience.as_secs()
+                connect_timeout.as_secs()
             );
             Err(io::Error::new(io::ErrorKind::TimedOut, message))
         })
 }
 
-async fn read_request(control: &mut Link) -> io::Result<TestRequest> {
+async fn read_request(control: &mut PeerStream) -> io::Result<TestRequest> {
     let mut magic = [0; MAGIC.len()];
     control.read_exact(&mut magic).await?;
     if magic != MAGIC {
@@ -392,7 +394,7 @@ async fn read_request(control: &mut Link) -> io::Result<TestRequest> {
     read_message(control, MAX_REQUEST).await
 }
 
-async fn refuse(mut control: Link, answer: ServerMessage) -> io::Result<Vec<FlowResult>> {
+async fn refuse(mut control: PeerStream, answer: ServerMessage) -> io::Result<Vec<FlowResult>> {
     write_message(&mut control, &answer).await?;
     farewell(control).await;
     let message = match answer {
@@ -406,7 +408,7 @@ async fn refuse(mut control: Link, answer: ServerMessage) -> io::Result<Vec<Flow
 }
 
 /// Sees to it that the last message arrives.
-async fn farewell(mut control: Link) {
+async fn farewell(mut control: PeerStream) {
     let ending = async {
         tokio::io::AsyncWriteExt::shutdown(&mut control).await?;
         control.finished().await
@@ -416,14 +418,14 @@ async fn farewell(mut control: Link) {
 }
 
 /// A free TCP port of the endpoint, with the settings of the test, for this client.
-fn open_data_port(site: &Site, config: &Config, streams: u16) -> io::Result<DataPort> {
+fn open_data_port(context: &ServeContext, config: &Config, streams: u16) -> io::Result<DataPort> {
     let ports = u64::from(DATA_PORTS.end() - DATA_PORTS.start());
     for _ in 0..64 {
         let port = DATA_PORTS.start() + (random() % ports) as u16;
         let options = ListenOptions::new()
             .config(config.clone())
             .backlog(streams.into());
-        match site.bond.listen(&site.endpoint, port, options) {
+        match context.security.listen(&context.endpoint, port, options) {
             Ok(listener) => return Ok(listener),
             Err(tack::ListenError::InUse(_)) => {}
             Err(error) => return Err(error.into()),
@@ -437,7 +439,7 @@ fn open_data_port(site: &Site, config: &Config, streams: u16) -> io::Result<Data
 
 /// Takes the client's data connections, in the order of their numbers; other connections are
 /// dropped.
-async fn accept_all(data: &DataPort, token: u64, streams: u16) -> io::Result<Vec<Link>> {
+async fn accept_all(data: &DataPort, token: u64, streams: u16) -> io::Result<Vec<PeerStream>> {
     let mut arrived = BTreeMap::new();
     while arrived.len() < usize::from(streams) {
         let mut stream = data.accept().await?;
@@ -453,11 +455,11 @@ async fn accept_all(data: &DataPort, token: u64, streams: u16) -> io::Result<Vec
 
 /// Runs the server's side of all flows to their ends.
 async fn run_flows(
-    paths: Paths,
-    control: &mut Link,
+    paths: DataChannels,
+    control: &mut PeerStream,
     request: &TestRequest,
     limits: &Limits,
-    said: &mut Said,
+    said: &mut RecordedOutput,
 ) -> io::Result<Vec<FlowResult>> {
     let count = usize::from(request.streams);
     let interval = match request.server_output {
@@ -479,9 +481,9 @@ async fn run_flows(
     let mut flows = Flows::new(count, timing.omit, Budget::new(limits.bytes));
     let (told, sent) = oneshot::channel();
     let (heard, peer_sent) = channel::channel(!receive);
-    let is_udp = matches!(paths, Paths::Datagrams(..));
+    let is_udp = matches!(paths, DataChannels::Datagrams(..));
     match paths {
-        Paths::Connections(streams) => {
+        DataChannels::Connections(streams) => {
             for (stream, connection) in streams.into_iter().enumerate() {
                 let job = Job {
                     stream,
@@ -493,7 +495,7 @@ async fn run_flows(
                 flows.spawn(async move { Ok(vec![flow::run(connection, job, shared).await?]) });
             }
         }
-        Paths::Datagrams(socket, token) => {
+        DataChannels::Datagrams(socket, token) => {
             let traffic = Traffic {
                 socket,
                 token,

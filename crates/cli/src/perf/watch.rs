@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::flow::{Ask, Budget, Ended, Shared};
+use super::flow::{Budget, Ended, Shared, SnapshotRequest};
 use super::report::{Interval, Intervals};
 use super::request::{Carrier, Limit, TestRequest};
 use super::results::{FlowResult, Snapshot};
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) struct Flows {
     /// Each task has one flow or several.
     tasks: JoinSet<io::Result<Vec<Ended>>>,
-    asks: watch::Sender<Ask>,
+    asks: watch::Sender<SnapshotRequest>,
     snapshots: mpsc::Receiver<Snapshot>,
     shared: Shared,
     /// Those that still run, by their numbers.
@@ -78,7 +78,7 @@ impl Timing {
 impl Flows {
     /// `count` flows that are to be spawned.
     pub(crate) fn new(count: usize, omit: Duration, budget: Arc<Budget>) -> Self {
-        let (asks, asked) = watch::channel(Ask {
+        let (asks, asked) = watch::channel(SnapshotRequest {
             looks: 0,
             begun: omit.is_zero(),
         });

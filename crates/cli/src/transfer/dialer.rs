@@ -4,44 +4,44 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tack_pairing::meeting::{Intent, Met};
+use tack_pairing::meeting::{Authenticated, Intent};
 
 use super::args::TransportArgs;
-use super::entrance::Entrance;
+use super::listener::TransferListener;
 use crate::address::{Address, Family, Reach, ReachArgs};
 use crate::exit::Failure;
-use crate::identity::Own;
-use crate::meeting::{self, Approach, Link, MeetingArgs, Target};
+use crate::identity::OwnIdentity;
+use crate::meeting::{self, ConnectOptions, MeetingArgs, PeerStream, Target};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT};
 use crate::state::StateDir;
 
 /// Makes connections to one peer.
 pub(crate) struct PeerDialer<'a> {
-    way: Way<'a>,
+    way: ConnectMethod<'a>,
     /// With whom the last connection was made.
-    met: Mutex<Option<Box<Met>>>,
+    met: Mutex<Option<Box<Authenticated>>>,
 }
 
-enum Way<'a> {
+enum ConnectMethod<'a> {
     Clear(Box<(Address, net::Dial, tack::Config)>),
-    Meet(Box<Meet<'a>>),
+    Meet(Box<MeetingParams<'a>>),
     /// The other side connects.
-    Wait(Entrance),
+    Wait(TransferListener),
 }
 
-struct Meet<'a> {
+struct MeetingParams<'a> {
     /// The target; after the first meeting the key and the address that were met.
     target: Mutex<Target>,
     intent: Intent,
-    own: Own,
+    own: OwnIdentity,
     state: StateDir,
     args: &'a MeetingArgs,
     dial: meeting::Dial,
-    patience: Duration,
+    connect_timeout: Duration,
 }
 
 /// What connections to a peer are made from.
-pub(crate) struct Dialing<'a> {
+pub(crate) struct DialConfig<'a> {
     pub(crate) target: Target,
     pub(crate) reach: ReachArgs,
     pub(crate) meeting: &'a MeetingArgs,
@@ -49,7 +49,7 @@ pub(crate) struct Dialing<'a> {
     /// How long a silent peer is waited for.
     pub(crate) silence: Duration,
     /// How long a connection may take.
-    pub(crate) patience: Duration,
+    pub(crate) connect_timeout: Duration,
     pub(crate) intent: Intent,
     /// What serves there, for messages.
     pub(crate) service: &'static str,
@@ -57,7 +57,7 @@ pub(crate) struct Dialing<'a> {
 
 impl<'a> PeerDialer<'a> {
     /// Connects to the target.
-    pub(crate) fn new(dialing: Dialing<'a>) -> Result<Self, Failure> {
+    pub(crate) fn new(dialing: DialConfig<'a>) -> Result<Self, Failure> {
         let config = dialing.transport.config(dialing.silence);
         let way = if dialing.reach.reach() == Reach::Anywhere {
             let Target::Address(address) = dialing.target else {
@@ -72,13 +72,13 @@ impl<'a> PeerDialer<'a> {
                 reach: Reach::Anywhere,
                 family: Family::Any,
                 from: None,
-                patience: dialing.patience,
+                connect_timeout: dialing.connect_timeout,
             };
-            Way::Clear(Box::new((address, dial, config)))
+            ConnectMethod::Clear(Box::new((address, dial, config)))
         } else {
             let state = dialing.meeting.state.open()?;
-            let (own, _) = Own::load_or_make(&state)?;
-            Way::Meet(Box::new(Meet {
+            let (own, _) = OwnIdentity::load_or_make(&state)?;
+            ConnectMethod::Meet(Box::new(MeetingParams {
                 target: Mutex::new(dialing.target),
                 intent: dialing.intent,
                 own,
@@ -90,18 +90,18 @@ impl<'a> PeerDialer<'a> {
                     from: None,
                     config,
                 },
-                patience: dialing.patience,
+                connect_timeout: dialing.connect_timeout,
             }))
         };
         Ok(Self::by(way))
     }
 
     /// Waits for the other side at `entrance`.
-    pub(crate) fn waiting(entrance: Entrance) -> Self {
-        Self::by(Way::Wait(entrance))
+    pub(crate) fn waiting(listener: TransferListener) -> Self {
+        Self::by(ConnectMethod::Wait(listener))
     }
 
-    fn by(way: Way<'a>) -> Self {
+    fn by(way: ConnectMethod<'a>) -> Self {
         Self {
             way,
             met: Mutex::new(None),
@@ -109,15 +109,15 @@ impl<'a> PeerDialer<'a> {
     }
 
     /// The next connection.
-    pub(crate) async fn dial(&self) -> Result<Link, Failure> {
+    pub(crate) async fn dial(&self) -> Result<PeerStream, Failure> {
         let (link, met) = match &self.way {
-            Way::Clear(clear) => {
+            ConnectMethod::Clear(clear) => {
                 let (address, dial, config) = &**clear;
                 let stream = net::connect(address, dial, config).await?;
-                (Link::Clear(stream), None)
+                (PeerStream::Clear(stream), None)
             }
-            Way::Wait(entrance) => entrance.accept().await?,
-            Way::Meet(meet) => {
+            ConnectMethod::Wait(listener) => listener.accept().await?,
+            ConnectMethod::Meet(meet) => {
                 let (link, met) = meet.dial().await?;
                 (link, Some(met))
             }
@@ -128,21 +128,21 @@ impl<'a> PeerDialer<'a> {
 
     /// The transfer is complete.
     pub(crate) fn complete(&self) {
-        if let Way::Wait(entrance) = &self.way {
+        if let ConnectMethod::Wait(listener) = &self.way {
             let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-            entrance.complete(met.as_deref());
+            listener.complete(met.as_deref());
         }
     }
 }
 
-impl Meet<'_> {
-    async fn dial(&self) -> Result<(Link, Box<Met>), Failure> {
+impl MeetingParams<'_> {
+    async fn dial(&self) -> Result<(PeerStream, Box<Authenticated>), Failure> {
         let target = self
             .target
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let approach = Approach {
+        let connect_options = ConnectOptions {
             target: &target,
             intent: self.intent,
             own: &self.own,
@@ -150,14 +150,14 @@ impl Meet<'_> {
             dial: self.dial.clone(),
             udp_port: TRANSFER_UDP_PORT,
             family: Family::Any,
-            patience: self.patience,
+            connect_timeout: self.connect_timeout,
             wait: self.args.wait(matches!(target, Target::Code(_, None))),
             remember: self.args.remember.as_ref(),
         };
-        let (link, met) = meeting::reach(&approach).await?;
+        let (link, met) = meeting::reach(&connect_options).await?;
         // A code serves once; whoever has met us lets our key come back.
         if matches!(target, Target::Code(..)) {
-            let again = Target::Met(met.peer, link.peer_addr());
+            let again = Target::Authenticated(met.peer, link.peer_addr());
             *self.target.lock().unwrap_or_else(PoisonError::into_inner) = again;
         }
         Ok((link, met))

@@ -28,7 +28,7 @@ pub(crate) struct Summary<'a> {
     pub(crate) left_alone: u64,
     pub(crate) removed: u64,
     /// Of a dry run.
-    pub(crate) would: Option<Would>,
+    pub(crate) would: Option<DryRunSummary>,
     pub(crate) carried_bytes: u64,
     pub(crate) reconnects: u64,
     pub(crate) failed: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Summary<'a> {
 
 /// What a dry run found.
 #[derive(Debug, Serialize)]
-pub(crate) struct Would {
+pub(crate) struct DryRunSummary {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
     pub(crate) removed: u64,
@@ -72,7 +72,7 @@ pub(crate) fn write(
         unchanged: report.unchanged,
         left_alone: report.left_alone,
         removed: report.removed,
-        would: report.dry_run.then_some(Would {
+        would: report.dry_run.then_some(DryRunSummary {
             files: report.would.0,
             bytes: report.would.1,
             removed: report.would_remove,

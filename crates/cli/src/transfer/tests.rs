@@ -15,7 +15,7 @@ use super::receiver::admission::Admission;
 use super::receiver::committer::Committer;
 use super::receiver::existing::Existing;
 use super::receiver::holder::Sessions;
-use super::receiver::live::Live;
+use super::receiver::progress::LiveProgress;
 use super::receiver::serve::{Served, Service, serve};
 use super::receiver::store::Store;
 use super::report::{Listing, Report};
@@ -33,7 +33,7 @@ fn service(dir: &Path, silence: Duration) -> Arc<Service> {
         listing: Listing::Files,
         admission: Admission::default(),
         sessions: Sessions::default(),
-        live: Live::default(),
+        live: LiveProgress::default(),
         silence,
     })
 }

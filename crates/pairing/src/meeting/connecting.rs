@@ -1,8 +1,8 @@
 //! The side that connects.
 
 use super::Channel;
-use super::message::{Message, PAKE, Shown};
-use super::outcome::{Failed, How, Intent, Met, Refusal, Step};
+use super::message::{IdentityProof, Message, PAKE};
+use super::outcome::{Authenticated, Failed, Intent, ProofMethod, Refusal, Step};
 use super::proof::{self, Exchange, Role, SharedKey};
 use crate::code::Code;
 use crate::rotation::{Rotation, leads};
@@ -30,7 +30,7 @@ pub struct Connecting {
 enum State {
     /// A ticket or a key was shown.
     Welcome {
-        how: How,
+        how: ProofMethod,
         /// Keys of which one has to lead to the peer's.
         expected: Vec<PublicKey>,
     },
@@ -80,13 +80,13 @@ impl Connecting {
                     proof: proof::ticket(&ticket.secret, &channel),
                     rotations,
                 };
-                let how = How::Ticket(id);
+                let how = ProofMethod::Ticket(id);
                 let expected = vec![ticket.issuer];
                 (State::Welcome { how, expected }, message)
             }
             Credential::Known(expected) => {
                 let state = State::Welcome {
-                    how: How::Known,
+                    how: ProofMethod::Known,
                     expected: expected.clone(),
                 };
                 (state, Message::Known { intent, rotations })
@@ -178,7 +178,7 @@ impl Connecting {
                 if !proof::identity_is_right(&peer, &identity.signature, channel, role) {
                     return Err(refuse(Refusal::Protocol));
                 }
-                let shown = Shown {
+                let shown = IdentityProof {
                     key: own.public_key(),
                     signature: proof::sign(&own, channel, role),
                     rotations,
@@ -190,7 +190,7 @@ impl Connecting {
                 Ok(Step::Send(Message::Identity(shown).encode()))
             }
             (State::Admitted { peer, rotations }, Message::Welcome { .. }) => {
-                Ok(self.met(None, peer, rotations, How::Code))
+                Ok(self.met(None, peer, rotations, ProofMethod::Code))
             }
             (State::Rotations, Message::Rotations { rotations }) => Ok(Step::Rotations(rotations)),
             _ => Err(refuse(Refusal::Protocol)),
@@ -202,11 +202,11 @@ impl Connecting {
         send: Option<Vec<u8>>,
         peer: PublicKey,
         rotations: Vec<Rotation>,
-        how: How,
+        how: ProofMethod,
     ) -> Step {
-        Step::Met {
+        Step::Authenticated {
             send,
-            met: Box::new(Met {
+            met: Box::new(Authenticated {
                 peer,
                 rotations,
                 how,

@@ -66,10 +66,10 @@ pub enum Message {
         /// Proof of the shared key.
         mac: [u8; 32],
         /// Who it is.
-        identity: Shown,
+        identity: IdentityProof,
     },
     /// The connecting side shows who it is, after a code.
-    Identity(Shown),
+    Identity(IdentityProof),
     /// The waiting side is content: the protocol that the intent names follows.
     Welcome {
         /// For its earlier keys.
@@ -86,7 +86,7 @@ pub enum Message {
 
 /// A long-term key with its proof for this stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Shown {
+pub struct IdentityProof {
     /// The long-term key.
     pub key: PublicKey,
     /// Signature over the stream's exporter and the role.
@@ -268,7 +268,7 @@ fn put_rotations(bytes: &mut Vec<u8>, rotations: &[Rotation]) {
     }
 }
 
-fn put_identity(bytes: &mut Vec<u8>, identity: &Shown) {
+fn put_identity(bytes: &mut Vec<u8>, identity: &IdentityProof) {
     bytes.extend_from_slice(identity.key.as_bytes());
     bytes.extend_from_slice(&identity.signature);
     put_rotations(bytes, &identity.rotations);
@@ -327,8 +327,8 @@ impl Input<'_> {
             .collect()
     }
 
-    fn identity(&mut self) -> Result<Shown, Malformed> {
-        Ok(Shown {
+    fn identity(&mut self) -> Result<IdentityProof, Malformed> {
+        Ok(IdentityProof {
             key: self.key()?,
             signature: self.array()?,
             rotations: self.rotations()?,

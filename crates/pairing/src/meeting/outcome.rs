@@ -17,7 +17,7 @@ pub enum Intent {
 
 /// How the connecting side proved itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
+pub enum ProofMethod {
     /// With a ticket.
     Ticket(TicketId),
     /// With a code.
@@ -28,13 +28,13 @@ pub enum How {
 
 /// Both sides proved themselves.
 #[derive(Clone, Debug)]
-pub struct Met {
+pub struct Authenticated {
     /// The long-term key of the other side. With a code it is not the one of TLS.
     pub peer: PublicKey,
     /// What the other side shows for its earlier keys; not yet verified ([`crate::leads`]).
     pub rotations: Vec<Rotation>,
     /// How the connecting side proved itself.
-    pub how: How,
+    pub how: ProofMethod,
     /// What the connecting side wants.
     pub intent: Intent,
 }
@@ -219,11 +219,11 @@ pub enum Step {
     /// Send this and wait for the next message.
     Send(Vec<u8>),
     /// Send this, if there is something, and go on with the protocol that the intent names.
-    Met {
+    Authenticated {
         /// The last message of the meeting, if it is ours.
         send: Option<Vec<u8>>,
         /// With whom.
-        met: Box<Met>,
+        met: Box<Authenticated>,
     },
     /// Send this and close the stream: the other side only asked for rotations.
     Close(Vec<u8>),

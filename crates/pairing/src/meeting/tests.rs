@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::message::Shown;
+use super::message::IdentityProof;
 use super::proof::{self, Exchange, Role};
 use super::*;
-use crate::code::{Attempt, Code, Desk, Unavailable};
+use crate::code::{Attempt, Code, CurrentCode, Unavailable};
 use crate::rotation::Rotation;
 use crate::secret::Secret;
 use crate::testing::identity as secret;
@@ -30,11 +30,11 @@ fn stream(exporter: u8, connecting: u8, waiting: u8) -> (Channel, Channel) {
 }
 
 /// A waiting program with one ticket and one code.
-struct Desks {
+struct TestHost {
     ticket: Secret,
     expired: bool,
     bound: Option<PublicKey>,
-    desk: Arc<Desk>,
+    current_code: Arc<CurrentCode>,
     known: Vec<PublicKey>,
     met: Vec<PublicKey>,
     serves: Intent,
@@ -42,13 +42,13 @@ struct Desks {
 
 const CODE: &str = "7-guitarist-orca";
 
-impl Desks {
+impl TestHost {
     fn new() -> Self {
         Self {
             ticket: Secret::from_bytes([9; 16]),
             expired: false,
             bound: None,
-            desk: Desk::new(Some(CODE.parse().unwrap())),
+            current_code: CurrentCode::new(Some(CODE.parse().unwrap())),
             known: Vec::new(),
             met: Vec::new(),
             serves: Intent::Send,
@@ -61,7 +61,7 @@ impl Desks {
     }
 }
 
-impl Host for Desks {
+impl Host for TestHost {
     fn serves(&mut self, intent: Intent) -> Result<(), Refusal> {
         if intent == self.serves {
             Ok(())
@@ -87,7 +87,7 @@ impl Host for Desks {
     }
 
     fn code(&mut self, number: u16) -> Result<Attempt, Unavailable> {
-        self.desk.take(number)
+        self.current_code.take(number)
     }
 
     fn meet(&mut self, key: &PublicKey) -> Result<(), Refusal> {
@@ -122,17 +122,17 @@ fn waiting(channel: Channel) -> Waiting {
 }
 
 /// What both sides come to.
-type Outcome = (Result<Met, Failed>, Result<Met, Failed>);
+type Outcome = (Result<Authenticated, Failed>, Result<Authenticated, Failed>);
 
 /// Carries messages until both sides are done.
-fn carry(near: &mut Connecting, first: Vec<u8>, far: &mut Waiting, host: &mut Desks) -> Outcome {
+fn carry(near: &mut Connecting, first: Vec<u8>, far: &mut Waiting, host: &mut TestHost) -> Outcome {
     let mut to_far = first;
     let mut far_met = None;
     loop {
         assert!(to_far.len() <= MAX_MESSAGE);
         let to_near = match far.handle(&to_far, host) {
             Ok(Step::Send(message)) => message,
-            Ok(Step::Met { send, met }) => {
+            Ok(Step::Authenticated { send, met }) => {
                 far_met = Some(*met);
                 send.unwrap()
             }
@@ -145,7 +145,7 @@ fn carry(near: &mut Connecting, first: Vec<u8>, far: &mut Waiting, host: &mut De
         };
         match near.handle(&to_near) {
             Ok(Step::Send(message)) => to_far = message,
-            Ok(Step::Met { send: None, met }) => return (Ok(*met), Ok(far_met.unwrap())),
+            Ok(Step::Authenticated { send: None, met }) => return (Ok(*met), Ok(far_met.unwrap())),
             Ok(other) => panic!("{other:?}"),
             Err(failed) => {
                 let Failed::Refusing { tell, .. } = &failed else {
@@ -159,7 +159,7 @@ fn carry(near: &mut Connecting, first: Vec<u8>, far: &mut Waiting, host: &mut De
 }
 
 /// Whole meeting over an honest stream.
-fn meet(credential: &Credential, keys: (u8, u8), host: &mut Desks) -> Outcome {
+fn meet(credential: &Credential, keys: (u8, u8), host: &mut TestHost) -> Outcome {
     let (near, far) = stream(3, keys.0, keys.1);
     let (mut near, first) = connecting(near, credential);
     carry(&mut near, first, &mut waiting(far), host)
@@ -172,14 +172,14 @@ fn refusals(outcome: Outcome) -> (Failed, Refusal) {
 
 #[test]
 fn a_ticket_is_bound_to_the_first_key_that_proves_it() {
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     let ticket = host.ticket_of(WAITING);
     for _ in 0..2 {
         let (near, far) = meet(&ticket, (CONNECTING, WAITING), &mut host);
         assert_eq!(near.unwrap().peer, secret(WAITING).public_key());
         let far = far.unwrap();
         assert_eq!(far.peer, secret(CONNECTING).public_key());
-        assert!(matches!(far.how, How::Ticket(_)));
+        assert!(matches!(far.how, ProofMethod::Ticket(_)));
     }
     let (near, far) = refusals(meet(&ticket, (MALLORY, WAITING), &mut host));
     assert_eq!(near, Failed::Refused(Refusal::BoundTicket));
@@ -191,7 +191,7 @@ fn a_ticket_is_bound_to_the_first_key_that_proves_it() {
 
 #[test]
 fn a_ticket_is_not_proven_to_another_key_than_it_names() {
-    let host = Desks::new();
+    let host = TestHost::new();
     let (near, _) = stream(3, CONNECTING, MALLORY);
     let ticket = host.ticket_of(WAITING);
     let own = secret(CONNECTING);
@@ -204,7 +204,7 @@ fn a_ticket_is_not_proven_to_another_key_than_it_names() {
 
 #[test]
 fn a_proof_of_a_ticket_serves_on_its_stream_only() {
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     let ticket = host.ticket_of(WAITING);
     let (near, _) = stream(3, CONNECTING, WAITING);
     let (_, first) = connecting(near, &ticket);
@@ -219,7 +219,7 @@ fn a_proof_of_a_ticket_serves_on_its_stream_only() {
 
 #[test]
 fn a_code_lets_both_sides_learn_the_long_term_keys_of_each_other() {
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     // Keys of TLS that are made for this stream.
     let (near, far) = meet(&code(CODE), (71, 72), &mut host);
     assert_eq!(near.unwrap().peer, secret(WAITING).public_key());
@@ -232,24 +232,24 @@ fn a_code_lets_both_sides_learn_the_long_term_keys_of_each_other() {
 
 #[test]
 fn wrong_words_burn_the_code_and_both_sides_hear_of_it() {
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     let (near, far) = refusals(meet(&code("7-hurricane-orca"), (71, 72), &mut host));
     assert_eq!(near, Failed::Refused(Refusal::WrongSecret));
     assert_eq!(far, Refusal::WrongSecret);
-    assert!(host.desk.is_burnt());
+    assert!(host.current_code.is_burnt());
     let (near, _) = refusals(meet(&code(CODE), (71, 72), &mut host));
     assert_eq!(near, Failed::Refused(Refusal::CodeBurnt));
     assert!(host.met.is_empty());
     // The wrong number touches no code.
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     let (near, _) = refusals(meet(&code("8-guitarist-orca"), (71, 72), &mut host));
     assert_eq!(near, Failed::Refused(Refusal::UnknownCode));
-    assert!(!host.desk.is_burnt());
+    assert!(!host.current_code.is_burnt());
 }
 
 #[test]
 fn a_peer_that_goes_away_after_our_message_has_burnt_the_code() {
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     let (near, far) = stream(3, 71, 72);
     let (_, first) = connecting(near, &code(CODE));
     let mut machine = waiting(far);
@@ -262,9 +262,9 @@ fn a_peer_that_goes_away_after_our_message_has_burnt_the_code() {
     let (_, second) = connecting(near, &code(CODE));
     let failed = waiting(far).handle(&second, &mut host).unwrap_err();
     assert_eq!(failed.refusal(), Refusal::CodeBusy);
-    assert!(!host.desk.is_burnt());
+    assert!(!host.current_code.is_burnt());
     drop(machine);
-    assert!(host.desk.is_burnt());
+    assert!(host.current_code.is_burnt());
 }
 
 #[test]
@@ -272,14 +272,14 @@ fn somebody_between_two_streams_gets_no_one_in() {
     // Mallory ends TLS on both sides and passes every message on: the exporters and keys differ.
     for (near_exporter, far_exporter, to_near, to_far) in [(3, 4, 72, 71), (3, 3, MALLORY, MALLORY)]
     {
-        let mut host = Desks::new();
+        let mut host = TestHost::new();
         let (near, _) = stream(near_exporter, 71, to_near);
         let (_, far) = stream(far_exporter, to_far, 72);
         let (mut near, first) = connecting(near, &code(CODE));
         let (near, far) = refusals(carry(&mut near, first, &mut waiting(far), &mut host));
         assert_eq!(near, Failed::Refused(Refusal::WrongSecret));
         assert_eq!(far, Refusal::WrongSecret);
-        assert!(host.desk.is_burnt() && host.met.is_empty());
+        assert!(host.current_code.is_burnt() && host.met.is_empty());
     }
 }
 
@@ -302,7 +302,7 @@ fn a_waiting_side_that_does_not_know_the_code_learns_no_identity() {
         Ok(Message::Confirm { .. })
     ));
     let mallory = secret(MALLORY);
-    let identity = Shown {
+    let identity = IdentityProof {
         key: mallory.public_key(),
         signature: proof::sign(&mallory, &far, Role::Waiting),
         rotations: Vec::new(),
@@ -363,7 +363,7 @@ fn an_identity_is_proven_for_this_stream() {
         ));
     }
     // A peer that has the code and shows a key that is not its own.
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     let (mut near, first) = connecting(near, &code(CODE));
     let mut machine = waiting(far);
     let Ok(Step::Send(pake)) = machine.handle(&first, &mut host) else {
@@ -376,7 +376,7 @@ fn an_identity_is_proven_for_this_stream() {
         machine.handle(&confirm, &mut host),
         Ok(Step::Send(_))
     ));
-    let stolen = Message::Identity(Shown {
+    let stolen = Message::Identity(IdentityProof {
         key: secret(CONNECTING).public_key(),
         signature,
         rotations: Vec::new(),
@@ -388,7 +388,7 @@ fn an_identity_is_proven_for_this_stream() {
 
 #[test]
 fn a_known_key_needs_nothing_else_and_a_rotated_one_its_rotation() {
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     let known = Credential::Known(vec![secret(WAITING).public_key()]);
     let (near, far) = refusals(meet(&known, (CONNECTING, WAITING), &mut host));
     assert_eq!(near, Failed::Refused(Refusal::UnknownKey));
@@ -409,11 +409,11 @@ fn a_known_key_needs_nothing_else_and_a_rotated_one_its_rotation() {
         let (mut near, first) =
             Connecting::begin(near, Intent::Send, &known, secret(11), near_rotations).unwrap();
         let mut far = Waiting::new(far, secret(12), far_rotations);
-        let mut host = Desks::new();
+        let mut host = TestHost::new();
         host.known.push(secret(CONNECTING).public_key());
         let far = far.handle(&first, &mut host);
         let near = match &far {
-            Ok(Step::Met { send, .. }) => near.handle(send.as_deref().unwrap()),
+            Ok(Step::Authenticated { send, .. }) => near.handle(send.as_deref().unwrap()),
             Err(Failed::Refusing { tell, .. }) => near.handle(tell),
             other => panic!("{other:?}"),
         };
@@ -428,7 +428,7 @@ fn rotations_are_told_only_to_who_names_an_earlier_key() {
         let (near, far) = stream(3, 71, 12);
         let (mut near, first) = Connecting::ask(near, secret(known).public_key());
         let mut far = Waiting::new(far, secret(12), vec![rotation]);
-        let answer = far.handle(&first, &mut Desks::new());
+        let answer = far.handle(&first, &mut TestHost::new());
         match answer {
             Ok(Step::Close(message)) if is_told => {
                 let Ok(Step::Rotations(rotations)) = near.handle(&message) else {
@@ -444,7 +444,7 @@ fn rotations_are_told_only_to_who_names_an_earlier_key() {
 
 #[test]
 fn two_sides_that_want_the_same_are_told_and_lose_nothing() {
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     host.serves = Intent::Receive;
     host.known.push(secret(CONNECTING).public_key());
     let ticket = host.ticket_of(WAITING);
@@ -454,14 +454,14 @@ fn two_sides_that_want_the_same_are_told_and_lose_nothing() {
         let (near, far) = refusals(meet(&credential, keys, &mut host));
         assert_eq!(near, Failed::Refused(Refusal::Intent));
         assert_eq!(far, Refusal::Intent);
-        assert!(host.bound.is_none() && !host.desk.is_burnt());
+        assert!(host.bound.is_none() && !host.current_code.is_burnt());
     }
 }
 
 #[test]
 fn a_key_that_is_made_for_codes_serves_for_nothing_else() {
     let known = secret(WAITING).public_key();
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     host.known.push(secret(71).public_key());
     let (near, far) = stream(3, 71, 72);
     let (_, ask) = Connecting::ask(near, known);
@@ -473,7 +473,7 @@ fn a_key_that_is_made_for_codes_serves_for_nothing_else() {
     // Nor does the long-term key serve for codes.
     let (_, far) = refusals(meet(&code(CODE), (71, WAITING), &mut host));
     assert_eq!(far, Refusal::Protocol);
-    assert!(!host.desk.is_burnt());
+    assert!(!host.current_code.is_burnt());
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn another_version_is_told() {
     let (near, far) = stream(3, CONNECTING, WAITING);
     let (mut near, mut first) = connecting(near, &Credential::Known(Vec::new()));
     first[10] = 9;
-    let Err(Failed::Refusing { refusal, tell }) = waiting(far).handle(&first, &mut Desks::new())
+    let Err(Failed::Refusing { refusal, tell }) = waiting(far).handle(&first, &mut TestHost::new())
     else {
         panic!()
     };
@@ -497,7 +497,7 @@ fn a_message_that_is_not_due_ends_the_meeting_for_good() {
     let mac = [0; 32];
     let (_, far) = stream(3, CONNECTING, WAITING);
     let mut machine = waiting(far);
-    let mut host = Desks::new();
+    let mut host = TestHost::new();
     let failed = machine
         .handle(&Message::Confirm { mac }.encode(), &mut host)
         .unwrap_err();
@@ -514,7 +514,7 @@ fn examples() -> Vec<Message> {
     let (_, far) = stream(3, 71, 72);
     let own = secret(WAITING);
     let rotations = vec![Rotation::sign(&secret(5), &own.public_key()); crate::MAX_ROTATIONS];
-    let identity = Shown {
+    let identity = IdentityProof {
         key: own.public_key(),
         signature: proof::sign(&own, &far, Role::Waiting),
         rotations: rotations.clone(),
@@ -586,8 +586,8 @@ proptest::proptest! {
         spoilt[at] = to;
         for message in [&bytes, &spoilt] {
             let (near, far) = stream(3, CONNECTING, WAITING);
-            let mut host = Desks::new();
-            let is_met = |step| matches!(step, Ok(Step::Met { .. }));
+            let mut host = TestHost::new();
+            let is_met = |step| matches!(step, Ok(Step::Authenticated { .. }));
             assert!(!is_met(waiting(far).handle(message, &mut host)));
             let (mut near, _) = connecting(near, &code(CODE));
             assert!(!is_met(near.handle(message)));

@@ -2,8 +2,8 @@
 
 use super::Channel;
 use super::connecting::{pake_array, refuse};
-use super::message::{Malformed, Message, Shown};
-use super::outcome::{Failed, How, Intent, Met, Refusal, Step};
+use super::message::{IdentityProof, Malformed, Message};
+use super::outcome::{Authenticated, Failed, Intent, ProofMethod, Refusal, Step};
 use super::proof::{self, Exchange, Role, SharedKey};
 use crate::code::{Attempt, Unavailable};
 use crate::rotation::{Rotation, leads};
@@ -120,7 +120,7 @@ impl Waiting {
                     return Err(refuse(Refusal::WrongSecret));
                 }
                 attempt.confirmed();
-                let identity = Shown {
+                let identity = IdentityProof {
                     key: self.own.public_key(),
                     signature: proof::sign(&self.own, &self.channel, Role::Waiting),
                     rotations: self.rotations.clone(),
@@ -136,7 +136,7 @@ impl Waiting {
                     return Err(refuse(Refusal::Protocol));
                 }
                 host.meet(&key).map_err(refuse)?;
-                Ok(self.welcome(key, identity.rotations, How::Code, intent))
+                Ok(self.welcome(key, identity.rotations, ProofMethod::Code, intent))
             }
             _ => Err(refuse(Refusal::Protocol)),
         }
@@ -165,12 +165,12 @@ impl Waiting {
                 // else.
                 host.serves(intent).map_err(refuse)?;
                 host.bind(&id, &peer).map_err(refuse)?;
-                Ok(self.welcome(peer, rotations, How::Ticket(id), intent))
+                Ok(self.welcome(peer, rotations, ProofMethod::Ticket(id), intent))
             }
             Message::Known { intent, rotations } => {
                 host.admit(&peer, &rotations).map_err(refuse)?;
                 host.serves(intent).map_err(refuse)?;
-                Ok(self.welcome(peer, rotations, How::Known, intent))
+                Ok(self.welcome(peer, rotations, ProofMethod::Known, intent))
             }
             Message::Code {
                 intent,
@@ -212,13 +212,19 @@ impl Waiting {
         }
     }
 
-    fn welcome(&self, peer: PublicKey, rotations: Vec<Rotation>, how: How, intent: Intent) -> Step {
+    fn welcome(
+        &self,
+        peer: PublicKey,
+        rotations: Vec<Rotation>,
+        how: ProofMethod,
+        intent: Intent,
+    ) -> Step {
         let message = Message::Welcome {
             rotations: self.rotations.clone(),
         };
-        Step::Met {
+        Step::Authenticated {
             send: Some(message.encode()),
-            met: Box::new(Met {
+            met: Box::new(Authenticated {
                 peer,
                 rotations,
                 how,

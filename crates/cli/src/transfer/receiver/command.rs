@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tack_pairing::meeting::{How, Intent, Met};
+use tack_pairing::meeting::{Authenticated, Intent, ProofMethod};
 use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -12,20 +12,20 @@ use tokio::task::JoinSet;
 use super::admission::Admission;
 use super::committer::Committer;
 use super::holder::Sessions;
-use super::live::Live;
+use super::progress::LiveProgress;
 use super::queue::Queue;
 use super::receive_error::ReceiveError;
 use super::serve::{Served, Service, serve};
 use super::store::Store;
 use crate::exit::{Exit, Failure};
-use crate::meeting::{Link, Target};
+use crate::meeting::{PeerStream, Target};
 use crate::net::TransportFigures;
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 use crate::transfer::args::RecvArgs;
 use crate::transfer::channel::{Channel, Writer};
-use crate::transfer::dialer::{Dialing, PeerDialer};
-use crate::transfer::entrance::{Entrance, Listen};
+use crate::transfer::dialer::{DialConfig, PeerDialer};
+use crate::transfer::listener::{Listen, TransferListener};
 use crate::transfer::names::printable;
 use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::Listing;
@@ -38,7 +38,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Between attempts to reach a sender again.
 const RETURN: Duration = Duration::from_secs(1);
 /// Connections beyond the permitted transfers that are heard to be turned away.
-const STRANGERS: usize = 64;
+const MAX_FAILED_HANDSHAKES: usize = 64;
 
 #[derive(Serialize)]
 struct Listening {
@@ -67,7 +67,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
             ask: args.confirm.then(Default::default),
         },
         sessions: Sessions::default(),
-        live: Live::new(args.json),
+        live: LiveProgress::new(args.json),
         silence: args.timeout,
     });
     let mut signals = Signals::new()?;
@@ -83,10 +83,10 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         silence: args.timeout,
         intent: Intent::Send,
         command: "tack send PATH",
-        max_connections: limit + waiting + STRANGERS,
-        backlog: STRANGERS,
+        max_connections: limit + waiting + MAX_FAILED_HANDSHAKES,
+        backlog: MAX_FAILED_HANDSHAKES,
     };
-    let listener = Arc::new(Entrance::open(listen).await?);
+    let listener = Arc::new(TransferListener::open(listen).await?);
     announce(&args, listener.addresses())?;
     listener.invite()?;
 
@@ -108,7 +108,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 }
                 let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
                 let closing = closing.clone();
-                let (entrance, once) = (Arc::clone(&listener), args.is_once());
+                let (listener, once) = (Arc::clone(&listener), args.is_once());
                 transfers.spawn(async move {
                     let (reader, mut writer) = Channel::into_split(stream);
                     let place = match (place, ticket) {
@@ -117,11 +117,11 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                     };
                     let Some(place) = place else {
                         turn_away((reader, writer), Refusal::Stopping, STOPPING).await;
-                        return Ok(Ok(Told::Nothing));
+                        return Ok(Ok(ConnectionOutcome::Nothing));
                     };
                     let ended = one(reader, writer, &service, stopped).await;
                     if ended.served.result.is_ok() {
-                        complete(&entrance, met.as_deref(), once);
+                        complete(&listener, met.as_deref(), once);
                     }
                     // On a separate thread: a slow reader of our output must not stop other
                     // transfers. The place goes only then, so that summaries do not pile up.
@@ -134,8 +134,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                 // A panic in a transfer is a bug; it must not pass for an orderly end.
                 let told = ended.flatten().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
                 match told {
-                    Ok(Told::Ended(exit)) if args.is_once() => break Ok(exit),
-                    Ok(Told::MayReturn(time)) if args.is_once() => {
+                    Ok(ConnectionOutcome::Ended(exit)) if args.is_once() => break Ok(exit),
+                    Ok(ConnectionOutcome::MayReturn(time)) if args.is_once() => {
                         leaving = Some(tokio::time::Instant::now() + time.min(args.reconnect));
                     }
                     Ok(_) => {}
@@ -209,12 +209,12 @@ async fn wind_up<T: 'static>(transfers: &mut JoinSet<T>, signals: &mut Signals) 
 }
 
 /// A ticket or a code that did its work serves no more; others may come with new ones.
-fn complete(entrance: &Entrance, met: Option<&Met>, once: bool) {
-    entrance.complete(met);
-    let is_spent = met.is_some_and(|met| met.how != How::Known);
+fn complete(listener: &TransferListener, met: Option<&Authenticated>, once: bool) {
+    listener.complete(met);
+    let is_spent = met.is_some_and(|met| met.how != ProofMethod::Known);
     if is_spent
         && !once
-        && let Err(failure) = entrance.invite()
+        && let Err(failure) = listener.invite()
     {
         eprintln!("tack: {failure}");
     }
@@ -227,13 +227,13 @@ async fn fetch(
     service: &Arc<Service>,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
-    let dialer = PeerDialer::new(Dialing {
+    let dialer = PeerDialer::new(DialConfig {
         target,
         reach: args.reach,
         meeting: &args.meeting,
         transport: &args.transport,
         silence: args.timeout,
-        patience: CONNECT,
+        connect_timeout: CONNECT,
         intent: Intent::Receive,
         service: "tack send",
     })?;
@@ -257,7 +257,7 @@ async fn fetch(
             }
             Err(failure) => return Err(failure),
         };
-        let (reader, writer) = Link::into_split(link);
+        let (reader, writer) = PeerStream::into_split(link);
         let mut receiving = std::pin::pin!(one(reader, writer, service, stopped.clone()));
         let (ended, signal) = tokio::select! {
             ended = &mut receiving => (ended, None),
@@ -271,11 +271,15 @@ async fn fetch(
         }
         match (tell(args.json, ended)?, signal) {
             (_, Some(signal)) => return Ok(signal),
-            (Told::Ended(exit), None) => return Ok(exit),
-            (Told::MayReturn(time), None) if since.elapsed() < time.min(args.reconnect) => {
+            (ConnectionOutcome::Ended(exit), None) => return Ok(exit),
+            (ConnectionOutcome::MayReturn(time), None)
+                if since.elapsed() < time.min(args.reconnect) =>
+            {
                 lost = true;
             }
-            (Told::MayReturn(_) | Told::Nothing, None) => return Ok(Exit::Failed),
+            (ConnectionOutcome::MayReturn(_) | ConnectionOutcome::Nothing, None) => {
+                return Ok(Exit::Failed);
+            }
         }
     }
 }
@@ -336,7 +340,7 @@ where
 
 /// What came of a connection.
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum ConnectionOutcome {
     /// It was no transfer, or another connection goes on with it.
     Nothing,
     /// The sender was lost and tries to return for this time.
@@ -346,7 +350,7 @@ enum Told {
 }
 
 /// Says what came of a connection.
-fn tell(json: bool, ended: Ended) -> Result<Told, Failure> {
+fn tell(json: bool, ended: Ended) -> Result<ConnectionOutcome, Failure> {
     let Ended {
         mut served,
         peer,
@@ -354,14 +358,14 @@ fn tell(json: bool, ended: Ended) -> Result<Told, Failure> {
     } = ended;
     let error = served.result.as_ref().err().map(ToString::to_string);
     if matches!(served.result, Err(ReceiveError::Superseded)) {
-        return Ok(Told::Nothing);
+        return Ok(ConnectionOutcome::Nothing);
     }
     if served.hello.is_none() {
         eprintln!(
             "tack: {peer} did not begin a transfer: {}",
             printable(error.as_deref().unwrap_or("no data received"))
         );
-        return Ok(Told::Nothing);
+        return Ok(ConnectionOutcome::Nothing);
     }
     let returns = served.returns();
     let report = &mut served.report;
@@ -423,8 +427,8 @@ fn tell(json: bool, ended: Ended) -> Result<Told, Failure> {
         })?;
     }
     Ok(match returns {
-        Some(time) => Told::MayReturn(time),
-        None => Told::Ended(exit),
+        Some(time) => ConnectionOutcome::MayReturn(time),
+        None => ConnectionOutcome::Ended(exit),
     })
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cap_std::fs::Dir;
 
-use super::offer::{Here, Wanted, open_here};
+use super::offer::{LocalCopy, Wanted, open_here};
 use super::part;
 use super::refused::Refused;
 use super::staged::{Staged, permitted, set_modified};
@@ -64,7 +64,7 @@ impl Content {
         let name = name.as_encoded_bytes().to_vec();
         let (mut old, mut staged) = (None, None);
         match (&wanted.part, wanted.here) {
-            (Some(_), Here::Old) => {
+            (Some(_), LocalCopy::Old) => {
                 old = open_here(&dir, &name[..]).map_err(storage)?;
                 let len = match &old {
                     Some(old) => old.metadata().map_err(storage)?.len(),

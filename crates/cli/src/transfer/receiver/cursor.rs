@@ -18,9 +18,9 @@ use rustix::io::Errno;
 
 use super::existing::Existing;
 use super::holder::{Claim, Holder};
-use super::left::{Left, LeftList};
 use super::mirror::Mirror;
 use super::part;
+use super::pending_directories::{PendingDirectories, PendingDirectory};
 use super::refused::Refused;
 use super::reserved::Reservation;
 use super::staged::{permitted, set_modified, symlink};
@@ -40,7 +40,7 @@ pub(crate) struct Cursor<'a> {
     pub(super) dir: Arc<Dir>,
     pub(super) path: PathBuf,
     levels: Vec<Level>,
-    left: LeftList,
+    left: PendingDirectories,
     /// A directory that was here before was entered: new names in it are forced to the disk, too.
     entered_existing: bool,
     /// Something was made or named.
@@ -89,7 +89,7 @@ impl<'a> Cursor<'a> {
             dir: Arc::clone(&store.root),
             path: PathBuf::new(),
             levels: Vec::new(),
-            left: LeftList::new(),
+            left: PendingDirectories::new(),
             entered_existing: false,
             changed: false,
             mirror: None,
@@ -252,7 +252,7 @@ impl<'a> Cursor<'a> {
         if let Origin::Ours { mode, modified } = level.origin
             && !self.dry
         {
-            self.left.push(&Left {
+            self.left.push(&PendingDirectory {
                 index: level.index,
                 path: self.path.clone(),
                 mode,

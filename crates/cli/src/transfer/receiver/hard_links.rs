@@ -22,13 +22,13 @@ const MAX_FIRSTS: usize = 16 << 20;
 
 /// The first names of files that have several, by the index of their entries.
 #[derive(Debug, Default)]
-pub(super) struct Firsts {
+pub(super) struct FirstNames {
     /// `None` until the file is here.
     paths: BTreeMap<u64, Option<PathBuf>>,
     bytes: usize,
 }
 
-impl Firsts {
+impl FirstNames {
     /// A file is offered that has several names; `path` when it is here.
     pub(super) fn expect(&mut self, index: u64, path: &Path, is_here: bool) {
         let bytes = path.as_os_str().len() + 64;

@@ -20,12 +20,12 @@ const IN_FLIGHT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Holder {
     owner: PeerKey,
-    pulse: Mutex<Pulse>,
+    activity: Mutex<SenderActivity>,
     cut: Notify,
 }
 
 #[derive(Debug)]
-struct Pulse {
+struct SenderActivity {
     heard: Instant,
     /// We wait for the sender. When we do not, its silence is our doing.
     listening: bool,
@@ -48,7 +48,7 @@ impl Holder {
     pub(crate) fn new(owner: Option<PeerKey>) -> Arc<Self> {
         Arc::new(Self {
             owner: owner.unwrap_or_default(),
-            pulse: Mutex::new(Pulse {
+            activity: Mutex::new(SenderActivity {
                 heard: Instant::now(),
                 listening: true,
                 cut: false,
@@ -61,24 +61,24 @@ impl Holder {
         &self.owner
     }
 
-    fn pulse(&self) -> MutexGuard<'_, Pulse> {
-        self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
+    fn activity(&self) -> MutexGuard<'_, SenderActivity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// We begin to wait for bytes, or cease to because some came.
     pub(crate) fn listen(&self, listening: bool) {
-        let mut pulse = self.pulse();
-        pulse.listening = listening;
+        let mut activity = self.activity();
+        activity.listening = listening;
         if !listening {
-            pulse.heard = Instant::now();
+            activity.heard = Instant::now();
         }
     }
 
     /// How long the sender has said nothing, while we listen.
     pub(crate) fn silence(&self) -> Duration {
-        let pulse = self.pulse();
-        if pulse.listening {
-            pulse.heard.elapsed()
+        let activity = self.activity();
+        if activity.listening {
+            activity.heard.elapsed()
         } else {
             Duration::ZERO
         }
@@ -86,10 +86,10 @@ impl Holder {
 
     /// Whether the sender lives, as far as it was heard after `since`.
     pub(crate) fn claim(&self, since: Instant) -> Claim {
-        let pulse = self.pulse();
-        if pulse.cut || (pulse.listening && pulse.heard.elapsed() >= DOUBTFUL) {
+        let activity = self.activity();
+        if activity.cut || (activity.listening && activity.heard.elapsed() >= DOUBTFUL) {
             Claim::Gone
-        } else if pulse.heard > since + IN_FLIGHT {
+        } else if activity.heard > since + IN_FLIGHT {
             Claim::Alive
         } else {
             Claim::Unclear
@@ -98,7 +98,7 @@ impl Holder {
 
     /// Ends the transfer: another one goes on in its place.
     pub(crate) fn cut_off(&self) {
-        self.pulse().cut = true;
+        self.activity().cut = true;
         self.cut.notify_one();
     }
 
@@ -183,10 +183,10 @@ mod tests {
             return;
         };
         assert_eq!(holder.claim(since), Claim::Alive);
-        holder.pulse().heard = since;
+        holder.activity().heard = since;
         assert_eq!(holder.claim(since), Claim::Gone, "silent for 3 s");
         holder.listen(false);
-        holder.pulse().heard = since;
+        holder.activity().heard = since;
         assert_eq!(holder.claim(since), Claim::Unclear, "it waits for us");
         holder.cut_off();
         assert_eq!(holder.claim(since), Claim::Gone);

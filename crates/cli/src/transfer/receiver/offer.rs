@@ -33,7 +33,7 @@ pub(crate) struct Wanted {
     /// Bytes of it that may be here already.
     pub(crate) listed: u64,
     /// Where those are.
-    pub(crate) here: Here,
+    pub(crate) here: LocalCopy,
     /// The name of its part; `None` where it is too small for one.
     pub(crate) part: Option<String>,
     /// Given back once the file has its name.
@@ -42,7 +42,7 @@ pub(crate) struct Wanted {
 
 /// What of a file is here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Here {
+pub(crate) enum LocalCopy {
     Nothing,
     /// A transfer of it was cut off.
     Part,
@@ -73,7 +73,7 @@ impl Cursor<'_> {
             size: entry.size,
             existing: self.existing,
             listed: 0,
-            here: Here::Nothing,
+            here: LocalCopy::Nothing,
             part: None,
             reservation: None,
         };
@@ -94,7 +94,7 @@ impl Cursor<'_> {
             let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
             // A peer learns what is in a file only where it may replace it.
             if is_file && wanted.existing.may_replace() {
-                wanted.here = Here::Old;
+                wanted.here = LocalCopy::Old;
                 wanted.listed = u64::try_from(found.st_size).unwrap_or(0);
             }
         }
@@ -102,13 +102,13 @@ impl Cursor<'_> {
             let name = part::name(self.holder.owner(), &wanted.path);
             let len = part::len(&self.dir, &name);
             if len > 0 {
-                (wanted.here, wanted.listed) = (Here::Part, len);
+                (wanted.here, wanted.listed) = (LocalCopy::Part, len);
             }
             wanted.listed = wanted.listed.min(size);
             wanted.part = Some(name);
         }
         if wanted.part.is_none() || wanted.listed < GROUP {
-            (wanted.here, wanted.listed) = (Here::Nothing, 0);
+            (wanted.here, wanted.listed) = (LocalCopy::Nothing, 0);
         }
         self.check_room(entry, wanted.listed)?;
         Ok(Answer::Want(Box::new(wanted)))

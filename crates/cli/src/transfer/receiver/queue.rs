@@ -14,18 +14,18 @@ use crate::transfer::protocol::Reply;
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
     most: usize,
-    line: Mutex<Line>,
+    line: Mutex<Waiting>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct Waiting {
     next: u64,
     waiting: BTreeSet<u64>,
 }
 
 /// A position in the line; given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct QueuePosition {
     queue: Arc<Queue>,
     number: u64,
 }
@@ -46,7 +46,7 @@ impl Queue {
     }
 
     /// A position in the line; `None` when it is full.
-    pub(crate) fn line_up(self: &Arc<Self>) -> Option<Ticket> {
+    pub(crate) fn line_up(self: &Arc<Self>) -> Option<QueuePosition> {
         let mut line = self.line();
         if line.waiting.len() >= self.most {
             return None;
@@ -54,18 +54,18 @@ impl Queue {
         let number = line.next;
         line.next += 1;
         line.waiting.insert(number);
-        Some(Ticket {
+        Some(QueuePosition {
             queue: Arc::clone(self),
             number,
         })
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, Waiting> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ticket {
+impl QueuePosition {
     /// How many came before.
     fn ahead(&self) -> u32 {
         let line = self.queue.line();
@@ -100,7 +100,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for QueuePosition {
     fn drop(&mut self) {
         self.queue.line().waiting.remove(&self.number);
     }

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use super::admission::Admission;
 use super::committer::Committer;
 use super::holder::{Holder, Sessions};
-use super::live::{EVERY, Live};
+use super::progress::{EVERY, LiveProgress};
 use super::receive::receive;
 use super::receive_error::ReceiveError;
 use super::session::Session;
@@ -33,7 +33,7 @@ pub(crate) struct Service {
     pub(crate) listing: Listing,
     pub(crate) admission: Admission,
     pub(crate) sessions: Sessions,
-    pub(crate) live: Live,
+    pub(crate) live: LiveProgress,
     /// How long a sender may be silent.
     pub(crate) silence: Duration,
 }

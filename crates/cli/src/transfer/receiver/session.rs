@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::hard_links::Firsts;
+use super::hard_links::FirstNames;
 use super::holder::Holder;
 use super::refused::Refused;
 use crate::transfer::protocol::{Hash, Hello, Refusal, Reply};
@@ -29,7 +29,7 @@ pub(crate) struct Session {
     /// Where its sender is.
     pub(crate) peer: SocketAddr,
     hello: Mutex<Option<Hello>>,
-    firsts: Mutex<Firsts>,
+    first_names: Mutex<FirstNames>,
     /// Bytes of files that came, or need not come.
     passed: AtomicU64,
     /// The file that is coming.
@@ -62,7 +62,7 @@ impl Session {
             holder,
             peer,
             hello: Mutex::default(),
-            firsts: Mutex::default(),
+            first_names: Mutex::default(),
             passed: AtomicU64::new(0),
             current: Mutex::default(),
         }
@@ -130,8 +130,10 @@ impl Session {
     }
 
     /// The files that have several names.
-    pub(super) fn firsts(&self) -> MutexGuard<'_, Firsts> {
-        self.firsts.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn first_names(&self) -> MutexGuard<'_, FirstNames> {
+        self.first_names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn begin(&self) {
@@ -169,7 +171,7 @@ impl Session {
             path.with_file_name(name)
         });
         let path = other.as_deref().unwrap_or(path);
-        self.firsts().is_here(index, path);
+        self.first_names().is_here(index, path);
         self.report().file(path, size, hash);
         self.reply(Reply::Confirm {
             index,

@@ -26,7 +26,7 @@ pub(crate) trait Dialer {
 
 /// For how long further attempts are made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct RetryLimits {
     /// While the receiver is busy or was never reached.
     pub(crate) retry: Duration,
     /// After a connection was lost.
@@ -47,7 +47,7 @@ pub(crate) enum Outcome<W> {
 pub(crate) async fn send_patiently<D: Dialer>(
     dialer: &D,
     outbound: &Outbound,
-    patience: Patience,
+    limits: RetryLimits,
     signals: &mut Signals,
     confirmations: &Arc<Confirmations>,
     progress: &Progress,
@@ -58,7 +58,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
     let mut last = None;
     let (mut lost, mut told) = (false, false);
     loop {
-        let left = patience.reconnect.saturating_sub(since.elapsed());
+        let left = limits.reconnect.saturating_sub(since.elapsed());
         let dialed = tokio::select! {
             dialed = dialer.dial() => dialed,
             // Who waits for the other side to connect is not told that it never will.
@@ -66,11 +66,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
             exit = signals.next() => return Outcome::Interrupted(last.map(|(writer, _)| writer), exit),
         };
         let limit = |lost| {
-            if lost {
-                patience.reconnect
-            } else {
-                patience.retry
-            }
+            if lost { limits.reconnect } else { limits.retry }
         };
         match dialed {
             Ok(channel) => {
@@ -86,7 +82,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
                 let error = match sent {
                     Err(error)
                         if error.is_busy()
-                            || error.is_lost() && patience.reconnect > Duration::ZERO =>
+                            || error.is_lost() && limits.reconnect > Duration::ZERO =>
                     {
                         error
                     }

@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use tack_pairing::meeting::Intent;
 
-use super::attempts::{Dialer, Outcome, Patience, send_patiently};
+use super::attempts::{Dialer, Outcome, RetryLimits, send_patiently};
 use super::confirmations::Confirmations;
 use super::options::{Exclude, Links, Options, Source, total};
 use super::progress::Progress;
 use super::send::Outbound;
 use crate::exit::{Exit, Failure};
-use crate::meeting::{Link, Target};
+use crate::meeting::{PeerStream, Target};
 use crate::net::TransportFigures;
 use crate::printer::{files, transferred, with_stdout};
 use crate::signals::Signals;
 use crate::transfer::args::SendArgs;
 use crate::transfer::channel::Writer;
-use crate::transfer::dialer::{Dialing, PeerDialer};
-use crate::transfer::entrance::{Entrance, Listen};
+use crate::transfer::dialer::{DialConfig, PeerDialer};
+use crate::transfer::listener::{Listen, TransferListener};
 use crate::transfer::names;
 use crate::transfer::protocol::Hello;
 use crate::transfer::report::{Listing, Report};
@@ -31,12 +31,12 @@ use crate::transfer::summary;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Connections at a time while this side waits for one.
-const STRANGERS: usize = 64;
+const MAX_FAILED_HANDSHAKES: usize = 64;
 
 impl Dialer for PeerDialer<'_> {
-    type Channel = Link;
+    type Channel = PeerStream;
 
-    async fn dial(&self) -> Result<Link, Failure> {
+    async fn dial(&self) -> Result<PeerStream, Failure> {
         PeerDialer::dial(self).await
     }
 }
@@ -59,7 +59,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
 /// Connections to the target, or from whoever is let in.
 async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDialer<'a>, Failure> {
     let Some(target) = target else {
-        let entrance = Entrance::open(Listen {
+        let listener = TransferListener::open(Listen {
             at: args.listen.as_ref(),
             reach: args.reach,
             meeting: &args.meeting,
@@ -67,21 +67,21 @@ async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDi
             silence: args.timeout,
             intent: Intent::Receive,
             command: "tack recv",
-            max_connections: STRANGERS,
-            backlog: STRANGERS,
+            max_connections: MAX_FAILED_HANDSHAKES,
+            backlog: MAX_FAILED_HANDSHAKES,
         })
         .await?;
-        eprintln!("listening on {}", entrance.addresses().join(", "));
-        entrance.invite()?;
-        return Ok(PeerDialer::waiting(entrance));
+        eprintln!("listening on {}", listener.addresses().join(", "));
+        listener.invite()?;
+        return Ok(PeerDialer::waiting(listener));
     };
-    PeerDialer::new(Dialing {
+    PeerDialer::new(DialConfig {
         target,
         reach: args.reach,
         meeting: &args.meeting,
         transport: &args.transport,
         silence: args.timeout,
-        patience: args.connect_timeout,
+        connect_timeout: args.connect_timeout,
         intent: Intent::Send,
         service: "tack recv",
     })
@@ -146,7 +146,7 @@ pub(crate) async fn send_by<D: Dialer>(
         },
         limit: args.bwlimit.map(|rate| (rate.bits_per_sec() / 8).max(1)),
     };
-    let patience = Patience {
+    let limits = RetryLimits {
         retry: args.retry,
         reconnect,
     };
@@ -154,7 +154,7 @@ pub(crate) async fn send_by<D: Dialer>(
     let outcome = send_patiently(
         dialer,
         &outbound,
-        patience,
+        limits,
         &mut signals,
         &confirmations,
         &progress,

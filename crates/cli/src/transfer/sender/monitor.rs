@@ -102,15 +102,16 @@ mod tests {
     fn waiting_ends_with_a_change_or_the_connection() {
         let monitor = Monitor::new(0);
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| monitor.wait_while(|count| *count < 2).map(|state| *state));
+            let waiting_config =
+                scope.spawn(|| monitor.wait_while(|count| *count < 2).map(|state| *state));
             for _ in 0..2 {
                 *monitor.lock() += 1;
                 monitor.notify();
             }
-            assert_eq!(waits.join().unwrap().ok(), Some(2));
-            let waits = scope.spawn(|| monitor.wait_while(|count| *count < 3).is_err());
+            assert_eq!(waiting_config.join().unwrap().ok(), Some(2));
+            let waiting_config = scope.spawn(|| monitor.wait_while(|count| *count < 3).is_err());
             monitor.disconnect();
-            assert!(waits.join().unwrap());
+            assert!(waiting_config.join().unwrap());
         });
         // Nobody waits on a lost connection, even for what is there.
         assert!(monitor.wait_while(|_| false).is_err());

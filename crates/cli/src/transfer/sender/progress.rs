@@ -29,21 +29,21 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     volume: Volume,
     json: bool,
-    shown: Arc<Shown>,
+    shown: Arc<Counters>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct Counters {
     /// Bytes sent, or found to be at the receiver.
     bytes: AtomicU64,
     files: AtomicU64,
     /// Files of the transfer; 0 where that is not known.
     all_files: AtomicU64,
-    now: Mutex<Now>,
+    now: Mutex<Current>,
 }
 
 #[derive(Debug)]
-struct Now {
+struct Current {
     file: PathBuf,
     heard: Instant,
     /// A new connection is being made.
@@ -77,11 +77,11 @@ impl Progress {
     }
 
     fn with(bar: ProgressBar, volume: Volume, json: bool) -> Self {
-        let shown = Shown {
+        let shown = Counters {
             bytes: AtomicU64::new(0),
             files: AtomicU64::new(0),
             all_files: AtomicU64::new(0),
-            now: Mutex::new(Now {
+            now: Mutex::new(Current {
                 file: PathBuf::new(),
                 heard: Instant::now(),
                 reconnecting: false,
@@ -95,7 +95,7 @@ impl Progress {
         }
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
+    fn now(&self) -> MutexGuard<'_, Current> {
         self.shown
             .now
             .lock()

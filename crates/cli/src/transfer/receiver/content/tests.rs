@@ -25,7 +25,7 @@ fn content(here: u64) -> (tempfile::TempDir, Content) {
         size: Some(SIZE),
         existing: Existing::Refuse,
         listed: here,
-        here: Here::Part,
+        here: LocalCopy::Part,
         part: Some(part),
         reservation: None,
     };

@@ -96,7 +96,7 @@ impl<R: BufRead> Receiver<'_, R> {
         if has_names && let Ok(answer) = &answer {
             let is_here = matches!(answer, Answer::Have(Kept::Unchanged));
             let path = self.cursor.path_of(entry.name);
-            self.session.firsts().expect(index, &path, is_here);
+            self.session.first_names().expect(index, &path, is_here);
         }
         self.answer(index, entry, answer)
     }
@@ -108,7 +108,7 @@ impl<R: BufRead> Receiver<'_, R> {
         let answer = if self.refused_depth > 0 {
             Err(parent_refused())
         } else {
-            let first = self.session.firsts().path(first);
+            let first = self.session.first_names().path(first);
             self.cursor.same(entry, first.as_deref())
         };
         self.answer(index, entry, answer)

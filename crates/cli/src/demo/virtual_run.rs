@@ -61,14 +61,14 @@ impl Observer for Points {
 
 /// A run in virtual time.
 #[derive(Debug)]
-pub(crate) struct Twin {
+pub(crate) struct VirtualRun {
     pub(crate) figures: Figures,
     /// Bytes delivered, which are all unless time ran out.
     pub(crate) delivered: u64,
 }
 
 /// Runs `scenario`.
-pub(crate) fn run(scenario: &Scenario, seed: u64) -> Result<Twin, Failure> {
+pub(crate) fn run(scenario: &Scenario, seed: u64) -> Result<VirtualRun, Failure> {
     let mut points = Points::default();
     let report = tack_sim::run(scenario, seed, &mut Observers::default().with(&mut points))
         .map_err(|error| Failure::failed("the simulation failed", error))?;
@@ -90,7 +90,7 @@ pub(crate) fn run(scenario: &Scenario, seed: u64) -> Result<Twin, Failure> {
         pacing: flow.limited_by.pacing,
         app: flow.limited_by.app,
     };
-    Ok(Twin {
+    Ok(VirtualRun {
         figures: Figures {
             goodput_bps: flow.goodput_bps,
             seconds: flow.completion_s.unwrap_or(report.virtual_seconds),

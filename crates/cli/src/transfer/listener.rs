@@ -1,21 +1,21 @@
 //! Where the connections of transfers come from, when this side waits.
 
 use tack::{Endpoint, ListenOptions, Listener};
-use tack_pairing::meeting::{Intent, Met};
+use tack_pairing::meeting::{Authenticated, Intent};
 
 use super::args::TransportArgs;
 use crate::address::{Address, Family, Reach, ReachArgs};
 use crate::exit::Failure;
-use crate::identity::Own;
-use crate::meeting::{Link, MeetingArgs, Reception, Waits};
+use crate::identity::OwnIdentity;
+use crate::meeting::{MeetingArgs, PeerStream, WaitingConfig, WaitingSide};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT};
 
 /// A port that is listened on.
-pub(crate) enum Entrance {
+pub(crate) enum TransferListener {
     /// For anybody, in clear text.
     Clear(Listener, Endpoint),
     /// For whoever is let in.
-    Secure(Box<Reception>),
+    Secure(Box<WaitingSide>),
 }
 
 /// What a waiting side needs to know.
@@ -33,7 +33,7 @@ pub(crate) struct Listen<'a> {
     pub(crate) backlog: usize,
 }
 
-impl Entrance {
+impl TransferListener {
     /// Listens.
     pub(crate) async fn open(listen: Listen<'_>) -> Result<Self, Failure> {
         let config = listen.transport.config(listen.silence);
@@ -55,9 +55,9 @@ impl Entrance {
             return Ok(Self::Clear(listener, endpoint));
         }
         let state = listen.meeting.state.open()?;
-        let (own, _) = Own::load_or_make(&state)?;
+        let (own, _) = OwnIdentity::load_or_make(&state)?;
         let everywhere = Address::everywhere(TRANSFER_UDP_PORT);
-        let waits = Waits {
+        let waiting_config = WaitingConfig {
             intent: listen.intent,
             command: listen.command,
             args: &listen.meeting.waiting,
@@ -69,38 +69,38 @@ impl Entrance {
             config,
             max_connections: listen.max_connections,
         };
-        let reception = Reception::open(state, own, waits).await?;
-        Ok(Self::Secure(Box::new(reception)))
+        let waiting_side = WaitingSide::open(state, own, waiting_config).await?;
+        Ok(Self::Secure(Box::new(waiting_side)))
     }
 
     /// Shows how to be reached, where that takes a secret.
     pub(crate) fn invite(&self) -> Result<(), Failure> {
         match self {
             Self::Clear(..) => Ok(()),
-            Self::Secure(reception) => reception.invite(),
+            Self::Secure(waiting_side) => waiting_side.invite(),
         }
     }
 
     /// The next connection, and with whom. Cancel safe.
-    pub(crate) async fn accept(&self) -> Result<(Link, Option<Box<Met>>), Failure> {
+    pub(crate) async fn accept(&self) -> Result<(PeerStream, Option<Box<Authenticated>>), Failure> {
         match self {
             Self::Clear(listener, _) => {
                 let accepted = listener.accept().await;
                 let (stream, _) = accepted
                     .map_err(|error| Failure::network(format!("cannot accept: {error}")))?;
-                Ok((Link::Clear(stream), None))
+                Ok((PeerStream::Clear(stream), None))
             }
-            Self::Secure(reception) => {
-                let arrival = reception.accept().await?;
+            Self::Secure(waiting_side) => {
+                let arrival = waiting_side.accept().await?;
                 Ok((arrival.link, Some(arrival.met)))
             }
         }
     }
 
     /// The transfer is complete: its ticket or code serves no more.
-    pub(crate) fn complete(&self, met: Option<&Met>) {
-        if let (Self::Secure(reception), Some(met)) = (self, met)
-            && let Err(failure) = reception.complete(met)
+    pub(crate) fn complete(&self, met: Option<&Authenticated>) {
+        if let (Self::Secure(waiting_side), Some(met)) = (self, met)
+            && let Err(failure) = waiting_side.complete(met)
         {
             eprintln!("tack: {failure}");
         }
@@ -109,7 +109,7 @@ impl Entrance {
     pub(crate) fn endpoint(&self) -> Endpoint {
         match self {
             Self::Clear(_, endpoint) => endpoint.clone(),
-            Self::Secure(reception) => reception.endpoint().clone(),
+            Self::Secure(waiting_side) => waiting_side.endpoint().clone(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Entrance {
     pub(crate) fn addresses(&self) -> Vec<String> {
         match self {
             Self::Clear(listener, _) => vec![listener.local_addr().to_string()],
-            Self::Secure(reception) => reception
+            Self::Secure(waiting_side) => waiting_side
                 .addresses()
                 .iter()
                 .map(ToString::to_string)
@@ -127,8 +127,8 @@ impl Entrance {
 
     /// Nobody is waited for any more.
     pub(crate) fn withdraw(&self) {
-        if let Self::Secure(reception) = self {
-            reception.withdraw();
+        if let Self::Secure(waiting_side) = self {
+            waiting_side.withdraw();
         }
     }
 }

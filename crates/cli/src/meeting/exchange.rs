@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tack_pairing::Rotation;
-use tack_pairing::meeting::{Connecting, Failed, Host, MAX_MESSAGE, Met, Refusal, Step, Waiting};
+use tack_pairing::meeting::{
+    Authenticated, Connecting, Failed, Host, MAX_MESSAGE, Refusal, Step, Waiting,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// How long each message may take. A meeting has at most six.
@@ -41,7 +43,7 @@ impl MeetingError {
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Both sides proved themselves; the protocol of the intent follows.
-    Met(Box<Met>),
+    Authenticated(Box<Authenticated>),
     /// The rotations that were asked for.
     Rotations(Vec<Rotation>),
 }
@@ -59,11 +61,11 @@ where
         let message = take(stream).await?;
         match machine.handle(&message) {
             Ok(Step::Send(message)) => put(stream, &message).await?,
-            Ok(Step::Met { send, met }) => {
+            Ok(Step::Authenticated { send, met }) => {
                 if let Some(message) = send {
                     put(stream, &message).await?;
                 }
-                return Ok(Answer::Met(met));
+                return Ok(Answer::Authenticated(met));
             }
             Ok(Step::Rotations(rotations)) => return Ok(Answer::Rotations(rotations)),
             // Only a waiting side closes.
@@ -78,7 +80,7 @@ pub(crate) async fn wait<S>(
     stream: &mut S,
     mut machine: Waiting,
     host: &Mutex<impl Host>,
-) -> Result<Option<Box<Met>>, MeetingError>
+) -> Result<Option<Box<Authenticated>>, MeetingError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -90,7 +92,7 @@ where
         };
         match step {
             Ok(Step::Send(message)) => put(stream, &message).await?,
-            Ok(Step::Met { send, met }) => {
+            Ok(Step::Authenticated { send, met }) => {
                 if let Some(message) = send {
                     put(stream, &message).await?;
                 }
@@ -176,14 +178,14 @@ async fn within<T>(work: impl Future<Output = io::Result<T>>) -> Result<T, Meeti
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use tack_pairing::code::{Attempt, Desk, Unavailable};
+    use tack_pairing::code::{Attempt, CurrentCode, Unavailable};
     use tack_pairing::meeting::{Channel, Credential, Intent};
     use tack_pairing::ticket::TicketId;
     use tack_pairing::{Identity, PublicKey, Secret};
 
     use super::*;
 
-    struct Codes(Arc<Desk>);
+    struct Codes(Arc<CurrentCode>);
 
     impl Host for Codes {
         fn serves(&mut self, _: Intent) -> Result<(), Refusal> {
@@ -212,7 +214,9 @@ mod tests {
     }
 
     fn host() -> Mutex<Codes> {
-        Mutex::new(Codes(Desk::new(Some("7-guitarist-orca".parse().unwrap()))))
+        Mutex::new(Codes(CurrentCode::new(Some(
+            "7-guitarist-orca".parse().unwrap(),
+        ))))
     }
 
     /// Both ends of a stream with keys made for it, and the long-term identities.
@@ -244,7 +248,7 @@ mod tests {
                 wait(&mut far_end, waiting, &host),
             );
             if is_right {
-                let Ok(Answer::Met(near)) = near else {
+                let Ok(Answer::Authenticated(near)) = near else {
                     panic!("{near:?}")
                 };
                 assert_eq!(near.peer, far_id.public_key());

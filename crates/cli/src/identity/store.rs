@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 
 /// This installation's identity, and how its key follows from earlier ones.
 #[derive(Clone, Debug)]
-pub(crate) struct Own {
+pub(crate) struct OwnIdentity {
     pub(crate) identity: Identity,
     /// The oldest first.
     pub(crate) rotations: Vec<Rotation>,
@@ -40,7 +40,7 @@ struct StoredRotation {
     signature: String,
 }
 
-impl Own {
+impl OwnIdentity {
     /// The identity, made at first use; true when it was made now.
     pub(crate) fn load_or_make(state: &StateDir) -> Result<(Self, bool), Failure> {
         if let Some(own) = Self::load(state)? {
@@ -118,7 +118,7 @@ fn store_rotation(rotation: &Rotation) -> StoredRotation {
     }
 }
 
-fn parse(bytes: &[u8]) -> Option<Own> {
+fn parse(bytes: &[u8]) -> Option<OwnIdentity> {
     let stored: Stored = serde_json::from_slice(bytes).ok()?;
     if stored.version != VERSION {
         return None;
@@ -135,7 +135,7 @@ fn parse(bytes: &[u8]) -> Option<Own> {
                 .ok()?,
         })
     };
-    Some(Own {
+    Some(OwnIdentity {
         identity: Identity::from_pkcs8(&private_key).ok()?,
         rotations: stored
             .rotations
@@ -154,9 +154,9 @@ mod tests {
     fn the_identity_is_made_once_and_survives() {
         let scratch = tempfile::tempdir().unwrap();
         let state = StateDir::at(scratch.path());
-        let (first, made) = Own::load_or_make(&state).unwrap();
+        let (first, made) = OwnIdentity::load_or_make(&state).unwrap();
         assert!(made);
-        let (second, made) = Own::load_or_make(&state).unwrap();
+        let (second, made) = OwnIdentity::load_or_make(&state).unwrap();
         assert!(!made);
         assert_eq!(first.identity.public_key(), second.identity.public_key());
         let printed = format!("{first:?}");
@@ -168,21 +168,21 @@ mod tests {
     fn the_new_key_follows_from_all_old_ones_unless_they_are_forgotten() {
         let scratch = tempfile::tempdir().unwrap();
         let state = StateDir::at(scratch.path());
-        let (first, _) = Own::load_or_make(&state).unwrap();
+        let (first, _) = OwnIdentity::load_or_make(&state).unwrap();
         for _ in 0..3 {
-            Own::rotate(&state, false).unwrap();
+            OwnIdentity::rotate(&state, false).unwrap();
         }
-        let (now, _) = Own::load_or_make(&state).unwrap();
+        let (now, _) = OwnIdentity::load_or_make(&state).unwrap();
         let (old, new) = (first.identity.public_key(), now.identity.public_key());
         assert!(tack_pairing::leads(&old, &new, &now.rotations));
-        let (_, forgotten) = Own::rotate(&state, true).unwrap();
+        let (_, forgotten) = OwnIdentity::rotate(&state, true).unwrap();
         let newest = forgotten.identity.public_key();
         assert!(!tack_pairing::leads(&new, &newest, &forgotten.rotations));
         for _ in 0..2 * MAX_ROTATIONS {
-            Own::rotate(&state, false).unwrap();
+            OwnIdentity::rotate(&state, false).unwrap();
         }
         assert_eq!(
-            Own::load_or_make(&state).unwrap().0.rotations.len(),
+            OwnIdentity::load_or_make(&state).unwrap().0.rotations.len(),
             MAX_ROTATIONS
         );
     }
@@ -198,9 +198,9 @@ mod tests {
             "{\"version\":2,\"private_key\":\"\",\"rotations\":[]}",
         ] {
             state.write(FILE, damaged.as_bytes()).unwrap();
-            let refused = Own::load_or_make(&state).unwrap_err().to_string();
+            let refused = OwnIdentity::load_or_make(&state).unwrap_err().to_string();
             assert!(refused.contains("damaged"), "{refused}");
-            assert!(Own::rotate(&state, false).is_err());
+            assert!(OwnIdentity::rotate(&state, false).is_err());
             assert_eq!(&state.read(FILE).unwrap().unwrap()[..], damaged.as_bytes());
         }
     }

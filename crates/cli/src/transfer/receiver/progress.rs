@@ -14,21 +14,21 @@ use crate::transfer::names::printable;
 
 /// Shared by all transfers of a receiver.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveProgress {
     json: bool,
     bars: MultiProgress,
 }
 
-impl Live {
+impl LiveProgress {
     pub(crate) fn new(json: bool) -> Self {
         let bars = MultiProgress::new();
         Self { json, bars }
     }
 
     /// For a transfer that begins.
-    pub(super) fn begin(&self) -> Showing {
+    pub(super) fn begin(&self) -> TransferProgress {
         let bar = progress::bar(None, UNKNOWN);
-        Showing {
+        TransferProgress {
             json: self.json,
             bar: self.bars.add(bar),
             has_total: false,
@@ -39,7 +39,7 @@ impl Live {
 
 /// Shows one transfer until it is dropped.
 #[derive(Debug)]
-pub(super) struct Showing {
+pub(super) struct TransferProgress {
     json: bool,
     bar: ProgressBar,
     has_total: bool,
@@ -61,7 +61,7 @@ struct Event {
 /// Between two updates.
 pub(super) const EVERY: Duration = Duration::from_secs(1);
 
-impl Showing {
+impl TransferProgress {
     /// Shows how far it is.
     pub(super) fn update(&mut self, session: &Session) {
         let Some(hello) = session.hello() else {
@@ -111,7 +111,7 @@ impl Showing {
     }
 }
 
-impl Drop for Showing {
+impl Drop for TransferProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -1,6 +1,6 @@
 //! What follows from a meeting for the peers that are known.
 
-use tack_pairing::meeting::{How, Met};
+use tack_pairing::meeting::{Authenticated, ProofMethod};
 use tack_pairing::short;
 
 use crate::address::Address;
@@ -10,9 +10,9 @@ use crate::state::StateDir;
 
 /// Keeps the new key of a known peer, and the peer under `remember`. `address` is where it can be
 /// reached again.
-pub(crate) fn acquaintance(
+pub(crate) fn update_known_peers(
     state: &StateDir,
-    met: &Met,
+    met: &Authenticated,
     remember: Option<&PeerName>,
     address: Option<Address>,
 ) -> Result<(), Failure> {
@@ -37,7 +37,7 @@ pub(crate) fn acquaintance(
             Book::change(state, |book| book.add(peer))?;
             eprintln!("tack: kept as {name}");
         }
-        (None, None) if met.how != How::Known => eprintln!(
+        (None, None) if met.how != ProofMethod::Known => eprintln!(
             "tack: met {}; --remember NAME keeps it, so that next time no ticket and no code is needed",
             short(&met.peer)
         ),

@@ -15,7 +15,7 @@ use crate::transfer::channel::{Channel, PeerKey, Writer};
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) enum Link {
+pub(crate) enum PeerStream {
     /// Clear text: only with `--insecure`.
     Clear(Stream),
     /// Encrypted, with the peer's long-term key, which is not that of TLS after a code.
@@ -24,19 +24,19 @@ pub(crate) enum Link {
 
 /// Its reading half.
 #[derive(Debug)]
-pub(crate) enum LinkReader {
+pub(crate) enum PeerReader {
     Clear(OwnedReadHalf),
     Secure(SecureReadHalf),
 }
 
 /// Its writing half.
 #[derive(Debug)]
-pub(crate) enum LinkWriter {
+pub(crate) enum PeerWriter {
     Clear(OwnedWriteHalf),
     Secure(SecureWriteHalf, PublicKey),
 }
 
-impl Link {
+impl PeerStream {
     /// Encrypted, with the key that the peer has proven in TLS.
     pub(crate) fn by_tls(stream: SecureStream) -> Self {
         let key = stream.peer_key();
@@ -74,15 +74,15 @@ impl Link {
     }
 
     /// Halves for two tasks.
-    pub(crate) fn into_split(self) -> (LinkReader, LinkWriter) {
+    pub(crate) fn into_split(self) -> (PeerReader, PeerWriter) {
         match self {
             Self::Clear(stream) => {
                 let (reader, writer) = stream.into_split();
-                (LinkReader::Clear(reader), LinkWriter::Clear(writer))
+                (PeerReader::Clear(reader), PeerWriter::Clear(writer))
             }
             Self::Secure(stream, peer) => {
                 let (reader, writer) = stream.into_split();
-                (LinkReader::Secure(reader), LinkWriter::Secure(writer, peer))
+                (PeerReader::Secure(reader), PeerWriter::Secure(writer, peer))
             }
         }
     }
@@ -96,7 +96,7 @@ impl Link {
     }
 }
 
-impl LinkWriter {
+impl PeerWriter {
     /// What the transport counted, where the acknowledged bytes are those that were written here.
     pub(crate) fn stats(&self) -> Stats {
         match self {
@@ -118,16 +118,16 @@ impl LinkWriter {
     }
 }
 
-impl Channel for Link {
-    type Reader = LinkReader;
-    type Writer = LinkWriter;
+impl Channel for PeerStream {
+    type Reader = PeerReader;
+    type Writer = PeerWriter;
 
-    fn into_split(self) -> (LinkReader, LinkWriter) {
+    fn into_split(self) -> (PeerReader, PeerWriter) {
         Self::into_split(self)
     }
 }
 
-impl AsyncRead for Link {
+impl AsyncRead for PeerStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -140,7 +140,7 @@ impl AsyncRead for Link {
     }
 }
 
-impl AsyncWrite for Link {
+impl AsyncWrite for PeerStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -167,7 +167,7 @@ impl AsyncWrite for Link {
     }
 }
 
-impl AsyncRead for LinkReader {
+impl AsyncRead for PeerReader {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -180,7 +180,7 @@ impl AsyncRead for LinkReader {
     }
 }
 
-impl AsyncWrite for LinkWriter {
+impl AsyncWrite for PeerWriter {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -207,7 +207,7 @@ impl AsyncWrite for LinkWriter {
     }
 }
 
-impl Writer for LinkWriter {
+impl Writer for PeerWriter {
     fn peer_key(&self) -> Option<PeerKey> {
         match self {
             Self::Clear(_) => None,

@@ -16,7 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// The code is burnt from the moment its [`Attempt`] is taken, unless the attempt ends with
 /// `Attempt::confirmed`: a peer that goes away after our message may have made its guess.
 #[derive(Debug)]
-pub struct Desk {
+pub struct CurrentCode {
     state: Mutex<State>,
 }
 
@@ -59,8 +59,8 @@ pub enum Unavailable {
     Used,
 }
 
-impl Desk {
-    /// A desk with this code, or without one.
+impl CurrentCode {
+    /// Waits for this code, or for none.
     pub fn new(code: Option<Code>) -> Arc<Self> {
         let slot = code.map_or(Slot::Closed, Slot::Open);
         Arc::new(Self {
@@ -83,7 +83,7 @@ impl Desk {
                 let code = code.clone();
                 state.slot = Slot::Taken(number);
                 return Ok(Attempt {
-                    desk: Arc::clone(self),
+                    current_code: Arc::clone(self),
                     generation: state.generation,
                     code,
                     confirmed: false,
@@ -124,7 +124,7 @@ pub fn pause(burnt: u32) -> Duration {
 /// One attempt with a code; burns it when dropped without confirmation.
 #[derive(Debug)]
 pub struct Attempt {
-    desk: Arc<Desk>,
+    current_code: Arc<CurrentCode>,
     generation: u64,
     code: Code,
     confirmed: bool,
@@ -144,7 +144,7 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        let mut state = self.desk.state();
+        let mut state = self.current_code.state();
         // A new code may stand there by now.
         if state.generation == self.generation {
             let number = self.code.number();
@@ -161,41 +161,44 @@ impl Drop for Attempt {
 mod tests {
     use super::*;
 
-    fn desk() -> Arc<Desk> {
-        Desk::new(Some("7-guitarist-orca".parse().unwrap()))
+    fn current_code() -> Arc<CurrentCode> {
+        CurrentCode::new(Some("7-guitarist-orca".parse().unwrap()))
     }
 
     #[test]
     fn a_code_permits_one_attempt_at_a_time_and_one_at_all() {
-        let desk = desk();
-        assert_eq!(desk.take(8).unwrap_err(), Unavailable::Number);
-        let attempt = desk.take(7).unwrap();
-        assert_eq!(desk.take(7).unwrap_err(), Unavailable::Busy);
-        assert!(!desk.is_burnt());
+        let current_code = current_code();
+        assert_eq!(current_code.take(8).unwrap_err(), Unavailable::Number);
+        let attempt = current_code.take(7).unwrap();
+        assert_eq!(current_code.take(7).unwrap_err(), Unavailable::Busy);
+        assert!(!current_code.is_burnt());
         drop(attempt);
-        assert!(desk.is_burnt());
-        assert_eq!(desk.take(7).unwrap_err(), Unavailable::Burnt);
-        desk.renew("7-hurricane-tiger".parse().unwrap());
-        desk.take(7).unwrap().confirmed();
-        assert!(!desk.is_burnt());
-        assert_eq!(desk.take(7).unwrap_err(), Unavailable::Used);
+        assert!(current_code.is_burnt());
+        assert_eq!(current_code.take(7).unwrap_err(), Unavailable::Burnt);
+        current_code.renew("7-hurricane-tiger".parse().unwrap());
+        current_code.take(7).unwrap().confirmed();
+        assert!(!current_code.is_burnt());
+        assert_eq!(current_code.take(7).unwrap_err(), Unavailable::Used);
     }
 
     #[test]
     fn an_old_attempt_does_not_burn_the_new_code() {
-        let desk = desk();
-        let old = desk.take(7).unwrap();
-        desk.renew("7-hurricane-tiger".parse().unwrap());
-        let new = desk.take(7).unwrap();
+        let current_code = current_code();
+        let old = current_code.take(7).unwrap();
+        current_code.renew("7-hurricane-tiger".parse().unwrap());
+        let new = current_code.take(7).unwrap();
         drop(old);
-        assert_eq!(desk.take(7).unwrap_err(), Unavailable::Busy);
+        assert_eq!(current_code.take(7).unwrap_err(), Unavailable::Busy);
         drop(new);
-        assert!(desk.is_burnt());
+        assert!(current_code.is_burnt());
     }
 
     #[test]
     fn without_a_code_nothing_is_given_out() {
-        assert_eq!(Desk::new(None).take(7).unwrap_err(), Unavailable::Number);
+        assert_eq!(
+            CurrentCode::new(None).take(7).unwrap_err(),
+            Unavailable::Number
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ const SPOOL: usize = 64 << 10;
 
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Left {
+pub(super) struct PendingDirectory {
     pub(super) index: u64,
     pub(super) path: PathBuf,
     pub(super) mode: u32,
@@ -24,7 +24,7 @@ pub(super) struct Left {
 
 /// All of them, in post-order.
 #[derive(Debug)]
-pub(super) struct LeftList {
+pub(super) struct PendingDirectories {
     spool: SpooledTempFile,
     /// Path of the last record: the next one holds only what differs at its end, so that the list
     /// grows by no more than the names that came over the wire.
@@ -32,7 +32,7 @@ pub(super) struct LeftList {
     count: u64,
 }
 
-impl LeftList {
+impl PendingDirectories {
     pub(super) fn new() -> Self {
         Self {
             spool: SpooledTempFile::new(SPOOL),
@@ -45,7 +45,7 @@ impl LeftList {
         self.count
     }
 
-    pub(super) fn push(&mut self, left: &Left) -> io::Result<()> {
+    pub(super) fn push(&mut self, left: &PendingDirectory) -> io::Result<()> {
         let path = left.path.as_os_str().as_bytes();
         let both = self.last.iter().zip(path);
         let shared = both.take_while(|(a, b)| a == b).count();
@@ -66,7 +66,7 @@ impl LeftList {
     }
 
     /// Calls `each` with all of them, in their order.
-    pub(super) fn for_each(mut self, mut each: impl FnMut(Left)) -> io::Result<()> {
+    pub(super) fn for_each(mut self, mut each: impl FnMut(PendingDirectory)) -> io::Result<()> {
         self.spool.rewind()?;
         let mut path = Vec::new();
         for _ in 0..self.count {
@@ -76,7 +76,7 @@ impl LeftList {
     }
 }
 
-fn read(spool: &mut SpooledTempFile, path: &mut Vec<u8>) -> io::Result<Left> {
+fn read(spool: &mut SpooledTempFile, path: &mut Vec<u8>) -> io::Result<PendingDirectory> {
     fn take<const N: usize>(spool: &mut SpooledTempFile) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         spool.read_exact(&mut bytes)?;
@@ -90,7 +90,7 @@ fn read(spool: &mut SpooledTempFile, path: &mut Vec<u8>) -> io::Result<Left> {
     let rest = usize::from(u16::from_be_bytes(take(spool)?));
     path.resize(shared + rest, 0);
     spool.read_exact(&mut path[shared..])?;
-    Ok(Left {
+    Ok(PendingDirectory {
         index,
         path: PathBuf::from(OsStr::from_bytes(path)),
         mode,
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn the_list_of_directories_grows_by_the_names_only() {
-        let mut list = LeftList::new();
+        let mut list = PendingDirectories::new();
         let parent = "d/".repeat(2000);
-        let all: Vec<Left> = (0..1000)
-            .map(|index| Left {
+        let all: Vec<PendingDirectory> = (0..1000)
+            .map(|index| PendingDirectory {
                 index,
                 path: PathBuf::from(format!("{parent}{index}")),
                 mode: 0o755,
