@@ -51,8 +51,8 @@ pub struct AirSeconds {
     pub access: f64,
     /// The channel is idle: no radio has anything to send.
     pub idle: f64,
-    /// The part of `data` and `control` that radios of a neighbouring network sent. Not a part of the
-    /// total.
+    /// The part of `data` and `control` that radios of a neighbouring network sent. Not a part of
+    /// the total.
     pub neighbour: f64,
 }
 

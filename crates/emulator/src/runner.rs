@@ -114,8 +114,8 @@ impl Emulator {
         self.samples.take()
     }
 
-    /// Stops the emulation and returns its results. Takes no longer than a turn of the loop, well below a
-    /// millisecond.
+    /// Stops the emulation and returns its results. Takes no longer than a turn of the loop, well
+    /// below a millisecond.
     ///
     /// # Errors
     /// When the system failed the emulator while it ran.

@@ -17,8 +17,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The address that receives the datagrams of the clients.
     pub to: SocketAddr,
-    /// Maximum number of client addresses at a time. A new one takes the place of one that has been silent for
-    /// ten seconds, or is ignored where there is none.
+    /// Maximum number of client addresses at a time. A new one takes the place of one that has been
+    /// silent for ten seconds, or is ignored where there is none.
     pub max_flows: usize,
     /// Time between samples, at least a millisecond.
     pub sample_interval: Duration,

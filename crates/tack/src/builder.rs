@@ -42,8 +42,9 @@ impl Builder {
         self.bind(SocketAddr::new(ip, 0))
     }
 
-    /// The identity that this side proves in encrypted connections ([`crate::secure`]). With an identity
-    /// the endpoint may leave loopback; connections in clear text still may not. Default: none.
+    /// The identity that this side proves in encrypted connections ([`crate::secure`]). With an
+    /// identity the endpoint may leave loopback; connections in clear text still may not. Default:
+    /// none.
     #[must_use]
     pub fn identity(mut self, identity: Identity) -> Self {
         self.settings.identity = Some(identity);

@@ -41,8 +41,8 @@ pub struct Received<'a> {
     pub peer: SocketAddr,
     /// ECN codepoint of all the datagrams.
     pub ecn: Ecn,
-    /// When the kernel received the first datagram, on the carrier's clock; the time of the call where
-    /// the kernel does not say, or what it says cannot be trusted (over a second ago, or the
+    /// When the kernel received the first datagram, on the carrier's clock; the time of the call
+    /// where the kernel does not say, or what it says cannot be trusted (over a second ago, or the
     /// wall clock was set meanwhile). Never before the socket was last seen empty.
     pub arrived: Instant,
     contents: &'a [u8],
@@ -79,7 +79,8 @@ impl UdpReceiver {
         }
     }
 
-    /// Ready when the socket may have datagrams for [`UdpReceiver::receive`]. One task at a time may wait.
+    /// Ready when the socket may have datagrams for [`UdpReceiver::receive`]. One task at a time
+    /// may wait.
     ///
     /// # Errors
     /// When the runtime is shutting down.
@@ -98,7 +99,8 @@ impl UdpReceiver {
         self.errors.poll(cx)
     }
 
-    /// Receives the waiting datagrams, up to one system call's worth, with arrival times on `clock`.
+    /// Receives the waiting datagrams, up to one system call's worth, with arrival times on
+    /// `clock`.
     ///
     /// # Errors
     /// `WouldBlock` when there is nothing; other errors tell of some earlier datagram (an ICMP

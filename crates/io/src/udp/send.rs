@@ -93,8 +93,8 @@ impl UdpSender {
         self.local
     }
 
-    /// Maximum number of datagrams that the kernel accepts in one call, 1 without offload. May fall to
-    /// 1 at any send.
+    /// Maximum number of datagrams that the kernel accepts in one call, 1 without offload. May fall
+    /// to 1 at any send.
     pub fn max_batch(&self) -> usize {
         match self.segmentation {
             Segmentation::Offload => self.state.max_gso_segments(),
