@@ -48,10 +48,11 @@ impl<M: Clone> World<M> {
             let mut starting = core::mem::take(&mut self.starting);
             let mut is_first = true;
             for ppdu in starting.drain(..) {
+                let from = ppdu.from.index();
                 self.begin(at, ppdu);
                 if core::mem::take(&mut is_first) {
                     // Those that the first signal makes bystanders hear the others as such.
-                    self.gather(at);
+                    self.gather(at, from);
                 }
             }
             self.starting = starting;
@@ -62,7 +63,7 @@ impl<M: Clone> World<M> {
     /// Radios that want to be woken by `at` do what they want to.
     #[inline]
     pub(super) fn wake_due(&mut self, at: Instant) {
-        if self.crowd.is_none() {
+        if self.crowds.is_none() {
             for index in 0..self.wakes.len() {
                 self.wake(at, index);
             }
@@ -70,8 +71,8 @@ impl<M: Clone> World<M> {
         }
         self.single_out_granted(at);
         let mut position = 0;
-        while let Some(crowd) = &self.crowd {
-            let later = &crowd.alone()[position..];
+        while let Some(crowds) = &self.crowds {
+            let later = &crowds.alone()[position..];
             let is_due = |index: &u16| self.wakes[usize::from(*index)] <= at;
             let Some(next) = later.iter().position(is_due) else {
                 return;

@@ -1,13 +1,15 @@
 //! Radios that only look on, and sense the same: what the medium does is worked out once for all of
 //! them.
 //!
-//! Most radios of a large network neither send nor receive what is on the air. If they hear
-//! everybody, and read it, they sense the same and differ in nothing but their backoffs. A radio is
-//! in the crowd from a busy period on in which it senses what the crowd does, until it is to
-//! receive, may transmit, gets a packet to send, or noise keeps it from reading what the others
-//! read. Then it goes by itself, in the state in which it would be had it always done so. Results
-//! do not depend on who is in the crowd.
+//! Most radios of a large network neither send nor receive what is on the air. Those that hear the
+//! same radios, and read what they hear, sense the same and differ in nothing but their backoffs:
+//! they can form a crowd. Where nobody is hidden there is one, where one half of the stations does
+//! not hear the other there are two. A radio is in its crowd from a busy period on in which it
+//! senses what the crowd does, until it is to receive, may transmit, gets a packet to send, or
+//! noise keeps it from reading what the others read. Then it goes by itself, in the state in which
+//! it would be had it always done so. Results do not depend on who is in a crowd.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tack_base::Instant;
@@ -15,15 +17,16 @@ use tack_base::Instant;
 use super::air::{InFlight, Radio};
 use super::config::WorldConfig;
 use crate::frame::{AccessCategory, Data, Frame, NodeId, len};
+use crate::mac::MacConfig;
 use crate::mac::access::SharedAccess;
 
 /// With fewer radios that could be in it, a crowd saves little or nothing.
 pub(super) const LEAST: usize = 6;
 
-/// How a radio stands to the crowd.
+/// How a radio stands to its crowd.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Standing {
-    /// It always goes by itself.
+    /// It has none, and always goes by itself.
     Apart,
     /// It goes by itself now.
     Alone,
@@ -31,60 +34,89 @@ pub(super) enum Standing {
     Member,
 }
 
-/// The radios that look on.
+/// The crowds of a network.
 #[derive(Debug)]
-pub(super) struct Crowd {
-    pub(super) access: SharedAccess,
-    /// What each of them hears.
-    pub(super) radio: Radio,
+pub(super) struct Crowds {
+    pub(super) crowds: Vec<Crowd>,
+    /// By radio, the number of its crowd; of no meaning for those that have none.
+    pub(super) own: Vec<usize>,
     pub(super) standing: Vec<Standing>,
     /// Radios that go by themselves, ascending.
     pub(super) alone: Vec<u16>,
 }
 
-impl Crowd {
-    /// Nobody is in the crowd yet. None, where fewer than `least` of the radios could ever be.
-    pub(super) fn new(config: &WorldConfig, radios: usize, least: usize) -> Option<Self> {
+/// Radios that look on and hear the same.
+#[derive(Debug)]
+pub(super) struct Crowd {
+    pub(super) access: SharedAccess,
+    /// What each of them hears.
+    pub(super) radio: Radio,
+    /// By radio, whether they hear it.
+    hears: Vec<bool>,
+    /// For them the medium is busy until then at least.
+    pub(super) busy_until: Instant,
+}
+
+impl Crowds {
+    /// Nobody is in a crowd yet. `audience` says who hears each radio. None, where no crowd could
+    /// have `least` radios.
+    pub(super) fn new(config: &WorldConfig, audience: &[Vec<u16>], least: usize) -> Option<Self> {
+        let radios = audience.len();
+        // Whether a radio with noise of its own reads a frame is drawn for it alone.
         let errors = config.errors(radios);
-        let mut standing: Vec<_> = errors
-            .iter()
-            .map(|error| match *error == config.error {
-                true => Standing::Alone,
-                // Whether it reads a frame is drawn for it alone.
-                false => Standing::Apart,
-            })
-            .collect();
         // Those that receive what all others send.
         let centres = [NodeId::AP, NodeId(config.stations + 1)];
-        let hidden = config.hidden.iter().flat_map(|(one, other)| [*one, *other]);
-        for apart in centres.into_iter().chain(hidden) {
-            if let Some(standing) = standing.get_mut(apart.index()) {
-                *standing = Standing::Apart;
-            }
-        }
-        let could = standing.iter().filter(|each| **each == Standing::Alone);
-        if could.count() < least {
-            return None;
-        }
-        let mac = &config.mac;
-        let functions = if mac.is_qos {
-            &mac.contention[..]
-        } else {
-            core::slice::from_ref(&mac.contention[AccessCategory::BestEffort as usize])
-        };
-        let (slot, sifs) = (mac.timing.slot, mac.timing.sifs);
-        Some(Self {
-            access: SharedAccess::new(slot, sifs, mac.eifs_extra(), functions, radios),
-            radio: Radio::default(),
-            standing,
+        let could = (0..radios as u16).filter(|index| {
+            errors[usize::from(*index)] == config.error && !centres.contains(&NodeId(*index))
+        });
+        let mut crowds = Self {
+            crowds: Vec::new(),
+            own: alloc::vec![0; radios],
+            standing: alloc::vec![Standing::Apart; radios],
             alone: (0..radios as u16).collect(),
-        })
+        };
+        for (heard, those) in alike(audience, could) {
+            if those.len() < least {
+                continue;
+            }
+            for radio in those {
+                crowds.own[usize::from(radio)] = crowds.crowds.len();
+                crowds.standing[usize::from(radio)] = Standing::Alone;
+            }
+            let mut hears = alloc::vec![false; radios];
+            for radio in heard {
+                hears[usize::from(radio)] = true;
+            }
+            crowds.crowds.push(Crowd::new(&config.mac, hears));
+        }
+        (!crowds.crowds.is_empty()).then_some(crowds)
     }
 
-    /// When the first of them may transmit.
+    /// When the first radio of a crowd may transmit.
     #[inline]
     pub(super) fn grant(&self) -> Instant {
-        self.access.grant().unwrap_or(Instant::FAR_FUTURE)
+        let grants = self.crowds.iter().map(Crowd::grant);
+        grants.fold(Instant::FAR_FUTURE, Instant::min)
+    }
+
+    /// One that may transmit at `at`, if any.
+    pub(super) fn granted(&self, at: Instant) -> Option<u16> {
+        let mut granted = self.crowds.iter().map(|crowd| crowd.access.granted(at));
+        granted.find_map(|who| who)
+    }
+
+    /// The crowds in which somebody is who hears radio `from`, which is in none now.
+    #[inline]
+    pub(super) fn hearing(&mut self, from: NodeId) -> impl Iterator<Item = &mut Crowd> {
+        let crowds = self.crowds.iter_mut();
+        crowds.filter(move |crowd| !crowd.is_empty() && crowd.hears[from.index()])
+    }
+
+    /// Those that an RTS told of a reservation look whether anything followed it.
+    pub(super) fn reset_nav(&mut self, now: Instant, number: u64) {
+        for crowd in &mut self.crowds {
+            crowd.reset_nav(now, number);
+        }
     }
 
     /// Radios that go by themselves, ascending.
@@ -93,19 +125,78 @@ impl Crowd {
         &self.alone
     }
 
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.access.members() == 0
-    }
-
     /// Whether `at` looks on.
     #[inline]
     pub(super) fn has(&self, at: usize) -> bool {
         self.standing[at] == Standing::Member
     }
+}
 
-    /// Those that an RTS told of a reservation look whether anything followed it.
-    pub(super) fn reset_nav(&mut self, now: Instant, number: u64) {
+/// What the members of a group hear, and the members.
+type Group = (Vec<u16>, Vec<u16>);
+
+/// `radios` by whom they hear of the others: each group with what its members hear, which does not
+/// hold for one of them that sends.
+fn alike(audience: &[Vec<u16>], radios: impl Iterator<Item = u16>) -> Vec<Group> {
+    // Hearing is mutual: who hears a radio is whom it hears. So those of a group all hear each
+    // other, or none of them hears another; no radio can have company of both kinds.
+    let mut mutual: BTreeMap<Vec<u16>, Vec<u16>> = BTreeMap::new();
+    for radio in radios {
+        let mut heard = audience[usize::from(radio)].clone();
+        heard.insert(heard.partition_point(|other| *other < radio), radio);
+        mutual.entry(heard).or_default().push(radio);
+    }
+    let (mut groups, single): (Vec<Group>, Vec<Group>) =
+        mutual.into_iter().partition(|(_, those)| those.len() > 1);
+    let mut hidden: BTreeMap<&[u16], Vec<u16>> = BTreeMap::new();
+    for radio in single.into_iter().flat_map(|(_, those)| those) {
+        let heard = &audience[usize::from(radio)];
+        hidden.entry(heard).or_default().push(radio);
+    }
+    groups.extend(
+        hidden
+            .into_iter()
+            .map(|(heard, those)| (heard.to_vec(), those)),
+    );
+    groups
+}
+
+impl Crowd {
+    fn new(mac: &MacConfig, hears: Vec<bool>) -> Self {
+        let functions = if mac.is_qos {
+            &mac.contention[..]
+        } else {
+            core::slice::from_ref(&mac.contention[AccessCategory::BestEffort as usize])
+        };
+        let (slot, sifs) = (mac.timing.slot, mac.timing.sifs);
+        Self {
+            access: SharedAccess::new(slot, sifs, mac.eifs_extra(), functions, hears.len()),
+            radio: Radio::default(),
+            hears,
+            busy_until: Instant::ZERO,
+        }
+    }
+
+    /// Looks at what of `flights` they hear at `now`.
+    pub(super) fn look<M>(&mut self, now: Instant, flights: &[InFlight<M>]) {
+        let heard = flights
+            .iter()
+            .filter(|flight| self.hears[flight.ppdu.from.index()]);
+        self.busy_until = heard.map(|flight| flight.end).min().unwrap_or(now);
+    }
+
+    /// When the first of them may transmit.
+    #[inline]
+    fn grant(&self) -> Instant {
+        self.access.grant().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.access.members() == 0
+    }
+
+    fn reset_nav(&mut self, now: Instant, number: u64) {
         if self.radio.announced == Some(number) && self.radio.lock.is_none() {
             self.radio.announced = None;
             self.access.carrier().reset_nav(now);

@@ -1,5 +1,5 @@
-//! How radios join the crowd of those that only look on and leave it, and what the medium does to
-//! it.
+//! How radios join the crowds of those that only look on and leave them, and what the medium does
+//! to a crowd.
 
 use alloc::vec::Vec;
 
@@ -7,28 +7,46 @@ use tack_base::Instant;
 
 use super::World;
 use super::air::InFlight;
-use super::crowd::{Crowd, Standing};
+use super::crowd::{Crowds, Standing};
 use super::onlookers::Failing;
 use crate::frame::NodeId;
+
+/// Radios, ascending, among which are those to which signals of one radio have to be brought one by
+/// one.
+pub(super) struct Listeners {
+    pub(super) radios: Vec<u16>,
+    pub(super) which: Which,
+}
+
+/// Which of them those are, apart from the sender.
+#[derive(Clone, Copy)]
+pub(super) enum Which {
+    All,
+    /// Those that hear it.
+    Hearing,
+    /// Those in no crowd.
+    Alone,
+}
 
 impl<M: Clone> World<M> {
     /// Radio `index` is about to do more than to look on.
     #[inline]
     pub(super) fn single_out(&mut self, index: usize) {
-        if self.crowd.as_ref().is_some_and(|crowd| crowd.has(index)) {
+        if self.crowds.as_ref().is_some_and(|crowds| crowds.has(index)) {
             self.take_out(index);
             self.rewake(index);
         }
     }
 
-    /// Radio `index` leaves the crowd. When it wants to be woken remains to be said.
+    /// Radio `index` leaves its crowd. When it wants to be woken remains to be said.
     fn take_out(&mut self, index: usize) {
-        if let Some(crowd) = &mut self.crowd {
-            crowd.standing[index] = Standing::Alone;
-            let position = crowd
+        if let Some(crowds) = &mut self.crowds {
+            crowds.standing[index] = Standing::Alone;
+            let position = crowds
                 .alone
                 .partition_point(|other| usize::from(*other) < index);
-            crowd.alone.insert(position, index as u16);
+            crowds.alone.insert(position, index as u16);
+            let crowd = &mut crowds.crowds[crowds.own[index]];
             self.radios[index].hear_as(&crowd.radio);
             let locked = crowd.radio.lock.and_then(|number| self.air.find(number));
             let header_end = locked.map(|flight| flight.header_end);
@@ -37,16 +55,24 @@ impl<M: Clone> World<M> {
         }
     }
 
-    /// The PPDU at `position` ends: those of the crowd that noise keeps from reading it sense
+    /// The PPDU at `position` ends: those of the crowds that noise keeps from reading it sense
     /// something else from now on. They are told of its end by themselves, and when they want to be
     /// woken is said then.
     #[inline]
     pub(super) fn single_out_failing(&mut self, position: usize) {
-        if self.crowd.is_none() || !self.onlookers.is_noisy() {
-            return;
+        if self.onlookers.is_noisy() {
+            let crowds = self.crowds.as_ref().map_or(0, |crowds| crowds.crowds.len());
+            for number in 0..crowds {
+                self.single_out_failing_of(number, position);
+            }
         }
+    }
+
+    /// As [`World::single_out_failing`], those of crowd `number`.
+    fn single_out_failing_of(&mut self, number: usize, position: usize) {
         let mut passed = 0;
-        while let Some(crowd) = &self.crowd {
+        while let Some(crowds) = &self.crowds {
+            let crowd = &crowds.crowds[number];
             let flight = &self.air.flights[position];
             if crowd.is_empty() || crowd.radio.lock != Some(flight.number) {
                 return;
@@ -57,7 +83,10 @@ impl<M: Clone> World<M> {
                 Failing::All => return,
                 Failing::Some(failing) => &failing[passed..],
             };
-            let is_member = |index: &u16| crowd.has(usize::from(*index));
+            let is_member = |index: &u16| {
+                let index = usize::from(*index);
+                crowds.has(index) && crowds.own[index] == number
+            };
             let Some(next) = failing.iter().position(is_member) else {
                 return;
             };
@@ -67,43 +96,48 @@ impl<M: Clone> World<M> {
         }
     }
 
-    /// Those of the crowd that may transmit at `at` do so by themselves.
+    /// Those of the crowds that may transmit at `at` do so by themselves.
     pub(super) fn single_out_granted(&mut self, at: Instant) {
-        while let Some(crowd) = &self.crowd
-            && let Some(who) = crowd.access.granted(at)
+        while let Some(crowds) = &self.crowds
+            && let Some(who) = crowds.granted(at)
         {
             self.take_out(usize::from(who));
             self.wakes[usize::from(who)] = at;
         }
     }
 
-    /// The signal of `flight` begins to reach the crowd.
-    pub(super) fn reach_crowd(&mut self, now: Instant, flight: &InFlight<M>) {
-        let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.is_empty()) else {
+    /// The signal of `flight` begins to reach the crowds that hear it.
+    pub(super) fn reach_crowds(&mut self, now: Instant, flight: &InFlight<M>) {
+        let Some(crowds) = &mut self.crowds else {
             return;
         };
-        let radio = &mut crowd.radio;
-        radio.heard += 1;
-        if radio.heard == 1 {
-            radio.lock_on(flight.number);
-            crowd.access.on_busy(now);
-        } else if let Some(locked) = radio.lock.and_then(|number| self.air.find(number)) {
-            radio.overlap(flight, locked);
+        for crowd in crowds.hearing(flight.ppdu.from) {
+            let radio = &mut crowd.radio;
+            radio.heard += 1;
+            if radio.heard == 1 {
+                radio.lock_on(flight.number);
+                crowd.access.on_busy(now);
+            } else if let Some(locked) = radio.lock.and_then(|number| self.air.find(number)) {
+                radio.overlap(flight, locked);
+            }
         }
     }
 
-    /// The signal of `flight` ends at the crowd.
-    pub(super) fn fade_crowd(&mut self, now: Instant, flight: &InFlight<M>) {
-        if let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.is_empty()) {
-            crowd.fade(now, flight, self.mac.is_qos);
+    /// The signal of `flight` ends at the crowds that hear it.
+    pub(super) fn fade_crowds(&mut self, now: Instant, flight: &InFlight<M>) {
+        if let Some(crowds) = &mut self.crowds {
+            for crowd in crowds.hearing(flight.ppdu.from) {
+                crowd.fade(now, flight, self.mac.is_qos);
+            }
         }
     }
 
-    /// Radios that go by themselves and have nothing to do but look on join the crowd: a signal has
-    /// begun.
-    pub(super) fn gather(&mut self, at: Instant) {
+    /// Radios that go by themselves and have nothing to do but look on join their crowds: a signal
+    /// of radio `from` has begun.
+    pub(super) fn gather(&mut self, at: Instant, from: usize) {
         let Self {
-            crowd: Some(crowd),
+            crowds: Some(crowds),
+            audience,
             radios,
             stations,
             air,
@@ -114,31 +148,37 @@ impl<M: Clone> World<M> {
         else {
             return;
         };
-        let Crowd {
-            access,
-            radio: heard,
+        let Crowds {
+            crowds,
+            own,
             standing,
             alone,
-        } = crowd;
-        // The medium is busy until then at least.
-        let ends = air.flights.iter().map(|flight| flight.end);
-        let until = ends.min().unwrap_or(at);
+        } = crowds;
+        let hearing = &audience[from];
+        let is_alone = |who: &u16| standing[usize::from(*who)] == Standing::Alone;
+        if hearing.len() < alone.len() && !hearing.iter().any(is_alone) {
+            return;
+        }
+        for crowd in crowds.iter_mut() {
+            crowd.look(at, &air.flights);
+        }
         alone.retain(|who| {
             let index = usize::from(*who);
             let radio = &radios[index];
             if standing[index] == Standing::Apart || radio.is_sending || radio.heard == 0 {
                 return true;
             }
-            let is_first = access.members() == 0;
+            let crowd = &mut crowds[own[index]];
+            let is_first = crowd.is_empty();
             let receives = |flight: &InFlight<M>| flight.ppdu.to == Some(NodeId(*who));
-            if !(is_first || radio.hears_as(heard))
+            if !(is_first || radio.hears_as(&crowd.radio))
                 || air.flights.iter().any(receives)
-                || !stations[index].join(access, until)
+                || !stations[index].join(&mut crowd.access, crowd.busy_until)
             {
                 return true;
             }
             if is_first {
-                heard.hear_as(radio);
+                crowd.radio.hear_as(radio);
             }
             standing[index] = Standing::Member;
             wakes[index] = Instant::FAR_FUTURE;
@@ -147,48 +187,58 @@ impl<M: Clone> World<M> {
         });
     }
 
-    /// Radios to which signals have to be brought one by one, ascending: all that hear radio
-    /// `from`, perhaps that one itself, and others if not [`World::all_hear`] it. They are
-    /// handed back by [`World::give_back`]; until then nobody leaves the crowd.
+    /// Radios to which signals of radio `from` have to be brought one by one. They are handed back
+    /// by [`World::give_back`]; until then nobody leaves a crowd.
     #[inline]
-    pub(super) fn take_listeners(&mut self, from: usize) -> Vec<u16> {
-        match &mut self.crowd {
-            Some(crowd) => core::mem::take(&mut crowd.alone),
-            None => core::mem::take(&mut self.audience[from]),
-        }
+    pub(super) fn take_listeners(&mut self, from: usize) -> Listeners {
+        let hearing = &mut self.audience[from];
+        let (radios, which) = match &mut self.crowds {
+            None => (core::mem::take(hearing), Which::All),
+            Some(crowds) if hearing.len() + 1 == self.radios.len() => {
+                (core::mem::take(&mut crowds.alone), Which::All)
+            }
+            Some(crowds) if hearing.len() < crowds.alone.len() => {
+                (core::mem::take(hearing), Which::Alone)
+            }
+            Some(crowds) => (core::mem::take(&mut crowds.alone), Which::Hearing),
+        };
+        Listeners { radios, which }
     }
 
-    /// Whether all listeners but itself hear radio `from`.
+    /// Whether a signal of radio `from` has to be brought to `listener`, one of those that
+    /// [`World::take_listeners`] gave.
     #[inline]
-    pub(super) fn all_hear(&self, from: usize) -> bool {
-        self.crowd.is_none() || self.audience[from].len() + 1 == self.radios.len()
-    }
-
-    /// Whether `listener` hears radio `from`, which not all do.
-    pub(super) fn hears(&self, from: usize, listener: u16) -> bool {
-        self.audience[from].binary_search(&listener).is_ok()
+    pub(super) fn is_told(&self, from: usize, listener: u16, which: Which) -> bool {
+        let index = usize::from(listener);
+        index != from
+            && match which {
+                Which::All => true,
+                Which::Hearing => self.audience[from].binary_search(&listener).is_ok(),
+                Which::Alone => self.crowds.as_ref().is_none_or(|all| !all.has(index)),
+            }
     }
 
     /// Takes back what [`World::take_listeners`] gave.
     #[inline]
-    pub(super) fn give_back(&mut self, from: usize, listeners: Vec<u16>) {
-        match &mut self.crowd {
-            Some(crowd) => {
-                debug_assert!(crowd.alone.is_empty(), "nobody has left the crowd");
-                crowd.alone = listeners;
+    pub(super) fn give_back(&mut self, from: usize, listeners: Listeners) {
+        let Listeners { radios, which } = listeners;
+        match (&mut self.crowds, which) {
+            (None, _) | (_, Which::Alone) => self.audience[from] = radios,
+            (Some(crowds), _) => {
+                debug_assert!(crowds.alone.is_empty(), "nobody has left a crowd");
+                crowds.alone = radios;
             }
-            None => self.audience[from] = listeners,
         }
     }
 
     /// When the first radio wants to be woken.
     #[inline]
     pub(super) fn first_wake(&self) -> Instant {
-        let Some(crowd) = &self.crowd else {
+        let Some(crowds) = &self.crowds else {
             let all = self.wakes.iter();
             return all.fold(Instant::FAR_FUTURE, |first, wake| first.min(*wake));
         };
-        let alone = crowd.alone.iter().map(|at| self.wakes[usize::from(*at)]);
-        alone.fold(crowd.grant(), Instant::min)
+        let alone = crowds.alone.iter().map(|at| self.wakes[usize::from(*at)]);
+        alone.fold(crowds.grant(), Instant::min)
     }
 }

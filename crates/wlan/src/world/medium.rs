@@ -48,17 +48,15 @@ impl<M: Clone> World<M> {
         self.stations[from].on_reception_lost();
         self.stations[from].on_busy(at);
         self.rewake(from);
-        let all_hear = self.all_hear(from);
         let listeners = self.take_listeners(from);
-        self.looks += listeners.len() as u64;
-        for listener in &listeners {
-            let index = usize::from(*listener);
-            if index != from && (all_hear || self.hears(from, *listener)) {
-                self.reach(at, index, &mut flight);
+        self.looks += listeners.radios.len() as u64;
+        for listener in &listeners.radios {
+            if self.is_told(from, *listener, listeners.which) {
+                self.reach(at, usize::from(*listener), &mut flight);
             }
         }
         self.give_back(from, listeners);
-        self.reach_crowd(at, &flight);
+        self.reach_crowds(at, &flight);
         flight.seek(0, self.mac.is_qos);
         self.air.flights.push(flight);
     }
@@ -110,22 +108,20 @@ impl<M: Clone> World<M> {
         } else {
             self.touch(from);
         }
-        let all_hear = self.all_hear(from);
         let listeners = self.take_listeners(from);
-        self.looks += listeners.len() as u64;
+        self.looks += listeners.radios.len() as u64;
         // The receiver comes last: it takes the MPDUs out.
-        self.fade_crowd(at, &flight);
+        self.fade_crowds(at, &flight);
         let receiver = flight.ppdu.to.map(|to| to.0);
         let mut is_received = false;
-        for listener in &listeners {
-            let index = usize::from(*listener);
-            if index == from || !(all_hear || self.hears(from, *listener)) {
+        for listener in &listeners.radios {
+            if !self.is_told(from, *listener, listeners.which) {
                 continue;
             }
             if Some(*listener) == receiver {
                 is_received = true;
             } else {
-                self.fade(at, index, &mut flight);
+                self.fade(at, usize::from(*listener), &mut flight);
             }
         }
         if is_received && let Some(receiver) = receiver {
@@ -216,11 +212,11 @@ impl<M: Clone> World<M> {
             .position(|(look, _)| *look <= at)
         {
             let (_, number) = self.air.announcements.remove(position);
-            if let Some(crowd) = &mut self.crowd {
-                crowd.reset_nav(at, number);
+            if let Some(crowds) = &mut self.crowds {
+                crowds.reset_nav(at, number);
             }
             for index in 0..self.radios.len() {
-                if self.crowd.as_ref().is_some_and(|crowd| crowd.has(index)) {
+                if self.crowds.as_ref().is_some_and(|crowds| crowds.has(index)) {
                     continue;
                 }
                 let radio = &mut self.radios[index];

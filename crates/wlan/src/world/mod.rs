@@ -37,7 +37,7 @@ use crate::mac::{MacConfig, StationStats};
 use crate::phy::ErrorModel;
 use accounts::{Accounts, QueueMeter};
 use air::{Air, Radio};
-use crowd::Crowd;
+use crowd::Crowds;
 use host::Hosts;
 use onlookers::Onlookers;
 use source::Source;
@@ -81,7 +81,7 @@ pub struct World<M> {
     /// Who hears whom: the receivers of each radio's signal.
     audience: Vec<Vec<u16>>,
     /// Radios that only look on; none in a small network.
-    crowd: Option<Crowd>,
+    crowds: Option<Crowds>,
     air: Air<M>,
     errors: Vec<ErrorModel>,
     onlookers: Onlookers,
@@ -124,18 +124,19 @@ impl<M: Clone> World<M> {
     }
 
     /// As [`World::new`]; the radios that only look on are dealt with together if there can be
-    /// `least` of them.
+    /// `least` of them that hear the same.
     fn with_crowd_of(config: &WorldConfig, seed: u64, least: usize) -> Self {
         let mac = Arc::new(config.mac.clone());
         let members = config.stations + 1;
         let count = usize::from(members) + config.contenders.radios();
+        let audience = config.audience(count);
         let mut world = Self {
             stations: Vec::with_capacity(count),
             radios: (0..count).map(|_| Radio::default()).collect(),
             wakes: (0..count).map(|_| Instant::FAR_FUTURE).collect(),
             next_wake: Instant::FAR_FUTURE,
-            audience: config.audience(count),
-            crowd: Crowd::new(config, count, least),
+            crowds: Crowds::new(config, &audience, least),
+            audience,
             air: Air::default(),
             errors: config.errors(count),
             onlookers: Onlookers::new(config, count, seed),

@@ -30,10 +30,10 @@ fn those_that_only_look_on_are_dealt_with_together() {
     let mut most = 0;
     for millis in 1..200 {
         world.handle_timeout(Instant::from_millis(millis));
-        let crowd = world.crowd.as_ref().unwrap();
-        let alone = crowd.alone().len();
-        assert_eq!(alone + crowd.access.members(), 41);
-        assert!(crowd.alone().is_sorted());
+        let crowds = world.crowds.as_ref().unwrap();
+        let alone = crowds.alone().len();
+        assert_eq!(alone + crowds.crowds[0].access.members(), 41);
+        assert!(crowds.alone().is_sorted());
         most = most.max(alone);
     }
     // The access point, and those that sent before or collide now.
@@ -43,8 +43,8 @@ fn those_that_only_look_on_are_dealt_with_together() {
 #[test]
 fn who_can_never_be_in_the_crowd_is_not() {
     let count = |config: &WorldConfig, radios| {
-        let crowd = Crowd::new(config, radios, 0).unwrap();
-        let could = crowd.standing.iter();
+        let crowds = Crowds::new(config, &config.audience(radios), LEAST).unwrap();
+        let could = crowds.standing.iter();
         could.filter(|each| **each == Standing::Alone).count()
     };
     let mut config = config(Standard::A, 10);
@@ -59,7 +59,7 @@ fn who_can_never_be_in_the_crowd_is_not() {
     assert_eq!(count(&config, 15), 11);
     config.station_errors = Vec::from([(NodeId(3), ErrorModel::Perfect)]);
     assert_eq!(count(&config, 15), 10);
-    assert!(Crowd::new(&config, 15, 11).is_none());
+    assert!(Crowds::new(&config, &config.audience(15), 11).is_none());
 }
 
 /// What is done for single radios at a PPDU grows with those that cannot read it, which are few,
@@ -93,6 +93,36 @@ fn what_noise_costs_grows_with_those_that_it_hits() {
     }
 }
 
+/// Where groups of stations do not hear each other, or no station hears another, those that hear
+/// the same form a crowd: what is done for single radios at a PPDU does not grow with their number.
+#[test]
+fn hidden_groups_are_dealt_with_group_by_group() {
+    let network = |stations: u16, size: u16| {
+        let mut config = config(Standard::A, stations);
+        config.hidden = in_parts(stations, size).collect();
+        let mut world = World::<u32>::new(&config, 1);
+        for station in 1..=stations {
+            world.saturate(NodeId(station), &[NodeId::AP], 1_500);
+        }
+        world.handle_timeout(Instant::from_millis(300));
+        world
+    };
+    let looks = |stations: u16, size: u16| {
+        let world = network(stations, size);
+        world.looks() as f64 / world.air.sent as f64
+    };
+    let crowds = |stations, size| network(stations, size).crowds.map(|all| all.crowds.len());
+    assert_eq!(crowds(60, 60), Some(1));
+    assert_eq!(crowds(60, 30), Some(2));
+    assert_eq!(crowds(60, 1), Some(1), "each is hidden from each");
+    assert_eq!(crowds(60, 5), None, "groups of five save nothing");
+    // Radios that send at once are told of each other's signals, wherever they stand.
+    let [whole, halves] = [200, 100].map(|size| looks(200, size));
+    println!("a PPDU, one group: {whole:.2}, two: {halves:.2}");
+    // A beginning and an end for each of those that hear it would be 200 more.
+    assert!(halves < whole + 50.0, "{halves} {whole}");
+}
+
 /// Each onlooker misses a frame with the same probability, whatever the others do, and whether it
 /// is in the crowd or not.
 #[test]
@@ -114,8 +144,9 @@ fn noise_hits_each_onlooker_alike() {
             ended += 1;
             let misses: Vec<_> = (0..15)
                 .map(|index| {
-                    let crowd = world.crowd.as_ref().filter(|crowd| crowd.has(index));
-                    let radio = crowd.map_or(&world.radios[index], |crowd| &crowd.radio);
+                    let crowds = world.crowds.as_ref().filter(|crowds| crowds.has(index));
+                    let radio =
+                        crowds.map_or(&world.radios[index], |crowds| &crowds.crowds[0].radio);
                     radio.last == crate::mac::BusyEnd::Error
                 })
                 .collect();
@@ -154,6 +185,16 @@ fn digest(world: &mut World<u32>) -> impl PartialEq + core::fmt::Debug + use<> {
     (stats, came, departed, next, sent)
 }
 
+/// The pairs hidden from each other where stations 1 to `stations` stand in groups of `size` that
+/// hear themselves and not the others.
+fn in_parts(stations: u16, size: u16) -> impl Iterator<Item = (NodeId, NodeId)> {
+    let group = move |station: u16| (station - 1) / size;
+    let pairs = (1..=stations).flat_map(move |one| (1..one).map(move |other| (one, other)));
+    pairs
+        .filter(move |(one, other)| group(*one) != group(*other))
+        .map(|(one, other)| (NodeId(one), NodeId(other)))
+}
+
 /// A random network of six stations and up to three neighbours.
 fn network() -> impl Strategy<Value = WorldConfig> {
     let standard = prop_oneof![
@@ -166,6 +207,7 @@ fn network() -> impl Strategy<Value = WorldConfig> {
         prop::option::of(200..2_000_u32),
         prop::option::weighted(0.5, 0.0..0.6_f64),
         prop::collection::vec((0..7_u16, 0..7_u16), 0..3),
+        prop::option::weighted(0.4, 1..4_u16),
         0..4_u16,
         any::<bool>(),
     );
@@ -176,7 +218,7 @@ fn network() -> impl Strategy<Value = WorldConfig> {
         prop_oneof![Just(0_u64), Just(20_000)],
     );
     (standard, air, mac).prop_map(|(standard, air, mac)| {
-        let (rts, error, hidden, neighbours, are_saturated) = air;
+        let (rts, error, hidden, parts, neighbours, are_saturated) = air;
         let (cw, retry_limit, flags, host) = mac;
         let [beacons, txop, protects, mimd, lossy_station, is_short] = flags;
         let mut config = config(standard, 6);
@@ -204,6 +246,9 @@ fn network() -> impl Strategy<Value = WorldConfig> {
         config.hidden = pairs
             .map(|(one, other)| (NodeId(one), NodeId(other)))
             .collect();
+        if let Some(size) = parts {
+            config.hidden.extend(in_parts(6, size));
+        }
         config.contenders = Contenders {
             stations: neighbours,
             packet: 700,
@@ -245,7 +290,7 @@ proptest! {
     ) {
         let mut apart = World::<u32>::with_crowd_of(&config, seed, usize::MAX);
         let mut together = World::<u32>::with_crowd_of(&config, seed, 0);
-        prop_assert!(apart.crowd.is_none() && together.crowd.is_some());
+        prop_assert!(apart.crowds.is_none() && together.crowds.is_some());
         let mut traffic = traffic;
         traffic.sort_by_key(|(.., at)| *at);
         for world in [&mut apart, &mut together] {
