@@ -9,7 +9,7 @@ pub mod config;
 pub mod discipline;
 pub mod duplicates;
 pub mod hack;
-pub mod link;
+pub mod originator;
 pub mod queue;
 pub mod recipient;
 pub mod station;

@@ -6,14 +6,14 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::discipline::{Admission, BoxedDiscipline, Fifo};
-use super::link::Link;
+use super::originator::Originator;
 use crate::frame::{Msdu, NodeId};
 
 /// Packets of one category. Those that are on the air, or wait to be repeated, keep their place
 /// until they are settled.
 #[derive(Debug)]
 pub struct TransmitQueue<M> {
-    links: Vec<Link<M>>,
+    originators: Vec<Originator<M>>,
     /// The receivers with something to send, by whose turn it is.
     turns: BTreeSet<(u64, NodeId)>,
     len: usize,
@@ -28,7 +28,7 @@ impl<M: Clone> TransmitQueue<M> {
     /// An empty queue for at most `capacity` packets.
     pub fn new(capacity: usize) -> Self {
         Self {
-            links: Vec::new(),
+            originators: Vec::new(),
             turns: BTreeSet::new(),
             len: 0,
             capacity,
@@ -43,10 +43,10 @@ impl<M: Clone> TransmitQueue<M> {
         self.discipline = discipline;
     }
 
-    /// Lets links keep what becomes of acknowledgements of the transport.
+    /// Lets originators keep what becomes of acknowledgements of the transport.
     pub fn watch_acks(&mut self) {
         self.watches = true;
-        self.links.iter_mut().for_each(Link::watch_acks);
+        self.originators.iter_mut().for_each(Originator::watch_acks);
     }
 
     /// Adds a packet for receiver `to`. Returns the packet that had to go for it, if the discipline
@@ -55,15 +55,15 @@ impl<M: Clone> TransmitQueue<M> {
     /// # Errors
     /// The packet, when the queue is full and nothing goes for it.
     pub fn push(&mut self, to: NodeId, mut msdu: Msdu<M>) -> Result<Option<Msdu<M>>, Msdu<M>> {
-        let admission = match self.links.get(to.index()) {
-            Some(link) => self.discipline.admit(&msdu, link.waiting()),
+        let admission = match self.originators.get(to.index()) {
+            Some(originator) => self.discipline.admit(&msdu, originator.waiting()),
             None => Admission::Append,
         };
         let mut gone = None;
         match admission {
             Admission::Append => {}
             Admission::Replace(position) => {
-                match self.change(to, |link| link.replace(position, msdu)) {
+                match self.change(to, |originator| originator.replace(position, msdu)) {
                     Ok(old) => {
                         self.arrivals += 1;
                         return Ok(Some(old));
@@ -78,30 +78,31 @@ impl<M: Clone> TransmitQueue<M> {
         }
         self.arrivals += 1;
         let arrival = self.arrivals;
-        self.change(to, |link| link.push(msdu, arrival));
+        self.change(to, |originator| originator.push(msdu, arrival));
         Ok(gone)
     }
 
     /// Takes out the packet at `position` of those that wait for `to` and were never sent.
     pub fn remove(&mut self, to: NodeId, position: usize) -> Option<Msdu<M>> {
-        self.link(to)?;
-        self.change(to, |link| link.remove(position))
+        self.originator(to)?;
+        self.change(to, |originator| originator.remove(position))
     }
 
-    /// Lets something happen to the link to `to`. Whatever enters a link, leaves it or changes its
-    /// turn does so in here, and the queue's length and order follow.
-    pub fn change<R>(&mut self, to: NodeId, act: impl FnOnce(&mut Link<M>) -> R) -> R {
-        if self.links.len() <= to.index() {
-            self.links.resize_with(to.index() + 1, Link::default);
+    /// Lets something happen to the originator for `to`. Whatever enters it, leaves it or changes
+    /// its turn does so in here, and the queue's length and order follow.
+    pub fn change<R>(&mut self, to: NodeId, act: impl FnOnce(&mut Originator<M>) -> R) -> R {
+        if self.originators.len() <= to.index() {
+            self.originators
+                .resize_with(to.index() + 1, Originator::default);
             if self.watches {
-                self.links.iter_mut().for_each(Link::watch_acks);
+                self.originators.iter_mut().for_each(Originator::watch_acks);
             }
         }
-        let link = &mut self.links[to.index()];
-        let (len, turn) = (link.len(), link.turn());
-        let result = act(link);
-        self.len = self.len + link.len() - len;
-        let now = link.turn();
+        let originator = &mut self.originators[to.index()];
+        let (len, turn) = (originator.len(), originator.turn());
+        let result = act(originator);
+        self.len = self.len + originator.len() - len;
+        let now = originator.turn();
         if now != turn {
             if let Some(turn) = turn {
                 self.turns.remove(&(turn, to));
@@ -113,9 +114,9 @@ impl<M: Clone> TransmitQueue<M> {
         result
     }
 
-    /// The link to `to`, if there ever was something for it.
-    pub fn link(&self, to: NodeId) -> Option<&Link<M>> {
-        self.links.get(to.index())
+    /// The originator for `to`, if there ever was something for it.
+    pub fn originator(&self, to: NodeId) -> Option<&Originator<M>> {
+        self.originators.get(to.index())
     }
 
     /// Whose turn it is: a request that is due, else the receiver of the packet that came first.
@@ -172,12 +173,12 @@ mod tests {
         assert!(queue.push(NodeId(1), msdu(1)).is_ok());
         assert!(queue.push(NodeId(3), msdu(3)).is_err());
         assert_eq!(queue.next_receiver(), Some(NodeId(2)));
-        let config = crate::mac::link::tests::a54();
-        queue.change(NodeId(2), |link| {
-            link.prepare(&config, tack_base::Duration::ZERO, Vec::new())
+        let config = crate::mac::originator::tests::a54();
+        queue.change(NodeId(2), |originator| {
+            originator.prepare(&config, tack_base::Duration::ZERO, Vec::new())
         });
         assert_eq!((queue.len(), queue.departures()), (2, 0), "on the air");
-        queue.change(NodeId(2), Link::on_ack);
+        queue.change(NodeId(2), Originator::on_ack);
         assert_eq!((queue.len(), queue.departures()), (1, 1));
         assert_eq!(queue.next_receiver(), Some(NodeId(1)));
         assert!(queue.push(NodeId(3), msdu(3)).is_ok());
@@ -212,9 +213,9 @@ mod tests {
         assert_eq!(queue.next_receiver(), Some(NodeId(1)), "its turn stays");
         // What was sent once is not offered for replacement; nothing else waits there, so the queue
         // is full.
-        let config = crate::mac::link::tests::a54();
-        queue.change(NodeId(1), |link| {
-            link.prepare(&config, tack_base::Duration::ZERO, Vec::new())
+        let config = crate::mac::originator::tests::a54();
+        queue.change(NodeId(1), |originator| {
+            originator.prepare(&config, tack_base::Duration::ZERO, Vec::new())
         });
         assert!(queue.push(NodeId(1), msdu(1)).is_err());
     }

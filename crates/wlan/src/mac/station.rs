@@ -27,7 +27,7 @@ use super::config::MacConfig;
 use super::discipline::{BoxedDiscipline, Waiting};
 use super::duplicates::DuplicateCache;
 use super::hack::Hack;
-use super::link::{Link, Settled};
+use super::originator::{Originator, Settled};
 use super::queue::TransmitQueue;
 use super::recipient::Recipient;
 use super::stats::StationStats;
@@ -293,20 +293,20 @@ impl<M: Clone> Station<M> {
     /// What waits for `to` in the queue of `category` and was never sent.
     pub fn waiting(&self, category: AccessCategory, to: NodeId) -> Option<Waiting<'_, M>> {
         let queue = &self.queues[self.function(category)];
-        queue.link(to).map(Link::waiting)
+        queue.originator(to).map(Originator::waiting)
     }
 
-    /// Lets something happen to the link to `to` by which frames that were sent may leave its
-    /// queue: its length, the counters and the wish to transmit follow here.
+    /// Lets something happen to the originator for `to` by which frames that were sent may leave
+    /// its queue: its length, the counters and the wish to transmit follow here.
     fn settle(
         &mut self,
         at: Instant,
         function: usize,
         to: NodeId,
-        act: impl FnOnce(&mut Link<M>, &MacConfig) -> Settled,
+        act: impl FnOnce(&mut Originator<M>, &MacConfig) -> Settled,
     ) -> Settled {
         let config = &self.config;
-        let settled = self.queues[function].change(to, |link| act(link, config));
+        let settled = self.queues[function].change(to, |originator| act(originator, config));
         self.stats.acked += settled.acked as u64;
         self.stats.retry_drops += settled.dropped as u64;
         self.tell_settled(at, function, to);

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::segment::before;
 use super::{AckFilter, Flags, OtherOptions, Segment, SegmentReader, Timestamps};
 use crate::frame::{AccessCategory, Class, Msdu, NodeId};
-use crate::mac::link;
+use crate::mac::originator;
 use crate::mac::queue::TransmitQueue;
 
 /// A packet: its flow, and a number by which the test knows it again.
@@ -128,7 +128,10 @@ impl Queue {
     }
 
     fn packets(&self) -> Vec<Packet> {
-        let waiting = self.queue.link(TO).map(|link| link.waiting());
+        let waiting = self
+            .queue
+            .originator(TO)
+            .map(|originator| originator.waiting());
         let packets = waiting.into_iter().flat_map(|waiting| waiting.iter());
         packets.filter_map(|msdu| msdu.payload).collect()
     }
@@ -181,12 +184,12 @@ fn tack_passes_every_filter_untouched() {
 
 #[test]
 fn what_was_sent_once_stays() {
-    let config = link::tests::a54();
+    let config = originator::tests::a54();
     for filter in FILTERS {
         let mut queue = Queue::new(filter, 100);
         assert!(queue.push(1, ack(100)));
-        queue.queue.change(TO, |link| {
-            link.prepare(&config, tack_base::Duration::ZERO, Vec::new())
+        queue.queue.change(TO, |originator| {
+            originator.prepare(&config, tack_base::Duration::ZERO, Vec::new())
         });
         // Its receiver may have it: another packet under its sequence number would be taken for a
         // duplicate.

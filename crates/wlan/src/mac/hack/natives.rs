@@ -9,7 +9,7 @@ use super::driver::{Hack, Interrupt};
 use super::nic::NativeCopy;
 use super::peer::Fate;
 use crate::frame::{Class, Msdu, NodeId};
-use crate::mac::link::Settlement;
+use crate::mac::originator::Settlement;
 
 impl<M: Clone> Hack<M> {
     /// An acknowledgement is in the transmit queue.
@@ -133,7 +133,7 @@ impl<M: Clone> Hack<M> {
         }
     }
 
-    /// What the link to `to` has settled, of one function.
+    /// What the originator for `to` has settled, of one function.
     pub(in crate::mac) fn on_settled(
         &mut self,
         at: Instant,

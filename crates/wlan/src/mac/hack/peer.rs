@@ -12,7 +12,7 @@ use super::nic::{Descriptor, NativeCopy, Nic, Received};
 use super::stats::HackStats;
 use crate::frame::{Msdu, seq_before};
 
-/// A native acknowledgement whose fate the link knows, and the driver does not yet.
+/// A native acknowledgement whose fate the originator knows, and the driver does not yet.
 #[derive(Debug)]
 pub(super) struct Fate<M> {
     pub(super) seq: u16,
@@ -321,7 +321,7 @@ impl<M: Clone> Peer<M> {
         }
     }
 
-    /// The link reports a fate.
+    /// The originator reports a fate.
     pub(super) fn note_fate(&mut self, function: usize, fate: Fate<M>) {
         let fates = &mut self.fates[function];
         let later = fates.iter().position(|old| seq_before(fate.seq, old.seq));

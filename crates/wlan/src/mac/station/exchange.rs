@@ -8,7 +8,7 @@ use super::{Awaited, Exchange, Job, Station, Step, draw};
 use crate::frame::{AckPolicy, Data, Frame, NodeId, Ppdu, len};
 use crate::mac::access::Attempt;
 use crate::mac::config::Protection;
-use crate::mac::link::{Link, Settled};
+use crate::mac::originator::{Originator, Settled};
 
 impl<M: Clone> Station<M> {
     /// Does what is due at `now`. Returns what goes on the air at this instant; call again until
@@ -147,9 +147,9 @@ impl<M: Clone> Station<M> {
         }
         let to = self.queues[function].next_receiver()?;
         let category = self.category(function);
-        let link = self.queues[function].link(to)?;
-        if link.request_is_due() {
-            let start = link.window_start();
+        let originator = self.queues[function].originator(to)?;
+        if originator.request_is_due() {
+            let start = originator.window_start();
             let frame = Frame::BlockAckReq { category, start };
             let reserves = self.config.timing.sifs + self.config.control_airtime(len::BLOCK_ACK);
             let ppdu = self.control(to, reserves, frame);
@@ -175,8 +175,8 @@ impl<M: Clone> Station<M> {
         } else {
             longest
         };
-        let prepared =
-            self.queues[function].change(to, |link| link.prepare(config, longest, mpdus))?;
+        let prepared = self.queues[function]
+            .change(to, |originator| originator.prepare(config, longest, mpdus))?;
         self.on_leaving(to, function, &prepared.mpdus);
         let (more_data, sync) = self.promises(to, prepared.mpdus.len());
         let (config, timing) = (&self.config, &self.config.timing);
@@ -280,11 +280,11 @@ impl<M: Clone> Station<M> {
             Job::Beacon => Settled::default(),
             Job::Request(to) => {
                 self.note_answer(to, false);
-                self.settle(at, exchange.function, to, Link::on_missed_request)
+                self.settle(at, exchange.function, to, Originator::on_missed_request)
             }
             Job::Data(to) if awaited == Awaited::BlockAck => {
                 self.note_answer(to, false);
-                self.settle(at, exchange.function, to, Link::on_missed_block_ack)
+                self.settle(at, exchange.function, to, Originator::on_missed_block_ack)
             }
             Job::Data(to) => {
                 if awaited == Awaited::Ack {
@@ -293,7 +293,7 @@ impl<M: Clone> Station<M> {
                 if let Some(prepared) = self.prepared.take() {
                     recycle(&mut self.spare, prepared);
                 }
-                self.settle(at, exchange.function, to, Link::on_missed_ack)
+                self.settle(at, exchange.function, to, Originator::on_missed_ack)
             }
         };
         let attempt = if settled.dropped > 0 {
@@ -331,8 +331,8 @@ impl<M: Clone> Station<M> {
         let Some(to) = self.queues[function].next_receiver() else {
             return false;
         };
-        let link = self.queues[function].link(to);
-        let next = link.map_or(0, |link| link.next_len(&self.config));
+        let originator = self.queues[function].originator(to);
+        let next = originator.map_or(0, |originator| originator.next_len(&self.config));
         let answer = self.config.timing.sifs + self.config.control_airtime(len::BLOCK_ACK);
         let needs = self
             .config

@@ -7,7 +7,7 @@ use tack_base::{Duration, Instant};
 use super::Station;
 use crate::frame::{AccessCategory, Class, Data, Frame, Mpdu, Msdu, NodeId, Ppdu};
 use crate::mac::hack::{FlowId, Hack, HackStats, Native, QueueChanges, RebuiltAck};
-use crate::mac::link::{Link, Settlement};
+use crate::mac::originator::{Originator, Settlement};
 
 impl<M: Clone> Station<M> {
     /// Turns TCP/HACK on, before anything is queued.
@@ -106,8 +106,8 @@ impl<M: Clone> Station<M> {
             return;
         };
         let mut waiting = Vec::new();
-        let links = self.queues.iter().filter_map(|queue| queue.link(to));
-        for msdu in links.flat_map(|link| link.waiting().iter()) {
+        let originators = self.queues.iter().filter_map(|queue| queue.originator(to));
+        for msdu in originators.flat_map(|originator| originator.waiting().iter()) {
             if msdu.class == Class::TransportAck && hack.flow(to, msdu) == Some(flow) {
                 waiting.push(msdu.clone());
             }
@@ -153,8 +153,8 @@ impl<M: Clone> Station<M> {
         let Some(hack) = &self.hack else {
             return (false, false);
         };
-        let links = self.queues.iter().filter_map(|queue| queue.link(to));
-        let queued: usize = links.map(Link::len).sum();
+        let originators = self.queues.iter().filter_map(|queue| queue.originator(to));
+        let queued: usize = originators.map(Originator::len).sum();
         (queued > sent, hack.sync(to))
     }
 
@@ -170,14 +170,14 @@ impl<M: Clone> Station<M> {
         }
     }
 
-    /// The link to `to` has settled frames.
+    /// The originator for `to` has settled frames.
     pub(super) fn tell_settled(&mut self, at: Instant, function: usize, to: NodeId) {
         let Some(hack) = &mut self.hack else {
             return;
         };
         let queue = &mut self.queues[function];
-        let settled: Vec<Settlement<M>> = queue.change(to, Link::take_settled);
-        let start = queue.link(to).and_then(Link::settled_before);
+        let settled: Vec<Settlement<M>> = queue.change(to, Originator::take_settled);
+        let start = queue.originator(to).and_then(Originator::settled_before);
         hack.on_settled(at, (to, function), settled, start);
     }
 
@@ -225,7 +225,7 @@ impl<M: Clone> Station<M> {
                 continue;
             };
             let function = self.function(twin.category);
-            let Some(link) = self.queues[function].link(to) else {
+            let Some(originator) = self.queues[function].originator(to) else {
                 continue;
             };
             let is_twin = |msdu: &Msdu<M>| {
@@ -233,7 +233,7 @@ impl<M: Clone> Station<M> {
                 other.is_some_and(|other| hack.is_same(to, packet, other))
             };
             // They mostly are in order, each behind the one before.
-            let waiting = link.waiting();
+            let waiting = originator.waiting();
             let behind = waiting.iter().skip(from).position(is_twin);
             let position = behind.map(|behind| from + behind);
             let Some(position) = position.or_else(|| waiting.iter().position(is_twin)) else {

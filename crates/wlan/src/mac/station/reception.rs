@@ -7,7 +7,7 @@ use tack_base::{Duration, Instant};
 use super::hack::seen;
 use super::{Awaited, Hold, Job, Station, Step};
 use crate::frame::{AckPolicy, Data, Frame, Mpdu, Msdu, NodeId, Ppdu, len};
-use crate::mac::link::Answers;
+use crate::mac::originator::Answers;
 use crate::mac::recipient::Recipient;
 use crate::phy::response::response_mode;
 
@@ -42,8 +42,8 @@ impl<M: Clone> Station<M> {
                     _ => Answers::Data,
                 };
                 let said = (*start, *bitmap);
-                self.settle(now, function, from, |link, config| {
-                    link.on_block_ack(answers, said, config)
+                self.settle(now, function, from, |originator, config| {
+                    originator.on_block_ack(answers, said, config)
                 });
                 self.on_answered(now);
             }
@@ -200,7 +200,9 @@ impl<M: Clone> Station<M> {
             return;
         };
         if let Job::Data(to) = exchange.job {
-            self.settle(at, exchange.function, to, |link, _| link.on_ack());
+            self.settle(at, exchange.function, to, |originator, _| {
+                originator.on_ack()
+            });
         }
         self.on_answered(at);
     }

@@ -1,4 +1,4 @@
-//! The sending side towards one receiver in one category: frames that wait, frames that are not
+//! The originator of frames to one recipient in one category: frames that wait, frames that are not
 //! acknowledged yet, and the originator's part of a Block ACK agreement (§10.25.6.7, §10.25.6.8).
 
 use alloc::collections::VecDeque;
@@ -77,7 +77,7 @@ pub struct Prepared<M> {
 
 /// One receiver in one category.
 #[derive(Clone, Debug)]
-pub struct Link<M> {
+pub struct Originator<M> {
     waiting: VecDeque<WaitingFrame<M>>,
     /// In order of sequence numbers.
     outstanding: VecDeque<Outstanding<M>>,
@@ -89,7 +89,7 @@ pub struct Link<M> {
     settled: Option<Vec<Settlement<M>>>,
 }
 
-impl<M> Default for Link<M> {
+impl<M> Default for Originator<M> {
     fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -102,8 +102,8 @@ impl<M> Default for Link<M> {
     }
 }
 
-impl<M: Clone> Link<M> {
-    /// Keeps what becomes of acknowledgements of the transport, for [`Link::take_settled`].
+impl<M: Clone> Originator<M> {
+    /// Keeps what becomes of acknowledgements of the transport, for [`Originator::take_settled`].
     pub fn watch_acks(&mut self) {
         self.settled.get_or_insert_default();
     }

@@ -24,8 +24,8 @@ fn ac866() -> MacConfig {
     config(Standard::Ac, Mode::Vht(mode))
 }
 
-fn link(packets: u32, len: u32) -> Link<u32> {
-    let mut link = Link::default();
+fn originator(packets: u32, len: u32) -> Originator<u32> {
+    let mut originator = Originator::default();
     for number in 0..packets {
         let msdu = Msdu {
             src: NodeId::AP,
@@ -35,13 +35,13 @@ fn link(packets: u32, len: u32) -> Link<u32> {
             category: AccessCategory::BestEffort,
             payload: Some(number),
         };
-        link.push(msdu, u64::from(number) + 1);
+        originator.push(msdu, u64::from(number) + 1);
     }
-    link
+    originator
 }
 
-fn prepare(link: &mut Link<u32>, config: &MacConfig) -> Option<Prepared<u32>> {
-    link.prepare(config, config.ampdu.airtime, Vec::new())
+fn prepare(originator: &mut Originator<u32>, config: &MacConfig) -> Option<Prepared<u32>> {
+    originator.prepare(config, config.ampdu.airtime, Vec::new())
 }
 
 fn seqs(prepared: &Prepared<u32>) -> Vec<u16> {
@@ -52,32 +52,44 @@ fn seqs(prepared: &Prepared<u32>) -> Vec<u16> {
 fn limits_of_aggregation() {
     let mut config = n150();
     // 42 subframes of 1544 bytes, the last without padding.
-    let full = prepare(&mut link(100, 1_500), &config).unwrap();
+    let full = prepare(&mut originator(100, 1_500), &config).unwrap();
     assert_eq!((full.mpdus.len(), full.psdu), (42, 64_846));
     config.ampdu.bytes = 21_700;
     assert_eq!(
-        prepare(&mut link(100, 1_500), &config).unwrap().mpdus.len(),
+        prepare(&mut originator(100, 1_500), &config)
+            .unwrap()
+            .mpdus
+            .len(),
         14
     );
     config.ampdu.bytes = 8_000;
     assert_eq!(
-        prepare(&mut link(100, 1_500), &config).unwrap().mpdus.len(),
+        prepare(&mut originator(100, 1_500), &config)
+            .unwrap()
+            .mpdus
+            .len(),
         5
     );
     // Short frames: the window of 64, or fewer by choice.
     config.ampdu.bytes = 65_535;
     assert_eq!(
-        prepare(&mut link(100, 40), &config).unwrap().mpdus.len(),
+        prepare(&mut originator(100, 40), &config)
+            .unwrap()
+            .mpdus
+            .len(),
         64
     );
     config.ampdu.frames = 10;
     assert_eq!(
-        prepare(&mut link(100, 40), &config).unwrap().mpdus.len(),
+        prepare(&mut originator(100, 40), &config)
+            .unwrap()
+            .mpdus
+            .len(),
         10
     );
     // Time: 1 ms at 150 Mbit/s.
     config.ampdu = n150().ampdu;
-    let timed = link(100, 1_500)
+    let timed = originator(100, 1_500)
         .prepare(&config, Duration::from_millis(1), Vec::new())
         .unwrap();
     let airtime = config.timing.airtime(config.data_mode, timed.psdu as usize);
@@ -89,23 +101,29 @@ fn limits_of_aggregation() {
 
 #[test]
 fn a_single_frame_is_an_aggregate_of_one_in_vht_only() {
-    assert_eq!(prepare(&mut link(1, 1_500), &n150()).unwrap().psdu, 1_538);
-    assert_eq!(prepare(&mut link(1, 1_500), &ac866()).unwrap().psdu, 1_542);
+    assert_eq!(
+        prepare(&mut originator(1, 1_500), &n150()).unwrap().psdu,
+        1_538
+    );
+    assert_eq!(
+        prepare(&mut originator(1, 1_500), &ac866()).unwrap().psdu,
+        1_542
+    );
     let mut off = ac866();
     off.ampdu.bytes = 0;
-    let single = prepare(&mut link(9, 1_500), &off).unwrap();
+    let single = prepare(&mut originator(9, 1_500), &off).unwrap();
     assert_eq!((single.psdu, single.mpdus.len()), (1_542, 1));
     let a = a54();
-    let single = prepare(&mut link(9, 1_500), &a).unwrap();
+    let single = prepare(&mut originator(9, 1_500), &a).unwrap();
     assert_eq!((single.psdu, single.mpdus.len()), (1_536, 1));
 }
 
 #[test]
 fn what_a_block_ack_misses_is_sent_again_first() {
     let config = n150();
-    let mut link = link(100, 1_500);
-    prepare(&mut link, &config);
-    let settled = link.on_block_ack(Answers::Data, (0, !0b1010 & ((1 << 42) - 1)), &config);
+    let mut originator = originator(100, 1_500);
+    prepare(&mut originator, &config);
+    let settled = originator.on_block_ack(Answers::Data, (0, !0b1010 & ((1 << 42) - 1)), &config);
     assert_eq!(
         settled,
         Settled {
@@ -113,8 +131,8 @@ fn what_a_block_ack_misses_is_sent_again_first() {
             dropped: 0
         }
     );
-    assert_eq!(link.window_start(), 1);
-    let next = prepare(&mut link, &config).unwrap();
+    assert_eq!(originator.window_start(), 1);
+    let next = prepare(&mut originator, &config).unwrap();
     assert_eq!(seqs(&next)[..3], [1, 3, 42]);
     assert!(next.mpdus[0].retry && next.mpdus[1].retry && !next.mpdus[2].retry);
     // The window ends 64 after its start, whatever the limits.
@@ -124,20 +142,20 @@ fn what_a_block_ack_misses_is_sent_again_first() {
 #[test]
 fn a_missed_block_ack_is_asked_for() {
     let config = n150();
-    let mut link = link(100, 1_500);
-    prepare(&mut link, &config);
-    link.on_missed_block_ack(&config);
-    assert!(link.request_is_due());
-    assert_eq!((link.turn(), link.window_start()), (Some(0), 0));
-    assert_eq!(link.on_missed_request(&config), Settled::default());
-    assert!(link.request_is_due());
+    let mut originator = originator(100, 1_500);
+    prepare(&mut originator, &config);
+    originator.on_missed_block_ack(&config);
+    assert!(originator.request_is_due());
+    assert_eq!((originator.turn(), originator.window_start()), (Some(0), 0));
+    assert_eq!(originator.on_missed_request(&config), Settled::default());
+    assert!(originator.request_is_due());
     // Nothing came: all of it again, by the same numbers.
     assert_eq!(
-        link.on_block_ack(Answers::Request, (0, 0), &config),
+        originator.on_block_ack(Answers::Request, (0, 0), &config),
         Settled::default()
     );
-    assert!(!link.request_is_due());
-    let again = prepare(&mut link, &config).unwrap();
+    assert!(!originator.request_is_due());
+    let again = prepare(&mut originator, &config).unwrap();
     assert_eq!(seqs(&again), (0..42).collect::<Vec<_>>());
     assert!(again.mpdus.iter().all(|mpdu| mpdu.retry));
 }
@@ -145,48 +163,51 @@ fn a_missed_block_ack_is_asked_for() {
 #[test]
 fn requests_end_and_data_goes_on() {
     let config = n150();
-    let mut link = link(10, 1_500);
-    prepare(&mut link, &config);
-    link.on_missed_block_ack(&config);
+    let mut originator = originator(10, 1_500);
+    prepare(&mut originator, &config);
+    originator.on_missed_block_ack(&config);
     for _ in 0..6 {
-        link.on_missed_request(&config);
-        assert!(link.request_is_due());
+        originator.on_missed_request(&config);
+        assert!(originator.request_is_due());
     }
-    assert_eq!(link.on_missed_request(&config).dropped, 0);
-    assert!(!link.request_is_due());
-    assert_eq!(prepare(&mut link, &config).unwrap().mpdus.len(), 10);
+    assert_eq!(originator.on_missed_request(&config).dropped, 0);
+    assert!(!originator.request_is_due());
+    assert_eq!(prepare(&mut originator, &config).unwrap().mpdus.len(), 10);
 }
 
 #[test]
 fn frames_are_given_up_after_their_last_attempt() {
     let a = a54();
-    let mut link = link(3, 1_500);
+    let mut originator = originator(3, 1_500);
     for attempt in 1..=7 {
-        let sent = prepare(&mut link, &a).unwrap();
+        let sent = prepare(&mut originator, &a).unwrap();
         assert_eq!((sent.mpdus[0].seq, sent.mpdus[0].retry), (0, attempt > 1));
-        let settled = link.on_missed_ack(&a);
+        let settled = originator.on_missed_ack(&a);
         assert_eq!(settled.dropped, usize::from(attempt == 7));
     }
-    assert!(!link.request_is_due(), "there is no Block ACK in 802.11a");
-    assert_eq!(prepare(&mut link, &a).unwrap().mpdus[0].seq, 1);
-    assert_eq!(link.on_ack().acked, 1);
-    assert_eq!(link.window_start(), 2);
+    assert!(
+        !originator.request_is_due(),
+        "there is no Block ACK in 802.11a"
+    );
+    assert_eq!(prepare(&mut originator, &a).unwrap().mpdus[0].seq, 1);
+    assert_eq!(originator.on_ack().acked, 1);
+    assert_eq!(originator.window_start(), 2);
 }
 
 #[test]
 fn the_receiver_is_told_of_frames_given_up() {
     let config = n150();
-    let mut link = link(10, 1_500);
+    let mut originator = originator(10, 1_500);
     for attempt in 1..=7 {
-        prepare(&mut link, &config);
+        prepare(&mut originator, &config);
         // All but the first come through.
-        let settled = link.on_block_ack(Answers::Data, (0, !1), &config);
+        let settled = originator.on_block_ack(Answers::Data, (0, !1), &config);
         assert_eq!(settled.dropped, usize::from(attempt == 7));
     }
-    assert!(link.request_is_due());
-    assert_eq!(link.window_start(), 10);
-    link.on_block_ack(Answers::Request, (10, 0), &config);
-    assert!(link.is_empty());
+    assert!(originator.request_is_due());
+    assert_eq!(originator.window_start(), 10);
+    originator.on_block_ack(Answers::Request, (10, 0), &config);
+    assert!(originator.is_empty());
 }
 
 /// The receiver holds back what follows a frame given up until it hears so: the request is sent
@@ -204,32 +225,32 @@ fn a_request_that_moves_the_window_is_pending_until_it_is_answered() {
         },
         ..config.clone()
     };
-    let mut link = link(100, 1_500);
-    prepare(&mut link, &config);
+    let mut originator = originator(100, 1_500);
+    prepare(&mut originator, &config);
     let dropped = |count| Settled {
         acked: 42 - count,
         dropped: count,
     };
     let all_but_one = (1 << 42) - 2;
-    let settled = link.on_block_ack(Answers::Data, (0, all_but_one), &config);
+    let settled = originator.on_block_ack(Answers::Data, (0, all_but_one), &config);
     assert_eq!(settled, dropped(1));
     for _ in 0..5 {
         for _ in 0..REQUEST_ATTEMPTS {
-            assert!(link.request_is_due());
-            assert_eq!(link.on_missed_request(&config), Settled::default());
+            assert!(originator.request_is_due());
+            assert_eq!(originator.on_missed_request(&config), Settled::default());
         }
         // The receiver is silent: data goes before the request.
-        assert!(!link.request_is_due() && !link.is_empty());
-        prepare(&mut link, &single);
-        link.on_ack();
+        assert!(!originator.request_is_due() && !originator.is_empty());
+        prepare(&mut originator, &single);
+        originator.on_ack();
     }
-    assert!(link.request_is_due());
-    let start = link.window_start();
-    link.on_block_ack(Answers::Request, (start, 0), &config);
-    assert!(!link.request_is_due());
-    prepare(&mut link, &single);
-    link.on_ack();
-    assert!(!link.request_is_due(), "it was answered");
+    assert!(originator.request_is_due());
+    let start = originator.window_start();
+    originator.on_block_ack(Answers::Request, (start, 0), &config);
+    assert!(!originator.request_is_due());
+    prepare(&mut originator, &single);
+    originator.on_ack();
+    assert!(!originator.request_is_due(), "it was answered");
 }
 
 #[test]
@@ -239,36 +260,36 @@ fn a_missed_block_ack_may_draw_the_frames_again() {
         retry_limit: 2,
         ..n150()
     };
-    let mut link = link(10, 1_500);
-    prepare(&mut link, &config);
-    assert_eq!(link.on_missed_block_ack(&config), Settled::default());
-    assert!(!link.request_is_due());
-    let again = prepare(&mut link, &config).unwrap();
+    let mut originator = originator(10, 1_500);
+    prepare(&mut originator, &config);
+    assert_eq!(originator.on_missed_block_ack(&config), Settled::default());
+    assert!(!originator.request_is_due());
+    let again = prepare(&mut originator, &config).unwrap();
     assert!(again.mpdus.iter().all(|mpdu| mpdu.retry));
     // Only what was given up draws a request.
-    assert_eq!(link.on_missed_block_ack(&config).dropped, 10);
-    assert!(link.request_is_due());
-    assert_eq!((link.len(), link.window_start()), (0, 10));
+    assert_eq!(originator.on_missed_block_ack(&config).dropped, 10);
+    assert!(originator.request_is_due());
+    assert_eq!((originator.len(), originator.window_start()), (0, 10));
 }
 
 #[test]
 fn sequence_numbers_wrap() {
     let a = a54();
-    let mut link = link(5_000, 40);
+    let mut originator = originator(5_000, 40);
     for number in 0..5_000_u32 {
-        let sent = prepare(&mut link, &a).unwrap();
+        let sent = prepare(&mut originator, &a).unwrap();
         assert_eq!(u32::from(sent.mpdus[0].seq), number % 4_096);
         assert_eq!(sent.mpdus[0].msdu.payload, Some(number));
-        link.on_ack();
+        originator.on_ack();
     }
-    assert!(link.is_empty());
+    assert!(originator.is_empty());
     let config = n150();
-    let mut link = self::link(5_000, 1_500);
+    let mut originator = self::originator(5_000, 1_500);
     let mut sent = 0;
-    while let Some(prepared) = prepare(&mut link, &config) {
+    while let Some(prepared) = prepare(&mut originator, &config) {
         let start = prepared.mpdus[0].seq;
         sent += prepared.mpdus.len();
-        link.on_block_ack(Answers::Data, (start, u64::MAX), &config);
+        originator.on_block_ack(Answers::Data, (start, u64::MAX), &config);
     }
     assert_eq!(sent, 5_000);
 }
@@ -278,7 +299,7 @@ fn sequence_numbers_wrap() {
 fn an_unread_list_is_sent_again_as_a_new_one_would_be() {
     for config in [n150(), ac866(), a54()] {
         let mut random = 7_u64;
-        let [mut own, mut other] = [link(50, 1_500), link(50, 1_500)];
+        let [mut own, mut other] = [originator(50, 1_500), originator(50, 1_500)];
         let mut list = Vec::new();
         for step in 0..400_u64 {
             random = random
@@ -293,28 +314,28 @@ fn an_unread_list_is_sent_again_as_a_new_one_would_be() {
             assert_eq!(again_text, anew_text, "step {step}");
             let start = own.window_start();
             let outcome = random >> 60;
-            for link in [&mut own, &mut other] {
+            for originator in [&mut own, &mut other] {
                 match outcome {
                     // Nobody read it.
                     0..=7 => {}
                     8 => {
-                        let _settled = link.on_missed_ack(&config);
+                        let _settled = originator.on_missed_ack(&config);
                     }
                     9..=11 if config.aggregates() => {
                         let said = (start, random >> 3);
-                        let _settled = link.on_block_ack(Answers::Data, said, &config);
+                        let _settled = originator.on_block_ack(Answers::Data, said, &config);
                     }
                     _ if config.aggregates() => {
                         let said = (seq_add(start, 20), 0);
-                        let _settled = link.on_block_ack(Answers::Data, said, &config);
+                        let _settled = originator.on_block_ack(Answers::Data, said, &config);
                     }
                     _ => {
-                        let _settled = link.on_ack();
+                        let _settled = originator.on_ack();
                     }
                 }
-                let more = self::link(3, 700);
+                let more = self::originator(3, 700);
                 for msdu in more.waiting().iter() {
-                    link.push(msdu.clone(), 1_000 + step);
+                    originator.push(msdu.clone(), 1_000 + step);
                 }
             }
             list = again.mpdus;
