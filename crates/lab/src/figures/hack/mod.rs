@@ -35,3 +35,10 @@ fn total(values: &Values, flows: usize) -> f64 {
         .map(|flow| values.get(&format!("flows.{flow}.goodput_bps")) / 1e6)
         .sum()
 }
+
+/// Failed CRCs, contexts that were missing, and rebuilt acknowledgements that differ.
+fn mistaken(values: &Values) -> f64 {
+    values.get("wlan.hack.crc_failures")
+        + values.get("wlan.hack.decode_failures")
+        + values.get("wlan.hack.differing")
+}
