@@ -5,7 +5,9 @@ use tack_plot::{Group, ValueBars};
 use crate::claim::Claim;
 use crate::figure::{Depth, Extent, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, plot};
+use crate::figures::readings::{all_mbps, delay_p95, jain};
 use crate::figures::tack::links::{LINKS, Link};
+use crate::figures::upload_queues;
 use crate::finding::Finding;
 use crate::measure::Values;
 use crate::point::{Cell, Point};
@@ -20,7 +22,7 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     about: "TCP (CUBIC) with an acknowledgement for every L-th segment, with the safe filter in every MAC queue, with TCP/HACK (MORE DATA), with \
             TACK, and TACK with each of the two, over 802.11g, n and ac; stations download, upload, or do both at once. Queues hold \
             50 ms of what the radio carries. TACK with BBR is the default of this program. Latency is the 95th percentile of \
-            the one-way delay of the segments of all flows together.",
+            the one-way delay of the segments of all flows together. A second table says where segments and acknowledgements of ten uploads wait.",
     plan,
     reduce,
 };
@@ -198,31 +200,8 @@ fn plan(depth: &Depth) -> Vec<Point> {
             let cell = case.cell(depth, mechanism);
             seeds(depth).map(move |seed| cell.at(seed))
         })
+        .chain(upload_queues::plan(depth))
         .collect()
-}
-
-fn of_flows(values: &Values, flows: usize, name: &str) -> Vec<f64> {
-    (0..flows)
-        .map(|flow| values.get(&format!("flows.{flow}.{name}")))
-        .collect()
-}
-
-fn goodput(values: &Values, flows: usize) -> f64 {
-    of_flows(values, flows, "goodput_bps").iter().sum::<f64>() / 1e6
-}
-
-/// 95th percentile of the one-way delay of the segments of all flows together, milliseconds. One
-/// that starves has few.
-fn latency(values: &Values) -> f64 {
-    values.get("owd_p95_us") / 1e3
-}
-
-/// Jain's index of goodput.
-fn fairness(values: &Values, flows: usize) -> f64 {
-    let shares = of_flows(values, flows, "goodput_bps");
-    let sum: f64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|share| share * share).sum();
-    sum * sum / (flows as f64 * squares)
 }
 
 fn ack_air(values: &Values) -> f64 {
@@ -247,9 +226,9 @@ fn row(depth: &Depth, results: &Results, case: Case, mechanism: usize) -> Row {
     let read = |read: &dyn Fn(&Values) -> f64| results.estimate(&cell, seeds(depth), read);
     let flows = case.flows();
     Row {
-        goodput: read(&|values| goodput(values, flows)),
-        latency: read(&latency),
-        fairness: read(&|values| fairness(values, flows)),
+        goodput: read(&|values| all_mbps(values, flows)),
+        latency: read(&delay_p95),
+        fairness: read(&|values| jain(values, flows)),
         ack_air: read(&ack_air),
         collisions: read(&collisions),
     }
@@ -291,6 +270,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     }
     outcome.plots = plots(depth, results, &all);
     outcome.claims = claims(depth, results);
+    outcome.claims.extend(upload_queues::claims(depth, results));
+    outcome.further.push(upload_queues::table(depth, results));
     outcome
 }
 
@@ -359,7 +340,7 @@ fn change(depth: &Depth, results: &Results, case: Case, [before, after]: [usize;
     let cells = [before, after].map(|mechanism| case.cell(depth, mechanism));
     let flows = case.flows();
     results.paired([&cells[0], &cells[1]], seeds(depth), |before, after| {
-        100.0 * (goodput(after, flows) / goodput(before, flows) - 1.0)
+        100.0 * (all_mbps(after, flows) / all_mbps(before, flows) - 1.0)
     })
 }
 

@@ -8,6 +8,7 @@ mod readings;
 mod sequel;
 mod tack;
 mod transport;
+mod upload_queues;
 
 use crate::figure::Figure;
 
