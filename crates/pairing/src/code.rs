@@ -35,7 +35,7 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
     Words { even, odd }
 });
 
-/// A number and two words.
+/// A code: a number and two words.
 #[derive(Clone)]
 pub struct Code {
     number: u16,
@@ -45,7 +45,7 @@ pub struct Code {
 /// A text that is not a code.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadCode {
-    /// It is not a number and two words.
+    /// The text is not a number and two words.
     #[error("expected a code: a number and two words, such as 7-guitarist-orca")]
     Form,
     /// The number is out of range.
@@ -65,7 +65,7 @@ pub enum BadCode {
 }
 
 impl Code {
-    /// A new one with random words and this number, from 1 to [`MAX_NUMBER`].
+    /// A new code with random words and this number, from 1 to [`MAX_NUMBER`].
     ///
     /// # Errors
     ///
@@ -87,12 +87,12 @@ impl Code {
         Ok((drawn % u32::from(MAX_NUMBER)) as u16 + 1)
     }
 
-    /// The part that is not secret.
+    /// The number of the code, which is not secret.
     pub fn number(&self) -> u16 {
         self.number
     }
 
-    /// The text that is read aloud: a secret.
+    /// The whole code as text: a secret.
     pub fn text(&self) -> Zeroizing<String> {
         let [first, second] = self.words.map(usize::from);
         Zeroizing::new(format!(

@@ -31,7 +31,7 @@ pub use waiting::{Host, Waiting};
 /// context is empty.
 pub const EXPORTER_LABEL: &[u8] = b"EXPORTER-tack-meeting-1";
 
-/// What an encrypted stream says of itself.
+/// The properties of an encrypted stream that proofs are bound to.
 #[derive(Clone, Debug)]
 pub struct Channel {
     /// 32 bytes of the TLS exporter under [`EXPORTER_LABEL`].

@@ -25,7 +25,7 @@ fn message(old: &PublicKey, new: &PublicKey) -> Vec<u8> {
 }
 
 impl Rotation {
-    /// Signed with `old`.
+    /// A rotation from `old` to `new`, signed by `old`.
     pub fn sign(old: &Identity, new: &PublicKey) -> Self {
         let public = old.public_key();
         Self {
@@ -35,7 +35,7 @@ impl Rotation {
         }
     }
 
-    /// True when the old key signed it.
+    /// True if the signature of the old key is valid.
     pub fn is_valid(&self) -> bool {
         self.old
             .verifies(PURPOSE, &message(&self.old, &self.new), &self.signature)

@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 pub struct Secret([u8; 16]);
 
 impl Secret {
-    /// A new one.
+    /// A new random secret.
     ///
     /// # Errors
     ///
@@ -20,12 +20,12 @@ impl Secret {
         Ok(Self(bytes))
     }
 
-    /// The one with these bytes.
+    /// The secret with these bytes.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// The bytes of the secret.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }

@@ -18,11 +18,11 @@ use zeroize::Zeroizing;
 use crate::secret::Secret;
 use tack::secure::PublicKey;
 
-/// What a ticket begins with.
+/// The first characters of a ticket.
 pub const PREFIX: &str = "tack1";
-/// Characters that a ticket has at most.
+/// Maximum number of characters of a ticket.
 pub const MAX_TEXT: usize = 160;
-/// Addresses that a ticket has at most.
+/// Maximum number of addresses in a ticket.
 pub const MAX_ADDRESSES: usize = 3;
 
 const VERSION: u8 = 1;
@@ -32,24 +32,24 @@ const FIXED: usize = 1 + 32 + 16 + 4 + 1 + CHECKSUM;
 /// What [`MAX_TEXT`] leaves for addresses.
 const ADDRESS_ROOM: usize = (MAX_TEXT - PREFIX.len()) * 5 / 8 - FIXED;
 
-/// An invitation to one peer.
+/// A ticket: an invitation to one peer.
 #[derive(Clone, Debug)]
 pub struct Ticket {
-    /// Whom the holder has to meet.
+    /// The key of the issuer, which the holder connects to.
     pub issuer: PublicKey,
-    /// What the holder has to prove.
+    /// The secret that the holder has to prove.
     pub secret: Secret,
     /// When it ends, seconds since 1970; 0 is never. Only the issuer judges this: clocks differ.
     pub expires: u32,
     addresses: Vec<SocketAddr>,
 }
 
-/// What tells a ticket from the others of its issuer, without its secret.
+/// The identifier of a ticket, which does not reveal its secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TicketId(pub [u8; 8]);
 
 impl TicketId {
-    /// That of the ticket with this secret.
+    /// The identifier of the ticket with this secret.
     pub fn of(secret: &Secret) -> Self {
         // Keyed with the secret, so that the identifier says nothing about it.
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("takes any length");
@@ -63,7 +63,7 @@ impl TicketId {
 /// A text that is not a ticket.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadTicket {
-    /// It does not begin like one.
+    /// The text does not begin with [`PREFIX`].
     #[error("expected a ticket: {PREFIX} and then letters and digits, as the other side prints it")]
     NoTicket,
     /// A character that no ticket has.
@@ -81,7 +81,7 @@ pub enum BadTicket {
         "the ticket has {0} characters, which no ticket has: some are missing or too many; copy all of it"
     )]
     Length(usize),
-    /// The checksum does not fit.
+    /// The checksum is wrong.
     #[error("the ticket has a typo: its checksum is wrong; copy it again")]
     Typo,
     /// Of another version of this program.
@@ -89,7 +89,7 @@ pub enum BadTicket {
         "the ticket has version {0}, this program reads version {VERSION}; a newer tack may read it"
     )]
     Version(u8),
-    /// The checksum fits and the contents do not.
+    /// The checksum is right, but the contents are malformed.
     #[error("the ticket is malformed, though its checksum is right: {0}")]
     Malformed(&'static str),
 }
@@ -126,12 +126,12 @@ impl Ticket {
         &self.addresses
     }
 
-    /// What tells it from others.
+    /// The identifier of the ticket.
     pub fn id(&self) -> TicketId {
         TicketId::of(&self.secret)
     }
 
-    /// The text that is handed over: a secret.
+    /// The whole ticket as text: a secret.
     pub fn text(&self) -> Zeroizing<String> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(FIXED + ADDRESS_ROOM));
         bytes.push(VERSION);

@@ -7,7 +7,7 @@ use tack_tcp::Config;
 
 use crate::secure::Identity;
 
-/// Whether datagrams that arrive together are answered together.
+/// Whether datagrams that arrive together get one acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Coalesce {

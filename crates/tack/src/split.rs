@@ -62,23 +62,23 @@ impl OwnedReadHalf {
         }
     }
 
-    /// As [`Stream::readable`].
+    /// Waits until reading does not wait, as [`Stream::readable`].
     pub async fn readable(&self) {
         self.inner.readable().await;
     }
 
-    /// As [`Stream::try_read`].
+    /// Reads without waiting, as [`Stream::try_read`].
     ///
     /// # Errors
-    /// As [`Stream::try_read`].
+    /// Reads without waiting, as [`Stream::try_read`].
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.inner.try_read(buf)
     }
 
-    /// As [`Stream::peek`].
+    /// Copies bytes without taking them, as [`Stream::peek`].
     ///
     /// # Errors
-    /// As [`Stream::peek`].
+    /// Copies bytes without taking them, as [`Stream::peek`].
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.inner.peek(buf).await
     }
@@ -110,20 +110,20 @@ impl OwnedWriteHalf {
             .expect("only `reunite` takes it, and consumes the half")
     }
 
-    /// As [`Stream::writable`].
+    /// Waits until writing does not wait, as [`Stream::writable`].
     pub async fn writable(&self) {
         self.inner().writable().await;
     }
 
-    /// As [`Stream::try_write`].
+    /// Writes without waiting, as [`Stream::try_write`].
     ///
     /// # Errors
-    /// As [`Stream::try_write`].
+    /// Writes without waiting, as [`Stream::try_write`].
     pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
         self.inner().try_write(buf)
     }
 
-    /// As [`Stream::closed`].
+    /// Waits until the connection is over, as [`Stream::closed`].
     pub async fn closed(&self) -> CloseReason {
         self.inner().closed().await
     }

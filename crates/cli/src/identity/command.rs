@@ -12,9 +12,9 @@ struct IdEvent {
     event: &'static str,
     key: String,
     short: String,
-    /// The key that it replaced just now.
+    /// The key that was replaced, after `rotate`.
     replaces: Option<String>,
-    /// How many earlier keys lead to it.
+    /// Number of earlier keys that lead to this one.
     rotations: usize,
     state_dir: String,
 }

@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct OwnIdentity {
     pub(crate) identity: Identity,
-    /// The oldest first.
+    /// Rotations to the current key, the oldest first.
     pub(crate) rotations: Vec<Rotation>,
 }
 

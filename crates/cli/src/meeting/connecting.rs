@@ -20,10 +20,10 @@ use crate::identity::OwnIdentity;
 use crate::peers::{Book, PeerName};
 use crate::state::StateDir;
 
-/// Between attempts while the other side is not there yet.
+/// Pause between attempts while the other side does not listen yet.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Whom to meet, as whom, and how patiently.
+/// The target of a meeting, the own identity, and limits of time.
 pub(crate) struct ConnectOptions<'a> {
     pub(crate) target: &'a Target,
     pub(crate) intent: Intent,
@@ -33,23 +33,23 @@ pub(crate) struct ConnectOptions<'a> {
     /// The UDP port of addresses that name none.
     pub(crate) udp_port: u16,
     pub(crate) family: Family,
-    /// How long a connection may take.
+    /// Time limit of an attempt to connect.
     pub(crate) connect_timeout: Duration,
     /// How long to wait for a side that does not listen yet.
     pub(crate) wait: Duration,
-    /// The name to keep the peer under.
+    /// The name under which the peer is stored (`--remember`).
     pub(crate) remember: Option<&'a PeerName>,
 }
 
 /// Why an attempt failed.
 enum AttemptError {
-    /// Nobody is there yet: another attempt may go well.
+    /// No answer yet: another attempt may succeed.
     Unreachable(String),
-    /// Another attempt would end alike.
+    /// Another attempt would fail in the same way.
     Final(Failure),
 }
 
-/// Meets the target.
+/// Connects to the target and authenticates both sides.
 pub(crate) async fn reach(
     options: &ConnectOptions<'_>,
 ) -> Result<(PeerStream, Box<Authenticated>), Failure> {
@@ -189,7 +189,7 @@ impl ConnectOptions<'_> {
         Err(AttemptError::Unreachable(last))
     }
 
-    /// A stream to whoever has this key, as ourselves.
+    /// Opens a stream with the long-term key to the owner of `key`.
     async fn known(
         &self,
         address: SocketAddr,
@@ -328,7 +328,7 @@ impl ConnectOptions<'_> {
         .await
     }
 
-    /// The key at this address, if it is one of a peer.
+    /// The known peer whose key is presented at this address.
     async fn acquainted(
         &self,
         address: SocketAddr,

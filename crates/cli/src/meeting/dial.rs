@@ -9,7 +9,7 @@ use tack::{Config, ConnectError, Endpoint};
 use super::ALPN;
 use crate::net;
 
-/// How to connect, whoever the peer is.
+/// Options of a connection to any peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Dial {
     /// The TCP port of the service, within the UDP port.
@@ -24,9 +24,9 @@ pub(crate) struct Dial {
 /// The reason why a connection failed.
 #[derive(Debug)]
 pub(super) enum DialError {
-    /// Another key is there.
+    /// The peer presented another key.
     WrongKey { presented: PublicKey },
-    /// Anything else, in words.
+    /// Any other error, as a message.
     Other(String),
 }
 

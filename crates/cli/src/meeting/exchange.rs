@@ -10,9 +10,9 @@ use tack_pairing::meeting::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// How long each message may take. A meeting has at most six.
+/// Time limit of a message. A meeting has at most six messages.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a peer may take to read why it is refused.
+/// Time limit for a peer to read its refusal.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The reason why a meeting failed.
@@ -21,10 +21,10 @@ pub(crate) enum MeetingError {
     /// One side refused the other.
     #[error("{0}")]
     Failed(Failed),
-    /// The stream broke off.
+    /// The stream ended early.
     #[error("the connection was lost during the meeting: {0}")]
     Lost(io::Error),
-    /// The other side said nothing.
+    /// The other side did not answer in time.
     #[error("the other side sent nothing for {} s", PATIENCE.as_secs())]
     Silent,
 }
@@ -39,7 +39,7 @@ impl MeetingError {
     }
 }
 
-/// What a connecting side gets.
+/// The result of a connecting side.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Both sides proved themselves; the protocol of the intent follows.

@@ -11,13 +11,13 @@ use super::invitations::Invitations;
 use crate::peers::Book;
 use crate::state::StateDir;
 
-/// The decisions of one waiting program.
+/// Decides for a waiting program which peers it admits.
 #[derive(Debug)]
 pub(crate) struct WaitingHost {
     pub(super) state: StateDir,
     pub(super) invitations: Invitations,
     pub(super) current_code: Arc<CurrentCode>,
-    /// What the connecting side may want.
+    /// The intent that the connecting side must have.
     pub(super) intent: Intent,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Invitations {
     state: StateDir,
     /// What this program offers: an invitation to one thing is none to another.
     serves: Purpose,
-    /// When tickets end by a clock that nobody sets. The one on disk is for the next process.
+    /// When tickets expire by the monotonic clock. The time on disk is for the next process.
     deadlines: BTreeMap<[u8; 8], Instant>,
 }
 
@@ -256,7 +256,7 @@ impl Invitations {
         })
     }
 
-    /// What `key` came for is complete.
+    /// Ends the validity of the invitation that `key` used.
     pub(crate) fn complete(&mut self, how: ProofMethod, key: &PublicKey) -> Result<(), Failure> {
         let (text, serves) = (key.to_string(), self.serves);
         self.change(|all| match how {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::net::TransportFigures;
 use crate::transfer::channel::{Channel, PeerKey, Writer};
 
-/// One connection.
+/// A connection to a peer.
 #[derive(Debug)]
 pub(crate) enum PeerStream {
     /// Clear text: only with `--insecure`.
@@ -22,14 +22,14 @@ pub(crate) enum PeerStream {
     Secure(Box<SecureStream>, PublicKey),
 }
 
-/// Its reading half.
+/// The reading half of a [`PeerStream`].
 #[derive(Debug)]
 pub(crate) enum PeerReader {
     Clear(OwnedReadHalf),
     Secure(SecureReadHalf),
 }
 
-/// Its writing half.
+/// The writing half of a [`PeerStream`].
 #[derive(Debug)]
 pub(crate) enum PeerWriter {
     Clear(OwnedWriteHalf),
@@ -43,7 +43,7 @@ impl PeerStream {
         Self::Secure(Box::new(stream), key)
     }
 
-    /// Where the peer is.
+    /// The UDP address of the peer.
     pub(crate) fn peer_addr(&self) -> SocketAddr {
         match self {
             Self::Clear(stream) => stream.peer_addr(),
@@ -73,7 +73,7 @@ impl PeerStream {
         }
     }
 
-    /// Halves for two tasks.
+    /// Splits the stream into halves for two tasks.
     pub(crate) fn into_split(self) -> (PeerReader, PeerWriter) {
         match self {
             Self::Clear(stream) => {

@@ -33,7 +33,7 @@ pub(crate) struct TargetArgs {
     ticket_fd: Option<u32>,
 }
 
-/// Whom to meet, and how to prove oneself.
+/// The peer to meet, and the proof to show it.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// A ticket, and an address that is tried before its own.
@@ -44,7 +44,7 @@ pub(crate) enum Target {
     Name(PeerName),
     /// An address, for a peer whose key is known.
     Address(Address),
-    /// A key that was met a moment ago, and where.
+    /// A key that was authenticated before in this run, and its address.
     Authenticated(PublicKey, SocketAddr),
 }
 
@@ -151,7 +151,7 @@ fn read(input: impl Read) -> io::Result<Zeroizing<String>> {
 }
 
 impl Target {
-    /// For messages: never the secret.
+    /// The target as messages show it, without secrets.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Ticket(ticket, _) => {

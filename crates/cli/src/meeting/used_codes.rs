@@ -28,7 +28,7 @@ struct Stored {
 struct Used {
     /// BLAKE3 of the text, so that a spent code is not read by chance.
     code: String,
-    /// Whom it led to.
+    /// The key that the code led to.
     key: String,
     address: SocketAddr,
     /// Seconds since 1970.
@@ -53,7 +53,7 @@ fn load(state: &StateDir) -> Stored {
         .unwrap_or_default()
 }
 
-/// Keeps whom `code` led to.
+/// Stores the key that `code` led to.
 pub(super) fn note(
     state: &StateDir,
     code: &Code,
@@ -80,7 +80,7 @@ pub(super) fn note(
     state.write(FILE, &bytes)
 }
 
-/// Whom `code` led to, and where.
+/// The key that `code` led to, and its address.
 pub(super) fn find(state: &StateDir, code: &Code) -> Option<(PublicKey, SocketAddr)> {
     let (code, now) = (hash(code), now());
     let used = load(state).codes.into_iter();

@@ -58,15 +58,15 @@ pub(crate) struct WaitArgs {
     no_code: bool,
 }
 
-/// What a waiting side is for.
+/// Options of a waiting side.
 #[derive(Debug)]
 pub(crate) struct WaitingConfig<'a> {
-    /// What the connecting side may want.
+    /// The intent that the connecting side must have.
     pub(crate) intent: Intent,
-    /// What a person types on the other side, without the target.
+    /// The command to type on the other side, without the target.
     pub(crate) command: &'static str,
     pub(crate) args: &'a WaitArgs,
-    /// The name to keep a peer under.
+    /// The name under which a peer is stored (`--remember`).
     pub(crate) remember: Option<PeerName>,
     pub(crate) listen: &'a Address,
     pub(crate) family: Family,
@@ -77,14 +77,14 @@ pub(crate) struct WaitingConfig<'a> {
     pub(crate) max_connections: usize,
 }
 
-/// A peer that was let in.
+/// A peer that was admitted.
 #[derive(Debug)]
 pub(crate) struct AdmittedPeer {
     pub(crate) link: PeerStream,
     pub(crate) met: Box<Authenticated>,
 }
 
-/// A waiting side.
+/// A side that waits for peers and authenticates them.
 pub(crate) struct WaitingSide {
     endpoint: Endpoint,
     arrivals: AsyncMutex<mpsc::Receiver<AdmittedPeer>>,
@@ -112,7 +112,7 @@ struct Shared {
 }
 
 impl WaitingSide {
-    /// Listens, and shows how to reach us.
+    /// Listens, and prints how to reach this side.
     pub(crate) async fn open(
         state: StateDir,
         own: OwnIdentity,
@@ -228,7 +228,7 @@ impl WaitingSide {
         &self.shared.addresses
     }
 
-    /// Nobody is waited for any more.
+    /// Withdraws the announcement of the code.
     pub(crate) fn withdraw(&self) {
         self.shared.withdraw();
     }

@@ -26,9 +26,9 @@ use crate::printer::with_stdout;
 use crate::signals::Signals;
 use crate::transfer::printable;
 
-/// How long to look for the server's own words after the test broke.
+/// Time to wait for the server's error message after the test broke.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long connections may take to close at the program's end.
+/// Time limit for connections to close at the program's end.
 const WIND_UP: Duration = Duration::from_secs(2);
 
 /// Runs one test.
@@ -77,7 +77,7 @@ struct Test<'a> {
     intervals: Vec<Interval>,
 }
 
-/// What the data of the test goes over.
+/// The connections or the socket of the data.
 enum DataChannels {
     Connections(Vec<PeerStream>),
     Datagrams(UdpSocket, u64),

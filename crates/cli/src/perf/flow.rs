@@ -20,10 +20,10 @@ use crate::net::TransportFigures;
 const BLOCK: usize = 128 << 10;
 /// What a bitrate lets pass is written in pieces of this time.
 const PIECE: Duration = Duration::from_millis(10);
-/// Far beyond every test.
+/// A time later than the end of every test.
 const NEVER: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What a connection does.
+/// What a connection has to send and receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     pub(crate) stream: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Sending {
     /// Counts from the end of `omit`.
     pub(crate) limit: Limit,
     pub(crate) omit: Duration,
-    /// At most this; `None` sends as fast as it goes.
+    /// Maximum rate; `None` sends without a limit.
     pub(crate) bitrate: Option<Rate>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct SnapshotRequest {
     pub(crate) begun: bool,
 }
 
-/// What the flows of one side have in common.
+/// State that the flows of one side share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) asks: watch::Receiver<SnapshotRequest>,
@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Arc<Budget>,
 }
 
-/// The most bytes that a test may move.
+/// Limit on the bytes of a test, over all flows.
 #[derive(Debug)]
 pub(crate) struct Budget {
     most: u64,
@@ -120,7 +120,7 @@ pub(crate) struct Ended {
     pub(crate) at: Instant,
 }
 
-/// What one connection has counted, and where its results begin.
+/// Counters of a connection, and their values where its results begin.
 struct Counts {
     job: Job,
     sent: u64,

@@ -21,15 +21,15 @@ pub(crate) const MAGIC: [u8; 9] = *b"tackperf\x02";
 pub(crate) const MAX_REQUEST: usize = 4 << 10;
 /// Largest answer, bytes: the results of the most connections fit several times.
 pub(crate) const MAX_ANSWER: usize = 8 << 20;
-/// What the server says.
+/// Messages of the server.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ServerMessage {
     /// Data connections go to this TCP port and begin with this token.
     Accepted { port: u16, token: u64 },
-    /// There will be no test.
+    /// The test is refused.
     Refused { message: String },
-    /// There will be no test now.
+    /// The server is busy; another attempt may succeed.
     Busy { message: String },
     /// All data connections are here: the test begins.
     Started,

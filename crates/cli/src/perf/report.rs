@@ -17,7 +17,7 @@ pub(crate) enum Role {
     Receiver,
 }
 
-/// One connection, in one role, between two looks.
+/// The counters of a connection in one role over an interval.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct IntervalRow {
     pub(crate) stream: usize,
@@ -31,12 +31,12 @@ pub(crate) struct IntervalRow {
     pub(crate) cwnd: u64,
     pub(crate) bytes_in_flight: u64,
     pub(crate) srtt_us: Option<f64>,
-    /// In a UDP test.
+    /// Counters of datagrams in a UDP test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) datagrams: Option<Datagrams>,
 }
 
-/// All connections between two looks.
+/// The counters of all connections over an interval.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Interval {
     pub(crate) start: f64,
@@ -57,7 +57,7 @@ pub(crate) enum Output {
     Json(Vec<Interval>),
 }
 
-/// Turns looks at the connections of one side into intervals.
+/// Makes intervals from snapshots of the connections of one side.
 #[derive(Debug)]
 pub(crate) struct Intervals {
     sends: bool,
@@ -67,12 +67,12 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    /// Of the client's side.
+    /// The intervals of the client's side.
     pub(crate) fn of_client(direction: Direction, streams: usize) -> Self {
         Self::new(direction.client_sends(), direction.server_sends(), streams)
     }
 
-    /// Of the server's side.
+    /// The intervals of the server's side.
     pub(crate) fn of_server(direction: Direction, streams: usize) -> Self {
         Self::new(direction.server_sends(), direction.client_sends(), streams)
     }
@@ -162,7 +162,7 @@ pub(crate) struct LimitedBy {
     pub(crate) rwnd: f64,
     pub(crate) pacing: f64,
     pub(crate) app: f64,
-    /// None of these: processors and sockets.
+    /// None of the others: processors and sockets.
     pub(crate) machine: f64,
 }
 
@@ -171,7 +171,7 @@ pub(crate) struct LimitedBy {
 pub(crate) struct DirectionSummary {
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
-    /// From the beginning to the end of the received data.
+    /// Time from the beginning to the end of the received data.
     pub(crate) seconds: f64,
     /// Bytes received over seconds.
     pub(crate) goodput_bps: f64,
@@ -184,28 +184,28 @@ pub(crate) struct DirectionSummary {
     pub(crate) min_rtt_us: Option<f64>,
     /// Sum over the connections, bytes.
     pub(crate) cwnd: u64,
-    /// By the data's receiver.
+    /// Acknowledgements sent by the receiver of the data.
     pub(crate) acks_sent: u64,
     pub(crate) acks_by_kind: AcksByKind,
-    /// By the data's sender.
+    /// Acknowledgements received by the sender of the data.
     pub(crate) acks_received: u64,
     pub(crate) acks_per_mib: f64,
     pub(crate) limited: LimitedBy,
     /// The largest of those shares, by name.
     pub(crate) limited_by: &'static str,
-    /// Of a UDP test; the figures of connections are then zero.
+    /// Results of a UDP test; the counters of connections are then zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) datagrams: Option<Loss>,
 }
 
-/// What became of the datagrams of one direction.
+/// Loss and jitter of the datagrams of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Loss {
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// Sent and not received.
+    /// Datagrams sent and not received.
     pub(crate) lost: u64,
-    /// Those of the datagrams sent, 0 to 1.
+    /// Share of the datagrams sent that were lost, 0 to 1.
     pub(crate) lost_share: f64,
     pub(crate) out_of_order: u64,
     /// Mean over the streams (RFC 3550 §6.4.1), microseconds.
@@ -330,12 +330,12 @@ pub(crate) struct Cpu {
     pub(crate) server: f64,
 }
 
-/// The end of a test.
+/// The results of a test.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
-    /// Client to server.
+    /// Results from client to server.
     pub(crate) up: Option<DirectionSummary>,
-    /// Server to client.
+    /// Results from server to client.
     pub(crate) down: Option<DirectionSummary>,
     pub(crate) cpu: Cpu,
 }

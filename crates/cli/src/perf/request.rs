@@ -9,7 +9,7 @@ use tack::{AckKind, Algorithm, CoalescingGuard, Config, Endpoint, KeepAlive};
 pub(crate) const MAX_STREAMS: u16 = 1024;
 /// Longest test.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
-/// How long a peer may stay silent.
+/// Longest silence of a peer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// Most memory that one test may ask the server to buffer, bytes.
 const MAX_BUFFERS: u64 = 1 << 30;
@@ -54,10 +54,10 @@ pub(crate) enum Limit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Coalescing {
-    /// As fast as it goes: an acknowledgement covers all that one system call delivered.
+    /// One acknowledgement covers all segments that one system call delivered.
     #[default]
     On,
-    /// As many acknowledgements as the policy says.
+    /// Each segment is processed alone: the policy decides the number of acknowledgements.
     Off,
 }
 

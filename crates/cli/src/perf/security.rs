@@ -54,7 +54,7 @@ impl Protection {
     }
 }
 
-/// What the data connections of a test have to show.
+/// The keys that the data connections of a test have to prove.
 #[derive(Clone, Debug)]
 pub(crate) enum DataSecurity {
     Clear,
@@ -238,13 +238,13 @@ async fn meet(
 /// A peer without a connection, and why it has none.
 pub(crate) type FailedHandshake = (SocketAddr, String);
 
-/// Where control connections arrive.
+/// The ports for control connections.
 pub(crate) enum ControlListener {
-    /// From anybody, in clear text.
+    /// A port for anybody, in clear text.
     Clear(Listener),
-    /// From this machine.
+    /// A port for clients on this machine.
     Local(Box<LocalListener>),
-    /// From this machine, and from who is let in.
+    /// Ports for clients on this machine and for admitted clients.
     Public(Box<PublicListener>),
 }
 
@@ -275,7 +275,7 @@ impl PublicListener {
     }
 }
 
-/// A client that was let in.
+/// A client that was admitted.
 pub(crate) struct AdmittedClient {
     pub(crate) link: PeerStream,
     pub(crate) security: DataSecurity,

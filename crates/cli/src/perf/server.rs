@@ -139,14 +139,14 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     exit
 }
 
-/// Where a test is served, and to whom.
+/// The endpoint, the security and the limits of a test.
 struct ServeContext {
     endpoint: Endpoint,
     security: DataSecurity,
     limits: Arc<Limits>,
 }
 
-/// What this server allows.
+/// Limits of the server.
 #[derive(Debug)]
 struct Limits {
     clients: usize,
@@ -271,7 +271,7 @@ async fn serve(
     Ok(flows)
 }
 
-/// What the data of a test goes over.
+/// The connections or the socket of the data.
 enum DataChannels {
     Connections(Vec<PeerStream>),
     Datagrams(UdpSocket, u64),

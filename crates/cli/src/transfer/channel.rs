@@ -31,7 +31,7 @@ pub(crate) trait Writer: AsyncWrite + Unpin + Send + 'static {
     /// Where the peer is.
     fn peer_addr(&self) -> SocketAddr;
 
-    /// What the transport counted.
+    /// Counters of the transport.
     fn figures(&self) -> Option<TransportFigures>;
 
     /// Waits until the peer has everything, the end of our stream included. Call `shutdown` first.

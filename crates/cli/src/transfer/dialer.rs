@@ -18,7 +18,7 @@ use crate::state::StateDir;
 /// Makes connections to one peer.
 pub(crate) struct PeerDialer<'a> {
     way: ConnectMethod<'a>,
-    /// With whom the last connection was made.
+    /// The peer of the last connection, if it was authenticated.
     met: Mutex<Option<Box<Authenticated>>>,
 }
 
@@ -40,23 +40,23 @@ struct MeetingParams<'a> {
     connect_timeout: Duration,
 }
 
-/// What connections to a peer are made from.
+/// Options of connections to a peer.
 pub(crate) struct DialConfig<'a> {
     pub(crate) target: Target,
     pub(crate) reach: ReachArgs,
     pub(crate) meeting: &'a MeetingArgs,
     pub(crate) transport: &'a TransportArgs,
-    /// How long a silent peer is waited for.
+    /// Longest silence of the peer before the connection is given up.
     pub(crate) silence: Duration,
-    /// How long a connection may take.
+    /// Time limit of an attempt to connect.
     pub(crate) connect_timeout: Duration,
     pub(crate) intent: Intent,
-    /// What serves there, for messages.
+    /// The command that serves at the target, for messages.
     pub(crate) service: &'static str,
 }
 
 impl<'a> PeerDialer<'a> {
-    /// Connects to the target.
+    /// A dialer that connects to the target.
     pub(crate) fn new(dialing: DialConfig<'a>) -> Result<Self, Failure> {
         let config = dialing.transport.config(dialing.silence);
         let way = if dialing.reach.reach() == Reach::Anywhere {
@@ -108,7 +108,7 @@ impl<'a> PeerDialer<'a> {
         }
     }
 
-    /// The next connection.
+    /// Makes or awaits the next connection.
     pub(crate) async fn dial(&self) -> Result<PeerStream, Failure> {
         let (link, met) = match &self.way {
             ConnectMethod::Clear(clear) => {
@@ -126,7 +126,7 @@ impl<'a> PeerDialer<'a> {
         Ok(link)
     }
 
-    /// The transfer is complete.
+    /// Ends the validity of the ticket or code: the transfer is complete.
     pub(crate) fn complete(&self) {
         if let ConnectMethod::Wait(listener) = &self.way {
             let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);

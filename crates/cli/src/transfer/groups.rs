@@ -13,7 +13,7 @@ use super::protocol::{Hash, Value};
 /// Bytes of a group; the last one of a file may be shorter.
 pub(crate) const GROUP: u64 = 1 << 20;
 
-/// How many groups `size` bytes have.
+/// Number of groups in a file of `size` bytes.
 pub(crate) fn groups_in(size: u64) -> u64 {
     size.div_ceil(GROUP)
 }
@@ -55,12 +55,12 @@ impl FileHasher {
         }
     }
 
-    /// Bytes so far.
+    /// Number of bytes hashed so far.
     pub(crate) fn position(&self) -> u64 {
         self.closed * GROUP + self.filled
     }
 
-    /// True between two groups.
+    /// True if the next byte begins a group.
     pub(crate) fn is_between(&self) -> bool {
         self.filled == 0 || self.filled == GROUP
     }
@@ -78,7 +78,7 @@ impl FileHasher {
         }
     }
 
-    /// The same as that many zeros.
+    /// Hashes `len` zero bytes.
     pub(crate) fn zeros(&mut self, mut len: u64) {
         static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         while len > 0 {
@@ -88,7 +88,7 @@ impl FileHasher {
         }
     }
 
-    /// A whole group by its value. Only between two groups, and of a file with at least two.
+    /// Appends a whole group by its value. Only between groups, in a file of at least two groups.
     pub(crate) fn push(&mut self, value: &Value) {
         debug_assert!(self.is_between());
         if self.filled == GROUP {
@@ -120,7 +120,7 @@ impl FileHasher {
         }
     }
 
-    /// The hash of all of it. `None` when it is one group of which only the value is known.
+    /// The hash of the file. `None` if it has one group, of which only the value is known.
     pub(crate) fn finish(mut self) -> Option<Hash> {
         if self.closed == 0 {
             return Some(*self.hasher.finalize().as_bytes());

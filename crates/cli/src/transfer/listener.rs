@@ -10,21 +10,21 @@ use crate::identity::OwnIdentity;
 use crate::meeting::{MeetingArgs, PeerStream, WaitingConfig, WaitingSide};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT};
 
-/// A port that is listened on.
+/// The port on which a waiting side accepts transfers.
 pub(crate) enum TransferListener {
-    /// For anybody, in clear text.
+    /// A port in clear text, for anybody.
     Clear(Listener, Endpoint),
-    /// For whoever is let in.
+    /// An encrypted port, for authenticated peers.
     Secure(Box<WaitingSide>),
 }
 
-/// What a waiting side needs to know.
+/// Options of a waiting side.
 pub(crate) struct Listen<'a> {
     pub(crate) at: Option<&'a Address>,
     pub(crate) reach: ReachArgs,
     pub(crate) meeting: &'a MeetingArgs,
     pub(crate) transport: &'a TransportArgs,
-    /// How long a silent peer is waited for.
+    /// Longest silence of a peer before its connection is given up.
     pub(crate) silence: std::time::Duration,
     pub(crate) intent: Intent,
     /// What a person types on the other side.
@@ -34,7 +34,7 @@ pub(crate) struct Listen<'a> {
 }
 
 impl TransferListener {
-    /// Listens.
+    /// Opens the socket and listens.
     pub(crate) async fn open(listen: Listen<'_>) -> Result<Self, Failure> {
         let config = listen.transport.config(listen.silence);
         if listen.reach.reach() == Reach::Anywhere {
@@ -73,7 +73,7 @@ impl TransferListener {
         Ok(Self::Secure(Box::new(waiting_side)))
     }
 
-    /// Shows how to be reached, where that takes a secret.
+    /// Prints the ticket and the code, if the port is encrypted.
     pub(crate) fn invite(&self) -> Result<(), Failure> {
         match self {
             Self::Clear(..) => Ok(()),
@@ -81,7 +81,7 @@ impl TransferListener {
         }
     }
 
-    /// The next connection, and with whom. Cancel safe.
+    /// The next connection and its authenticated peer. Cancel safe.
     pub(crate) async fn accept(&self) -> Result<(PeerStream, Option<Box<Authenticated>>), Failure> {
         match self {
             Self::Clear(listener, _) => {
@@ -97,7 +97,7 @@ impl TransferListener {
         }
     }
 
-    /// The transfer is complete: its ticket or code serves no more.
+    /// Ends the validity of the ticket or code: the transfer is complete.
     pub(crate) fn complete(&self, met: Option<&Authenticated>) {
         if let (Self::Secure(waiting_side), Some(met)) = (self, met)
             && let Err(failure) = waiting_side.complete(met)
@@ -125,7 +125,7 @@ impl TransferListener {
         }
     }
 
-    /// Nobody is waited for any more.
+    /// Withdraws the announcement of the code.
     pub(crate) fn withdraw(&self) {
         if let Self::Secure(waiting_side) = self {
             waiting_side.withdraw();

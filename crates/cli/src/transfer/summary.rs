@@ -8,7 +8,7 @@ use super::report::Report;
 use crate::net::TransportFigures;
 use crate::printer::bits_per_second;
 
-/// Everything but the lists of files.
+/// The summary of a transfer, without the lists of files.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary<'a> {
     pub(crate) event: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Summary<'a> {
     pub(crate) unchanged: u64,
     pub(crate) left_alone: u64,
     pub(crate) removed: u64,
-    /// Of a dry run.
+    /// What a dry run would do.
     pub(crate) would: Option<DryRunSummary>,
     pub(crate) carried_bytes: u64,
     pub(crate) reconnects: u64,

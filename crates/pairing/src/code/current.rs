@@ -30,9 +30,9 @@ struct State {
 #[derive(Debug)]
 enum Slot {
     Open(Code),
-    /// An exchange is under way.
+    /// An attempt is in progress.
     Taken(u16),
-    /// A right confirmation came: the code did its work.
+    /// The code was confirmed, and is used.
     Used(u16),
     /// An attempt failed.
     Burnt(u16),
@@ -40,10 +40,10 @@ enum Slot {
     Closed,
 }
 
-/// Why a code is not given out.
+/// Why a code cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unavailable {
-    /// The other number is waited for.
+    /// The current code has another number.
     #[error("no code with this number is waited for here")]
     Number,
     /// Another peer tries this code at the moment.
@@ -54,7 +54,7 @@ pub enum Unavailable {
         "this code was tried before with wrong words, and each code permits one attempt; ask for a new one"
     )]
     Burnt,
-    /// It was used.
+    /// The code was used.
     #[error("this code has been used already; ask for a new one")]
     Used,
 }

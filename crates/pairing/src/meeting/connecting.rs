@@ -9,7 +9,7 @@ use crate::rotation::{Rotation, leads};
 use crate::ticket::Ticket;
 use tack::secure::{Identity, PublicKey};
 
-/// What the connecting side has to show.
+/// What the connecting side proves itself with.
 #[derive(Clone, Debug)]
 pub enum Credential {
     /// A ticket, which names the key of the waiting side.

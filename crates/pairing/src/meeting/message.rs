@@ -16,7 +16,7 @@ const MAGIC: &[u8; 8] = b"tackmeet";
 /// A SPAKE2 message: a byte for its side and a point.
 pub(super) const PAKE: usize = 33;
 
-/// What one side says.
+/// A message of a meeting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
     /// The connecting side proves a ticket.
@@ -39,7 +39,7 @@ pub enum Message {
         /// Its SPAKE2 message.
         pake: [u8; PAKE],
     },
-    /// The connecting side hopes that its key is known.
+    /// The connecting side claims that its key is known.
     Known {
         /// What it wants.
         intent: Intent,
@@ -70,7 +70,7 @@ pub enum Message {
     },
     /// The connecting side shows who it is, after a code.
     Identity(IdentityProof),
-    /// The waiting side is content: the protocol that the intent names follows.
+    /// The waiting side admits the peer: the protocol of the intent follows.
     Welcome {
         /// For its earlier keys.
         rotations: Vec<Rotation>,
@@ -91,17 +91,17 @@ pub struct IdentityProof {
     pub key: PublicKey,
     /// Signature over the stream's exporter and the role.
     pub signature: [u8; 64],
-    /// For earlier keys.
+    /// Rotations from earlier keys.
     pub rotations: Vec<Rotation>,
 }
 
 /// A message that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
-    /// It ends early.
+    /// The message is truncated.
     #[error("the message ends early")]
     Short,
-    /// Bytes follow its end.
+    /// Bytes follow the end of the message.
     #[error("bytes follow the end of the message")]
     Long,
     /// A kind or a number that does not exist.
@@ -129,7 +129,7 @@ impl Message {
         }
     }
 
-    /// Its bytes, without the length before them.
+    /// The encoded message, without its length.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind()];
         match self {

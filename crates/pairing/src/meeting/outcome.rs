@@ -26,7 +26,7 @@ pub enum ProofMethod {
     Known,
 }
 
-/// Both sides proved themselves.
+/// The result of a meeting in which both sides proved themselves.
 #[derive(Clone, Debug)]
 pub struct Authenticated {
     /// The long-term key of the other side. With a code it is not the one of TLS.
@@ -57,7 +57,7 @@ pub enum Refusal {
     ExpiredTicket,
     /// The ticket belongs to another key, which used it first.
     BoundTicket,
-    /// No such code is waited for.
+    /// No program waits for this code.
     UnknownCode,
     /// Another peer tries the code now.
     CodeBusy,
@@ -111,7 +111,7 @@ impl Refusal {
             .unwrap_or(Self::Other(number))
     }
 
-    /// For the side that is refused.
+    /// The message for the side that is refused.
     pub fn to_refused(self) -> String {
         let words = match self {
             Self::Version => "the other side speaks another version of tack; update the older one",
@@ -151,7 +151,7 @@ impl Refusal {
         words.to_owned()
     }
 
-    /// For the side that refuses.
+    /// The message for the side that refuses.
     pub fn to_refusing(self) -> &'static str {
         match self {
             Self::Version => "it speaks another version of tack",
@@ -192,7 +192,7 @@ pub enum Failed {
 }
 
 impl Failed {
-    /// Why, whoever refused.
+    /// The reason of the refusal, by either side.
     pub fn refusal(&self) -> Refusal {
         match self {
             Self::Refused(refusal) | Self::Refusing { refusal, .. } => *refusal,
@@ -216,7 +216,7 @@ impl std::error::Error for Failed {}
 /// What to do after a message was handled.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Send this and wait for the next message.
+    /// Send this message and wait for the next one.
     Send(Vec<u8>),
     /// Send this, if there is something, and go on with the protocol that the intent names.
     Authenticated {

@@ -11,7 +11,7 @@ use crate::secret::Secret;
 use crate::ticket::TicketId;
 use tack::secure::{Identity, PublicKey};
 
-/// What the waiting program decides and remembers.
+/// The decisions and the memory of the waiting program.
 pub trait Host {
     /// Whether it serves this.
     ///

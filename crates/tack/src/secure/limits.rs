@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How long a handshake may take unless told otherwise: several retransmissions on a bad path.
 pub(super) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How many handshakes a listener has under way, and for how long.
+/// Limits on the handshakes of a listener.
 ///
 /// A handshake takes some 20 KiB at most besides the connection below: what rustls keeps, and 16
 /// KiB of what the peer sends. When a limit is reached, the oldest handshake of the network that
@@ -14,13 +14,13 @@ pub(super) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HandshakeLimits {
-    /// From the first byte that may arrive to the end of the handshake. Default 10 s.
+    /// Time limit of a handshake, from the accepted transport connection to its end. Default 10 s.
     pub deadline: Duration,
-    /// Most at a time. Default 1024.
+    /// Maximum number of handshakes at a time. Default 1024.
     pub total: usize,
-    /// Most at a time of one IPv4 /24 or IPv6 /64. Default 256.
+    /// Maximum number of handshakes at a time from one IPv4 /24 or IPv6 /64. Default 256.
     pub per_network: usize,
-    /// Most connections that are complete and wait for `accept`. Default 128.
+    /// Maximum number of complete connections that wait for `accept`. Default 128.
     pub waiting: usize,
 }
 
@@ -36,14 +36,14 @@ impl Default for HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    /// Sets the deadline.
+    /// Sets the time limit of a handshake.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Sets the most at a time, in all and of one network.
+    /// Sets the maximum number of handshakes at a time, in total and per network.
     #[must_use]
     pub fn at_most(mut self, total: usize, per_network: usize) -> Self {
         self.total = total;

@@ -23,20 +23,20 @@ use crate::listen::ListenOptions;
 use crate::listener::Listener;
 use crate::stream::Stream;
 
-/// Whether a peer's key is wanted.
+/// The decision about a peer's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Admission {
-    /// The connection is handed to `accept`.
+    /// Admits the peer: `accept` returns the connection.
     Admit,
-    /// The peer is told by an alert, and the connection ends.
+    /// Refuses the peer: it gets an alert, and the connection ends.
     Refuse,
 }
 
 type Authorise = dyn Fn(&PublicKey, SocketAddr) -> Admission + Send + Sync;
 type Observe = dyn Fn(SocketAddr, &SecureError) + Send + Sync;
 
-/// How a port is listened on for encrypted connections; see [`Endpoint::listen_secure`].
+/// Options of a listener for encrypted connections; see [`Endpoint::listen_secure`].
 pub struct SecureListenOptions {
     alpn: Vec<u8>,
     authorise: Box<Authorise>,
@@ -76,7 +76,7 @@ impl SecureListenOptions {
         }
     }
 
-    /// What this side proves to be. Default: the identity of the endpoint.
+    /// The identity that this side proves. Default: that of the endpoint.
     #[must_use]
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
@@ -108,17 +108,17 @@ impl SecureListenOptions {
     }
 }
 
-/// What became of the handshakes of a listener, since it listens.
+/// Counters of the handshakes of a listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HandshakeStats {
-    /// Complete and admitted.
+    /// Handshakes that completed with an admitted peer.
     pub completed: u64,
-    /// Failed, for any reason but the next.
+    /// Handshakes that failed, without those in `crowded_out`.
     pub failed: u64,
-    /// Given up for newer ones.
+    /// Handshakes that ended in favour of newer ones, at the limits.
     pub crowded_out: u64,
-    /// Under way now.
+    /// Handshakes in progress.
     pub under_way: usize,
 }
 
@@ -213,7 +213,7 @@ impl SecureListener {
         self.plan.identity.public_key()
     }
 
-    /// What became of the handshakes.
+    /// Counters of the handshakes so far.
     pub fn handshakes(&self) -> HandshakeStats {
         HandshakeStats {
             completed: self.plan.completed.load(Ordering::Relaxed),

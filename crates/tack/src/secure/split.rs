@@ -65,7 +65,7 @@ impl SecureReadHalf {
         }
     }
 
-    /// As [`SecureStream::peer_key`].
+    /// The peer's proven key, as [`SecureStream::peer_key`].
     pub fn peer_key(&self) -> PublicKey {
         self.session.peer
     }
@@ -75,7 +75,7 @@ impl SecureReadHalf {
         self.session.stream.peer()
     }
 
-    /// Counters and estimates of the connection below.
+    /// Counters and estimates of the transport connection.
     pub fn stats(&self) -> Stats {
         self.session.stream.stats()
     }
@@ -88,7 +88,7 @@ impl SecureWriteHalf {
             .expect("only `reunite` takes it, and consumes the half")
     }
 
-    /// As [`SecureStream::peer_key`].
+    /// The peer's proven key, as [`SecureStream::peer_key`].
     pub fn peer_key(&self) -> PublicKey {
         self.session().peer
     }
@@ -98,12 +98,12 @@ impl SecureWriteHalf {
         self.session().stream.peer()
     }
 
-    /// Counters and estimates of the connection below.
+    /// Counters and estimates of the transport connection.
     pub fn stats(&self) -> Stats {
         self.session().stream.stats()
     }
 
-    /// As [`SecureStream::acknowledged`].
+    /// Bytes that the peer has acknowledged, as [`SecureStream::acknowledged`].
     pub fn acknowledged(&self) -> u64 {
         self.session().acknowledged()
     }
@@ -113,12 +113,12 @@ impl SecureWriteHalf {
         self.session().stream.reset();
     }
 
-    /// As [`SecureStream::closed`].
+    /// Waits until the connection is over, as [`SecureStream::closed`].
     pub async fn closed(&self) -> CloseReason {
         self.session().stream.closed().await
     }
 
-    /// As [`SecureStream::finished`].
+    /// Waits until the peer has acknowledged everything, as [`SecureStream::finished`].
     ///
     /// # Errors
     /// [`crate::ConnectionEnded`] inside when the connection ends before that.

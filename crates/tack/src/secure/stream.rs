@@ -118,7 +118,7 @@ impl SecureStream {
         self.session.stream.peer()
     }
 
-    /// Counters and estimates of the connection below.
+    /// Counters and estimates of the transport connection.
     pub fn stats(&self) -> Stats {
         self.session.stream.stats()
     }

@@ -120,7 +120,7 @@ impl Kind {
     }
 }
 
-/// What a peer sent that no peer following the protocol would.
+/// A violation of the protocol by the peer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Violation {
     #[error("{}", unknown(*.0))]
@@ -143,7 +143,7 @@ pub(crate) enum Violation {
     Group(u64),
 }
 
-/// What a kind means that no frame has.
+/// Describes a kind that the protocol does not have.
 fn unknown(kind: u8) -> String {
     // A handshake or an alert of TLS (RFC 8446 §5.1). This file needs no library, so that it is
     // fuzzed alone.
@@ -190,7 +190,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) modified: Modified,
     /// Bytes of a file if known beforehand; `None` for directories and standard input.
     pub(crate) size: Option<u64>,
-    /// Bytes of them outside holes: what the file takes on a disk.
+    /// Bytes of the file outside holes: its size on a disk.
     pub(crate) data: u64,
 }
 
@@ -216,22 +216,22 @@ impl NameRules {
     }
 }
 
-/// What to do about a name that is taken, as the sender wants it.
+/// The sender's policy for existing names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub(crate) enum Taken {
-    /// As the receiver was told.
+    /// The receiver's own policy.
     #[default]
     AsReceiver = 0,
     /// Refuse the entry.
     Refuse = 1,
-    /// Leave what is there; that is no failure.
+    /// Leave the existing entry; not a failure.
     Skip = 2,
     /// Store the new one under another name.
     Rename = 3,
-    /// Replace what is older.
+    /// Replace an older entry.
     Update = 4,
-    /// Replace what differs.
+    /// Replace an entry that differs.
     Overwrite = 5,
 }
 
@@ -260,25 +260,25 @@ pub(crate) struct Modified {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Refusal {
-    /// Something of that name is there.
+    /// An entry of that name exists.
     Exists = 1,
     /// The name could leave the receiving directory, or does.
     Name = 2,
-    /// No room on the receiver's disk.
+    /// The receiver's disk is full.
     NoSpace = 3,
     /// The bytes that arrived do not hash to what the sender says.
     Corrupt = 4,
-    /// The directory above was refused.
+    /// The parent directory was refused.
     Parent = 5,
     /// Any other error of the receiver's file system.
     Storage = 6,
-    /// The receiver serves as many transfers as it may.
+    /// The receiver serves its maximum of transfers.
     Busy = 7,
     /// The peer broke the protocol.
     Protocol = 8,
-    /// The receiver is being stopped.
+    /// The receiver is shutting down.
     Stopping = 9,
-    /// The receiver does not take this transfer.
+    /// The receiver does not accept this transfer.
     Declined = 10,
 }
 

@@ -10,13 +10,13 @@ use super::request::greeting;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kept {
-    /// The same is there: by size and time, or by its hash where one was sent.
+    /// An identical file exists, by size and time, or by the hash if one was sent.
     Unchanged = 1,
-    /// Something else is there, which was to be left alone.
+    /// A different entry exists, and is left alone.
     Skipped = 2,
-    /// What is there is not older.
+    /// The existing file is not older.
     Newer = 3,
-    /// It is another name of the file whose name it was said to be.
+    /// The hard link was made.
     Linked = 4,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Reply {
         hash: Hash,
         name: Vec<u8>,
     },
-    /// Entry `index` is not and will not be.
+    /// Entry `index` is not stored.
     Reject {
         index: u64,
         reason: Refusal,
@@ -79,7 +79,7 @@ pub(crate) enum Reply {
         is_dir: bool,
         path: Vec<u8>,
     },
-    /// That is all for now; with `more` the sender may ask again.
+    /// The report of extras ends; with `more` the sender may ask again.
     ExtrasEnd {
         more: bool,
     },

@@ -15,9 +15,9 @@ pub(crate) struct Hello {
     pub(crate) session: [u8; 16],
     /// For how long the sender tries to return when the connection is lost, seconds.
     pub(crate) returns: u32,
-    /// What to do about names that are taken.
+    /// The policy for existing names.
     pub(crate) taken: Taken,
-    /// Nothing is to be changed; the answers say what would be.
+    /// Dry run: change nothing, and answer what would change.
     pub(crate) dry_run: bool,
     /// The sender wants to remove what it does not have from the folders that it sends.
     pub(crate) delete: bool,
@@ -41,12 +41,12 @@ pub(crate) enum Request<'a> {
     Hello(Hello),
     Enter(Entry<'a>),
     Leave,
-    /// A file is offered.
+    /// Offers a file.
     File {
         entry: Entry<'a>,
-        /// Of its content, where contents are to be compared.
+        /// BLAKE3 hash of the content, if contents are compared.
         hash: Option<Hash>,
-        /// It has further names, which may follow.
+        /// The file has more hard links, which may follow.
         has_names: bool,
     },
     /// A further name of the file that was offered as entry `first` (a hard link).
@@ -116,7 +116,7 @@ impl<'a> Request<'a> {
         decoded.ok_or(Violation::Malformed(kind))
     }
 
-    /// The kind of its frame.
+    /// The kind of the request's frame.
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::KeepAlive => Kind::KeepAlive,

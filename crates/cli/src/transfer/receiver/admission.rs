@@ -11,19 +11,19 @@ use super::store::Store;
 use crate::printer::files;
 use crate::transfer::protocol::Hello;
 
-/// What the receiver's owner permits.
+/// Limits and permissions that the receiver's user set.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
-    /// Most bytes of one transfer.
+    /// Maximum bytes of one transfer.
     pub(crate) max_bytes: Option<u64>,
     /// Senders may remove what they do not have.
     pub(crate) delete: bool,
-    /// Somebody is asked on the terminal; one question at a time.
+    /// Asks on the terminal before each transfer; one question at a time.
     pub(crate) ask: Option<Mutex<()>>,
 }
 
 impl Admission {
-    /// Judges a transfer by what its sender announces.
+    /// Admits or declines a transfer by what its sender announces.
     ///
     /// # Errors
     /// Why it is not taken.
@@ -75,7 +75,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Judges it by what came.
+    /// Declines a transfer whose received bytes exceed the limit.
     ///
     /// # Errors
     /// Why it ends here.
@@ -100,7 +100,7 @@ fn question(peer: SocketAddr, hello: &Hello) -> String {
     format!("{peer} sends {files}, {bytes}; take it? [y/N] ")
 }
 
-/// Asks, and takes only a yes for one.
+/// Asks, and accepts only an explicit yes.
 fn ask(question: &str, answers: &mut impl io::BufRead) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     write!(out, "tack: {question}")?;

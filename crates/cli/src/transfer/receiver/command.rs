@@ -31,19 +31,19 @@ use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::Listing;
 use crate::transfer::summary;
 
-/// How long transfers may take to end after a signal.
+/// Time limit for transfers to end after a signal.
 const WIND_UP: Duration = Duration::from_secs(5);
-/// How long a connection to a side that waits may take.
+/// Time limit of a connection to a waiting side.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Between attempts to reach a sender again.
+/// Pause between attempts to reach a sender again.
 const RETURN: Duration = Duration::from_secs(1);
-/// Connections beyond the permitted transfers that are heard to be turned away.
+/// Maximum number of connections beyond the permitted transfers that get a refusal.
 const MAX_FAILED_HANDSHAKES: usize = 64;
 
 #[derive(Serialize)]
 struct Listening {
     event: &'static str,
-    /// The first that a peer can type.
+    /// The first address that a peer can type.
     address: String,
     addresses: Vec<String>,
     dir: String,
@@ -208,7 +208,7 @@ async fn wind_up<T: 'static>(transfers: &mut JoinSet<T>, signals: &mut Signals) 
     }
 }
 
-/// A ticket or a code that did its work serves no more; others may come with new ones.
+/// Ends the validity of a ticket or code; the side goes on with new ones.
 fn complete(listener: &TransferListener, met: Option<&Authenticated>, once: bool) {
     listener.complete(met);
     let is_spent = met.is_some_and(|met| met.how != ProofMethod::Known);
@@ -338,18 +338,18 @@ where
     }
 }
 
-/// What came of a connection.
+/// The outcome of a connection.
 #[derive(Clone, Copy, Debug)]
 enum ConnectionOutcome {
-    /// It was no transfer, or another connection goes on with it.
+    /// Not a transfer, or another connection resumes it.
     Nothing,
-    /// The sender was lost and tries to return for this time.
+    /// The sender was disconnected, and tries to reconnect for this time.
     MayReturn(Duration),
-    /// It was a transfer.
+    /// A transfer that has ended.
     Ended(Exit),
 }
 
-/// Says what came of a connection.
+/// Prints the outcome of a connection.
 fn tell(json: bool, ended: Ended) -> Result<ConnectionOutcome, Failure> {
     let Ended {
         mut served,

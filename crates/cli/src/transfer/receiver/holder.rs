@@ -27,7 +27,7 @@ pub(crate) struct Holder {
 #[derive(Debug)]
 struct SenderActivity {
     heard: Instant,
-    /// We wait for the sender. When we do not, its silence is our doing.
+    /// This side waits for bytes; otherwise the silence is not the sender's.
     listening: bool,
     cut: bool,
 }
@@ -35,11 +35,11 @@ struct SenderActivity {
 /// What another transfer may do about the names of this one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Claim {
-    /// Its sender was heard: the names stay its own.
+    /// The sender was heard: the transfer keeps its names.
     Alive,
-    /// Not clear yet.
+    /// Not decided yet.
     Unclear,
-    /// Its sender is silent, or it was ended already.
+    /// The sender is silent, or the transfer has ended.
     Gone,
 }
 
@@ -74,7 +74,7 @@ impl Holder {
         }
     }
 
-    /// How long the sender has said nothing, while we listen.
+    /// How long the sender has been silent while this side waited.
     pub(crate) fn silence(&self) -> Duration {
         let activity = self.activity();
         if activity.listening {
@@ -84,7 +84,7 @@ impl Holder {
         }
     }
 
-    /// Whether the sender lives, as far as it was heard after `since`.
+    /// Whether the sender was heard after `since`.
     pub(crate) fn claim(&self, since: Instant) -> Claim {
         let activity = self.activity();
         if activity.cut || (activity.listening && activity.heard.elapsed() >= DOUBTFUL) {
@@ -102,7 +102,7 @@ impl Holder {
         self.cut.notify_one();
     }
 
-    /// Waits until the transfer is ended so.
+    /// Waits until another transfer takes over.
     pub(crate) async fn was_cut_off(&self) {
         self.cut.notified().await;
     }
@@ -111,7 +111,7 @@ impl Holder {
 /// A peer's key and its name for the transfer.
 type Session = (PeerKey, [u8; 16]);
 
-/// The transfers under way, by what their senders call them.
+/// The current transfers, by session.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<BTreeMap<Session, Arc<Holder>>>);
 
@@ -127,7 +127,7 @@ impl Sessions {
         }
     }
 
-    /// A transfer has ended.
+    /// Removes a transfer that has ended.
     pub(crate) fn end(&self, session: [u8; 16], holder: &Arc<Holder>) {
         let mut sessions = self.lock();
         let key = (holder.owner, session);

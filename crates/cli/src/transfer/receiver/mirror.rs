@@ -24,7 +24,7 @@ const MAX_SEEN: usize = 1 << 22;
 /// Directories inside one another that are looked into. What is deeper stays.
 const MAX_DEPTH: usize = 256;
 
-/// The names that came, and what else there is.
+/// The names that the sender sent, and the entries that it did not send.
 #[derive(Debug)]
 pub(super) struct Mirror {
     /// Of each directory that we are in: hashes of the names that came. Two names with one hash
@@ -32,7 +32,7 @@ pub(super) struct Mirror {
     levels: Vec<Option<HashSet<u64>>>,
     seen: usize,
     hashes: RandomState,
-    /// Directory or not, two bytes of length, path.
+    /// Records of entries: a byte (directory or not), two bytes of length, the path.
     spool: SpooledTempFile,
     found: u64,
     too_many: bool,
@@ -56,7 +56,7 @@ impl Mirror {
         self.levels.push((is_real && around).then(HashSet::new));
     }
 
-    /// An entry of the present directory came.
+    /// Notes an entry of the current directory that the sender sent.
     pub(super) fn see(&mut self, name: &[u8]) {
         if self.seen >= MAX_SEEN {
             self.too_many = true;
@@ -95,7 +95,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// What is to be told.
+    /// The entries to report.
     ///
     /// # Errors
     /// The list cannot be read, or more names came than are remembered.
@@ -119,7 +119,7 @@ impl Mirror {
 /// An entry that the sender does not have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Extra {
-    /// Below the receiving directory.
+    /// Path below the receiving directory.
     pub(super) path: PathBuf,
     pub(super) is_dir: bool,
 }
@@ -132,7 +132,7 @@ pub(super) struct Extras {
     left: u64,
     /// Directories that are being listed, each in the one before it.
     open: Vec<(PathBuf, ReadDir)>,
-    /// Those of the last answer that were not removed.
+    /// Entries of the last answer that were not removed.
     told: BTreeMap<u64, Extra>,
     next: u64,
 }
@@ -154,7 +154,7 @@ impl Extras {
         Ok((told, more))
     }
 
-    /// One of those that were told, to be removed now.
+    /// Takes a reported entry that is to be removed.
     pub(super) fn take(&mut self, number: u64) -> Option<Extra> {
         self.told.remove(&number)
     }

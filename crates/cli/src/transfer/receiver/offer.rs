@@ -22,31 +22,31 @@ use crate::transfer::protocol::{Entry, Hash, Kept, MAX_HOLES, Modified, Refusal}
 /// A file whose content the sender is to send.
 #[derive(Debug)]
 pub(crate) struct Wanted {
-    /// Below the receiving directory.
+    /// Path below the receiving directory.
     pub(crate) path: PathBuf,
     pub(crate) mode: u32,
     pub(crate) modified: Modified,
     /// Bytes of the file, where the sender knows.
     pub(crate) size: Option<u64>,
-    /// What is done about its name.
+    /// The policy for an existing entry of that name.
     pub(crate) existing: Existing,
-    /// Bytes of it that may be here already.
+    /// Bytes of the file that the receiver may have.
     pub(crate) listed: u64,
-    /// Where those are.
+    /// Where the receiver has these bytes.
     pub(crate) here: LocalCopy,
-    /// The name of its part; `None` where it is too small for one.
+    /// The name of the part; `None` for a file too small for one.
     pub(crate) part: Option<String>,
-    /// Given back once the file has its name.
+    /// The reservation of the name, until the file has it.
     pub(crate) reservation: Option<Reservation>,
 }
 
-/// What of a file is here.
+/// What the receiver has of an offered file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LocalCopy {
     Nothing,
-    /// A transfer of it was cut off.
+    /// The part of an interrupted transfer.
     Part,
-    /// Another version of it.
+    /// Another version of the file.
     Old,
 }
 

@@ -13,7 +13,7 @@ use crate::transfer::protocol::Modified;
 /// Bytes kept in memory before the list goes to an unnamed file.
 const SPOOL: usize = 64 << 10;
 
-/// One of them.
+/// A directory whose mode and time are not set yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PendingDirectory {
     pub(super) index: u64,
@@ -22,7 +22,7 @@ pub(super) struct PendingDirectory {
     pub(super) modified: Modified,
 }
 
-/// All of them, in post-order.
+/// The directories whose modes and times are not set yet, in post-order.
 #[derive(Debug)]
 pub(super) struct PendingDirectories {
     spool: SpooledTempFile,
@@ -65,7 +65,7 @@ impl PendingDirectories {
         self.spool.write_all(&record)
     }
 
-    /// Calls `each` with all of them, in their order.
+    /// Calls `each` with every directory, in post-order.
     pub(super) fn for_each(mut self, mut each: impl FnMut(PendingDirectory)) -> io::Result<()> {
         self.spool.rewind()?;
         let mut path = Vec::new();

@@ -12,7 +12,7 @@ use crate::progress;
 use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
 use crate::transfer::names::printable;
 
-/// Shared by all transfers of a receiver.
+/// The progress display of all transfers of a receiver.
 #[derive(Debug, Default)]
 pub(crate) struct LiveProgress {
     json: bool,
@@ -25,7 +25,7 @@ impl LiveProgress {
         Self { json, bars }
     }
 
-    /// For a transfer that begins.
+    /// A display for a transfer that begins.
     pub(super) fn begin(&self) -> TransferProgress {
         let bar = progress::bar(None, UNKNOWN);
         TransferProgress {
@@ -58,11 +58,11 @@ struct Event {
     silent_seconds: f64,
 }
 
-/// Between two updates.
+/// Time between two updates.
 pub(super) const EVERY: Duration = Duration::from_secs(1);
 
 impl TransferProgress {
-    /// Shows how far it is.
+    /// Updates the display of the transfer.
     pub(super) fn update(&mut self, session: &Session) {
         let Some(hello) = session.hello() else {
             return;

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use crate::transfer::buffers::HEARTBEAT;
 use crate::transfer::protocol::Reply;
 
-/// The places of one receiver, and the senders that wait for them.
+/// The transfer slots of a receiver, and the senders that wait for one.
 #[derive(Debug)]
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
@@ -23,7 +23,7 @@ struct Waiting {
     waiting: BTreeSet<u64>,
 }
 
-/// A position in the line; given up when dropped.
+/// A position in the queue; dropping it leaves the queue.
 #[derive(Debug)]
 pub(crate) struct QueuePosition {
     queue: Arc<Queue>,
@@ -40,12 +40,12 @@ impl Queue {
         })
     }
 
-    /// A place, if one is free and nobody waits for it.
+    /// A slot, if one is free and no sender waits.
     pub(crate) fn try_enter(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// A position in the line; `None` when it is full.
+    /// A position in the queue; `None` if the queue is full.
     pub(crate) fn line_up(self: &Arc<Self>) -> Option<QueuePosition> {
         let mut line = self.line();
         if line.waiting.len() >= self.most {
@@ -66,7 +66,7 @@ impl Queue {
 }
 
 impl QueuePosition {
-    /// How many came before.
+    /// Number of senders before this one.
     fn ahead(&self) -> u32 {
         let line = self.queue.line();
         u32::try_from(line.waiting.range(..self.number).count()).unwrap_or(u32::MAX)

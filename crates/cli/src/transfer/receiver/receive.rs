@@ -23,7 +23,7 @@ use crate::transfer::protocol::{
     HEAD, Head, Hello, Kind, MAX_CONTROL, Refusal, Reply, Request, Violation,
 };
 
-/// What data frames are for.
+/// The destination of data frames.
 enum Current {
     Nothing,
     File(Box<Content>),
@@ -121,7 +121,7 @@ struct Receiver<'a, R> {
     cursor: Cursor<'a>,
     /// Files that the sender was told to send, by their indices.
     offered: BTreeMap<u64, Box<Wanted>>,
-    /// What the sender does not have; once it asked for that, no entry follows.
+    /// Entries that the sender does not have; set once it asked for them.
     extras: Option<Extras>,
     /// Index of the next entry.
     next: u64,

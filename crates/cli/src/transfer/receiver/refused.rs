@@ -19,7 +19,7 @@ impl Refused {
         }
     }
 
-    /// The receiver's file system says no.
+    /// A refusal because of an error of the receiver's file system.
     pub(crate) fn storage(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -33,7 +33,7 @@ impl Refused {
         }
     }
 
-    /// More zeros to hash than a transfer is worth.
+    /// A refusal because the holes of a file exceed the limit.
     pub(crate) fn holes() -> Self {
         Self::new(
             Refusal::Storage,

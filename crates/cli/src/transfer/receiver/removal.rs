@@ -12,7 +12,7 @@ use super::mirror::Extra;
 use super::refused::Refused;
 
 impl Cursor<'_> {
-    /// Removes what was told; a directory only when it is empty.
+    /// Removes a reported entry; a directory only if it is empty.
     pub(super) fn remove(&mut self, extra: &Extra) -> Result<(), Refused> {
         let storage = |error: io::Error| Refused::storage(&error);
         let above = extra.path.parent().unwrap_or(&extra.path);

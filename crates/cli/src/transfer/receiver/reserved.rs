@@ -8,7 +8,7 @@ use super::holder::Holder;
 /// A name in a directory: its device and inode, so that two paths to it are one.
 type Key = (u64, u64, Vec<u8>);
 
-/// The names of all transfers of one receiver, and who has them.
+/// The names that the transfers of a receiver reserve, and their holders.
 #[derive(Debug, Default)]
 pub(crate) struct Names(Mutex<BTreeMap<Key, Arc<Holder>>>);
 

@@ -20,12 +20,12 @@ use crate::transfer::channel::Writer;
 use crate::transfer::protocol::{Hello, Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
 
-/// How long a peer may take to greet.
+/// Time limit for the greeting of a peer.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long the last answers may take to reach the sender.
+/// Time limit for the last answers to reach the sender.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What serves every transfer of one `tack recv`.
+/// The parts that all transfers of a `tack recv` share.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) store: Store,
@@ -34,11 +34,11 @@ pub(crate) struct Service {
     pub(crate) admission: Admission,
     pub(crate) sessions: Sessions,
     pub(crate) live: LiveProgress,
-    /// How long a sender may be silent.
+    /// Longest silence of a sender.
     pub(crate) silence: Duration,
 }
 
-/// How one connection went.
+/// The result of one connection.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) report: Report,

@@ -24,15 +24,15 @@ pub(crate) struct Session {
     changed: Condvar,
     pub(crate) report: Mutex<Report>,
     greeted: AtomicBool,
-    /// Whose transfer this is.
+    /// The holder of the names of this transfer.
     pub(crate) holder: Arc<Holder>,
-    /// Where its sender is.
+    /// The address of the sender.
     pub(crate) peer: SocketAddr,
     hello: Mutex<Option<Hello>>,
     first_names: Mutex<FirstNames>,
-    /// Bytes of files that came, or need not come.
+    /// Bytes of files that were received, or need not be sent.
     passed: AtomicU64,
-    /// The file that is coming.
+    /// The file that is being received.
     current: Mutex<PathBuf>,
 }
 

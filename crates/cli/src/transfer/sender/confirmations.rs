@@ -38,7 +38,7 @@ struct Pending {
     sent: Option<(u64, Hash)>,
 }
 
-/// What the receiver said of an offered file.
+/// The receiver's answer to an offered file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// Its content is wanted. Of so many bytes at its beginning the receiver may have something.
@@ -287,7 +287,7 @@ impl Confirmations {
         state.report.failure(path, error);
     }
 
-    /// Says something of a path once, however often it is asked for.
+    /// Prints a message about a path once, even if the path is sent again.
     fn say(&self, state: &mut State, path: &Path, what: &str) {
         let hash = self.hashes.hash_one((path, what));
         if remember(&mut state.reported, hash) {
@@ -314,7 +314,7 @@ impl Confirmations {
         self.state().report.excluded += 1;
     }
 
-    /// What was left out of the source, by reasons.
+    /// Counts of what was left out of the source, by reason.
     pub(crate) fn left_out(&self) -> Vec<(u64, String)> {
         self.state().report.left_out_here()
     }
@@ -324,7 +324,7 @@ impl Confirmations {
         self.state().report.carried += bytes;
     }
 
-    /// All places of the receiver are taken: said once.
+    /// The receiver serves its maximum of transfers: reports it once.
     pub(crate) fn queued(&self, ahead: u32) {
         if !std::mem::replace(&mut self.state().queued, true) {
             self.progress.say(&format!(
@@ -333,7 +333,7 @@ impl Confirmations {
         }
     }
 
-    /// Of a dry run: this would be removed.
+    /// Lists an entry that a dry run would remove.
     pub(crate) fn would_remove(&self, path: &Path) {
         self.state().report.would_remove += 1;
         let path = printable(&path.to_string_lossy());
@@ -345,7 +345,7 @@ impl Confirmations {
         self.say(&mut self.state(), path, what);
     }
 
-    /// A file of a dry run would be sent.
+    /// Counts a file that a dry run would send.
     pub(crate) fn would_send(&self, index: u64, size: u64) {
         let mut state = self.state();
         if let Some(pending) = state.pending.remove(&index) {
@@ -371,7 +371,7 @@ impl Confirmations {
     }
 }
 
-/// Adds to a set, within its bound; false when it was there.
+/// Inserts a hash into a bounded set; false if it was there.
 fn remember(set: &mut HashSet<u64>, hash: u64) -> bool {
     if set.len() >= MAX_COUNTED {
         return !set.contains(&hash);
@@ -380,7 +380,7 @@ fn remember(set: &mut HashSet<u64>, hash: u64) -> bool {
 }
 
 impl State {
-    /// An entry that will be answered.
+    /// Adds an entry that awaits its answer.
     fn add(&mut self, path: &Path, target: Option<Vec<u8>>, sent: Option<(u64, Hash)>) -> u64 {
         let index = self.next;
         self.next += 1;

@@ -16,7 +16,7 @@ use crate::transfer::groups::{FileHasher, GROUP, groups_in, value};
 use crate::transfer::holes::{allocated, next_extent};
 use crate::transfer::protocol::{MAX_ASKED, MAX_HOLE, Modified, Request, Value};
 
-/// A file that was offered.
+/// A file that was offered, and whose content may be asked for.
 #[derive(Debug)]
 pub(super) struct Offered {
     pub(super) index: u64,
@@ -25,7 +25,7 @@ pub(super) struct Offered {
     pub(super) modified: Modified,
 }
 
-/// What sends the contents of files, and counts them.
+/// Sends the contents of files, and counts their bytes.
 pub(super) struct Contents<'a> {
     pub(super) links: Links,
     pub(super) out: &'a mut Outgoing,
@@ -33,12 +33,12 @@ pub(super) struct Contents<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// Why a content does not come to its end.
+/// Why a content is not sent to its end.
 enum Stop {
     Disconnected,
     /// The receiver refused the file.
     Refused,
-    /// It cannot be read, or changed.
+    /// The file cannot be read, or changed while it was read.
     Source(String),
 }
 
@@ -316,13 +316,13 @@ struct Reading<'a> {
     is_sparse: bool,
 }
 
-/// What the receiver says of the groups that it has.
+/// Queries for the groups of a file that the receiver has.
 struct Queries {
-    /// Groups of which it may say something.
+    /// Number of groups that the receiver may have.
     here: u64,
     /// The next group to ask for.
     asked: u64,
-    /// Its latest answer: values from this group on.
+    /// The first group of the latest answer.
     first: u64,
     values: Vec<Value>,
 }
@@ -352,7 +352,7 @@ fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// A file that is not what was offered would be a mixture.
+/// Whether a file changed since it was offered: its content would be a mixture.
 fn changed(offered: &Offered, now: &Metadata) -> Result<(), Stop> {
     if now.len() != offered.size {
         let (size, len) = (offered.size, now.len());
@@ -366,7 +366,7 @@ fn changed(offered: &Offered, now: &Metadata) -> Result<(), Stop> {
     Ok(())
 }
 
-/// When a file was modified.
+/// The modification time of a file.
 pub(super) fn modified_of(metadata: &Metadata) -> Modified {
     Modified {
         seconds: metadata.mtime(),

@@ -10,7 +10,7 @@ pub(super) const MAX_REMEMBERED: usize = 8192;
 /// Directories sent. They are stored unless the receiver refuses them before it is finished.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
-    /// Those not refused so far.
+    /// Number of directories sent and not refused so far.
     pub(super) sent: u64,
     paths: BTreeMap<u64, PathBuf>,
     /// How many of `sent` are no longer in `paths`.

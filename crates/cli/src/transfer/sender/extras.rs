@@ -9,27 +9,27 @@ use super::monitor::Monitor;
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::protocol::MAX_EXTRAS;
 
-/// An entry that is at the receiver and did not come.
+/// An entry that the receiver has and the sender does not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Extra {
     pub(crate) number: u64,
     pub(crate) is_dir: bool,
-    /// Below the receiving directory, as the receiver says.
+    /// Path below the receiving directory, as the receiver reports it.
     pub(crate) path: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// An answer is under way.
+    /// The request was sent, and its answer has not ended.
     asked: bool,
     reported: VecDeque<Extra>,
-    /// The answer is complete; whether there are more.
+    /// Set once the answer has ended: whether there are more entries.
     end: Option<bool>,
-    /// Those that are being removed.
+    /// Entries whose removal was requested, by number.
     removing: BTreeMap<u64, PathBuf>,
 }
 
-/// Shared by the thread that asks and the task that reads answers.
+/// The state of `--delete`, shared by the thread that asks and the task that reads answers.
 #[derive(Debug, Default)]
 pub(crate) struct Extras {
     state: Monitor<State>,
@@ -44,31 +44,31 @@ impl Extras {
         self.state.reconnect(|state| *state = State::default());
     }
 
-    /// The question is about to leave.
+    /// Notes that the request is about to be sent.
     pub(crate) fn ask(&self) {
         self.state.lock().asked = true;
     }
 
-    /// Waits for the answer: the next ones, and whether there are more.
+    /// Waits for the answer: the next entries, and whether there are more.
     pub(crate) fn reported(&self) -> Result<(VecDeque<Extra>, bool), Disconnected> {
         let mut state = self.state.wait_while(|state| state.end.is_none())?;
         let more = state.end.take().unwrap_or(false);
         Ok((std::mem::take(&mut state.reported), more))
     }
 
-    /// One of them is to be removed; at `path` here, for people.
+    /// Notes that an entry is to be removed; `path` is for messages.
     pub(crate) fn remove(&self, number: u64, path: PathBuf) {
         self.state.lock().removing.insert(number, path);
     }
 
-    /// Waits until all that were to be removed are, or are not.
+    /// Waits until every requested removal has its answer.
     pub(crate) fn wait_for_removals(&self) -> Result<(), Disconnected> {
         self.state
             .wait_while(|state| !state.removing.is_empty())
             .map(drop)
     }
 
-    /// The receiver reports one.
+    /// Handles an entry of the answer.
     pub(super) fn report(&self, extra: Extra) -> Result<(), BadAnswer> {
         let mut state = self.state.lock();
         if !state.asked || state.reported.len() as u64 >= MAX_EXTRAS {
@@ -78,7 +78,7 @@ impl Extras {
         Ok(())
     }
 
-    /// The receiver reported all for now.
+    /// Handles the end of the answer.
     pub(super) fn end(&self, more: bool) -> Result<(), BadAnswer> {
         let mut state = self.state.lock();
         if !std::mem::take(&mut state.asked) {
@@ -89,7 +89,7 @@ impl Extras {
         Ok(())
     }
 
-    /// One was removed, or was not: what it was.
+    /// Handles the answer to a removal; returns the path of the entry.
     pub(super) fn removed(&self, number: u64) -> Result<PathBuf, BadAnswer> {
         let path = self.state.lock().removing.remove(&number);
         self.state.notify();

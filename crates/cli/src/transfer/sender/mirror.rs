@@ -13,7 +13,7 @@ use super::options::{Options, Source};
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::protocol::Request;
 
-/// Asks what there is to remove, and has it removed; in a dry run it is only listed.
+/// Asks for entries to remove, and requests their removal; a dry run only lists them.
 pub(super) fn remove_extras(
     sources: &[Source],
     options: &Options,
@@ -64,7 +64,7 @@ pub(super) fn remove_extras(
 /// A folder that was sent.
 struct Folder<'a> {
     root: &'a Path,
-    /// Its name at the receiver.
+    /// The name of the folder at the receiver.
     name: &'a OsStr,
     exclude: Gitignore,
 }

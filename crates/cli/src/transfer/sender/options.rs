@@ -32,20 +32,20 @@ impl Source {
     }
 }
 
-/// How it is sent.
+/// Options of a transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) links: Links,
-    /// Contents are compared, not sizes and times.
+    /// Compare contents instead of sizes and times.
     pub(crate) checksum: bool,
-    /// Nothing is sent.
+    /// Dry run: send no content.
     pub(crate) dry_run: bool,
-    /// What is not here is removed from the folders at the receiver.
+    /// Remove entries of the folders at the receiver that the sender does not have.
     pub(crate) delete: bool,
     pub(crate) exclude: Exclude,
 }
 
-/// What is left out, by patterns as in `.gitignore`.
+/// Patterns of entries to leave out, as in `.gitignore`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Exclude {
     patterns: Vec<String>,

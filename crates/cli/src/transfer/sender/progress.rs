@@ -13,17 +13,17 @@ use crate::progress;
 use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
 use crate::transfer::names::printable;
 
-/// How much is said.
+/// How many messages to print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Volume {
-    /// Errors only.
+    /// Print errors only.
     Quiet,
     Normal,
-    /// Each file, too.
+    /// Print each file as well.
     Verbose,
 }
 
-/// Shared by everything that shows something.
+/// The progress display and the messages of a sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -70,7 +70,7 @@ impl Progress {
         Self::with(bar, volume, json)
     }
 
-    /// One that shows nothing but messages.
+    /// A display that shows only messages.
     #[cfg(test)]
     pub(crate) fn hidden() -> Self {
         Self::with(ProgressBar::hidden(), Volume::Quiet, false)
@@ -102,7 +102,7 @@ impl Progress {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much there is.
+    /// Sets the size of the whole transfer.
     pub(crate) fn set_total(&self, files: u64, bytes: Option<u64>) {
         self.shown.all_files.store(files, Ordering::Relaxed);
         if let Some(bytes) = bytes {
@@ -111,22 +111,22 @@ impl Progress {
         }
     }
 
-    /// Bytes went to the stream, or need not.
+    /// Counts bytes that were sent, or that need not be sent.
     pub(crate) fn add(&self, bytes: u64) {
         self.shown.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// All of it so far.
+    /// Bytes of the transfer so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.shown.bytes.load(Ordering::Relaxed)
     }
 
-    /// This file is being sent.
+    /// Notes the file that is being sent.
     pub(crate) fn begin(&self, path: &Path) {
         self.now().file = path.to_owned();
     }
 
-    /// This file is answered.
+    /// Notes that a file has its answer.
     pub(crate) fn done(&self, path: &Path) {
         self.shown.files.fetch_add(1, Ordering::Relaxed);
         if self.volume == Volume::Verbose {
@@ -134,14 +134,14 @@ impl Progress {
         }
     }
 
-    /// This is removed at the receiver.
+    /// Notes that an entry was removed at the receiver.
     pub(crate) fn removed(&self, path: &Path) {
         if self.volume == Volume::Verbose {
             self.say(&format!("removed {}", printable(&path.to_string_lossy())));
         }
     }
 
-    /// The receiver was heard.
+    /// Notes that the receiver sent something.
     pub(crate) fn heard(&self) {
         let mut now = self.now();
         now.heard = Instant::now();
@@ -155,12 +155,12 @@ impl Progress {
         self.shown.files.store(0, Ordering::Relaxed);
     }
 
-    /// Says something to people.
+    /// Prints a message on standard error.
     pub(crate) fn say(&self, what: &str) {
         self.bar.suspend(|| eprintln!("tack: {what}"));
     }
 
-    /// Lists something on standard output, where that is not for JSON.
+    /// Prints a line on standard output, unless it carries JSON.
     pub(crate) fn list(&self, what: &str) {
         if !self.json {
             // A reader that went away misses nothing it wants.
@@ -209,7 +209,7 @@ impl Progress {
         }
     }
 
-    /// One event in JSON. That nobody reads it is noticed at the end.
+    /// Prints a progress event as JSON. A closed output is noticed at the end.
     fn tell(&self) {
         let all = self.shown.all_files.load(Ordering::Relaxed);
         let now = self.now();
@@ -228,12 +228,12 @@ impl Progress {
         });
     }
 
-    /// Clears the bar.
+    /// Clears the progress bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Whether people want to hear of a success.
+    /// Whether `--quiet` suppresses the line about success.
     pub(crate) fn is_quiet(&self) -> bool {
         self.volume == Volume::Quiet
     }

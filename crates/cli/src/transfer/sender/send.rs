@@ -20,7 +20,7 @@ use crate::transfer::protocol::{
     HEAD, Head, Hello, MAX_CONTROL, NameRules, Refusal, Reply, Request, Violation,
 };
 
-/// How long to look for the receiver's own words after the stream broke.
+/// Time to wait for the receiver's error message after the stream broke.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Why a transfer as a whole failed; single files are in the report.
@@ -37,7 +37,7 @@ pub(crate) enum SendError {
 }
 
 impl SendError {
-    /// The receiver has no place for us now.
+    /// True if the receiver is busy.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(
             self,
@@ -50,7 +50,7 @@ impl SendError {
 }
 
 impl SendError {
-    /// The connection is lost; another one may go on.
+    /// True if the connection was lost: another one may resume the transfer.
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Stream(_))
     }
@@ -68,15 +68,15 @@ impl From<io::Error> for SendError {
     }
 }
 
-/// What to send and how patiently.
+/// What to send, and its limits of time and rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbound {
     pub(crate) sources: Vec<Source>,
     pub(crate) options: Options,
     pub(crate) hello: Hello,
-    /// How long the receiver may be silent.
+    /// Longest silence of the receiver.
     pub(crate) silence: Duration,
-    /// Most bytes a second.
+    /// Maximum rate, bytes per second.
     pub(crate) limit: Option<u64>,
 }
 
@@ -188,7 +188,7 @@ where
     }
 }
 
-/// Waits until the receiver takes the transfer.
+/// Waits until the receiver accepts the transfer.
 async fn welcome<R: AsyncRead + Unpin>(
     answers: &mut Answers<'_, R>,
     confirmations: &Confirmations,

@@ -71,7 +71,7 @@ pub(crate) fn send_all(
 
 struct Walker<'a> {
     options: &'a Options,
-    /// What names may be like at the receiver.
+    /// The receiver's rules for names.
     rules: NameRules,
     contents: Contents<'a>,
     /// Files whose content was not sent yet, in order.
@@ -89,7 +89,7 @@ impl Walker<'_> {
         self.contents.out.frame(|bytes| request.encode(bytes))
     }
 
-    /// Something that was asked for cannot be sent: both sides must know.
+    /// Reports to both sides something named that cannot be sent.
     fn missing(&mut self, sent_as: &Path, path: &Path, why: &str) -> Result<(), Disconnected> {
         self.confirmations().fail(path, why);
         self.frame(&Request::Missing {

@@ -29,7 +29,7 @@ impl<R: BufRead> Receiver<'_, R> {
         }
     }
 
-    /// What stands within the content of a file.
+    /// Handles a request within the content of a file.
     pub(super) fn content(
         &mut self,
         mut content: Box<Content>,

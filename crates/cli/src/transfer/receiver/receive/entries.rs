@@ -12,7 +12,7 @@ use crate::transfer::receiver::receive_error::ReceiveError;
 use crate::transfer::receiver::refused::Refused;
 
 impl<R: BufRead> Receiver<'_, R> {
-    /// What stands between contents of files.
+    /// Handles a request between contents of files.
     pub(super) fn entry(&mut self, request: Request<'_>) -> Result<Current, ReceiveError> {
         match request {
             Request::Enter(entry) => self.enter(&entry)?,
@@ -73,7 +73,7 @@ impl<R: BufRead> Receiver<'_, R> {
         self.cursor.leave()?.map_err(ReceiveError::Storage)
     }
 
-    /// What came stays where what did not come is removed.
+    /// Notes for `--delete` that the sender has this entry.
     fn see(&mut self, entry: &Entry<'_>) {
         if let Some(mirror) = &mut self.cursor.mirror {
             mirror.see(entry.name);
@@ -101,7 +101,7 @@ impl<R: BufRead> Receiver<'_, R> {
         self.answer(index, entry, answer)
     }
 
-    /// A further name of an entry that came before.
+    /// Handles a hard link to an earlier file.
     fn same(&mut self, first: u64, entry: &Entry<'_>) -> Result<(), ReceiveError> {
         let index = self.index();
         self.see(entry);

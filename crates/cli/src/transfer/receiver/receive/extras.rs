@@ -39,7 +39,7 @@ impl<R: BufRead> Receiver<'_, R> {
         Ok(())
     }
 
-    /// Removes one of those that were told last.
+    /// Removes an entry of the last report.
     pub(super) fn remove(&mut self, number: u64) -> Result<(), ReceiveError> {
         let extra = self
             .extras

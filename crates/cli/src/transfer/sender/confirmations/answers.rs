@@ -39,7 +39,7 @@ impl Confirmations {
         Ok(())
     }
 
-    /// Values of groups came.
+    /// The receiver sent values of groups.
     pub(crate) fn groups(&self, first: u64, values: Vec<Value>) -> Result<(), BadAnswer> {
         let mut state = self.state();
         match state.queries.pop_front() {
@@ -52,7 +52,7 @@ impl Confirmations {
         }
     }
 
-    /// The receiver stored a file, under this name where it is not its own.
+    /// The receiver stored a file; `name` is empty unless it chose another name.
     pub(crate) fn confirm(
         &self,
         index: u64,
@@ -128,12 +128,12 @@ impl Confirmations {
         Ok(())
     }
 
-    /// The receiver has something that we do not.
+    /// The receiver reports an entry that the sender does not have.
     pub(crate) fn extra(&self, extra: Extra) -> Result<(), BadAnswer> {
         self.extras.report(extra)
     }
 
-    /// The receiver removed something, or says why not.
+    /// The receiver removed an entry, or reports why not.
     pub(crate) fn removed(&self, number: u64, message: &str) -> Result<(), BadAnswer> {
         let path = self.extras.removed(number)?;
         let mut state = self.state();
@@ -147,7 +147,7 @@ impl Confirmations {
         Ok(())
     }
 
-    /// The receiver says that this is all. Everything must have been answered.
+    /// The receiver ends the transfer: every entry must have its answer.
     pub(crate) fn finish(&self, files: u64, bytes: u64) -> Result<(), BadAnswer> {
         let mut state = self.state();
         while let Some((_, pending)) = state.pending.pop_first() {
@@ -164,7 +164,7 @@ impl Confirmations {
         Ok(())
     }
 
-    /// Of a dry run: everything was answered that will be.
+    /// Ends a dry run: offers without an answer failed.
     pub(crate) fn finish_dry(&self) {
         let mut state = self.state();
         while let Some((_, pending)) = state.pending.pop_first() {
