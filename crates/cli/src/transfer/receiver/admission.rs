@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
 
+use cap_std::fs::{Dir, MetadataExt};
 use indicatif::HumanBytes;
 
 use super::store::Store;
@@ -59,16 +60,19 @@ impl Admission {
         if self.max_bytes.is_some_and(|most| hello.bytes > most) {
             return Err(self.too_much());
         }
+        // Standard output needs no disk.
+        if store.output.is_some() {
+            return Ok(());
+        }
         let Ok(disk) = rustix::fs::fstatvfs(store.root.as_fd()) else {
             return Ok(());
         };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        let all = disk.f_blocks.saturating_mul(disk.f_frsize);
-        // What is here already need not come again, so only what no disk of this size holds is
-        // refused as a whole; each file is compared with what is free before it is sent.
-        if hello.bytes > all {
+        // What is here already may be what is sent, and need not come again. Each file is compared
+        // with what is free before it comes, too.
+        if hello.bytes > free && !holds(&store.root, hello.bytes - free) {
             return Err(format!(
-                "the transfer has {} bytes, the receiver's disk {all} ({free} free)",
+                "the transfer has {} bytes, the receiver's disk has room for {free}",
                 hello.bytes
             ));
         }
@@ -90,6 +94,43 @@ impl Admission {
         let most = self.max_bytes.unwrap_or(u64::MAX);
         format!("it exceeds the receiver's limit of {most} bytes (--max-bytes)")
     }
+}
+
+/// Most entries of a folder that are counted: enough for any folder that is kept up to date, and
+/// done within seconds.
+const MOST_ENTRIES: u32 = 1_000_000;
+
+/// Whether the files below `root` take `bytes` at least. Where that takes too long to find out, or
+/// cannot be found out, they may.
+fn holds(root: &Dir, bytes: u64) -> bool {
+    let (mut found, mut entries) = (0_u64, 0_u32);
+    let mut folders = match root.entries() {
+        Ok(entries) => vec![entries],
+        Err(_) => return true,
+    };
+    while let Some(folder) = folders.last_mut() {
+        let Some(entry) = folder.next() else {
+            folders.pop();
+            continue;
+        };
+        entries += 1;
+        if found >= bytes || entries > MOST_ENTRIES {
+            return true;
+        }
+        let Ok(entry) = entry else { return true };
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => {
+                match entry.open_dir().and_then(|dir| dir.entries()) {
+                    Ok(entries) => folders.push(entries),
+                    Err(_) => return true,
+                }
+            }
+            Ok(metadata) => found = found.saturating_add(metadata.blocks().saturating_mul(512)),
+            // It has gone.
+            Err(_) => {}
+        }
+    }
+    found >= bytes
 }
 
 fn question(peer: SocketAddr, hello: &Hello) -> String {
@@ -115,6 +156,24 @@ fn ask(question: &str, answers: &mut impl io::BufRead) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_folder_holds_is_counted_with_all_below_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(scratch.path().join("one/two")).unwrap();
+        for name in ["a", "one/b", "one/two/c"] {
+            std::fs::write(scratch.path().join(name), vec![1; 8192]).unwrap();
+        }
+        std::os::unix::fs::symlink("one", scratch.path().join("link")).unwrap();
+        let sparse = std::fs::File::create(scratch.path().join("sparse")).unwrap();
+        sparse.set_len(1 << 30).unwrap();
+        let root = Dir::open_ambient_dir(scratch.path(), cap_std::ambient_authority()).unwrap();
+        assert!(holds(&root, 3 * 8192));
+        assert!(
+            !holds(&root, 1 << 29),
+            "holes take no room, and links are not followed"
+        );
+    }
 
     #[test]
     fn only_a_yes_is_one() {
