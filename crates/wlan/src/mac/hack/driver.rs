@@ -173,6 +173,7 @@ impl<M: Clone> Hack<M> {
             let peer = self.peer(to);
             if waits {
                 changes.recalled = peer.recall(variant);
+                self.bound_wait(at, to);
                 self.limit_wait(at, to);
                 return changes;
             }
@@ -215,6 +216,16 @@ impl<M: Clone> Hack<M> {
         let retained = peer.nic.held().count() as u64;
         stats.retained_max = stats.retained_max.max(retained);
         if is_first {
+            self.set_deadline(to, due);
+        }
+    }
+
+    /// What waits for a response has a deadline. The deadline of what joined the transmit queue has
+    /// passed, and it gets another one when it is taken back from there.
+    pub(super) fn bound_wait(&mut self, now: Instant, to: NodeId) {
+        let due = now + self.config.hold;
+        let peer = self.peer(to);
+        if peer.deadline == Instant::FAR_FUTURE && peer.has_waiting() {
             self.set_deadline(to, due);
         }
     }
@@ -293,8 +304,10 @@ impl<M: Clone> Hack<M> {
                 let peer = self.peer(from);
                 peer.more = more;
                 peer.is_answering = true;
+                let recalled = peer.recall(variant);
+                self.bound_wait(self.now, from);
                 QueueChanges {
-                    recalled: peer.recall(variant),
+                    recalled,
                     ..QueueChanges::none(from)
                 }
             }

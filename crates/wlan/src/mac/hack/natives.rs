@@ -101,7 +101,9 @@ impl<M: Clone> Hack<M> {
             };
             self.hold(at, (to, cid), bytes, msdu, NativeCopy::Queued);
         }
-        self.peer(to).recall(variant)
+        let recalled = self.peer(to).recall(variant);
+        self.bound_wait(at, to);
+        recalled
     }
 
     /// An acknowledgement leaves the transmit queue for the first time: what is held of its flow is

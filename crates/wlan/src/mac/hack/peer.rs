@@ -295,13 +295,15 @@ impl<M: Clone> Peer<M> {
         flows
     }
 
+    /// True when something waits for a response, and for nothing else, that none has carried.
+    pub(super) fn has_waiting(&self) -> bool {
+        let mut unsent = self.nic.unsent();
+        unsent.any(|held| held.native == NativeCopy::None)
+    }
+
     /// The flows of which something waits for a response and has not been in one.
     pub(super) fn waiting_flows(&self) -> Vec<(u8, bool)> {
-        if !self.nic.has_unsent() {
-            return Vec::new();
-        }
-        let mut unsent = self.nic.unsent();
-        if !unsent.any(|held| held.native == NativeCopy::None) {
+        if !self.has_waiting() {
             return Vec::new();
         }
         self.held_flows(|held| held.native == NativeCopy::None)

@@ -121,6 +121,26 @@ fn a_cid_in_use_stays() {
     pair.assert_right();
 }
 
+fn variant() -> impl Strategy<Value = Variant> {
+    prop::sample::select(vec![
+        Variant::MoreData,
+        Variant::Timer,
+        Variant::Opportunistic,
+        Variant::TimestampEcho,
+    ])
+}
+
+fn filter() -> impl Strategy<Value = AckFilter> {
+    prop::sample::select(vec![
+        AckFilter::Off,
+        AckFilter::Off,
+        AckFilter::Paper,
+        AckFilter::Safe,
+        AckFilter::Cake,
+        AckFilter::CakeAggressive,
+    ])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -130,21 +150,9 @@ proptest! {
     fn any_losses_leave_the_contexts_alone(
         fates in proptest::collection::vec(0_u8..10, 1..400),
         standard in prop_oneof![Just(Standard::A), Just(Standard::N)],
-        variant in prop_oneof![
-            Just(Variant::MoreData),
-            Just(Variant::Timer),
-            Just(Variant::Opportunistic),
-            Just(Variant::TimestampEcho),
-        ],
+        variant in variant(),
         is_stamped in any::<bool>(),
-        filter in prop::sample::select(vec![
-            AckFilter::Off,
-            AckFilter::Off,
-            AckFilter::Paper,
-            AckFilter::Safe,
-            AckFilter::Cake,
-            AckFilter::CakeAggressive,
-        ]),
+        filter in filter(),
         resend in any::<bool>(),
         frames in 1_u16..12,
         answer in prop_oneof![Just(5_u64), Just(50), Just(300), Just(2_000)],
@@ -194,15 +202,19 @@ proptest! {
     fn any_losses_leave_owners_alone(
         steps in proptest::collection::vec((0_u8..10, 0_u128..4, 0_u8..4), 1..300),
         standard in prop_oneof![Just(Standard::A), Just(Standard::N)],
-        variant in prop_oneof![
-            Just(Variant::MoreData), Just(Variant::Timer), Just(Variant::Opportunistic)
-        ],
+        variant in variant(),
+        is_stamped in any::<bool>(),
+        filter in filter(),
         patience in prop_oneof![Just(1_u64), Just(100)],
     ) {
         let mut config = config(standard);
         config.ampdu.frames = 4;
         config.reorder_timeout = Some(Duration::from_millis(patience));
-        let mut pair = Pair::ready(config, variant);
+        let mut pair = Pair::new(config, variant).filtered(filter);
+        if is_stamped {
+            pair = pair.stamped(u32::MAX - 100);
+        }
+        let mut pair = pair.made_ready();
         let mut fates = steps.iter().map(|(fate, ..)| *fate).cycle();
         let mut number = 0;
         for (_, flow, pause) in &steps {

@@ -112,6 +112,32 @@ fn without_timestamps_more_data_is_what_counts() {
     );
 }
 
+/// One has waited too long and joined the queue, behind data. The next one takes it back, since the
+/// echo of its timestamp may still come; both wait for that, and not for ever.
+#[test]
+fn what_is_taken_back_waits_no_longer_than_anything_else() {
+    for first in FIRST {
+        let mut pair = ready(Variant::TimestampEcho, first);
+        // The access point's host is silent, so nothing draws a response.
+        pair.answer = Duration::from_secs(1);
+        let begin = pair.now;
+        pair.send(1, 0..200);
+        pair.ack(1, 1);
+        while since(begin, &pair) < Duration::from_millis(21) {
+            pair.run(1, |_, _| Fate::Arrives);
+        }
+        assert_eq!(pair.stats(1).native, 1 + 1, "it is in the queue");
+        pair.ack(1, 2);
+        assert_eq!(pair.stats(1).native, 1, "and out of it again");
+        let end = begin + Duration::from_millis(500);
+        while pair.next().is_some_and(|next| next < end) {
+            pair.run(1, |_, _| Fate::Arrives);
+        }
+        assert_eq!(pair.numbers(0), [0, 1, 2]);
+        pair.assert_right();
+    }
+}
+
 /// Batches that promise nothing, each drawn by the response to the one before, while some are lost:
 /// every acknowledgement arrives, and none is rebuilt wrongly.
 #[test]
