@@ -1,61 +1,23 @@
-//! What leaves: decide → account → encode, one room each step, into the carrier's batch.
+//! What leaves, into the carrier's batch: decide → account → encode. The first and the last step
+//! are files of their own.
 
-use core::ops::Range;
+mod decide;
+mod encode;
+mod plan;
 
-use tack_base::{Instant, StreamOffset};
-use tack_wire::options::TcpOptions;
-use tack_wire::segment::MAX_HEADER_LEN;
-use tack_wire::{Ecn, Flags, Header, SeqNum};
+use tack_base::Instant;
+use tack_wire::{Ecn, Flags, SeqNum};
 
+pub(super) use self::encode::{append, single};
+pub(super) use self::plan::Filled;
+use self::plan::{Kind, Plan};
 use super::Connection;
-use super::close_reason::PendingReset;
 use super::due::Due;
-use super::limits::Limit;
-use super::state::State;
 use super::timers::Timer;
 use crate::ack::policy::{Carried, LossDetectedBy};
 use crate::cc::{SendToken, Sent};
-use crate::config::WindowPacing;
 use crate::send::sent::FlightStart;
-use crate::send::window::Candidate;
 use crate::transmit::{Batch, Transmit};
-
-/// Why data leaves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    New,
-    Retransmission,
-}
-
-/// One data segment to send.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Plan {
-    kind: Kind,
-    /// Positions, the FIN's included.
-    range: Range<StreamOffset>,
-    /// It is a tail loss probe or follows a timeout: windows of ours do not hold it back.
-    forced: bool,
-}
-
-/// What was appended to a batch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Filled {
-    /// Bytes of each segment but the last, prefix included.
-    segment_size: usize,
-    segments: usize,
-    ecn: Ecn,
-}
-
-impl Filled {
-    /// One segment of `len` bytes.
-    pub(super) fn one(len: usize, ecn: Ecn) -> Self {
-        Self {
-            segment_size: len,
-            segments: 1,
-            ecn,
-        }
-    }
-}
 
 impl Connection {
     /// Appends the next segments to leave to `batch`, if there are any. Call until it says `None`.
@@ -113,202 +75,6 @@ impl Connection {
         }
         None
     }
-
-    // Decide.
-
-    /// The next data segment that may leave now, if there is one. Notes what holds it back
-    /// otherwise.
-    fn decide(&mut self, now: Instant) -> Option<Plan> {
-        if !self.state.may_send_data() {
-            return None;
-        }
-        if self.due.take(Due::Retransmission)
-            && let Some(range) = self.log.first_lost().or_else(|| self.log.front())
-        {
-            return Some(Plan {
-                kind: Kind::Retransmission,
-                range: self.fit(range),
-                forced: true,
-            });
-        }
-        if self.due.take(Due::LossProbe)
-            && let Some(plan) = self.decide_probe(now)
-        {
-            return Some(plan);
-        }
-        let held = self.recovery.new_data_allowance();
-        let lost = if held.is_some() {
-            None
-        } else {
-            self.log
-                .first_lost()
-                .filter(|range| !self.audit.keeps(range.start))
-        };
-        let (kind, range) = match lost {
-            Some(range) => (Kind::Retransmission, self.fit(range)),
-            None => {
-                let range = if held == Some(0) {
-                    None
-                } else {
-                    self.next_new_range(now)
-                };
-                let Some(range) = range else {
-                    self.pacer.pause();
-                    return None;
-                };
-                (Kind::New, range)
-            }
-        };
-        let len = range.end - range.start;
-        let in_flight = self.bytes_in_flight();
-        if in_flight > 0 && in_flight + len > self.flight_limit() {
-            self.telemetry.limits.on_cwnd_full(self.snd.nxt);
-            self.telemetry.limits.set(now, Limit::Cwnd);
-            self.pacer.pause();
-            return None;
-        }
-        if let Some(until) = self.pacer.wait(now) {
-            if self.is_paced_below_window(in_flight + len) {
-                self.telemetry.limits.on_cwnd_full(self.snd.nxt);
-            }
-            self.timers.set(Timer::Pacing, until);
-            self.telemetry.limits.set(now, Limit::Pacing);
-            return None;
-        }
-        Some(Plan {
-            kind,
-            range,
-            forced: false,
-        })
-    }
-
-    /// A window that has room for what a sparse peer has not reported leaves more slowly than
-    /// within a smoothed round trip. Where the reports come sooner than the room is for, that much
-    /// is all that is ever in flight: it is the window that limits.
-    fn is_paced_below_window(&self, in_flight: u64) -> bool {
-        if self.config.window_pacing == WindowPacing::Off || self.cc.pacing_rate().is_some() {
-            return false;
-        }
-        let gain = self.cc.pacing_gain();
-        gain < 1.0 && in_flight as f64 >= gain * self.cc.cwnd() as f64
-    }
-
-    /// RFC 8985 §7.3: new data if there is any and the window allows it, else the last segment
-    /// again.
-    fn decide_probe(&mut self, now: Instant) -> Option<Plan> {
-        let fresh = self.snd.nxt
-            ..self
-                .queue
-                .end_with_fin()
-                .min(self.window.edge())
-                .min(self.snd.nxt + self.max_payload());
-        if fresh.start < fresh.end {
-            self.recovery.on_probe(fresh.clone(), None);
-            return Some(Plan {
-                kind: Kind::New,
-                range: fresh,
-                forced: true,
-            });
-        }
-        // One that left before the options grew does not fit; then it is the timeout's, which cuts
-        // it.
-        let longest = self.max_payload() + 1;
-        let range = self
-            .log
-            .last_in_flight()
-            .filter(|range| range.end - range.start <= longest)?;
-        self.recovery.on_probe(range.start..self.snd.nxt, Some(now));
-        Some(Plan {
-            kind: Kind::Retransmission,
-            range,
-            forced: true,
-        })
-    }
-
-    /// The range of the next new segment; `None` when there is nothing to send, or the peer's
-    /// window or Nagle holds it back.
-    fn next_new_range(&mut self, now: Instant) -> Option<Range<StreamOffset>> {
-        let end = self.queue.end();
-        let fin = self.queue.end_with_fin();
-        if self.snd.nxt >= fin {
-            self.on_nothing_to_send(now);
-            return None;
-        }
-        let queued = end.saturating_since(self.snd.nxt);
-        let usable = self.window.edge().saturating_since(self.snd.nxt);
-        if queued == 0 {
-            // The FIN alone. It takes a sequence number, but no buffer: a closed window does not
-            // hold it.
-            return Some(self.snd.nxt..fin);
-        }
-        let candidate = Candidate {
-            queued,
-            usable,
-            mss: self.max_payload(),
-            idle: self.log.is_empty(),
-            nagle: self.config.nagle,
-            finished: self.queue.is_finished(),
-            largest_window: self.window.largest(),
-        };
-        let len = candidate.segment_len();
-        if len > 0 {
-            let stop = self.snd.nxt + len;
-            // The FIN travels with the last byte.
-            return Some(self.snd.nxt..if stop == end { fin } else { stop });
-        }
-        if usable > 0 && self.due.has(Due::WindowProbe) {
-            // The override timer of RFC 9293 §3.8.6.2.1: what the window still takes leaves after
-            // all, in one piece. One octet at a time would be taken and acknowledged each time, for
-            // hundreds of round trips.
-            return Some(self.snd.nxt..self.snd.nxt + usable.min(queued));
-        }
-        if usable < queued {
-            self.telemetry.limits.set(now, Limit::Rwnd);
-            if self.log.is_empty() && !self.timers.is_armed(Timer::Persist) {
-                self.persist.begin(now);
-                self.arm_persist(now);
-            }
-        } else {
-            self.on_nothing_to_send(now);
-        }
-        None
-    }
-
-    fn on_nothing_to_send(&mut self, now: Instant) {
-        self.telemetry.limits.set(now, Limit::App);
-        let in_flight = self.bytes_in_flight();
-        // A send buffer that is full of what is in flight is not an idle application: the
-        // connection never has more than that, and a controller that waits for a sample the
-        // application did not limit (BBR in startup) would wait forever.
-        let buffer_is_full = self.queue.len() >= self.config.send_buffer / 4 * 3;
-        // Draft-ietf-ccwg-bbr §4.1.2.4: idle although window and pacing would allow more.
-        if in_flight < self.flight_limit()
-            && !buffer_is_full
-            && self.log.lost_bytes() == 0
-            && self.state == State::Established
-        {
-            self.rate.on_app_limited(in_flight);
-        }
-    }
-
-    /// How much may be in flight.
-    #[inline]
-    fn flight_limit(&self) -> u64 {
-        self.recovery.flight_limit(self.cc.cwnd())
-    }
-
-    /// Cuts a lost segment that the path no longer takes.
-    fn fit(&mut self, range: Range<StreamOffset>) -> Range<StreamOffset> {
-        let max = self.max_payload();
-        let payload = range.end.min(self.queue.end()) - range.start.min(self.queue.end());
-        if payload <= max {
-            return range;
-        }
-        self.log.split_lost(range.start, max);
-        range.start..range.start + max
-    }
-
-    // Account.
 
     fn account(&mut self, now: Instant, plan: &Plan) {
         let len = plan.range.end - plan.range.start;
@@ -453,65 +219,6 @@ impl Connection {
         }
     }
 
-    /// Length of the segment, header included.
-    #[inline]
-    fn encoded_len(&self, plan: &Plan) -> usize {
-        let payload = plan
-            .range
-            .end
-            .min(self.queue.end())
-            .saturating_since(plan.range.start);
-        let options = self.data_options_len() - self.numbering.room() + self.numbering.len();
-        tack_wire::segment::HEADER_LEN + options as usize + payload as usize
-    }
-
-    fn encode(&mut self, now: Instant, plan: &Plan, batch: &mut Batch<'_>) {
-        let end = self.queue.end();
-        let data = plan.range.start..plan.range.end.min(end).max(plan.range.start);
-        let fin = plan.range.end > end;
-        let mut flags = Flags::ACK.with(self.ecn.flags(plan.kind == Kind::New));
-        if fin {
-            flags = flags.with(Flags::FIN);
-        }
-        // What empties the queue is pushed (RFC 9293 §3.9.1 SEND). Towards a peer that waits for a
-        // count of segments, so is what fills a window of fewer: nothing follows until it answers.
-        // A larger one brings the count together by itself; a push would draw an acknowledgement
-        // for the segment, which lets out one that fills the window again, and so on.
-        let limit = self.flight_limit();
-        let count = u64::from(self.feedback.contract().least_segments);
-        let fills_window = self.feedback.contract().max_segments > 2
-            && limit < count * self.max_payload()
-            && self.bytes_in_flight() + self.max_payload() > limit;
-        if data.start < end && (data.end == end || fills_window) {
-            flags = flags.with(Flags::PSH);
-        }
-        let mut header = self.header(now, flags);
-        header.seq = SeqNum::at(self.identity.iss, plan.range.start);
-        header.options.tack = self.numbering.option(now, self.log.newest_number());
-        self.on_ack_sent(now, Carried::OnData);
-        let (a, b) = self.queue.slices(data);
-        append(batch, &header, a, b);
-    }
-
-    /// Header of any segment of a synchronised connection: acknowledges everything, announces the
-    /// window.
-    pub(super) fn header(&mut self, now: Instant, flags: Flags) -> Header {
-        let window = self.receiver.announce(false);
-        Header {
-            src_port: self.identity.local_port,
-            dst_port: self.identity.remote_port,
-            seq: SeqNum::at(self.identity.iss, self.snd.nxt),
-            ack: self.receiver.next_seq(),
-            flags,
-            window,
-            urgent: 0,
-            options: TcpOptions {
-                timestamps: self.timestamps.option(now),
-                ..TcpOptions::default()
-            },
-        }
-    }
-
     /// One octet beyond the peer's closed window (RFC 9293 §3.8.6.1). It is not in the log: should
     /// the peer take it, its acknowledgement says so; should it not, nothing is lost.
     fn emit_window_probe(&mut self, now: Instant, batch: &mut Batch<'_>) -> Option<Filled> {
@@ -544,37 +251,4 @@ impl Connection {
         append(batch, &header, a, b);
         Some(Filled::one(batch.buf.len() - start, Ecn::NotEct))
     }
-
-    fn reset_header(&mut self, reset: PendingReset) -> Header {
-        let mut header = Header {
-            src_port: self.identity.local_port,
-            dst_port: self.identity.remote_port,
-            seq: reset.seq,
-            flags: Flags::RST,
-            ..Header::default()
-        };
-        if reset.acknowledges {
-            header.flags = header.flags.with(Flags::ACK);
-            header.ack = self.receiver.next_seq();
-        }
-        header
-    }
-}
-
-/// Appends a segment without payload.
-pub(super) fn single(batch: &mut Batch<'_>, header: &Header, ecn: Ecn) -> Filled {
-    let start = batch.buf.len();
-    append(batch, header, &[], &[]);
-    Filled::one(batch.buf.len() - start, ecn)
-}
-
-/// Appends prefix, header and payload.
-#[inline]
-pub(super) fn append(batch: &mut Batch<'_>, header: &Header, a: &[u8], b: &[u8]) {
-    let mut bytes = [0; MAX_HEADER_LEN];
-    let len = header.emit(&mut bytes);
-    batch.buf.resize(batch.buf.len() + batch.prefix, 0);
-    batch.buf.extend_from_slice(&bytes[..len]);
-    batch.buf.extend_from_slice(a);
-    batch.buf.extend_from_slice(b);
 }

@@ -1,7 +1,9 @@
 //! Many connections behind one carrier: demultiplexing, listeners, initial sequence numbers,
 //! strays.
 
+mod config;
 mod cookies;
+mod error;
 mod half_open;
 mod id;
 mod isn;
@@ -10,6 +12,7 @@ mod memory;
 mod outcome;
 mod passive;
 mod records;
+mod stats;
 mod strays;
 mod table;
 
@@ -20,6 +23,8 @@ use core::time::Duration;
 use tack_base::Instant;
 use tack_wire::{Ecn, Segment};
 
+pub use self::config::EndpointConfig;
+pub use self::error::{ConnectError, ListenError};
 use self::half_open::HalfOpens;
 pub use self::id::ConnectionId;
 use self::isn::Secrets;
@@ -28,6 +33,7 @@ pub use self::listener::{Incoming, SynFilter, Verdict};
 use self::memory::{LOOKED_AT, Memory};
 use self::outcome::Outcome;
 use self::records::Records;
+pub use self::stats::EndpointStats;
 use self::strays::Strays;
 pub use self::table::Tuple;
 use self::table::{MAX_CONNECTIONS, Owner, Table};
@@ -36,82 +42,6 @@ use crate::connection::pressure::Pressure;
 use crate::connection::time_wait::TimeWait;
 use crate::connection::{Connection, State};
 use crate::transmit::{Batch, Transmit};
-
-/// Settings of an endpoint.
-#[derive(Clone, Debug)]
-pub struct EndpointConfig {
-    /// Secret for initial sequence numbers (RFC 6528) and for choosing ports; must be random in
-    /// real use.
-    pub secret: [u8; 16],
-    /// Most connections at a time, from the end of the handshake until they are released and in
-    /// TIME-WAIT. Default 65,536, at most 2^24.
-    pub max_connections: usize,
-    /// Most records of released connections in TIME-WAIT, some 300 bytes each. Beyond that the
-    /// oldest gives way: then only sequence numbers and timestamps keep its late segments out
-    /// of a new connection with the same ports. Default 65,536.
-    pub max_time_wait: usize,
-    /// Memory that all connections may hold together, bytes. From three quarters of it on buffers
-    /// do not grow any more. At the limit they shrink as far as they are empty, what waits
-    /// above a hole is thrown away, to be sent again, and new connections are refused. Default
-    /// 1 GiB.
-    pub memory: usize,
-}
-
-impl EndpointConfig {
-    /// The defaults, with this secret.
-    pub const fn new(secret: [u8; 16]) -> Self {
-        Self {
-            secret,
-            max_connections: 65_536,
-            max_time_wait: 65_536,
-            memory: 1 << 30,
-        }
-    }
-}
-
-/// What an endpoint counted besides its connections, since its beginning.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct EndpointStats {
-    /// Segments that belonged to no connection and no listener, or made no sense to the listener.
-    pub strays: u64,
-    /// Resets sent in answer to those.
-    pub resets: u64,
-    /// SYNs ignored because a backlog was full of established connections, or the endpoint of
-    /// connections or memory.
-    pub syns_dropped: u64,
-    /// SYNs that the filter of a listener refused or ignored.
-    pub syns_refused: u64,
-    /// SYNs answered with a cookie, because a backlog was full of half-open connections (RFC 4987
-    /// §3.6).
-    pub cookies_sent: u64,
-    /// Connections that came of those.
-    pub cookies_accepted: u64,
-    /// Records of TIME-WAIT forgotten before their time, because there were too many.
-    pub time_wait_evicted: u64,
-}
-
-/// Why a connection cannot be opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The four-tuple is in use.
-    #[error("a connection with these ports exists")]
-    InUse,
-    /// All local ports towards this peer are in use, or the endpoint holds its maximum of
-    /// connections or memory.
-    #[error("no local port is free")]
-    Exhausted,
-}
-
-/// Why a port cannot be listened on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ListenError {
-    /// Somebody listens on it.
-    #[error("the port is in use")]
-    InUse,
-}
 
 /// Many connections behind one carrier.
 ///
