@@ -1,6 +1,6 @@
 //! What holds on the paper's networks whatever its figures are: which variant is ahead, that almost
-//! all acknowledgements are carried, and that nothing is rebuilt wrongly. The figures are claims of
-//! the lab.
+//! all acknowledgements are carried, and that nothing is rebuilt wrongly. Gains have wide bounds;
+//! the figures are claims of the lab.
 
 use tack_sim::Checks;
 use tack_sim::report::HackReport;
@@ -55,8 +55,8 @@ pub(crate) fn figures(text: &str, keys: &[&str]) -> Figures {
     }
 }
 
-/// What waits for a response gains; what only uses a response that happens to come does not. By how
-/// much is figure 10 of the lab.
+/// What waits for a response gains 10 to 20 %; what only uses a response that happens to come is as
+/// good as no HACK. Figure 10 of the lab has more seeds, delays and clients.
 #[test]
 fn variants_that_wait_gain_and_opportunism_does_not() {
     let plain = figures(N150, &[]);
@@ -65,16 +65,13 @@ fn variants_that_wait_gain_and_opportunism_does_not() {
         assert_eq!(with.timeouts, 0, "{variant}");
         with
     };
-    let opportunistic = with("opportunistic");
+    let gain = |with: &Figures| with.mbps / plain.mbps - 1.0;
+    let opportunistic = gain(&with("opportunistic"));
+    assert!((-0.02..0.04).contains(&opportunistic), "{opportunistic}");
     for variant in ["more-data", "timer", "timestamp-echo"] {
         let with = with(variant);
-        assert!(
-            with.mbps > plain.mbps && with.mbps > opportunistic.mbps,
-            "{variant}: {} Mbit/s, {} without HACK, {} opportunistically",
-            with.mbps,
-            plain.mbps,
-            opportunistic.mbps
-        );
+        let gain = gain(&with);
+        assert!((0.10..0.20).contains(&gain), "{variant}: {gain}");
         assert!(with.native_share() < 0.01, "{variant}");
         // Batches that a repeated frame made longer do not fit.
         let fitting = with.hack.fitting_share;
@@ -167,7 +164,7 @@ fn noise_does_not_spoil_contexts() {
         let model = format!("wlan.error_model.snr_db={snr}");
         let plain = figures(N150, &[&model]);
         let with = figures(N150, &[&model, "wlan.hack=more-data"]);
-        assert!(with.mbps > plain.mbps, "{snr} dB");
+        assert!(with.mbps > 1.1 * plain.mbps, "{snr} dB");
         assert!(with.timeouts <= plain.timeouts + 1, "{snr} dB");
         let share = with.hack.fitting_share;
         assert!(fitting.contains(&share), "{snr} dB: {share}");

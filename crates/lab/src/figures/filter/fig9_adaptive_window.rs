@@ -113,8 +113,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
             all,
         )
         .or(
-            "Here payload counts. With 40 bytes of header for each segment, which ns-2 counts too, and windows of 20 segments it is above \
-             6 Mbit/s from 5 stations on; two stations do not fill the medium.",
+            "Here payload counts; the paper does not say what it counts. With the 40 bytes of header of each segment counted too, and \
+             windows of 20 segments, it is above 6 Mbit/s from 5 stations on; two stations do not fill the medium.",
             Finding::all(counts(depth).iter().filter(|count| **count >= 5).map(|count| {
                 let setup = Setup {
                     window: 20,

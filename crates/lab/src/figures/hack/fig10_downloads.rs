@@ -20,7 +20,8 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     about: "Downloads at 150 Mbit/s by TCP with delayed ACK (NewReno), by each variant of TCP/HACK, and by UDP. As in the paper the \
             acknowledgements of a batch come too late for its own Block ACK: the host hears of an A-MPDU when it has ended, 30 us later, and \
             its answer takes 20 us to the network card, which makes 50 us in all. A second table has other delays, and hosts that hear of each \
-            frame as it ends.",
+            frame as it ends. MORE DATA is the paper's protocol but for two things: an acknowledgement also waits for 20 ms after a response that carried some, and those that wait in \
+            the transmit queue can still be compressed (docs/hack.md).",
     plan,
     reduce,
 };

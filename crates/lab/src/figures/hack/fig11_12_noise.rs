@@ -18,7 +18,8 @@ pub(in crate::figures) const ENVELOPE: Figure = Figure {
     title: "Goodput by signal-to-noise ratio",
     about: "One client of 802.11n, white noise. At each ratio the best of the rates that work there, as an ideal rate adaptation would choose, with \
             TCP (delayed ACK, NewReno) and with TCP/HACK (MORE DATA). Link acknowledgements have the highest basic rate not above the data rate; \
-            A-MPDUs last at most 4 ms.",
+            A-MPDUs last at most 4 ms. MORE DATA is the paper's protocol but for two things: an acknowledgement also waits for 20 ms after a response that carried some, and those that wait in \
+            the transmit queue can still be compressed (docs/hack.md).",
     plan: envelope_plan,
     reduce: envelope_reduce,
 };

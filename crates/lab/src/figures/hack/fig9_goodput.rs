@@ -18,7 +18,8 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     id: "hack9",
     title: "Goodput over 802.11a with one and two clients",
     about: "Downloads at 54 Mbit/s: TCP with delayed ACK (NewReno), TCP/HACK with MORE DATA, and UDP. The paper measured a software radio whose \
-            link acknowledgements come late, which costs every protocol 13 %; here they come after SIFS, as in its own simulation.",
+            link acknowledgements come late, which costs every protocol 13 %; here they come after SIFS, as in its own simulation. MORE DATA is the paper's protocol but for two things: an acknowledgement also waits for 20 ms after a response that carried some, and those that wait in \
+            the transmit queue can still be compressed (docs/hack.md).",
     plan: |depth| points(depth, &[goodput_cells(), cross_cells()].concat()),
     reduce,
 };

@@ -14,7 +14,7 @@ pub(in crate::figures) const COUNTS: Figure = Figure {
     paper: Paper::Hack,
     id: "hacktable2",
     title: "Native and compressed acknowledgements of 25 MiB",
-    about: "One client downloads 25 MiB at 54 Mbit/s with timestamps. The paper does not say how it treated timestamps and the TCP checksum; \
+    about: "One client downloads 25 MiB at 54 Mbit/s with timestamps, with MORE DATA as in figure 9. The paper does not say how it treated timestamps and the TCP checksum; \
             both modes of the codec are shown, and the lean one without checksum. Its counts are those of a transfer without losses, so the \
             receiver's window fits the access point's queue.",
     plan: |depth| points(depth, &transfer_cells()),
