@@ -139,7 +139,12 @@ pub(crate) const NOT_TACK: &str = "the peer answers, but does not speak tack";
 
 /// Waits until it is clear that what answers is not tack.
 pub(crate) async fn strange(endpoint: &Endpoint) {
-    while endpoint.carrier_stats().malformed == 0 {
+    // A text can pass for the header of a segment; it is one of no connection then.
+    let is_strange = || {
+        let stats = endpoint.carrier_stats();
+        stats.malformed + stats.strays > 0
+    };
+    while !is_strange() {
         tokio::time::sleep(LOOK).await;
     }
     // A stray datagram must not spoil what goes well.

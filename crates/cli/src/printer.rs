@@ -33,8 +33,13 @@ pub(crate) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
 
 /// `1 file`, `3 files`.
 pub(crate) fn files(count: u64) -> String {
+    counted(count, "file")
+}
+
+/// `1 sender`, `3 senders`: a count with its noun, whose plural ends in s.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} file{plural}")
+    format!("{count} {noun}{plural}")
 }
 
 /// `3 files, 1.00 GiB in 2.1 s, 4.09 Gbit/s`.

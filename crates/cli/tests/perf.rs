@@ -253,6 +253,49 @@ fn the_last_interval_has_its_true_length_and_every_interval_its_rows() {
     }
 }
 
+/// A test of so many bytes ends when it ends: what comes soon after a look belongs to the interval
+/// before it, and no interval has bytes and no length.
+#[test]
+fn a_test_of_so_many_bytes_has_no_interval_without_length() {
+    let server = Server::start(&[]);
+    for (interval, options) in [
+        ("10ms", &["-n", "2M", "-b", "160M"][..]),
+        ("1ms", &["-n", "64K"]),
+        ("10ms", &["-k", "50"]),
+    ] {
+        let options = [options, &["-i", interval]].concat();
+        let tenth = match interval {
+            "10ms" => 0.001,
+            _ => 0.000_1,
+        };
+        for _ in 0..5 {
+            let test = server.json(&options);
+            let summary = &test["summary"]["up"];
+            assert_eq!(sum(&test, "sender"), summary["bytes_sent"], "{options:?}");
+            assert!(shortest(&test) > 0.9 * tenth, "{options:?}: {test}");
+        }
+    }
+}
+
+/// The server alone sends datagrams: it says that it has sent all before it sends its results.
+#[test]
+fn datagrams_from_the_server_end() {
+    let server = Server::clear(&[]);
+    for options in [
+        &["-u", "-R", "-b", "20M", "-t", "200ms"][..],
+        &["-u", "-R", "-k", "40"],
+    ] {
+        for _ in 0..6 {
+            let test = server.json(options);
+            let down = &test["summary"]["down"];
+            assert!(
+                down["bytes_received"].as_u64().unwrap() > 0,
+                "{options:?}: {test}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_test_with_datagrams_counts_loss_and_jitter() {
     let server = Server::clear(&[]);

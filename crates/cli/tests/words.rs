@@ -49,13 +49,20 @@ fn another_service_on_the_port_is_called_that() {
 
 #[test]
 fn something_that_is_not_tack_is_called_that() {
+    // The second answer is long enough for a header: its thirteenth byte, P, is the length of one without options.
+    for answer in ["what?", "this is not Prometheus; good bye"] {
+        something_answers(answer);
+    }
+}
+
+fn something_answers(answer: &'static str) {
     let (_source, path) = small_file();
     let other = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap().to_string();
     let answering = std::thread::spawn(move || {
         let mut datagram = [0; 2000];
         let (_, from) = other.recv_from(&mut datagram).unwrap();
-        other.send_to(b"what?", from).unwrap();
+        other.send_to(answer.as_bytes(), from).unwrap();
         other
     });
     let ended = finish(tack().args([

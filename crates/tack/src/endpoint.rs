@@ -45,6 +45,8 @@ pub struct CarrierStats {
     pub receives: u64,
     /// Datagrams received that are not TCP segments.
     pub malformed: u64,
+    /// Segments received that belong to no connection and no listener.
+    pub strays: u64,
     /// Sends that failed for another reason than a full socket; the datagrams were lost.
     pub send_failures: u64,
     /// Batches that the kernel refused to segment; their datagrams were sent one by one.
@@ -164,6 +166,7 @@ impl Endpoint {
             datagrams_received: state.received,
             receives: state.receives,
             malformed: state.malformed,
+            strays: state.core.stats().strays,
             send_failures: state.outgoing.failures,
             offload_refused: state.outgoing.sender().refusals(),
             max_batch: state.outgoing.sender().max_batch(),

@@ -334,7 +334,11 @@ impl Test<'_> {
                             printable(&message)
                         )));
                     }
-                    last => return Ok(last),
+                    last => {
+                        // Who sends its results sends nothing else any more.
+                        let _ = heard.send(true);
+                        return Ok(last);
+                    }
                 }
             }
         };

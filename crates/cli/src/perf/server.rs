@@ -28,10 +28,10 @@ use super::security::{
     AdmittedClient, ControlListener, DataPort, DataSecurity, ListenConfig, Protection,
 };
 use super::udp::{self, Traffic};
-use super::watch::{Flows, Timing, watch};
+use super::watch::{Flows, GRACE, Timing, watch};
 use crate::exit::{Exit, Failure};
 use crate::meeting::PeerStream;
-use crate::printer::with_stdout;
+use crate::printer::{counted, with_stdout};
 use crate::signals::Signals;
 
 /// How long a client may take for each step before the test begins.
@@ -186,8 +186,9 @@ fn tell(
     let received: u64 = flows.iter().map(|flow| flow.received).sum();
     match &result {
         Ok(_) => eprintln!(
-            "test with {peer}: {} connections, {sent} bytes sent, {received} received",
-            flows.len()
+            "test with {peer}: {}, {} sent, {received} received",
+            counted(flows.len() as u64, "connection"),
+            counted(sent, "byte")
         ),
         Err(error) => eprintln!("tack: test with {peer} failed: {error}"),
     }
@@ -226,8 +227,8 @@ async fn serve(
     let request = &*asked.insert(request);
     let Ok(permit) = limits.permits.try_acquire() else {
         let message = format!(
-            "it serves {} tests, its limit (--max-clients); try again later",
-            limits.clients
+            "it serves {}, its limit (--max-clients); try again later",
+            counted(limits.clients as u64, "test")
         );
         return refuse(control, ServerMessage::Busy { message }).await;
     };
@@ -515,7 +516,7 @@ async fn run_flows(
         if is_udp && send.is_some() && sent.await.is_ok() {
             write_message(&mut speaking, &ServerMessage::Sent).await?;
         }
-        std::future::pending::<io::Result<()>>().await
+        io::Result::Ok(())
     };
     let gone = async {
         if is_udp && receive {
@@ -534,11 +535,25 @@ async fn run_flows(
         }
     };
     let intervals = Intervals::of_server(request.direction, count);
-    tokio::select! {
-        flows = watch(flows, intervals, timing, |interval| said.add(interval)) => flows,
-        error = gone => Err(error),
-        Err(error) = telling => Err(error),
+    let running = watch(flows, intervals, timing, |interval| said.add(interval));
+    let (mut running, mut telling) = (std::pin::pin!(running), std::pin::pin!(telling));
+    let mut gone = std::pin::pin!(gone);
+    let mut has_told = false;
+    let flows = loop {
+        tokio::select! {
+            flows = &mut running => break flows?,
+            error = &mut gone => return Err(error),
+            told = &mut telling, if !has_told => {
+                told?;
+                has_told = true;
+            }
+        }
+    };
+    // The client waits for this message, and the results come after it.
+    if !has_told {
+        tokio::time::timeout(GRACE, telling).await??;
     }
+    Ok(flows)
 }
 
 /// Unpredictable, for tokens and ports.

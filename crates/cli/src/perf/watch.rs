@@ -20,6 +20,9 @@ use super::udp::LINGER;
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
 /// How long connections may take to show their state.
 const LOOK: Duration = Duration::from_millis(200);
+/// An interval waits this long at least before it is shown, and a tenth of its length: what ends a
+/// test of so many bytes so soon after a look belongs to it.
+const TAIL: Duration = Duration::from_millis(20);
 
 /// The running flows of one side.
 #[derive(Debug)]
@@ -156,6 +159,32 @@ async fn next(
     Some(ended)
 }
 
+/// An interval that is over and not shown yet.
+#[derive(Debug)]
+struct Held {
+    end: Duration,
+    snapshots: Vec<Snapshot>,
+    is_omitted: bool,
+}
+
+impl Held {
+    /// With how flows ended after it, at `end` at the latest.
+    fn with_tail(mut self, end: Duration, tail: Vec<Snapshot>) -> Self {
+        if tail.is_empty() {
+            return self;
+        }
+        self.snapshots
+            .retain(|before| tail.iter().all(|after| after.stream != before.stream));
+        self.snapshots.extend(tail);
+        self.end = end;
+        self
+    }
+
+    fn interval(self, intervals: &mut Intervals) -> Interval {
+        intervals.next(self.end.as_secs_f64(), self.snapshots, self.is_omitted)
+    }
+}
+
 /// Runs all flows to their ends and reports intervals meanwhile. Results come in the order of the
 /// flows' numbers.
 pub(crate) async fn watch<E: From<io::Error>>(
@@ -180,6 +209,9 @@ pub(crate) async fn watch<E: From<io::Error>>(
     };
     let mut ticks = Ticks::new(timing);
     let mut looked_at = Duration::ZERO;
+    // The interval that the last look ended, until it is shown.
+    let mut held: Option<Held> = None;
+    let tail = (timing.interval / 10).max(TAIL).min(timing.interval);
     let limit = tokio::time::sleep_until(began + timing.limit.unwrap_or(far));
     let mut limit = std::pin::pin!(limit);
     loop {
@@ -189,17 +221,27 @@ pub(crate) async fn watch<E: From<io::Error>>(
                 None => break,
                 Some(ended) => keep(ended?, &mut since),
             },
+            () = tokio::time::sleep_until(began + looked_at + tail), if held.is_some() => {
+                if let Some(held) = held.take() {
+                    report(held.interval(&mut intervals))?;
+                }
+            }
             () = tokio::time::sleep_until(began + ticks.next) => {
                 let begins = ticks.next == timing.omit && !timing.omit.is_zero();
                 let (looked, ended) = flows.look(begins).await?;
                 keep(ended, &mut since);
                 since.extend(looked);
-                let all = std::mem::take(&mut since);
                 looked_at = began.elapsed();
-                let interval = intervals.next(looked_at.as_secs_f64(), all, ticks.next <= timing.omit);
-                ticks.advance();
-                if !timing.interval.is_zero() {
-                    report(interval)?;
+                let new = Held {
+                    end: looked_at,
+                    snapshots: std::mem::take(&mut since),
+                    is_omitted: ticks.next <= timing.omit,
+                };
+                ticks.advance_past(looked_at);
+                if timing.interval.is_zero() {
+                    new.interval(&mut intervals);
+                } else if let Some(last) = held.replace(new) {
+                    report(last.interval(&mut intervals))?;
                 }
             }
             () = &mut limit => {
@@ -212,12 +254,21 @@ pub(crate) async fn watch<E: From<io::Error>>(
             }
         }
     }
+    // It ends when the last bytes moved, however long we waited for more.
+    let end = match last_end.saturating_duration_since(began.into_std()) {
+        end if end > looked_at => end,
+        _ => began.elapsed(),
+    };
+    if let Some(mut last) = held {
+        // What the results leave out takes nothing that they count.
+        if !last.is_omitted {
+            last = last.with_tail(end, std::mem::take(&mut since));
+        }
+        report(last.interval(&mut intervals))?;
+    }
     // The rest: an interval that is shorter than the others.
     if !timing.interval.is_zero() && !since.is_empty() {
-        // It ends when the last bytes moved, however long we waited for more.
-        let end = last_end.saturating_duration_since(began.into_std());
-        let end = end.max(looked_at).as_secs_f64();
-        report(intervals.next(end, since, false))?;
+        report(intervals.next(end.as_secs_f64(), since, false))?;
     }
     results.sort_by_key(|result| result.stream);
     Ok(results)
@@ -239,6 +290,16 @@ impl Ticks {
         };
         ticks.advance();
         ticks
+    }
+
+    /// The next tick that comes after `now`, by more than a tenth of an interval: a late look
+    /// leaves no intervals of no length behind it. The one at which the results begin stays.
+    fn advance_past(&mut self, now: Duration) {
+        let Timing { interval, omit, .. } = self.timing;
+        self.advance();
+        while self.next <= now + interval / 10 && self.next != omit {
+            self.advance();
+        }
     }
 
     fn advance(&mut self) {
@@ -298,6 +359,23 @@ mod tests {
         assert_eq!(ticks(100, 0, Some(350), 0), [100, 200, 300, 450]);
         assert_eq!(ticks(100, 0, None, 0), [100, 200, 300, 400]);
         assert_eq!(ticks(100, 0, Some(300), 300), [100, 200, 700, 800]);
+    }
+
+    #[test]
+    fn a_late_look_skips_the_ticks_that_it_missed() {
+        let timing = Timing {
+            interval: Duration::from_millis(100),
+            omit: Duration::from_millis(350),
+            time: None,
+            linger: Duration::ZERO,
+            limit: None,
+            most: None,
+        };
+        let mut ticks = Ticks::new(timing);
+        ticks.advance_past(Duration::from_millis(295));
+        assert_eq!(ticks.next, Duration::from_millis(350), "the results begin");
+        ticks.advance_past(Duration::from_millis(720));
+        assert_eq!(ticks.next, Duration::from_millis(750));
     }
 
     #[test]

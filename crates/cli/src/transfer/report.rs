@@ -10,6 +10,7 @@ use tempfile::SpooledTempFile;
 
 use super::names::printable;
 use super::protocol::{Hash, Kept};
+use crate::printer::counted;
 
 /// Bytes of a list that stay in memory before it goes to an unnamed file.
 const SPOOL: usize = 1 << 20;
@@ -273,8 +274,10 @@ impl Report {
     /// What need not be sent, for people: `, 5 unchanged`; nothing where there is nothing.
     pub(crate) fn spared_text(&self) -> String {
         let mut text = String::new();
+        if self.hard_links > 0 {
+            text += &format!(", {}", counted(self.hard_links, "further name"));
+        }
         for (count, what) in [
-            (self.hard_links, "further names"),
             (self.unchanged, "unchanged"),
             (self.left_alone, "left as they were"),
             (self.removed, "removed"),
@@ -289,8 +292,12 @@ impl Report {
 
     /// Reasons that entries of the source were left out for, and how many each.
     pub(crate) fn left_out_here(&self) -> Vec<(u64, String)> {
+        let links = match self.skipped_links {
+            1 => "symbolic link (--skip-links)",
+            _ => "symbolic links (--skip-links)",
+        };
         let reasons = [
-            (self.skipped_links, "symbolic links (--skip-links)"),
+            (self.skipped_links, links),
             (
                 self.skipped - self.skipped_links,
                 "neither files nor folders nor links",

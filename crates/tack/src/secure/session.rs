@@ -38,6 +38,8 @@ struct Tls {
     connection: Connection,
     /// Bytes of plaintext that became records.
     taken: u64,
+    /// Bytes of it that were acknowledged when somebody asked last.
+    acknowledged: u64,
     /// `close_notify` was sent, or an alert.
     closed: bool,
     /// Why there is nothing more to read: the peer's alert, or what it did against the rules.
@@ -56,6 +58,7 @@ impl Session {
             tls: Mutex::new(Tls {
                 connection: agreed.connection,
                 taken: 0,
+                acknowledged: 0,
                 closed: false,
                 fault: None,
             }),
@@ -184,8 +187,12 @@ impl Session {
     /// counted with its overhead.
     pub(super) fn acknowledged(&self) -> u64 {
         // Under the lock: nothing is added between the two figures.
-        let tls = self.tls();
-        tls.taken.saturating_sub(self.stream.unacknowledged())
+        let mut tls = self.tls();
+        // What is unacknowledged includes the frames of records, so that the difference goes back a
+        // little with each new record.
+        let acknowledged = tls.taken.saturating_sub(self.stream.unacknowledged());
+        tls.acknowledged = tls.acknowledged.max(acknowledged);
+        tls.acknowledged
     }
 
     /// Says that this side's stream is complete: `close_notify`, then FIN. It does not wait for

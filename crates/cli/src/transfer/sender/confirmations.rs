@@ -11,6 +11,7 @@ use super::directories::{Directories, MAX_REMEMBERED};
 use super::extras::Extras;
 use super::monitor::{Guard, Monitor};
 use super::progress::Progress;
+use crate::printer::counted;
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::names::printable;
 use crate::transfer::protocol::{Hash, MAX_ASKED, Value};
@@ -328,7 +329,8 @@ impl Confirmations {
     pub(crate) fn queued(&self, ahead: u32) {
         if !std::mem::replace(&mut self.state().queued, true) {
             self.progress.say(&format!(
-                "the receiver is busy; waiting ({ahead} senders ahead)"
+                "the receiver is busy; waiting ({} ahead)",
+                counted(ahead.into(), "sender")
             ));
         }
     }
