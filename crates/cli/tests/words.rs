@@ -82,6 +82,34 @@ fn something_answers(answer: &'static str) {
     answering.join().unwrap();
 }
 
+/// Firewalls and those who read logs see one port of the program.
+#[test]
+fn connecting_uses_one_port() {
+    let (_source, path) = small_file();
+    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    for arguments in [
+        &["send", "--insecure", &path, &address][..],
+        &["send", &path, &address],
+        &["perf", &address],
+        &["perf", "--insecure", &address],
+    ] {
+        let limit = ["--connect-timeout", "2s"];
+        let ended = finish(tack().args(arguments).args(limit));
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        other.set_nonblocking(true).unwrap();
+        let mut ports = std::collections::BTreeSet::new();
+        let mut datagrams = 0;
+        while let Ok((_, from)) = other.recv_from(&mut [0; 2000]) {
+            ports.insert(from.port());
+            datagrams += 1;
+        }
+        // A SYN and its repetition.
+        assert!(datagrams >= 2, "{arguments:?}: {datagrams}, {ended:?}");
+        assert_eq!(ports.len(), 1, "{arguments:?}");
+    }
+}
+
 #[test]
 fn a_number_to_listen_on_is_a_port_and_to_send_to_is_a_mistake() {
     let scratch = tempfile::tempdir().unwrap();
