@@ -36,7 +36,7 @@ pub enum Verdict<'a> {
     Deviation(&'a str),
     /// It does not hold, and why is not known: what was measured about it.
     Unexplained(&'a str),
-    /// The interval has the claim's bound within it, so that more seeds have to decide: what the
+    /// The interval has the claim's bound within it, so that more runs have to decide: what the
     /// means say.
     Inconclusive(&'a str),
     /// It does not hold.

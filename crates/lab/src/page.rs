@@ -189,7 +189,7 @@ fn meaning(verdict: Verdict<'_>) -> &'static str {
         Verdict::Calibrated => "parameters were chosen so that it holds",
         Verdict::Deviation(_) => "it does not hold, for a reason that is given and tested",
         Verdict::Unexplained(_) => "it does not hold, and why is not known",
-        Verdict::Inconclusive(_) => "the interval contains the bound: more seeds have to decide",
+        Verdict::Inconclusive(_) => "the interval contains the bound: more runs have to decide",
         Verdict::Fail => "it does not hold",
     }
 }
