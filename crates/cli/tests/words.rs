@@ -49,7 +49,8 @@ fn another_service_on_the_port_is_called_that() {
 
 #[test]
 fn something_that_is_not_tack_is_called_that() {
-    // The second answer is long enough for a header: its thirteenth byte, P, is the length of one without options.
+    // The second answer is long enough for a header without options: its thirteenth byte, P,
+    // gives a length of 20.
     for answer in ["what?", "this is not Prometheus; good bye"] {
         something_answers(answer);
     }

@@ -254,20 +254,22 @@ pub(crate) async fn watch<E: From<io::Error>>(
             }
         }
     }
-    // It ends when the last bytes moved, however long we waited for more.
-    let end = match last_end.saturating_duration_since(began.into_std()) {
-        end if end > looked_at => end,
-        _ => began.elapsed(),
-    };
+    // The test ends when the last bytes moved, however long we waited for more.
+    let end = last_end.saturating_duration_since(began.into_std());
     if let Some(mut last) = held {
         // What the results leave out takes nothing that they count.
         if !last.is_omitted {
-            last = last.with_tail(end, std::mem::take(&mut since));
+            last = last.with_tail(end.max(looked_at), std::mem::take(&mut since));
         }
         report(last.interval(&mut intervals))?;
     }
-    // The rest: an interval that is shorter than the others.
+    // The rest: an interval that is shorter than the others. Where the interval before it was shown
+    // before we heard of the end, it lasts until then.
     if !timing.interval.is_zero() && !since.is_empty() {
+        let end = match end > looked_at + timing.interval / 10 {
+            true => end,
+            false => began.elapsed(),
+        };
         report(intervals.next(end.as_secs_f64(), since, false))?;
     }
     results.sort_by_key(|result| result.stream);
