@@ -34,6 +34,8 @@ pub(crate) struct Flows {
     shared: Shared,
     /// Those that still run, by their numbers.
     running: BTreeSet<usize>,
+    /// Before the first of them: short ones can be over before anybody watches.
+    began: Instant,
 }
 
 /// When to look, and until when to wait.
@@ -96,6 +98,7 @@ impl Flows {
                 budget,
             },
             running: (0..count).collect(),
+            began: Instant::now(),
         }
     }
 
@@ -193,7 +196,7 @@ pub(crate) async fn watch<E: From<io::Error>>(
     timing: Timing,
     mut report: impl FnMut(Interval) -> Result<(), E>,
 ) -> Result<Vec<FlowResult>, E> {
-    let began = Instant::now();
+    let began = flows.began;
     let far = Duration::from_secs(u32::MAX.into());
     let mut results: Vec<FlowResult> = Vec::new();
     // Connections that ended since the last look: how they ended belongs to the interval in which
