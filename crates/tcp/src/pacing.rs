@@ -225,15 +225,17 @@ mod tests {
         assert!((245_000..=255_000).contains(&sent), "{sent}");
     }
 
+    /// A carrier with a fine timer, as sockets of Linux are.
+    const FINE: Carrier = Carrier {
+        timer_granularity: Duration::from_micros(50),
+        max_batch: 64,
+        overhead: 28,
+    };
+
     /// Segments of 1000 bytes at 80 Mbit/s over one second, on a carrier that is told to be finer
     /// than it is: bytes sent, and whether time was lost.
     fn sent_with_timers_late_by(late: Duration) -> (u64, bool) {
-        let carrier = Carrier {
-            timer_granularity: Duration::from_micros(50),
-            max_batch: 64,
-            overhead: 28,
-        };
-        let mut pacer = Pacer::new(carrier);
+        let mut pacer = Pacer::new(FINE);
         pacer.set_rate(mbps(80));
         let (mut now, mut sent, mut is_time_lost) = (Instant::from_millis(1), 0, false);
         while now < Instant::from_millis(1001) {
@@ -267,12 +269,7 @@ mod tests {
 
     #[test]
     fn what_an_idle_sender_did_not_use_is_gone() {
-        let carrier = Carrier {
-            timer_granularity: Duration::from_micros(50),
-            max_batch: 64,
-            overhead: 28,
-        };
-        let mut pacer = Pacer::new(carrier);
+        let mut pacer = Pacer::new(FINE);
         pacer.set_rate(mbps(80));
         assert!(!pacer.on_send(Instant::from_millis(1), 1000, 1000));
         let later = Instant::from_millis(101);

@@ -171,6 +171,20 @@ impl Division {
         [mean, mean - half_width, mean + half_width].map(f64::exp)
     }
 
+    /// Its row of the table.
+    fn row(&self, name: String) -> [String; 8] {
+        [
+            name,
+            format!("{} and {SECOND_MS}", self.rtt_ms),
+            format!("{} and {}", self.goodputs[0], self.goodputs[1]),
+            self.ratio_text(),
+            self.jain.to_string(),
+            self.utilisation.to_string(),
+            self.acks.to_string(),
+            self.repeated.to_string(),
+        ]
+    }
+
     fn ratio_text(&self) -> String {
         let [mean, low, high] = self.ratio().map(format_number);
         format!("{mean} ({low} to {high})")
@@ -202,16 +216,7 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
     });
     for (Transport { name, .. }, divisions) in TRANSPORTS.iter().zip(&all) {
         for division in divisions {
-            outcome.numbers.row([
-                (*name).into(),
-                format!("{} and {SECOND_MS}", division.rtt_ms),
-                format!("{} and {}", division.goodputs[0], division.goodputs[1]),
-                division.ratio_text(),
-                division.jain.to_string(),
-                division.utilisation.to_string(),
-                division.acks.to_string(),
-                division.repeated.to_string(),
-            ]);
+            outcome.numbers.row(division.row((*name).into()));
         }
     }
     let long = ["tack", "delayed:2"]
@@ -220,16 +225,9 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         .iter()
         .zip(&long)
     {
-        outcome.numbers.row([
-            format!("{name}, 100 s to 300 s"),
-            format!("{LONG_MS} and {SECOND_MS}"),
-            format!("{} and {}", division.goodputs[0], division.goodputs[1]),
-            division.ratio_text(),
-            division.jain.to_string(),
-            division.utilisation.to_string(),
-            division.acks.to_string(),
-            division.repeated.to_string(),
-        ]);
+        outcome
+            .numbers
+            .row(division.row(format!("{name}, 100 s to 300 s")));
     }
     outcome.claims = claims(&all, &long);
     outcome.plots.push(plot(
