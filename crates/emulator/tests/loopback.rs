@@ -411,7 +411,7 @@ fn hack_carries_acknowledgements_and_they_arrive_as_they_were() {
 }
 
 /// Batches of data that promise another one, while their answers come: with MORE DATA those ride on
-/// the next Block ACK. What goes as it is waits behind data of its own, where a filter reads it.
+/// the next Block ACK. Native ones wait behind their sender's own data, where the filter sees them.
 #[test]
 fn hack_and_a_filter_work_side_by_side() {
     const ROUNDS: u32 = 12;

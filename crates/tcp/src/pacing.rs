@@ -35,8 +35,8 @@ pub(crate) struct Pacer {
     last_sent_at: Instant,
     /// A segment waits for `next`, and for nothing else.
     waiting: bool,
-    /// Segments leave since one waited, and nothing but the rate has held them back: where `next`
-    /// lies in the past, the timer was late.
+    /// Since a segment last waited, only the rate has held segments back. A `next` in the past then
+    /// means that the timer fired late.
     behind: bool,
 }
 
@@ -232,8 +232,8 @@ mod tests {
         overhead: 28,
     };
 
-    /// Segments of 1000 bytes at 80 Mbit/s over one second, on a carrier that is told to be finer
-    /// than it is: bytes sent, and whether time was lost.
+    /// Sends segments of 1000 bytes at 80 Mbit/s for one second, while every timer fires `late`.
+    /// Returns the bytes sent, and whether time was lost.
     fn sent_with_timers_late_by(late: Duration) -> (u64, bool) {
         let mut pacer = Pacer::new(FINE);
         pacer.set_rate(mbps(80));

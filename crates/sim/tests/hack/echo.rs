@@ -43,7 +43,7 @@ fn noise_does_not_spoil_it() {
     }
 }
 
-/// Without timestamps there are no echoes, and MORE DATA is what counts.
+/// Without timestamps there are no echoes, so the MORE DATA bit decides.
 #[test]
 fn without_timestamps_it_gains_as_much() {
     let run = |key: &str| figures(N150, &["duration=5s", "flow.0.timestamps=false", key]);

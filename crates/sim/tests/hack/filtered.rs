@@ -63,9 +63,9 @@ fn copies_that_a_filter_drops_arrive_compressed() {
     }
 }
 
-/// Several flows up and down: native acknowledgements wait behind data and are filtered, and what
-/// is left of them is compressed. Both together are no worse than the better one alone, but for
-/// chance.
+/// Several flows go up and down. Native acknowledgements wait behind data, the filter drops some,
+/// and HACK compresses the rest. Except for chance, both together are no worse than the better one
+/// alone.
 #[test]
 fn several_flows_up_and_down_have_both() {
     for stations in [1, 4] {

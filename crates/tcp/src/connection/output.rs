@@ -1,5 +1,5 @@
-//! What leaves, into the carrier's batch: decide → account → encode. The first and the last step
-//! are files of their own.
+//! Fills the carrier's batch with segments: decide → account → encode. `decide` and `encode` have
+//! their own files.
 
 mod decide;
 mod encode;
@@ -127,7 +127,7 @@ impl Connection {
         }
         self.recovery.on_send(len);
         if self.pacer.on_send(now, len, self.max_payload()) {
-            // This machine did not keep the rate: what is measured now is no limit of the path.
+            // The timer was too late to keep the rate, so samples do not show the path's limit.
             self.rate.on_app_limited(self.bytes_in_flight());
         }
         let head = retransmission && plan.range.start == self.snd.una;

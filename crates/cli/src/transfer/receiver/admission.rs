@@ -24,7 +24,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Admits or declines a transfer by what its sender announces.
+    /// Accepts or refuses a transfer, from what its sender announces.
     ///
     /// # Errors
     /// Why it is not taken.
