@@ -63,17 +63,19 @@ impl<M: Clone> World<M> {
     /// Radios that want to be woken by `at` do what they want to.
     #[inline]
     pub(super) fn wake_due(&mut self, at: Instant) {
-        if self.crowds.is_none() {
-            for index in 0..self.wakes.len() {
+        self.single_out_granted(at);
+        if !self.are_few_alone() {
+            let mut from = 0;
+            while let Some(index) = self.wakes.due(from, at) {
                 self.wake(at, index);
+                from = index + 1;
             }
             return;
         }
-        self.single_out_granted(at);
         let mut position = 0;
         while let Some(crowds) = &self.crowds {
             let later = &crowds.alone()[position..];
-            let is_due = |index: &u16| self.wakes[usize::from(*index)] <= at;
+            let is_due = |index: &u16| self.wakes.of(usize::from(*index)) <= at;
             let Some(next) = later.iter().position(is_due) else {
                 return;
             };
@@ -84,7 +86,7 @@ impl<M: Clone> World<M> {
 
     #[inline]
     pub(super) fn wake(&mut self, at: Instant, index: usize) {
-        while self.wakes[index] <= at {
+        while self.wakes.of(index) <= at {
             self.events += 1;
             self.release_overdue(index);
             match self.stations[index].handle_timeout(at) {
@@ -92,7 +94,7 @@ impl<M: Clone> World<M> {
                     self.account_for_sender(index);
                     // Whatever else is due at this radio has to wait until it is done sending.
                     self.starting.push(ppdu);
-                    self.wakes[index] = Instant::FAR_FUTURE;
+                    self.wakes.set(index, Instant::FAR_FUTURE);
                 }
                 None => self.touch(index),
             }
@@ -182,7 +184,7 @@ impl<M: Clone> World<M> {
     #[inline]
     pub(super) fn rewake(&mut self, index: usize) {
         let wake = self.stations[index].next_wake();
-        self.wakes[index] = wake;
+        self.wakes.set(index, wake);
         self.next_wake = self.next_wake.min(wake);
     }
 

@@ -1,5 +1,6 @@
 //! Settings of a network.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -120,15 +121,15 @@ impl WorldConfig {
 
     /// Who hears each of `count` radios.
     pub(super) fn audience(&self, count: usize) -> Vec<Vec<u16>> {
-        let is_hidden = |a: u16, b: u16| {
-            self.hidden
-                .iter()
-                .any(|(x, y)| (x.0, y.0) == (a, b) || (y.0, x.0) == (a, b))
-        };
+        let hidden: BTreeSet<(u16, u16)> = self
+            .hidden
+            .iter()
+            .flat_map(|(one, other)| [(one.0, other.0), (other.0, one.0)])
+            .collect();
         (0..count as u16)
             .map(|from| {
                 (0..count as u16)
-                    .filter(|to| *to != from && !is_hidden(from, *to))
+                    .filter(|to| *to != from && !hidden.contains(&(from, *to)))
                     .collect()
             })
             .collect()

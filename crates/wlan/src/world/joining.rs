@@ -11,6 +11,9 @@ use super::crowd::{Crowds, Standing};
 use super::onlookers::Failing;
 use crate::frame::NodeId;
 
+/// With more radios that go by themselves, the wakes of all radios are asked for the first.
+const FEW: usize = 32;
+
 /// Radios, ascending, among which are those to which signals of one radio have to be brought one by
 /// one.
 pub(super) struct Listeners {
@@ -102,7 +105,7 @@ impl<M: Clone> World<M> {
             && let Some(who) = crowds.granted(at)
         {
             self.take_out(usize::from(who));
-            self.wakes[usize::from(who)] = at;
+            self.wakes.set(usize::from(who), at);
         }
     }
 
@@ -181,7 +184,7 @@ impl<M: Clone> World<M> {
                 crowd.radio.hear_as(radio);
             }
             standing[index] = Standing::Member;
-            wakes[index] = Instant::FAR_FUTURE;
+            wakes.set(index, Instant::FAR_FUTURE);
             *looks += 1;
             false
         });
@@ -233,12 +236,24 @@ impl<M: Clone> World<M> {
 
     /// When the first radio wants to be woken.
     #[inline]
-    pub(super) fn first_wake(&self) -> Instant {
-        let Some(crowds) = &self.crowds else {
-            let all = self.wakes.iter();
-            return all.fold(Instant::FAR_FUTURE, |first, wake| first.min(*wake));
-        };
-        let alone = crowds.alone.iter().map(|at| self.wakes[usize::from(*at)]);
-        alone.fold(crowds.grant(), Instant::min)
+    pub(super) fn first_wake(&mut self) -> Instant {
+        let are_few = self.are_few_alone();
+        match &self.crowds {
+            Some(crowds) if are_few => {
+                let alone = crowds.alone.iter();
+                let wakes = alone.map(|at| self.wakes.of(usize::from(*at)));
+                wakes.fold(crowds.grant(), Instant::min)
+            }
+            Some(crowds) => crowds.grant().min(self.wakes.first()),
+            None => self.wakes.first(),
+        }
+    }
+
+    /// Whether so few radios go by themselves that asking each for its wake costs less than asking
+    /// for the first of all radios. Those in crowds have none.
+    #[inline]
+    pub(super) fn are_few_alone(&self) -> bool {
+        let crowds = self.crowds.as_ref();
+        crowds.is_some_and(|crowds| crowds.alone.len() <= FEW)
     }
 }

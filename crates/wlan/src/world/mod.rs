@@ -21,6 +21,7 @@ mod medium;
 mod onlookers;
 mod receive;
 mod source;
+mod wakes;
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -41,6 +42,7 @@ use crowd::Crowds;
 use host::Hosts;
 use onlookers::Onlookers;
 use source::Source;
+use wakes::Wakes;
 
 pub use crate::mac::station::Beacons;
 pub use accounts::{Airtime, QueueStats};
@@ -75,7 +77,7 @@ pub struct World<M> {
     stations: Vec<Station<M>>,
     radios: Vec<Radio>,
     /// When each radio wants to be woken.
-    wakes: Vec<Instant>,
+    wakes: Wakes,
     /// No wake is earlier.
     next_wake: Instant,
     /// Who hears whom: the receivers of each radio's signal.
@@ -133,7 +135,7 @@ impl<M: Clone> World<M> {
         let mut world = Self {
             stations: Vec::with_capacity(count),
             radios: (0..count).map(|_| Radio::default()).collect(),
-            wakes: (0..count).map(|_| Instant::FAR_FUTURE).collect(),
+            wakes: Wakes::new(count),
             next_wake: Instant::FAR_FUTURE,
             crowds: Crowds::new(config, &audience, least),
             audience,
@@ -242,7 +244,7 @@ impl<M: Clone> World<M> {
         self.single_out(at.index());
         let outcome = self.stations[at.index()].enqueue(now, to, msdu);
         self.touch(at.index());
-        self.next = self.next.min(self.wakes[at.index()]);
+        self.next = self.next.min(self.wakes.of(at.index()));
         outcome
     }
 

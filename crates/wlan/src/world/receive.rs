@@ -125,7 +125,7 @@ impl<M: Clone> World<M> {
             if self.hack.is_on() {
                 // Its driver will hear of the frame.
                 self.rewake(receiver);
-                self.next = self.next.min(self.wakes[receiver]);
+                self.next = self.next.min(self.wakes.of(receiver));
             }
         }
         flight.seek(arriving.index + 1, self.mac.is_qos);
@@ -199,6 +199,9 @@ impl<M: Clone> World<M> {
         }
         self.relayed = relayed;
         self.touch(at);
-        self.next = self.next.min(self.wakes[at]).min(self.hosts.next_entry());
+        self.next = self
+            .next
+            .min(self.wakes.of(at))
+            .min(self.hosts.next_entry());
     }
 }

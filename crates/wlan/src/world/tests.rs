@@ -311,7 +311,7 @@ fn every_deadline_is_known_at_every_instant() {
                 // What a receiver holds back is looked at when the PPDU ends.
                 let mut flights = world.air.flights.iter();
                 if flights.all(|flight| flight.ppdu.to != Some(NodeId(index as u16))) {
-                    let (known, wanted) = (world.wakes[index], station.next_wake());
+                    let (known, wanted) = (world.wakes.of(index), station.next_wake());
                     assert_eq!(known, wanted, "{standard:?}, radio {index} at {next:?}");
                 }
             }

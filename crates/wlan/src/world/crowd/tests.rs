@@ -123,6 +123,28 @@ fn hidden_groups_are_dealt_with_group_by_group() {
     assert!(halves < whole + 50.0, "{halves} {whole}");
 }
 
+/// Where no station hears another, most go by themselves. Results do not depend on who is in a
+/// crowd there either.
+#[test]
+fn many_that_go_by_themselves_are_woken_in_time() {
+    let mut config = config(Standard::N, 60);
+    config.hidden = in_parts(60, 1).collect();
+    let mut most = 0;
+    let mut run = |least: usize| {
+        let mut world = World::<u32>::with_crowd_of(&config, 1, least);
+        for station in 1..=60 {
+            world.saturate(NodeId(station), &[NodeId::AP], 1_500);
+        }
+        for millis in 1..300 {
+            world.handle_timeout(Instant::from_millis(millis));
+            most = most.max(world.crowds.as_ref().map_or(0, |all| all.alone().len()));
+        }
+        digest(&mut world)
+    };
+    assert_eq!(run(LEAST), run(usize::MAX));
+    assert!(most > 40, "{most}");
+}
+
 /// Each onlooker misses a frame with the same probability, whatever the others do, and whether it
 /// is in the crowd or not.
 #[test]
