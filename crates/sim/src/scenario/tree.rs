@@ -52,14 +52,15 @@ impl Value {
 
 /// Reads `text` and applies the overrides in order.
 pub(super) fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Item, ScenarioError> {
+    let lines = Lines::of(text);
     let document = DeTable::parse(text).map_err(|error| ScenarioError {
         source: name.into(),
-        line: error.span().map(|span| line_at(text, span.start)),
+        line: error.span().map(|span| lines.at(span.start)),
         key: String::new(),
         message: error.message().replace('\n', ", "),
     })?;
     let mut root = Item {
-        value: Value::Table(table(text, document.get_ref())),
+        value: Value::Table(table(&lines, document.get_ref())),
         origin: Origin::Line(1),
     };
     for setting in overrides {
@@ -68,24 +69,32 @@ pub(super) fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Item
     Ok(root)
 }
 
-fn line_at(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes()[..offset.min(text.len())]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
+/// Where the lines of a text begin.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self(ends.map(|(end, _)| end + 1).collect())
+    }
+
+    /// The number of the line that byte `offset` is in, from 1.
+    fn at(&self, offset: usize) -> usize {
+        1 + self.0.partition_point(|begins| *begins <= offset)
+    }
 }
 
-fn table(text: &str, table: &DeTable<'_>) -> BTreeMap<String, Item> {
+fn table(lines: &Lines, table: &DeTable<'_>) -> BTreeMap<String, Item> {
     let entry = |(key, value): (
         &toml::Spanned<toml::de::DeString<'_>>,
         &toml::Spanned<DeValue<'_>>,
     )| {
         // The line of the key: a value that is a table may span many.
-        let origin = Origin::Line(line_at(text, key.span().start));
+        let origin = Origin::Line(lines.at(key.span().start));
         (
             key.get_ref().to_string(),
             Item {
-                value: convert(text, value.get_ref()),
+                value: convert(lines, value.get_ref()),
                 origin,
             },
         )
@@ -93,7 +102,7 @@ fn table(text: &str, table: &DeTable<'_>) -> BTreeMap<String, Item> {
     table.iter().map(entry).collect()
 }
 
-fn convert(text: &str, value: &DeValue<'_>) -> Value {
+fn convert(lines: &Lines, value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(string) => Value::Text(string.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
@@ -108,12 +117,12 @@ fn convert(text: &str, value: &DeValue<'_>) -> Value {
             items
                 .iter()
                 .map(|item| Item {
-                    value: convert(text, item.get_ref()),
-                    origin: Origin::Line(line_at(text, item.span().start)),
+                    value: convert(lines, item.get_ref()),
+                    origin: Origin::Line(lines.at(item.span().start)),
                 })
                 .collect(),
         ),
-        DeValue::Table(inner) => Value::Table(table(text, inner)),
+        DeValue::Table(inner) => Value::Table(table(lines, inner)),
     }
 }
 
@@ -136,7 +145,7 @@ fn apply(root: &mut Item, setting: &str) -> Result<(), ScenarioError> {
     // A value that is not TOML by itself is text: `10Mbps` needs no quotes.
     let text = text.trim();
     let value = match DeValue::parse(text) {
-        Ok(value) => convert(text, value.get_ref()),
+        Ok(value) => convert(&Lines::of(text), value.get_ref()),
         Err(_) => Value::Text(text.into()),
     };
     let mut at = root;

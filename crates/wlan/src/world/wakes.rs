@@ -1,8 +1,8 @@
 //! When each radio wants to be woken, and which is first.
 //!
-//! The radios are taken in blocks of consecutive numbers, each with its earliest wake. A block whose
-//! radios have changed their minds is looked through again when the first wake is asked for, so that
-//! this costs about the square root of the number of radios, and a change next to nothing.
+//! The radios are taken in blocks of consecutive numbers, each with its earliest wake. A block in
+//! which a wake has been set is looked through again when the first wake is asked for. Asking thus
+//! costs about the square root of the number of radios, and setting a wake next to nothing.
 
 use alloc::vec::Vec;
 
