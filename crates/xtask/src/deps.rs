@@ -178,11 +178,11 @@ pub(crate) fn check() -> Result<()> {
             problems.join("\n  ")
         );
     }
-    println!(
+    crate::output::write(&format!(
         "{} crates use only what lies below them; no new circles of files; unsafe code only in {IO}; \
-         {places} places in ARCHITECTURE.md exist",
+         {places} places in ARCHITECTURE.md exist\n",
         metadata.packages.len()
-    );
+    ))?;
     build_without_std(&metadata.workspace_root)
 }
 
@@ -329,10 +329,10 @@ fn build_without_std(root: &Path) -> Result<()> {
         .output()?;
     let folder = String::from_utf8_lossy(&libraries.stdout);
     if !libraries.status.success() || !Path::new(folder.trim()).is_dir() {
-        println!(
-            "SKIPPED building {} for {NO_STD_TARGET}: `rustup target add {NO_STD_TARGET}` installs it (their #![no_std] was checked)",
+        crate::output::write(&format!(
+            "SKIPPED building {} for {NO_STD_TARGET}: `rustup target add {NO_STD_TARGET}` installs it (their #![no_std] was checked)\n",
             pure.join(", ")
-        );
+        ))?;
         return Ok(());
     }
     let mut command = cargo();
@@ -348,10 +348,10 @@ fn build_without_std(root: &Path) -> Result<()> {
             pure.join(", ")
         );
     }
-    println!(
-        "{} compile for {NO_STD_TARGET}, that is without std",
+    crate::output::write(&format!(
+        "{} compile for {NO_STD_TARGET}, that is without std\n",
         pure.join(", ")
-    );
+    ))?;
     Ok(())
 }
 

@@ -44,12 +44,12 @@ pub(crate) fn make() -> Result<()> {
         std::fs::write(out.join("completions").join(file), script)?;
     }
     let version = print(&program, &["--version"])?;
-    println!(
-        "{}: {}, static, {:.1} MiB; manual pages and completions beside it",
+    crate::output::write(&format!(
+        "{}: {}, static, {:.1} MiB; manual pages and completions beside it\n",
         program.display(),
         String::from_utf8_lossy(&version).trim_end(),
         size as f64 / f64::from(1 << 20)
-    );
+    ))?;
     Ok(())
 }
 

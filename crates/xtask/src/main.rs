@@ -5,6 +5,7 @@ mod circles;
 mod comments;
 mod deps;
 mod dist;
+mod output;
 mod places;
 mod promises;
 mod sources;

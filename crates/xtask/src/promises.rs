@@ -43,7 +43,7 @@ pub(crate) fn check() -> Result<()> {
         bail!("{PAGE}: {}", wrong.join("; "));
     }
     let count: usize = promises.iter().map(|promise| promise.tests.len()).sum();
-    println!("{} promises name {count} tests", promises.len());
+    crate::output::write(&format!("{} promises name {count} tests\n", promises.len()))?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::output;
 use crate::sources::{self, Source};
 
 /// The word that starts a comment on a deviation.
@@ -20,7 +21,7 @@ pub(crate) fn list() -> Result<()> {
     sources.retain(|source| !source.path.starts_with("crates/xtask"));
     let citations = citations(&sources);
     let deviations = deviations(&sources);
-    print!("{}", report(&citations, &deviations));
+    output::write(&report(&citations, &deviations))?;
     let bare: Vec<_> = deviations
         .iter()
         .filter(|deviation| deviation.reason.is_empty())
