@@ -11,7 +11,10 @@ use alloc::vec::Vec;
 use tack_base::Duration;
 use tack_base::time::nanos;
 
-use crate::frame::{AccessCategory, AckPolicy, Data, Frame, Mpdu, NodeId, Ppdu, len};
+use crate::frame::{
+    AccessCategory, AckPolicy, Addba, AddbaKind, Data, Frame, Mpdu, NodeId, Ppdu, len,
+};
+use crate::mac::config::WINDOW;
 use crate::phy::{Band, Standard};
 use crate::world::Captured;
 
@@ -162,9 +165,11 @@ impl Encoder {
             Frame::Rts => 0xb4,
             Frame::BlockAck { .. } => 0x94,
             Frame::BlockAckReq { .. } => 0x84,
+            Frame::Addba(_) => 0xd0,
             Frame::Beacon | Frame::Data(_) => 0x80,
         };
-        bytes.extend([first, 0]);
+        let is_retry = matches!(frame, Frame::Addba(addba) if addba.retry);
+        bytes.extend([first, if is_retry { RETRY } else { 0 }]);
         bytes.extend(duration(ppdu.reserves));
         bytes.extend(ppdu.to.map_or(BROADCAST, address));
         match frame {
@@ -185,6 +190,11 @@ impl Encoder {
                 window(bytes, *category, *start);
                 bytes.extend(bitmap.to_le_bytes());
                 bytes.extend(carried);
+            }
+            Frame::Addba(addba) => {
+                bytes.extend(address(ppdu.from));
+                bytes.extend(self.bssid(ppdu.from));
+                self::addba(bytes, addba);
             }
             Frame::Beacon => self.beacon(bytes, ppdu, now),
         }
@@ -237,6 +247,30 @@ fn window(bytes: &mut Vec<u8>, category: AccessCategory, start: u16) {
     let control = 0x0004 | u16::from(category.tid()) << 12;
     bytes.extend(control.to_le_bytes());
     bytes.extend((start << 4).to_le_bytes());
+}
+
+/// Sequence control and body of an ADDBA frame (§9.6.4.2, §9.6.4.3).
+fn addba(bytes: &mut Vec<u8>, addba: &Addba) {
+    const BLOCK_ACK: u8 = 3;
+    const NO_TIMEOUT: [u8; 2] = [0; 2];
+    // Immediate Block ACK, no A-MSDU, a buffer of 64 frames (§9.4.1.13).
+    let parameters = 0x0002 | u16::from(addba.category.tid()) << 2 | WINDOW << 6;
+    bytes.extend((addba.seq << 4).to_le_bytes());
+    match addba.kind {
+        AddbaKind::Request { start } => {
+            bytes.extend([BLOCK_ACK, 0, addba.token]);
+            bytes.extend(parameters.to_le_bytes());
+            bytes.extend(NO_TIMEOUT);
+            bytes.extend((start << 4).to_le_bytes());
+        }
+        AddbaKind::Response => {
+            const SUCCESS: [u8; 2] = [0; 2];
+            bytes.extend([BLOCK_ACK, 1, addba.token]);
+            bytes.extend(SUCCESS);
+            bytes.extend(parameters.to_le_bytes());
+            bytes.extend(NO_TIMEOUT);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -126,6 +126,33 @@ pub struct Data<M> {
     pub sync: bool,
 }
 
+/// What an ADDBA frame says (§9.6.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddbaKind {
+    /// The originator asks for an agreement.
+    Request {
+        /// Block ACK Starting Sequence Control: the first sequence number under the agreement.
+        start: u16,
+    },
+    /// The recipient agrees.
+    Response,
+}
+
+/// An ADDBA frame: an action frame about the Block ACK agreement of one category.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Addba {
+    /// Sequence number, modulo 4096, of the transmitter's management frames.
+    pub seq: u16,
+    /// Sent before.
+    pub retry: bool,
+    /// Dialog Token: a response has that of its request.
+    pub token: u8,
+    /// Category that it is about.
+    pub category: AccessCategory,
+    /// What it says.
+    pub kind: AddbaKind,
+}
+
 /// What a PPDU carries.
 #[derive(Clone, Debug)]
 pub enum Frame<M> {
@@ -155,6 +182,8 @@ pub enum Frame<M> {
         /// First sequence number that the sender still wants.
         start: u16,
     },
+    /// ADDBA request or response.
+    Addba(Addba),
     /// Request to send.
     Rts,
     /// Clear to send: the answer to RTS, or to oneself as protection.
@@ -169,13 +198,14 @@ impl<M> Frame<M> {
         carried: Vec::new(),
     };
 
-    /// Length of a control frame, bytes, FCS included. Zero for data frames and beacons, whose
-    /// lengths follow from their contents.
+    /// Length of a control or action frame, bytes, FCS included. Zero for data frames and beacons,
+    /// whose lengths follow from their contents.
     pub fn control_len(&self) -> u32 {
         match self {
             Self::Ack { carried } => len::ACK + carried.len() as u32,
             Self::BlockAck { carried, .. } => len::BLOCK_ACK + carried.len() as u32,
             Self::BlockAckReq { .. } => len::BLOCK_ACK_REQ,
+            Self::Addba(_) => len::ADDBA,
             Self::Rts => len::RTS,
             Self::Cts => len::ACK,
             Self::Data(_) | Self::Beacon => 0,
@@ -214,7 +244,7 @@ impl<M> Ppdu<M> {
     /// True when the sender waits for an answer.
     pub fn wants_response(&self) -> bool {
         match self.frame {
-            Frame::Data(_) | Frame::BlockAckReq { .. } | Frame::Rts => true,
+            Frame::Data(_) | Frame::BlockAckReq { .. } | Frame::Addba(_) | Frame::Rts => true,
             Frame::Ack { .. } | Frame::BlockAck { .. } | Frame::Cts | Frame::Beacon => false,
         }
     }
@@ -238,6 +268,9 @@ pub mod len {
     pub const BLOCK_ACK_REQ: u32 = 24;
     /// Compressed Block ACK.
     pub const BLOCK_ACK: u32 = 32;
+    /// ADDBA request or response: header, category and action, seven bytes each way (§9.6.4.2,
+    /// §9.6.4.3), and FCS.
+    pub const ADDBA: u32 = 24 + 2 + 7 + FCS;
     /// Delimiter of an A-MPDU subframe.
     pub const DELIMITER: u32 = 4;
 

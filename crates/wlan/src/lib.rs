@@ -8,8 +8,8 @@
 //! filter asks its caller to read.
 //!
 //! Not modelled: propagation delay and path loss (all signals are equally strong: no capture), rate
-//! adaptation, fragmentation, A-MSDU, power save, association, and the frames that set up Block ACK
-//! agreements.
+//! adaptation, fragmentation, A-MSDU, power save and association. The frames that set up Block ACK
+//! agreements are, if [`mac::Agreements`] says so.
 //!
 //! Where mechanisms have their room: filters of transport acknowledgements in [`mac::discipline`],
 //! to which the caller hands a reader of its packets; acknowledgements that travel inside link

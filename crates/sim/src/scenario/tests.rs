@@ -104,6 +104,15 @@ fn radios_have_the_defaults_of_the_standard_and_of_drivers() {
     assert_eq!(micros(mac("txop_limit = '1ms'")), [1_000; 4]);
     assert_eq!(mac("").reorder_timeout, Some(Duration::from_millis(100)));
     assert_eq!(mac("reorder_timeout = 'off'").reorder_timeout, None);
+    let agreements = |keys: &str| mac(keys).agreements;
+    assert_eq!(
+        agreements(""),
+        agreements("block_ack_agreement = 'established'")
+    );
+    assert_ne!(
+        agreements(""),
+        agreements("block_ack_agreement = 'negotiated'")
+    );
     assert_ne!(
         mac("missed_block_ack = 'resend'").missed_block_ack,
         mac("").missed_block_ack

@@ -5,7 +5,7 @@ mod mode;
 use std::time::Duration;
 
 use tack_base::Rate;
-use tack_wlan::mac::config::{MissedBlockAck, PPDU_MAX_TIME, WINDOW};
+use tack_wlan::mac::config::{Agreements, MissedBlockAck, PPDU_MAX_TIME, WINDOW};
 use tack_wlan::mac::discipline::AckFilter;
 use tack_wlan::mac::{CwAdaptation, Protection};
 use tack_wlan::phy::{
@@ -237,8 +237,14 @@ fn read_block_ack(
         ("resend", MissedBlockAck::Resend),
     ];
     let missed = table.choice("missed_block_ack", &choices)?;
+    let choices = [
+        ("established", Agreements::Established),
+        ("negotiated", Agreements::Negotiated),
+    ];
+    let agreements = table.choice("block_ack_agreement", &choices)?;
     let timeout = table.text("reorder_timeout")?;
     for (key, is_given) in [
+        ("block_ack_agreement", agreements.is_some()),
         ("missed_block_ack", missed.is_some()),
         ("reorder_timeout", timeout.is_some()),
     ] {
@@ -248,6 +254,7 @@ fn read_block_ack(
         }
     }
     mac.missed_block_ack = missed.unwrap_or_default();
+    mac.agreements = agreements.unwrap_or_default();
     match timeout.as_deref() {
         None => {}
         Some("off") => mac.reorder_timeout = None,

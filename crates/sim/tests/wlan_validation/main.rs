@@ -62,15 +62,6 @@ fn bound(row: &Row) -> Option<Bound> {
             ..Bound::goodput(0.10)
         }),
         'e' => Some(Bound::goodput(0.10)),
-        // A part of these runs of the reference passed before all stations had a Block ACK
-        // agreement, and three of them tell their mean to 4 %. The row that was measured
-        // after that has the bound of the others.
-        'f' if row.is_udp() && row.ampdu > 0 && row.stations == 20 && !row.is_settled() => {
-            Some(Bound {
-                jain: Some(0.10),
-                ..Bound::goodput(0.03)
-            })
-        }
         'f' => Some(Bound {
             jain: Some(0.10),
             // The counter of the reference counts failures of A-MPDUs twice. Settled rows were

@@ -148,3 +148,43 @@ fn an_ack_and_a_data_frame_byte_by_byte() {
     let flags = |packet: &[u8]| packet[header - 4];
     assert_eq!((flags(&packets[0]), flags(&packets[1])), (0x04, 0x0c));
 }
+
+/// ADDBA frames byte by byte, by the figures of §9.6.4 and §9.4.1.13.
+#[test]
+fn addba_frames_byte_by_byte() {
+    let request = Addba {
+        seq: 0x123,
+        retry: true,
+        token: 9,
+        category: AccessCategory::Voice,
+        kind: AddbaKind::Request { start: 0xabc },
+    };
+    let response = Addba {
+        retry: false,
+        kind: AddbaKind::Response,
+        ..request
+    };
+    let frame = |addba| {
+        let packet = encode(ppdu(Frame::Addba(addba), len::ADDBA), Standard::N).remove(0);
+        let frame = packet[usize::from(packet[2])..].to_vec();
+        assert_eq!(frame.len(), len::ADDBA as usize);
+        frame
+    };
+    let asked = frame(request);
+    assert_eq!(asked[..4], [0xd0, 0x08, 45, 0]);
+    assert_eq!(
+        asked[4..22],
+        [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0]
+    );
+    // Category 3, action 0; TID 6, immediate, 64 frames; no timeout; the starting sequence number.
+    assert_eq!(
+        asked[22..33],
+        [0x30, 0x12, 3, 0, 9, 0x1a, 0x10, 0, 0, 0xc0, 0xab]
+    );
+    let answered = frame(response);
+    assert_eq!(answered[..2], [0xd0, 0]);
+    assert_eq!(
+        answered[22..33],
+        [0x30, 0x12, 3, 1, 9, 0, 0, 0x1a, 0x10, 0, 0]
+    );
+}

@@ -46,6 +46,26 @@ pub enum MissedBlockAck {
     Resend,
 }
 
+/// Whether Block ACK agreements have to be set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Agreements {
+    /// They stand from the start.
+    #[default]
+    Established,
+    /// An originator asks for one when it has more than one frame for a receiver in a category, and
+    /// sends single frames until it stands (§10.25.2). With VHT and HE, whose single frames
+    /// are A-MPDUs, it asks with the first frame, as ns-3 does.
+    Negotiated,
+}
+
+/// How long an originator waits for the ADDBA response after the acknowledgement of its request,
+/// and sends nothing to that receiver in that category: `AddBaResponseTimeout` of ns-3 3.37.
+pub const ADDBA_RESPONSE_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// How long an originator sends single frames before it asks again: `FailedAddBaTimeout` of ns-3
+/// 3.37.
+pub const ADDBA_RETRY_INTERVAL: Duration = Duration::from_millis(200);
+
 /// How long a frame waits for one before it: `HT_RX_REORDER_BUF_TIMEOUT` of Linux,
 /// net/mac80211/rx.c.
 pub const REORDER_TIMEOUT: Duration = Duration::from_millis(100);
@@ -74,6 +94,8 @@ pub struct MacConfig {
     pub retry_limit: u8,
     /// Limits of aggregation.
     pub ampdu: AmpduLimits,
+    /// Whether Block ACK agreements have to be set up.
+    pub agreements: Agreements,
     /// What follows an A-MPDU without answer.
     pub missed_block_ack: MissedBlockAck,
     /// How long the recipient of a Block ACK agreement holds a frame back for one before it;
@@ -101,6 +123,7 @@ impl MacConfig {
                 frames: WINDOW,
                 airtime: PPDU_MAX_TIME,
             },
+            agreements: Agreements::default(),
             missed_block_ack: MissedBlockAck::Request,
             reorder_timeout: Some(REORDER_TIMEOUT),
         }
@@ -109,6 +132,11 @@ impl MacConfig {
     /// True when data frames may be aggregated.
     pub fn aggregates(&self) -> bool {
         self.is_qos && self.ampdu.bytes > 0 && self.data_mode.is_high_throughput()
+    }
+
+    /// True when agreements have to be set up before frames may be aggregated.
+    pub fn negotiates(&self) -> bool {
+        self.agreements == Agreements::Negotiated && self.aggregates()
     }
 
     /// Airtime of a control frame of `psdu` bytes.

@@ -5,6 +5,7 @@
 //! to be woken as a deadline. It knows no medium and no clock, so a test can play both.
 
 pub mod access;
+pub mod agreement;
 pub mod config;
 pub mod discipline;
 pub mod duplicates;
@@ -16,6 +17,6 @@ pub mod station;
 pub mod stats;
 
 pub use access::{Attempt, BusyEnd, ChannelAccess, Contention, CwAdaptation, Rules, SharedAccess};
-pub use config::{AmpduLimits, MacConfig, MissedBlockAck, Protection};
+pub use config::{Agreements, AmpduLimits, MacConfig, MissedBlockAck, Protection};
 pub use station::Station;
 pub use stats::StationStats;

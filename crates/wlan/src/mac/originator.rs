@@ -4,8 +4,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tack_base::Duration;
+use tack_base::{Duration, Instant};
 
+use super::agreement::OriginatorAgreement;
 use super::config::{MacConfig, MissedBlockAck, WINDOW};
 use super::discipline::{Waiting, WaitingFrame};
 use crate::frame::{Class, Mpdu, Msdu, len, seq_add, seq_before, seq_distance};
@@ -83,6 +84,7 @@ pub struct Originator<M> {
     outstanding: VecDeque<Outstanding<M>>,
     next_seq: u16,
     request: Request,
+    agreement: OriginatorAgreement,
     /// Frames were given up, and no request was answered since: the receiver may wait for them.
     has_moved: bool,
     /// What became of acknowledgements of the transport, where somebody wants to know.
@@ -96,6 +98,7 @@ impl<M> Default for Originator<M> {
             outstanding: VecDeque::new(),
             next_seq: 0,
             request: Request::Needless,
+            agreement: OriginatorAgreement::Stands,
             has_moved: false,
             settled: None,
         }
@@ -103,6 +106,42 @@ impl<M> Default for Originator<M> {
 }
 
 impl<M: Clone> Originator<M> {
+    /// An originator that has to ask for an agreement.
+    pub fn without_agreement() -> Self {
+        Self {
+            agreement: OriginatorAgreement::default(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it asks for an agreement before it sends data at `now`; with which starting sequence
+    /// number.
+    pub fn asks(&self, now: Instant, config: &MacConfig) -> Option<u16> {
+        let has_use = self.len() > 1 || config.data_mode.is_always_aggregate();
+        (has_use && self.agreement.may_ask(now)).then(|| self.window_start())
+    }
+
+    /// Lets something happen to the agreement. When it comes to stand, and frames were given up
+    /// since it was asked for, the receiver has to be told.
+    pub fn change_agreement(&mut self, act: impl FnOnce(&mut OriginatorAgreement)) {
+        let lacked = self.agreement.lacks_frames();
+        let stood = self.agreement == OriginatorAgreement::Stands;
+        act(&mut self.agreement);
+        if !stood && lacked && self.agreement == OriginatorAgreement::Stands {
+            self.request = Request::Due(0);
+            self.has_moved = true;
+        }
+    }
+
+    /// The Block ACK agreement.
+    pub fn agreement(&self) -> OriginatorAgreement {
+        self.agreement
+    }
+
+    fn aggregates(&self, config: &MacConfig) -> bool {
+        self.agreement == OriginatorAgreement::Stands && config.aggregates()
+    }
+
     /// Keeps what becomes of acknowledgements of the transport, for [`Originator::take_settled`].
     pub fn watch_acks(&mut self) {
         self.settled.get_or_insert_default();
@@ -158,11 +197,14 @@ impl<M: Clone> Originator<M> {
     }
 
     /// The arrival number that decides whose turn it is: a request goes first, then the oldest
-    /// packet.
+    /// packet. It has none while it waits for an ADDBA response.
     #[inline]
     pub fn turn(&self) -> Option<u64> {
         if self.request_is_due() {
             return Some(0);
+        }
+        if self.agreement.is_pending() {
+            return None;
         }
         let outstanding = self.outstanding.front().map(|frame| frame.arrival);
         outstanding.or_else(|| self.waiting.front().map(|frame| frame.arrival))
@@ -194,7 +236,8 @@ impl<M: Clone> Originator<M> {
         mut mpdus: Vec<Mpdu<M>>,
     ) -> Option<Prepared<M>> {
         let limits = &config.ampdu;
-        let most = if config.aggregates() {
+        let aggregates = self.aggregates(config);
+        let most = if aggregates {
             usize::from(limits.frames.clamp(1, WINDOW))
         } else {
             1
@@ -218,7 +261,7 @@ impl<M: Clone> Originator<M> {
             if at == self.outstanding.len() {
                 // The window: no frame goes beyond what the receiver's bitmap reaches.
                 let used = seq_distance(self.window_start(), self.next_seq);
-                if used >= WINDOW && config.aggregates() {
+                if used >= WINDOW && aggregates {
                     break;
                 }
                 let Some(next) = self.waiting.front() else {
@@ -392,9 +435,11 @@ impl<M: Clone> Originator<M> {
             is_kept
         });
         let dropped = before - self.outstanding.len();
-        if dropped > 0 && config.aggregates() {
+        if dropped > 0 && self.aggregates(config) {
             self.request = Request::Due(0);
             self.has_moved = true;
+        } else if dropped > 0 {
+            self.agreement.on_dropped();
         }
         dropped
     }

@@ -2,12 +2,23 @@
 //! of its discipline.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use super::discipline::{Admission, BoxedDiscipline, Fifo};
 use super::originator::Originator;
-use crate::frame::{Msdu, NodeId};
+use crate::frame::{Addba, AddbaKind, Msdu, NodeId};
+
+/// An ADDBA frame that waits.
+#[derive(Clone, Debug)]
+pub struct QueuedAddba {
+    /// Its receiver.
+    pub to: NodeId,
+    /// The frame.
+    pub addba: Addba,
+    /// How often it was sent.
+    pub attempts: u8,
+}
 
 /// Packets of one category. Those that are on the air, or wait to be repeated, keep their place
 /// until they are settled.
@@ -22,6 +33,10 @@ pub struct TransmitQueue<M> {
     discipline: BoxedDiscipline<M>,
     /// Links keep what becomes of acknowledgements of the transport.
     watches: bool,
+    /// Links need an agreement.
+    negotiates: bool,
+    /// They go before packets.
+    addbas: VecDeque<QueuedAddba>,
 }
 
 impl<M: Clone> TransmitQueue<M> {
@@ -35,7 +50,56 @@ impl<M: Clone> TransmitQueue<M> {
             arrivals: 0,
             discipline: Box::new(Fifo),
             watches: false,
+            negotiates: false,
+            addbas: VecDeque::new(),
         }
+    }
+
+    /// Lets originators ask for Block ACK agreements. Before anything is queued.
+    pub fn negotiate(&mut self) {
+        self.negotiates = true;
+    }
+
+    /// Adds an ADDBA frame. It takes the place of one of the same kind for the same receiver.
+    pub fn push_addba(&mut self, to: NodeId, addba: Addba) {
+        self.withdraw_addba(to, addba.kind);
+        self.addbas.push_back(QueuedAddba {
+            to,
+            addba,
+            attempts: 0,
+        });
+    }
+
+    /// Takes out the ADDBA frame of this kind for `to`, if there is one.
+    pub fn withdraw_addba(&mut self, to: NodeId, kind: AddbaKind) {
+        let kind = core::mem::discriminant(&kind);
+        let is_it = |queued: &QueuedAddba| {
+            queued.to == to && core::mem::discriminant(&queued.addba.kind) == kind
+        };
+        self.addbas.retain(|queued| !is_it(queued));
+    }
+
+    /// The ADDBA frame that goes next: Block ACK requests go before it, packets after it.
+    pub fn next_addba(&mut self) -> Option<&mut QueuedAddba> {
+        let has_request = self.turns.first().is_some_and(|(turn, _)| *turn == 0);
+        self.addbas.front_mut().filter(|_| !has_request)
+    }
+
+    /// The ADDBA frame with this sequence number was acknowledged, or sent as often as it may be.
+    /// An earlier one stays when `is_over` says that it is not over.
+    pub fn settle_addba(
+        &mut self,
+        seq: u16,
+        is_over: impl FnOnce(&QueuedAddba) -> bool,
+    ) -> Option<QueuedAddba> {
+        let position = self
+            .addbas
+            .iter()
+            .position(|queued| queued.addba.seq == seq)?;
+        if !is_over(&self.addbas[position]) {
+            return None;
+        }
+        self.addbas.remove(position)
     }
 
     /// Lets `discipline` decide about the packets that come from now on.
@@ -92,8 +156,12 @@ impl<M: Clone> TransmitQueue<M> {
     /// its turn does so in here, and the queue's length and order follow.
     pub fn change<R>(&mut self, to: NodeId, act: impl FnOnce(&mut Originator<M>) -> R) -> R {
         if self.originators.len() <= to.index() {
-            self.originators
-                .resize_with(to.index() + 1, Originator::default);
+            let make = if self.negotiates {
+                Originator::without_agreement
+            } else {
+                Originator::default
+            };
+            self.originators.resize_with(to.index() + 1, make);
             if self.watches {
                 self.originators.iter_mut().for_each(Originator::watch_acks);
             }
@@ -145,7 +213,7 @@ impl<M: Clone> TransmitQueue<M> {
     /// Nothing to send, no request either.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.turns.is_empty() && self.addbas.is_empty()
     }
 }
 

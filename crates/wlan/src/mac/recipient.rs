@@ -16,6 +16,19 @@ struct Held<M> {
     since: Instant,
 }
 
+/// Whether there is an agreement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Agreement {
+    /// There is none: frames come one by one.
+    Absent {
+        /// Sequence number of the last one.
+        last: Option<u16>,
+        /// What the response on its way to the originator agrees to: the first sequence number.
+        offered: Option<u16>,
+    },
+    Stands,
+}
+
 /// One transmitter and category.
 #[derive(Clone, Debug)]
 pub struct Recipient<M> {
@@ -26,6 +39,7 @@ pub struct Recipient<M> {
     next: u16,
     /// From `next` on, what waits for something before it; the front is never there.
     waiting: VecDeque<Option<Held<M>>>,
+    agreement: Agreement,
 }
 
 impl<M> Default for Recipient<M> {
@@ -35,11 +49,74 @@ impl<M> Default for Recipient<M> {
             score: 0,
             next: 0,
             waiting: VecDeque::new(),
+            agreement: Agreement::Stands,
         }
     }
 }
 
 impl<M> Recipient<M> {
+    /// A recipient without agreement.
+    pub fn without_agreement() -> Self {
+        Self {
+            agreement: Agreement::Absent {
+                last: None,
+                offered: None,
+            },
+            ..Self::default()
+        }
+    }
+
+    /// A response is about to be sent, to a request with this starting sequence number.
+    pub fn offer(&mut self, start: u16) {
+        if let Agreement::Absent { offered, .. } = &mut self.agreement {
+            *offered = Some(start);
+        }
+    }
+
+    /// The originator has the response: it acknowledged that, or uses the agreement. Frames that
+    /// came one by one in the meantime are not waited for again.
+    pub fn confirm(&mut self) {
+        if let Agreement::Absent {
+            offered: Some(start),
+            last,
+        } = self.agreement
+        {
+            self.agreement = Agreement::Stands;
+            if last.is_none() || seq_before(self.next, start) {
+                self.next = start;
+                self.score_start = start;
+                self.score = 0;
+            }
+        }
+    }
+
+    /// Whether the agreement stands.
+    pub fn is_agreed(&self) -> bool {
+        self.agreement == Agreement::Stands
+    }
+
+    /// As [`Recipient::receive`], of a frame that may come again: without agreement it is released
+    /// at once, unless it is a retry of the last one (§10.3.2.14).
+    pub fn receive_mpdu(
+        &mut self,
+        now: Instant,
+        (seq, retry): (u16, bool),
+        msdu: Msdu<M>,
+        mut release: impl FnMut(Msdu<M>),
+    ) -> bool {
+        let Agreement::Absent { last, .. } = &mut self.agreement else {
+            return self.receive(now, seq, msdu, release);
+        };
+        let is_new = !(retry && *last == Some(seq));
+        *last = Some(seq);
+        self.next = seq_add(seq, 1);
+        self.score_start = self.next;
+        if is_new {
+            release(msdu);
+        }
+        is_new
+    }
+
     /// An MPDU came at `now`. Releases what is in order now. Says whether the MPDU was new, and not
     /// before the window.
     pub fn receive(

@@ -9,6 +9,7 @@
 //!        → (ACK | Block ACK | timeout) → backoff
 //! ```
 
+mod agreements;
 mod crowd;
 mod exchange;
 mod hack;
@@ -23,6 +24,7 @@ use tack_base::random::RandomStream;
 use tack_base::{Duration, Instant};
 
 use super::access::{BusyEnd, ChannelAccess, Contention, CwAdaptation, Rules};
+use super::agreement::Agreements;
 use super::config::MacConfig;
 use super::discipline::{BoxedDiscipline, Waiting};
 use super::duplicates::DuplicateCache;
@@ -87,6 +89,8 @@ enum Job {
     Data(NodeId),
     /// A Block ACK request to a receiver.
     Request(NodeId),
+    /// The ADDBA frame with this sequence number to a receiver.
+    Addba(NodeId, u16),
     Beacon,
 }
 
@@ -163,6 +167,8 @@ pub struct Station<M> {
     duplicates: DuplicateCache,
     /// TCP/HACK, where it is on.
     hack: Option<Box<Hack<M>>>,
+    /// Set-up of Block ACK agreements, where there is any.
+    agreements: Option<Box<Agreements>>,
     /// MPDU lists that can be used again.
     spare: Vec<Vec<Mpdu<M>>>,
     /// What was sent last, of which nothing was read.
@@ -186,10 +192,13 @@ impl<M: Clone> Station<M> {
         } else {
             Vec::from([config.contention[AccessCategory::BestEffort as usize]])
         };
-        let queues = functions
+        let mut queues: Vec<_> = functions
             .iter()
             .map(|_| TransmitQueue::new(queue))
             .collect();
+        if config.negotiates() {
+            queues.iter_mut().for_each(TransmitQueue::negotiate);
+        }
         if beacons.is_some() {
             // A beacon goes after PIFS, before everything else.
             functions.push(Contention {
@@ -222,6 +231,7 @@ impl<M: Clone> Station<M> {
             next_hold: Instant::FAR_FUTURE,
             duplicates: DuplicateCache::default(),
             hack: None,
+            agreements: config.negotiates().then(Box::default),
             spare: Vec::new(),
             unread: None,
             stats: StationStats::default(),
@@ -346,6 +356,7 @@ impl<M: Clone> Station<M> {
             first = first.min(*at);
         }
         first = first.min(self.next_interrupt());
+        first = first.min(self.next_agreement());
         match self.exchange {
             Some(exchange) => match exchange.step {
                 Step::Pausing { until } => first = first.min(until),

@@ -13,7 +13,7 @@ pub struct Airtime {
     pub data: Duration,
     /// Data frames with acknowledgements of the transport layer.
     pub transport_ack: Duration,
-    /// ACK, Block ACK, Block ACK request, RTS, CTS and beacons.
+    /// ACK, Block ACK, Block ACK request, ADDBA frames, RTS, CTS and beacons.
     pub control: Duration,
     /// Transmissions that spoil each other at a receiver.
     pub collision: Duration,

@@ -15,6 +15,9 @@ impl<M: Clone> World<M> {
 
     /// Everything that happens at the instant `at`.
     pub(super) fn step(&mut self, at: Instant) {
+        // A frame that waited behind another one may have waited too long by the time it is the
+        // first that waits.
+        let at = at.max(self.now);
         self.now = at;
         if self.next_arrival <= at {
             self.events += 1;

@@ -1,3 +1,4 @@
+mod agreements;
 mod comparing;
 
 use std::vec::Vec;

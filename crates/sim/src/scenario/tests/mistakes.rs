@@ -194,6 +194,16 @@ fn mistakes_are_named_with_file_line_key_and_remedy() {
             "leave it out",
         ),
         (
+            "[wlan]\nstandard = '802.11g'\nblock_ack_agreement = 'negotiated'\n[[flow]]\n",
+            "wlan.block_ack_agreement: 802.11g has no Block ACK",
+            "leave it out",
+        ),
+        (
+            "[wlan]\nblock_ack_agreement = 'none'\n[[flow]]\n",
+            "wlan.block_ack_agreement: ",
+            "negotiated",
+        ),
+        (
             "[wlan]\nreorder_timeout = '1us'\n[[flow]]\n",
             "wlan.reorder_timeout: expected \"off\" or a time of at least 1ms",
             "100ms",

@@ -15,6 +15,7 @@ impl<M: Clone> Station<M> {
             && self.beacons.is_none()
             && self.next_hold == Instant::FAR_FUTURE
             && self.next_interrupt() == Instant::FAR_FUTURE
+            && self.next_agreement() == Instant::FAR_FUTURE
     }
 
     /// Lets its channel access be counted with that of others, if that comes to the same. Until

@@ -18,11 +18,14 @@ impl<M: Clone> Station<M> {
             self.on_beacon_time(now);
         }
         self.run_driver(now);
+        self.run_agreements(now);
         if let Some((due, _)) = &self.response
             && *due <= now
         {
-            let (_, response) = self.response.take()?;
-            let response = self.load(now, response);
+            let (_, mut response) = self.response.take()?;
+            if !self.answers_addba() {
+                response = self.load(now, response);
+            }
             // A radio that is sending cannot answer; it could not have received either.
             return (!self.is_sending).then(|| self.send(response));
         }
@@ -63,6 +66,7 @@ impl<M: Clone> Station<M> {
                 AckPolicy::BlockAck => Awaited::BlockAck,
             },
             Frame::BlockAckReq { .. } => Awaited::BlockAck,
+            Frame::Addba(_) => Awaited::Ack,
             Frame::Rts => Awaited::Cts,
             Frame::Cts => {
                 self.set_step(Step::Pausing {
@@ -109,7 +113,7 @@ impl<M: Clone> Station<M> {
         } else {
             Duration::ZERO
         };
-        let Some((job, ppdu)) = self.next_frame(function, limit) else {
+        let Some((job, ppdu)) = self.next_frame(at, function, limit) else {
             self.access.set_wants(function, false);
             return None;
         };
@@ -126,7 +130,12 @@ impl<M: Clone> Station<M> {
 
     /// The next frame of `function`; data frames as long as `limit` allows with their response, if
     /// it is not zero.
-    fn next_frame(&mut self, function: usize, limit: Duration) -> Option<(Job, Ppdu<M>)> {
+    fn next_frame(
+        &mut self,
+        at: Instant,
+        function: usize,
+        limit: Duration,
+    ) -> Option<(Job, Ppdu<M>)> {
         if function == self.queues.len() {
             self.beacon_is_due = false;
             let beacons = self.beacons?;
@@ -144,6 +153,9 @@ impl<M: Clone> Station<M> {
                 frame: Frame::Beacon,
             };
             return Some((Job::Beacon, ppdu));
+        }
+        if let Some(next) = self.next_addba(at, function) {
+            return Some(next);
         }
         let to = self.queues[function].next_receiver()?;
         let category = self.category(function);
@@ -204,7 +216,7 @@ impl<M: Clone> Station<M> {
 
     /// What goes before `ppdu`, which then waits, or `ppdu` itself.
     fn protect(&mut self, ppdu: Ppdu<M>) -> Ppdu<M> {
-        if !matches!(ppdu.frame, Frame::Data(_)) {
+        if !matches!(ppdu.frame, Frame::Data(_) | Frame::Addba(_)) {
             return ppdu;
         }
         let sifs = self.config.timing.sifs;
@@ -278,6 +290,10 @@ impl<M: Clone> Station<M> {
         self.stats.unanswered += 1;
         let settled = match exchange.job {
             Job::Beacon => Settled::default(),
+            Job::Addba(_, seq) => {
+                self.prepared = None;
+                self.on_addba_missed(at, exchange.function, seq)
+            }
             Job::Request(to) => {
                 self.note_answer(to, false);
                 self.settle(at, exchange.function, to, Originator::on_missed_request)
@@ -328,21 +344,23 @@ impl<M: Clone> Station<M> {
         let left = exchange.txop_end.saturating_since(start);
         // The shortest exchange there is: without its time, nothing is taken from the queue.
         let function = exchange.function;
-        let Some(to) = self.queues[function].next_receiver() else {
-            return false;
+        let needs = match self.addba_exchange(at, function) {
+            Some(needs) => needs,
+            None => {
+                let Some(to) = self.queues[function].next_receiver() else {
+                    return false;
+                };
+                let originator = self.queues[function].originator(to);
+                let next = originator.map_or(0, |originator| originator.next_len(&self.config));
+                let answer = self.config.timing.sifs + self.config.control_airtime(len::BLOCK_ACK);
+                let timing = &self.config.timing;
+                timing.airtime(self.config.data_mode, next as usize) + answer
+            }
         };
-        let originator = self.queues[function].originator(to);
-        let next = originator.map_or(0, |originator| originator.next_len(&self.config));
-        let answer = self.config.timing.sifs + self.config.control_airtime(len::BLOCK_ACK);
-        let needs = self
-            .config
-            .timing
-            .airtime(self.config.data_mode, next as usize)
-            + answer;
         if needs > left {
             return false;
         }
-        let Some((job, ppdu)) = self.next_frame(function, left) else {
+        let Some((job, ppdu)) = self.next_frame(at, function, left) else {
             return false;
         };
         self.prepared = Some(ppdu);

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use tack_base::{Duration, Instant};
 
 use super::Station;
-use crate::frame::{AccessCategory, Class, Data, Frame, Mpdu, Msdu, NodeId, Ppdu};
+use crate::frame::{AccessCategory, AckPolicy, Class, Data, Frame, Mpdu, Msdu, NodeId, Ppdu};
 use crate::mac::hack::{FlowId, Hack, HackStats, Native, QueueChanges, RebuiltAck};
 use crate::mac::originator::{Originator, Settlement};
+use crate::mac::recipient::Recipient;
 
 impl<M: Clone> Station<M> {
     /// Turns TCP/HACK on, before anything is queued.
@@ -141,6 +142,9 @@ impl<M: Clone> Station<M> {
     /// could be. The host can know at `at`.
     #[inline]
     pub fn on_data_header(&mut self, at: Instant, from: NodeId, data: &Data<M>, index: usize) {
+        if data.ack == AckPolicy::BlockAck && self.agreements.is_some() {
+            self.reorder(from, data.category as usize, Recipient::confirm);
+        }
         let Some(hack) = &mut self.hack else {
             return;
         };

@@ -25,6 +25,7 @@ impl<M: Clone> Station<M> {
         let awaited = self.awaited(from);
         match &ppdu.frame {
             Frame::Ack { carried } if awaited == Some(Awaited::Ack) => {
+                // That to an ADDBA frame carries nothing.
                 self.unpack(from, carried);
                 self.on_ack(now);
             }
@@ -50,6 +51,11 @@ impl<M: Clone> Station<M> {
             // A response that nobody waits for any more.
             Frame::Ack { .. } | Frame::Cts | Frame::BlockAck { .. } => self.on_other_reception(now),
             Frame::Beacon | Frame::Data(_) => self.on_other_reception(now),
+            Frame::Addba(addba) => {
+                self.on_other_reception(now);
+                self.on_addba(now, from, *addba);
+                self.respond(now, ppdu, Duration::ZERO, Frame::ACK);
+            }
             Frame::Rts => {
                 self.on_other_reception(now);
                 // §10.3.2.9: no CTS while the medium is reserved for others.
@@ -70,6 +76,7 @@ impl<M: Clone> Station<M> {
                     hack.on_request(from);
                 }
                 let (start, bitmap) = self.reorder(from, category as usize, |recipient| {
+                    recipient.confirm();
                     recipient.request(start, |msdu| {
                         seen(&mut hack, (now, from), &msdu);
                         deliver(msdu);
@@ -107,7 +114,7 @@ impl<M: Clone> Station<M> {
         let is_new = if self.config.aggregates() {
             let category = msdu.category as usize;
             self.reorder(from, category, |recipient| {
-                recipient.receive(now, mpdu.seq, msdu, &mut deliver)
+                recipient.receive_mpdu(now, (mpdu.seq, mpdu.retry), msdu, &mut deliver)
             })
         } else {
             let is_new = self.duplicates.accept(from.index(), mpdu.seq, mpdu.retry);
@@ -173,7 +180,7 @@ impl<M: Clone> Station<M> {
     fn awaited(&self, from: NodeId) -> Option<Awaited> {
         let exchange = self.exchange?;
         let to = match exchange.job {
-            Job::Data(to) | Job::Request(to) => to,
+            Job::Data(to) | Job::Request(to) | Job::Addba(to, _) => to,
             Job::Beacon => return None,
         };
         match exchange.step {
@@ -199,10 +206,14 @@ impl<M: Clone> Station<M> {
         let Some(exchange) = self.exchange else {
             return;
         };
-        if let Job::Data(to) = exchange.job {
-            self.settle(at, exchange.function, to, |originator, _| {
-                originator.on_ack()
-            });
+        match exchange.job {
+            Job::Data(to) => {
+                self.settle(at, exchange.function, to, |originator, _| {
+                    originator.on_ack()
+                });
+            }
+            Job::Addba(_, seq) => self.on_addba_acked(at, exchange.function, seq),
+            Job::Request(_) | Job::Beacon => {}
         }
         self.on_answered(at);
     }
@@ -229,7 +240,7 @@ impl<M: Clone> Station<M> {
     /// Lets something happen to the recipient of what `from` sends in `category`, and keeps note of
     /// when the frames that it holds back will have waited too long.
     #[inline]
-    fn reorder<R>(
+    pub(super) fn reorder<R>(
         &mut self,
         from: NodeId,
         category: usize,
@@ -237,8 +248,13 @@ impl<M: Clone> Station<M> {
     ) -> R {
         let index = from.index();
         if self.recipients.len() <= index {
+            let make = if self.agreements.is_some() {
+                Recipient::without_agreement
+            } else {
+                Recipient::default
+            };
             self.recipients
-                .resize_with(index + 1, || core::array::from_fn(|_| Recipient::default()));
+                .resize_with(index + 1, || core::array::from_fn(|_| make()));
         }
         let recipient = &mut self.recipients[index][category];
         let before = recipient.held_since();
@@ -273,6 +289,7 @@ impl<M: Clone> Station<M> {
 
     /// Answers `to` a SIFS after its end, whatever the medium does (§10.3.2.11).
     fn respond(&mut self, at: Instant, to: &Ppdu<M>, reserves: Duration, frame: Frame<M>) {
+        self.note_addba_answer(matches!(to.frame, Frame::Addba(_)));
         // A response to control frames uses their rate rules; to data, the mode chosen for the
         // network.
         let mode = if to.mode == self.config.data_mode {
