@@ -101,6 +101,10 @@ impl Connection {
         ack: StreamOffset,
         echoed: Option<u32>,
     ) -> Delivery {
+        // As with each segment to a side that only receives.
+        if ack <= self.snd.una && self.feedback.info.acked.is_empty() {
+            return Delivery::default();
+        }
         let mut delivery = Delivery::default();
         let echoed_departure =
             echoed.and_then(|echo| self.timestamps.latest_departure(arrived, echo));

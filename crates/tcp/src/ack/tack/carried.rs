@@ -50,6 +50,11 @@ impl Carried {
 
     /// Data came above a hole.
     pub(super) fn on_data(&mut self, data: &Range<StreamOffset>) {
+        // As for most segments. A search stalls even in an empty tree: its result on the stack
+        // waits for the payload, which was stored just before.
+        if self.spans.is_empty() {
+            return;
+        }
         let below = self.spans.range_mut(..data.end).rev();
         for (&start, span) in below.take_while(|(_, span)| span.end > data.start) {
             if !core::mem::replace(&mut span.touched, true) {

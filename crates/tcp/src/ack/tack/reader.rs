@@ -64,6 +64,8 @@ pub(crate) struct TackReader {
     wait: Duration,
     /// Reads what comes without a report.
     sack: SackReader,
+    /// What follows from the above: asked for with each segment, and seldom another.
+    contract: AckContract,
 }
 
 /// Whether reports get through.
@@ -99,7 +101,7 @@ impl TackReader {
     /// Reads what a peer with these parameters reports. `sack` says that SACK was agreed too, for a
     /// fallback.
     pub(crate) fn new(peer: TackSyn, sack: bool) -> Self {
-        Self {
+        let mut reader = Self {
             peer,
             newest: None,
             received: 0,
@@ -114,6 +116,30 @@ impl TackReader {
             unreported: 0,
             wait: FIRST_WAIT,
             sack: SackReader::new(sack),
+            contract: AckContract::LEGACY,
+        };
+        reader.contract = reader.current_contract();
+        reader
+    }
+
+    /// What the peer promises by what is known now.
+    fn current_contract(&self) -> AckContract {
+        if self.mode != Mode::Reports {
+            return AckContract::LEGACY;
+        }
+        let by_time = self.last_sync.map_or(Duration::ZERO, |last_sync| {
+            last_sync.min_rtt / u32::from(self.peer.beta)
+        });
+        let interval = self.period.unwrap_or(by_time);
+        AckContract {
+            max_delay: interval.max(REMAINDER),
+            max_segments: u32::MAX,
+            least_segments: u16::from(self.peer.segments),
+            interval: by_time,
+            gap: by_time.mul_f64(self.intervals_to_hear()),
+            // The peer's figure would let it put the timeout off.
+            timeout_allowance: by_time.max(REMAINDER),
+            loss_detected_by: LossDetectedBy::Receiver,
         }
     }
 
@@ -190,11 +216,9 @@ impl TackReader {
 
     /// Share of reports lost on the way, 0 to 1.
     fn ack_loss_rate(&self) -> f64 {
-        let total = self.received + self.lost;
-        if total == 0 {
-            0.0
-        } else {
-            self.lost as f64 / total as f64
+        match self.lost {
+            0 => 0.0,
+            lost => lost as f64 / (self.received + lost) as f64,
         }
     }
 
@@ -420,6 +444,7 @@ impl FeedbackReader for TackReader {
         lists: &[u8],
         info: &mut AckInfo,
     ) -> Result<(), InvalidFeedback> {
+        let mode = self.mode;
         self.look_at_clock(context);
         let result = self.read_option(context, segment, lists, info);
         if result.is_err() {
@@ -427,27 +452,16 @@ impl FeedbackReader for TackReader {
             // report: none is of use.
             self.on_no_report(context, true);
         }
+        let option = &segment.header.options.tack;
+        if self.mode != mode || !matches!(option, None | Some(TackOption::Data(_))) {
+            self.contract = self.current_contract();
+        }
         result
     }
 
     fn contract(&self) -> AckContract {
-        if self.mode != Mode::Reports {
-            return AckContract::LEGACY;
-        }
-        let by_time = self.last_sync.map_or(Duration::ZERO, |last_sync| {
-            last_sync.min_rtt / u32::from(self.peer.beta)
-        });
-        let interval = self.period.unwrap_or(by_time);
-        AckContract {
-            max_delay: interval.max(REMAINDER),
-            max_segments: u32::MAX,
-            least_segments: u16::from(self.peer.segments),
-            interval: by_time,
-            gap: by_time.mul_f64(self.intervals_to_hear()),
-            // The peer's figure would let it put the timeout off.
-            timeout_allowance: by_time.max(REMAINDER),
-            loss_detected_by: LossDetectedBy::Receiver,
-        }
+        debug_assert_eq!(self.contract, self.current_contract());
+        self.contract
     }
 
     fn is_intelligible(&self) -> bool {
@@ -468,6 +482,14 @@ impl FeedbackReader for TackReader {
         }
         let ack_loss_rate = self.ack_loss_rate();
         if let Some(last_sync) = &self.last_sync {
+            // As for each segment to a side that only receives: nothing to compute.
+            let same = last_sync.min_rtt == state.min_rtt
+                && last_sync.round_trip == state.round_trip
+                && last_sync.startup == state.startup
+                && last_sync.ack_loss_rate == ack_loss_rate;
+            if same && !self.sync_lost && !state.min_rtt.is_zero() {
+                return None;
+            }
             let since = state.now.saturating_since(last_sync.at);
             // So much is within what the period may be off by without harm; loss matters by its
             // order of magnitude.
@@ -493,6 +515,7 @@ impl FeedbackReader for TackReader {
             startup: state.startup,
             ack_loss_rate,
         });
+        self.contract = self.current_contract();
         self.sync_lost = false;
         let number = self.next_sync;
         self.next_sync = number.wrapping_add(1);
