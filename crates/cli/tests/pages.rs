@@ -98,6 +98,11 @@ fn has_the_demonstration(seen: &Value) -> Result<(), String> {
 /// The report with numbers for one cheap figure, and for the others what is drawn when nothing was
 /// measured.
 fn report(folder: &Path) -> String {
+    report_of(folder, |_| true)
+}
+
+/// As [`report`], of some figures.
+fn report_of(folder: &Path, wanted: impl Fn(&str) -> bool) -> String {
     let mut store = Store::open(folder).unwrap();
     let depth = Depth {
         seeds: Some(1),
@@ -108,6 +113,7 @@ fn report(folder: &Path) -> String {
     let nothing = Results::default();
     let entries: Vec<_> = FIGURES
         .iter()
+        .filter(|figure| wanted(figure.id))
         .map(|figure| Entry {
             figure: *figure,
             depth: depth.clone(),
@@ -259,7 +265,8 @@ fn what_is_wrong_with_a_page_is_found() {
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("broken.html");
-    let good = report(folder.path());
+    // One figure has what each fault takes, and is looked at sooner than all of them.
+    let good = report_of(folder.path(), |id| id == "7");
     let plot = "<svg class=\"plot column\" role=\"img\"";
     let body = |more: &str| good.replacen("<main>", &format!("<main>{more}"), 1);
     // Without the policy that keeps the browser from running and fetching anything.
@@ -331,6 +338,7 @@ fn what_is_wrong_with_a_page_is_found() {
         );
     }
     // A figure that is missing, or has something missing.
+    let good = report(folder.path());
     for (html, complaint) in [
         (
             good.replacen("id=\"figure-7\"", "id=\"figure-0\"", 1),

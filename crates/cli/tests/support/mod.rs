@@ -1,5 +1,5 @@
 //! Runs the real program and looks at what it leaves behind.
-#![allow(dead_code, reason = "each test file uses what it needs")]
+#![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(
     clippy::disallowed_methods,
     reason = "a program that hangs is given up"
@@ -20,6 +20,11 @@ use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine; a test that hangs ends here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Whether the long forms were asked for, by `TACK_LONG=1`.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
 
 pub(crate) fn tack() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tack"));
@@ -174,7 +179,7 @@ impl Drop for Running {
     }
 }
 
-/// A `tack recv` on a free port of loopback, in clear text: `tests/meeting.rs` has the encrypted
+/// A `tack recv` on a free port of loopback, in clear text: `program/meeting.rs` has the encrypted
 /// ones.
 pub(crate) struct Receiver {
     pub(crate) running: Running,

@@ -1,14 +1,12 @@
 //! What the program says when something is in the way: it names the thing, and does so soon.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;
 use std::process::Stdio;
 
+use crate::support::{Receiver, Running, finish, noise, tack};
 use rustix::process::Signal;
-use support::{Receiver, Running, finish, noise, tack};
 
 fn small_file() -> (tempfile::TempDir, String) {
     let source = tempfile::tempdir().unwrap();
@@ -87,15 +85,10 @@ fn something_answers(answer: &'static str) {
 #[test]
 fn connecting_uses_one_port() {
     let (_source, path) = small_file();
-    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = other.local_addr().unwrap().to_string();
-    for arguments in [
-        &["send", "--insecure", &path, &address][..],
-        &["send", &path, &address],
-        &["perf", &address],
-        &["perf", "--insecure", &address],
-    ] {
-        let limit = ["--connect-timeout", "2s"];
+    let uses_one_port = |arguments: &[&str]| {
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = other.local_addr().unwrap().to_string();
+        let limit = [&address, "--connect-timeout", "2s"];
         let ended = finish(tack().args(arguments).args(limit));
         assert_ne!(ended.code, Some(0), "{ended:?}");
         other.set_nonblocking(true).unwrap();
@@ -108,7 +101,14 @@ fn connecting_uses_one_port() {
         // A SYN and its repetition.
         assert!(datagrams >= 2, "{arguments:?}: {datagrams}, {ended:?}");
         assert_eq!(ports.len(), 1, "{arguments:?}");
-    }
+    };
+    // At the same time: they only wait.
+    std::thread::scope(|scope| {
+        scope.spawn(|| uses_one_port(&["send", "--insecure", &path]));
+        scope.spawn(|| uses_one_port(&["send", &path]));
+        scope.spawn(|| uses_one_port(&["perf"]));
+        scope.spawn(|| uses_one_port(&["perf", "--insecure"]));
+    });
 }
 
 #[test]

@@ -1,15 +1,13 @@
 //! Two machines on one network find each other by multicast DNS, and reach each other over IPv4 and
 //! IPv6: in network namespaces, which take root and iproute2.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use support::invitation::Waiting;
-use support::network::{Network, network};
-use support::{Ended, finish};
+use crate::support::invitation::Waiting;
+use crate::support::network::{Network, network};
+use crate::support::{Ended, finish};
 
 /// Two machines on a cable.
 fn cable() -> Option<Network> {

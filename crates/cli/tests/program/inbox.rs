@@ -1,14 +1,12 @@
 //! What a receiver lets strangers do to its directory, to its permissions and to its other
 //! transfers.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use support::{Receiver, Running, noise, tack};
+use crate::support::{self, Receiver, Running, noise, tack};
 
 #[test]
 fn the_umask_of_the_receiver_holds() {

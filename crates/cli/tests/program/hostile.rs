@@ -1,12 +1,10 @@
 //! A sender written by hand that lies: nothing it says may place a byte outside the receiving
 //! directory, leave half a file, or end the receiver.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use support::{Receiver, finish, tack};
+use crate::support::{Receiver, finish, tack};
 use tack::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -1,12 +1,10 @@
 //! `--delete`: folders at the receiver become what they are here, and nothing else is touched.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use support::{Ended, Receiver, tree};
+use crate::support::{self, Ended, Receiver, tree};
 
 struct Folder {
     _scratch: tempfile::TempDir,

@@ -2,18 +2,16 @@
 //! by name, is resumed after kills, and updated. In network namespaces, which take root and
 //! iproute2.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::invitation::Waiting;
+use crate::support::network::{Network, network};
+use crate::support::{PATIENCE, Running, finish, noise, tree};
 use rustix::process::Signal;
 use serde_json::Value;
-use support::invitation::Waiting;
-use support::network::{Network, network};
-use support::{PATIENCE, Running, finish, noise, tree};
 
 /// The machines: a laptop, what is between them, a desk computer.
 const LAPTOP: usize = 0;

@@ -5,7 +5,8 @@
 //! A few paths are a test. More take minutes of real time:
 //!
 //! ```text
-//! TACK_FAULTS=1..100 cargo test --release -p tack-cli --test faults -- --ignored --nocapture
+//! TACK_FAULTS=1..100 cargo test --release -p tack-cli --test program -- \
+//!     faults --ignored --nocapture
 //! ```
 
 use std::fmt::Write as _;

@@ -1,12 +1,10 @@
 //! Senders that want the same receiver, or the same name.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::process::{ChildStdin, Stdio};
 
-use support::{Receiver, Running, noise, tack};
+use crate::support::{Receiver, Running, noise, tack};
 
 /// A sender of standard input that has begun, under this name.
 fn begun(receiver: &Receiver, name: &str) -> (Running, ChildStdin) {
@@ -72,7 +70,7 @@ fn a_busy_receiver_is_tried_again_for_a_time() {
 #[test]
 fn who_begins_first_has_the_name() {
     let (_source, path) = small_file();
-    for options in [&[][..], &["--overwrite"]] {
+    let first_has_the_name = |options: &[&str]| {
         let receiver = Receiver::start(options);
         let (first, input) = begun(&receiver, "wanted");
         let second = receiver.send(&[&path, "--name", "wanted"]);
@@ -85,5 +83,10 @@ fn who_begins_first_has_the_name() {
             fs::metadata(receiver.path("wanted")).unwrap().len(),
             24 << 20
         );
-    }
+    };
+    // At the same time: they mostly wait.
+    std::thread::scope(|scope| {
+        scope.spawn(|| first_has_the_name(&[]));
+        scope.spawn(|| first_has_the_name(&["--overwrite"]));
+    });
 }

@@ -1,11 +1,9 @@
 //! `tack emulate` and `tack demo`, as programs, on loopback. Nothing here asserts a rate.
 
-mod support;
-
 use std::io::Write as _;
 use std::net::UdpSocket;
 
-use support::{Running, finish, tack};
+use crate::support::{self, Running, finish, tack};
 
 /// A file goes through the relay: `tack send` and `tack recv` know nothing of it.
 #[test]

@@ -1,14 +1,12 @@
 //! Two installations meet: with tickets, codes and keys, whichever of them sends, and with whoever
 //! has none of these.
 
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use support::{Ended, finish, tack};
+use crate::support::{self, Ended, finish, tack};
 
 /// One person's installation, with folders of its own.
 struct Side {

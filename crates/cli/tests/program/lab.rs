@@ -1,10 +1,8 @@
 //! `tack lab` on its cheapest figure.
 
-mod support;
-
 use std::fs;
 
-use support::{Ended, finish, tack};
+use crate::support::{Ended, finish, tack};
 
 /// Standard error without progress, of which a slow machine sees some.
 fn said(ended: &Ended) -> String {

@@ -1,13 +1,11 @@
 //! The same folder a second time: what is unchanged is not sent, and nothing is lost that nobody
 //! gave up.
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use support::{Ended, Receiver, noise, tree};
+use crate::support::{self, Ended, Receiver, noise, tree};
 
 struct Folder {
     _scratch: tempfile::TempDir,

@@ -1,11 +1,9 @@
 //! `tack id` and `tack peers`: what people and scripts see of keys.
 
-mod support;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use support::{Ended, finish, tack};
+use crate::support::{Ended, finish, tack};
 
 fn run(state: &Path, arguments: &[&str]) -> Ended {
     finish(tack().args(arguments).arg("--state-dir").arg(state))

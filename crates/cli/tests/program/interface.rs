@@ -1,8 +1,6 @@
 //! The program as a whole: help, version, completions, and what it refuses.
 
-mod support;
-
-use support::{Running, finish, tack};
+use crate::support::{Running, finish, tack};
 
 /// Help is part of the interface: a change of it is seen in the snapshot.
 #[test]

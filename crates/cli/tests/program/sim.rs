@@ -1,14 +1,12 @@
 //! `tack sim` on small scenarios.
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 
+use crate::support::{self, finish, tack};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use serde_json::Value;
-use support::{finish, tack};
 
 const SCENARIO: &str = "
     name = 'small'

@@ -3,8 +3,6 @@
 //!
 //! `TACK_LONG=1` kills 100 times and cuts the path for up to a minute.
 
-mod support;
-
 use std::collections::HashMap;
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,13 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use support::{Ended, Receiver, Running, noise, tack};
+use crate::support::{Ended, Receiver, Running, is_long, noise, tack};
 
 const MIB: u64 = 1 << 20;
-
-fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
-}
 
 /// A receiver that is started again where it was.
 struct Inbox {
@@ -185,7 +179,7 @@ fn a_folder_goes_on_too() {
     let mut inbox = Inbox::start();
     let sending = sender(&root, inbox.address, &["--bwlimit", "80M"]);
     // Once some files are there.
-    let arrived = |inbox: &Inbox| support::tree(&inbox.dir.path().join("folder")).len();
+    let arrived = |inbox: &Inbox| crate::support::tree(&inbox.dir.path().join("folder")).len();
     while !inbox.dir.path().join("folder").exists() || arrived(&inbox) < 10 {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -200,7 +194,7 @@ fn a_folder_goes_on_too() {
     );
     let stored = inbox.dir.path().join("folder");
     assert!(
-        support::tree(&root) == support::tree(&stored),
+        crate::support::tree(&root) == crate::support::tree(&stored),
         "they differ"
     );
 }

@@ -1,13 +1,11 @@
 //! `tack recv -`: one file goes to standard output.
 
-mod support;
-
 use std::fs;
 use std::io::Read;
 use std::net::UdpSocket;
 use std::process::Stdio;
 
-use support::{Running, finish, noise, tack};
+use crate::support::{self, Running, finish, noise, tack};
 
 /// An address of loopback where nobody listens.
 fn free_address() -> String {

@@ -1,7 +1,5 @@
 //! What is more than plain files with plain names: links, holes, names that are no text.
 
-mod support;
-
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
-use support::{Receiver, noise};
+use crate::support::{Receiver, noise};
 
 #[test]
 fn links_are_kept_unless_nobody_wants_them() {

@@ -1,0 +1,25 @@
+//! The program as people and scripts run it. One test binary: it is linked once, and what mostly
+//! waits does so while others work.
+
+mod again;
+mod discovery;
+mod emulate;
+mod entries;
+mod faults;
+mod hostile;
+mod inbox;
+mod interface;
+mod keys;
+mod lab;
+mod meeting;
+mod mirror;
+mod output;
+mod perf;
+mod resume;
+mod sim;
+#[path = "../support/mod.rs"]
+mod support;
+mod transfer;
+mod turns;
+mod wifi;
+mod words;
