@@ -1,6 +1,7 @@
 //! Loss recovery over whole transfers: window cuts that were due stay, whatever the path does to
 //! the witnesses.
 
+use rayon::prelude::*;
 use tack_sim::{Checks, FlowReport, Observers, Qlog, Scenario, run};
 
 /// One transfer of 10 MB at 1 % loss over 20 Mbit/s and 40 ms, with `path` and `flow` besides.
@@ -106,7 +107,8 @@ fn blocks_that_make_no_sense_are_given_up() {
 /// retransmission timeout.
 #[test]
 fn mass_loss_is_told_without_a_timeout() {
-    for (queue, controller) in [("0.1bdp", "bbr"), ("0.33bdp", "bbr"), ("0.33bdp", "cubic")] {
+    let paths = [("0.1bdp", "bbr"), ("0.33bdp", "bbr"), ("0.33bdp", "cubic")];
+    paths.into_par_iter().for_each(|(queue, controller)| {
         let flow = |ack: &str| {
             let text = format!(
                 "duration = '10s'\n[wired]\nrate = '1Gbps'\ndelay = '100ms'\nqueue = '{queue}'\n\
@@ -117,7 +119,7 @@ fn mass_loss_is_told_without_a_timeout() {
             let mut report = run(&scenario, 1, &mut Observers::default()).expect("it runs");
             report.flows.remove(0)
         };
-        let (tack, delayed) = (flow("tack"), flow("delayed:2"));
+        let (tack, delayed) = rayon::join(|| flow("tack"), || flow("delayed:2"));
         println!(
             "{queue} {controller}: tack {:.0} Mbit/s, {} timeouts, {} spurious of {}, {} acks; delayed:2 {:.0} Mbit/s, {} acks",
             tack.goodput_bps / 1e6,
@@ -133,7 +135,7 @@ fn mass_loss_is_told_without_a_timeout() {
             tack.goodput_bps > 0.9 * delayed.goodput_bps,
             "{queue} {controller}"
         );
-    }
+    });
 }
 
 /// Without SACK and timestamps nearly every acknowledgement on such a path covers a retransmission,

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::Command;
 
+use rayon::prelude::*;
 use tack_sim::observe::Capture;
 use tack_sim::{Observers, Report, Scenario, run};
 
@@ -429,7 +430,7 @@ fn analysers_read_captures() {
         return;
     }
     let tcp = "[[flow]]\ncongestion = 'cubic'\n[[flow]]\nfrom = 'sta1'\nto = 'sta0'\ncongestion = 'cubic'";
-    for (name, keys) in [
+    let networks = [
         ("b-long", "standard = '802.11b'"),
         (
             "b-short",
@@ -453,7 +454,8 @@ fn analysers_read_captures() {
             "standard = '802.11ac'\nrate = '866.7Mbps'\nframe_error_rate = 0.05",
         ),
         ("ax", "standard = '802.11ax'\nmcs = 9\nspatial_streams = 2"),
-    ] {
+    ];
+    networks.into_par_iter().for_each(|(name, keys)| {
         let text = format!("duration = '0.2s'\n[wlan]\nstations = 2\n{keys}\n{tcp}");
         let mut file = tempfile::Builder::new()
             .suffix(".pcapng")
@@ -498,7 +500,7 @@ fn analysers_read_captures() {
             !frames("wlan && tcp.len > 0").is_empty(),
             "{name}: TCP inside 802.11"
         );
-    }
+    });
 }
 
 /// Looks at the radios at every event, and at nothing else.

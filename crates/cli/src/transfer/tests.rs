@@ -35,6 +35,7 @@ fn service(dir: &Path, silence: Duration) -> Arc<Service> {
         sessions: Sessions::default(),
         live: LiveProgress::default(),
         silence,
+        greeting: Duration::from_secs(2),
     })
 }
 

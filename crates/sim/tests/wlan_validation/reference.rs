@@ -40,7 +40,7 @@ pub(crate) struct Row {
 pub(crate) const SPACING: u32 = 100;
 
 /// Virtual time of a run, seconds, and seeds over which it is averaged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Effort {
     pub(crate) warmup: u32,
     pub(crate) measured: u32,

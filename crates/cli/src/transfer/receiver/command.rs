@@ -31,6 +31,8 @@ use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::Listing;
 use crate::transfer::summary;
 
+/// Time limit for the greeting of a peer.
+const GREETING: Duration = Duration::from_secs(10);
 /// Time limit for transfers to end after a signal.
 const WIND_UP: Duration = Duration::from_secs(5);
 /// Time limit of a connection to a waiting side.
@@ -69,6 +71,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         sessions: Sessions::default(),
         live: LiveProgress::new(args.json),
         silence: args.timeout,
+        greeting: GREETING,
     });
     let mut signals = Signals::new()?;
     if let Some(target) = args.target()? {

@@ -20,8 +20,6 @@ use crate::transfer::channel::Writer;
 use crate::transfer::protocol::{Hello, Refusal, Reply};
 use crate::transfer::report::{Listing, Report};
 
-/// Time limit for the greeting of a peer.
-const GREETING: Duration = Duration::from_secs(10);
 /// Time limit for the last answers to reach the sender.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -36,6 +34,8 @@ pub(crate) struct Service {
     pub(crate) live: LiveProgress,
     /// Longest silence of a sender.
     pub(crate) silence: Duration,
+    /// Time limit for its greeting.
+    pub(crate) greeting: Duration,
 }
 
 /// The result of one connection.
@@ -103,7 +103,7 @@ where
         |listening| holder.listen(listening),
     )));
     let mut begun = false;
-    let mut greeting = std::pin::pin!(tokio::time::sleep(GREETING));
+    let mut greeting = std::pin::pin!(tokio::time::sleep(service.greeting));
     let mut showing = service.live.begin();
     let mut updates = tokio::time::interval_at(tokio::time::Instant::now() + EVERY, EVERY);
     updates.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
