@@ -8,7 +8,8 @@
 //!                       Failed --later--> Pending
 //! ```
 //!
-//! A response that comes late is as good as one in time.
+//! A response that comes late is as good as one in time. Linux ignores one to an earlier request
+//! (net/mac80211/agg-tx.c); ns-3 takes any.
 
 use alloc::vec::Vec;
 
@@ -30,8 +31,6 @@ pub enum OriginatorAgreement {
     Failed {
         /// It may be asked for again.
         until: Instant,
-        /// Frames were given up since it was asked for.
-        lacks_frames: bool,
     },
     /// A-MPDUs are sent.
     Stands,
@@ -53,24 +52,6 @@ impl OriginatorAgreement {
         }
     }
 
-    /// Frames were given up since it was asked for: the recipient may wait for them.
-    pub fn lacks_frames(self) -> bool {
-        matches!(
-            self,
-            Self::Failed {
-                lacks_frames: true,
-                ..
-            }
-        )
-    }
-
-    /// Frames were given up.
-    pub fn on_dropped(&mut self) {
-        if let Self::Failed { lacks_frames, .. } = self {
-            *lacks_frames = true;
-        }
-    }
-
     /// A request is about to be sent.
     pub fn on_asked(&mut self) {
         *self = Self::Pending;
@@ -81,7 +62,6 @@ impl OriginatorAgreement {
         if *self == Self::Pending {
             *self = Self::Failed {
                 until: now + ADDBA_RETRY_INTERVAL,
-                lacks_frames: false,
             };
         }
     }
@@ -94,12 +74,47 @@ impl OriginatorAgreement {
     }
 }
 
+/// The requests that one recipient was sent in one category.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Requests {
+    /// Dialog token of the next one.
+    next: u8,
+    /// How many there were, but no more than can be told apart.
+    asked: u8,
+    /// How many there were since frames were last given up.
+    since_dropped: u8,
+}
+
+/// Responses to earlier requests than so many are not known any more.
+const MOST_TOKENS: u8 = 128;
+
+impl Requests {
+    /// The dialog token of one that is about to be sent.
+    pub fn ask(&mut self) -> u8 {
+        let token = self.next;
+        self.next = token.wrapping_add(1);
+        self.asked = self.asked.saturating_add(1).min(MOST_TOKENS);
+        self.since_dropped = self.since_dropped.saturating_add(1);
+        token
+    }
+
+    /// Frames were given up.
+    pub fn on_dropped(&mut self) {
+        self.since_dropped = 0;
+    }
+
+    /// Whether frames were given up after the request with this token: the recipient may wait for
+    /// them. `None` when there was no such request.
+    pub fn lacks_frames(&self, token: u8) -> Option<bool> {
+        let age = self.next.wrapping_sub(1).wrapping_sub(token);
+        (age < self.asked).then_some(age >= self.since_dropped)
+    }
+}
+
 /// What a radio has to remember to set up agreements.
 #[derive(Debug, Default)]
 pub struct Agreements {
     next_seq: u16,
-    /// Dialog token of the next request.
-    pub next_token: u8,
     /// ADDBA frames that came.
     pub duplicates: DuplicateCache,
     /// What is to be done, and when.
@@ -151,8 +166,6 @@ mod tests {
         agreement.on_no_response(at(1));
         assert!(!agreement.is_pending() && !agreement.may_ask(at(200)));
         assert!(agreement.may_ask(at(201)));
-        agreement.on_dropped();
-        assert!(agreement.lacks_frames());
         let mut late = agreement;
         late.on_response();
         assert_eq!(late, OriginatorAgreement::Stands);
@@ -162,7 +175,29 @@ mod tests {
             OriginatorAgreement::Stands,
             "that was another request"
         );
-        agreement.on_asked();
-        assert!(!agreement.lacks_frames());
+    }
+
+    #[test]
+    fn a_response_is_known_by_its_token_and_misses_what_was_given_up_after_its_request() {
+        let mut requests = Requests::default();
+        requests.on_dropped();
+        assert_eq!(requests.lacks_frames(0), None, "nobody asked");
+        assert_eq!(requests.ask(), 0);
+        let lacks = |requests: &Requests| [255, 0, 1, 2].map(|token| requests.lacks_frames(token));
+        assert_eq!(lacks(&requests), [None, Some(false), None, None]);
+        requests.on_dropped();
+        assert_eq!(requests.lacks_frames(0), Some(true));
+        assert_eq!(requests.ask(), 1);
+        assert_eq!(lacks(&requests), [None, Some(true), Some(false), None]);
+        for token in 2..=255 {
+            assert_eq!(requests.ask(), token);
+        }
+        assert_eq!(requests.ask(), 0);
+        assert_eq!(requests.lacks_frames(0), Some(false));
+        assert_eq!(requests.lacks_frames(1), None, "too long ago");
+        for _ in 0..1_000 {
+            requests.ask();
+        }
+        assert!((0..=255).all(|token| requests.lacks_frames(token) != Some(true)));
     }
 }

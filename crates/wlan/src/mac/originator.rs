@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use tack_base::{Duration, Instant};
 
-use super::agreement::OriginatorAgreement;
+use super::agreement::{OriginatorAgreement, Requests};
 use super::config::{MacConfig, MissedBlockAck, WINDOW};
 use super::discipline::{Waiting, WaitingFrame};
 use crate::frame::{Class, Mpdu, Msdu, len, seq_add, seq_before, seq_distance};
@@ -85,6 +85,7 @@ pub struct Originator<M> {
     next_seq: u16,
     request: Request,
     agreement: OriginatorAgreement,
+    requests: Requests,
     /// Frames were given up, and no request was answered since: the receiver may wait for them.
     has_moved: bool,
     /// What became of acknowledgements of the transport, where somebody wants to know.
@@ -99,6 +100,7 @@ impl<M> Default for Originator<M> {
             next_seq: 0,
             request: Request::Needless,
             agreement: OriginatorAgreement::Stands,
+            requests: Requests::default(),
             has_moved: false,
             settled: None,
         }
@@ -121,16 +123,31 @@ impl<M: Clone> Originator<M> {
         (has_use && self.agreement.may_ask(now)).then(|| self.window_start())
     }
 
-    /// Lets something happen to the agreement. When it comes to stand, and frames were given up
-    /// since it was asked for, the receiver has to be told.
-    pub fn change_agreement(&mut self, act: impl FnOnce(&mut OriginatorAgreement)) {
-        let lacked = self.agreement.lacks_frames();
-        let stood = self.agreement == OriginatorAgreement::Stands;
-        act(&mut self.agreement);
-        if !stood && lacked && self.agreement == OriginatorAgreement::Stands {
-            self.request = Request::Due(0);
-            self.has_moved = true;
+    /// A request for an agreement is about to be sent. Returns its dialog token.
+    pub fn on_asked(&mut self) -> u8 {
+        self.agreement.on_asked();
+        self.requests.ask()
+    }
+
+    /// The request for an agreement was given up, or no response came in time.
+    pub fn on_no_response(&mut self, now: Instant) {
+        self.agreement.on_no_response(now);
+    }
+
+    /// A response with this dialog token came. When frames were given up since its request was
+    /// sent, the receiver has to be told. Says whether there was such a request.
+    pub fn on_response(&mut self, token: u8) -> bool {
+        let Some(lacks_frames) = self.requests.lacks_frames(token) else {
+            return false;
+        };
+        if self.agreement != OriginatorAgreement::Stands {
+            self.agreement.on_response();
+            if lacks_frames {
+                self.request = Request::Due(0);
+                self.has_moved = true;
+            }
         }
+        true
     }
 
     /// The Block ACK agreement.
@@ -439,7 +456,7 @@ impl<M: Clone> Originator<M> {
             self.request = Request::Due(0);
             self.has_moved = true;
         } else if dropped > 0 {
-            self.agreement.on_dropped();
+            self.requests.on_dropped();
         }
         dropped
     }

@@ -104,13 +104,19 @@ impl<M> Recipient<M> {
         msdu: Msdu<M>,
         mut release: impl FnMut(Msdu<M>),
     ) -> bool {
-        let Agreement::Absent { last, .. } = &mut self.agreement else {
+        let Agreement::Absent { last, offered } = &mut self.agreement else {
             return self.receive(now, seq, msdu, release);
         };
         let is_new = !(retry && *last == Some(seq));
         *last = Some(seq);
         self.next = seq_add(seq, 1);
         self.score_start = self.next;
+        // However many frames come before the agreement stands, it does not begin before them.
+        if let Some(start) = offered
+            && seq_before(*start, self.next)
+        {
+            *start = self.next;
+        }
         if is_new {
             release(msdu);
         }
@@ -310,6 +316,25 @@ mod tests {
         assert_eq!((released, recipient.held_since()), (Vec::from([6]), None));
         // What was given up is not delivered behind what followed it.
         assert_eq!(receive(&mut recipient, &[5, 8, 7]), [7, 8]);
+    }
+
+    /// Single frames go while a response is late, more of them than there are numbers to tell what
+    /// is before from what is after.
+    #[test]
+    fn an_old_offer_does_not_move_the_window_back() {
+        let mut recipient = Recipient::without_agreement();
+        recipient.offer(1);
+        for number in 0..3_000_u32 {
+            let frame = (number as u16, false);
+            assert!(recipient.receive_mpdu(Instant::ZERO, frame, msdu(number), |_| {}));
+        }
+        recipient.confirm();
+        assert!(recipient.is_agreed());
+        assert_eq!(
+            receive(&mut recipient, &[2_999, 3_000, 3_001]),
+            [3_000, 3_001]
+        );
+        assert_eq!(recipient.block_ack(), (3_000, 0b11));
     }
 
     #[test]

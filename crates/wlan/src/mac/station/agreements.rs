@@ -5,9 +5,9 @@ use tack_base::{Duration, Instant};
 
 use super::{Job, Station};
 use crate::frame::{Addba, AddbaKind, Frame, NodeId, Ppdu, len};
-use crate::mac::agreement::{Due, OriginatorAgreement};
+use crate::mac::agreement::Due;
 use crate::mac::config::ADDBA_RESPONSE_TIMEOUT;
-use crate::mac::originator::Settled;
+use crate::mac::originator::{Originator, Settled};
 use crate::mac::recipient::Recipient;
 use crate::phy::response::response_mode;
 
@@ -58,9 +58,7 @@ impl<M: Clone> Station<M> {
             match due {
                 Due::Frame { from, addba } => self.take_addba(now, from, addba),
                 Due::NoResponse { function, to } => {
-                    self.change_agreement(now, (function, to), |agreement| {
-                        agreement.on_no_response(now)
-                    })
+                    self.on_no_response(now, function, to);
                 }
             }
         }
@@ -84,22 +82,21 @@ impl<M: Clone> Station<M> {
                 self.wish(now, function);
             }
             AddbaKind::Response => {
-                // The request came through, even if its acknowledgements did not.
-                let request = AddbaKind::Request { start: 0 };
-                self.queues[function].withdraw_addba(from, request);
-                let agree = OriginatorAgreement::on_response;
-                self.change_agreement(now, (function, from), agree);
+                let queue = &mut self.queues[function];
+                // One that nobody asked for changes nothing.
+                let was_asked = queue.originator(from).is_some()
+                    && queue.change(from, |originator| originator.on_response(addba.token));
+                if was_asked {
+                    // The request came through, even if its acknowledgements did not.
+                    queue.withdraw_addba(from, AddbaKind::Request { start: 0 });
+                    self.wish(now, function);
+                }
             }
         }
     }
 
-    fn change_agreement(
-        &mut self,
-        at: Instant,
-        (function, to): (usize, NodeId),
-        act: impl FnOnce(&mut OriginatorAgreement),
-    ) {
-        self.queues[function].change(to, |originator| originator.change_agreement(act));
+    fn on_no_response(&mut self, at: Instant, function: usize, to: NodeId) {
+        self.queues[function].change(to, |originator| originator.on_no_response(at));
         self.wish(at, function);
     }
 
@@ -113,17 +110,14 @@ impl<M: Clone> Station<M> {
             && let Some(to) = queue.next_receiver()
             && let Some(start) = queue.originator(to)?.asks(at, &self.config)
         {
+            let token = queue.change(to, Originator::on_asked);
             let request = Addba {
                 seq: agreements.number(),
                 retry: false,
-                token: agreements.next_token,
+                token,
                 category,
                 kind: AddbaKind::Request { start },
             };
-            agreements.next_token = agreements.next_token.wrapping_add(1);
-            queue.change(to, |originator| {
-                originator.change_agreement(OriginatorAgreement::on_asked);
-            });
             queue.push_addba(to, request);
         }
         let queued = queue.next_addba()?;
@@ -190,9 +184,7 @@ impl<M: Clone> Station<M> {
             return Settled::default();
         };
         if matches!(queued.addba.kind, AddbaKind::Request { .. }) {
-            self.change_agreement(at, (function, queued.to), |agreement| {
-                agreement.on_no_response(at);
-            });
+            self.on_no_response(at, function, queued.to);
         }
         Settled {
             acked: 0,

@@ -1,5 +1,7 @@
 //! One radio, a scripted medium: what goes on the air, and when. Microseconds.
 
+mod agreements;
+
 use std::vec::Vec;
 
 use super::*;

@@ -185,6 +185,115 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Noise, few attempts, stations that do not hear each other, RTS, limits of a TXOP, short
+    /// A-MPDUs, several categories, and recipients that wait for ever: in the long run every
+    /// station gets on both ways, nothing comes twice or out of order in its category, every packet
+    /// is delivered or counted, and when there is nothing more to send, nobody sends.
+    #[test]
+    fn faults_at_once_wedge_nothing(
+        seed: u64,
+        loss in 0.0..0.5_f64,
+        stations in 1_u16..4,
+        retry_limit in prop_oneof![Just(1_u8), Just(2), Just(7)],
+        frames in prop_oneof![Just(2_u16), Just(8), Just(64)],
+        (waits, hides, rts, limits, resends) in any::<(bool, bool, bool, bool, bool)>(),
+    ) {
+        let mut config = negotiated(stations);
+        config.error = ErrorModel::Rate(loss);
+        config.mac.retry_limit = retry_limit;
+        config.mac.ampdu.frames = frames;
+        if waits {
+            config.mac.reorder_timeout = None;
+        }
+        if hides && stations > 1 {
+            config.hidden.push((NodeId(1), NodeId(2)));
+        }
+        config.mac.rts_threshold = rts.then_some(500);
+        if limits {
+            config.mac.txop_limit = [Duration::from_millis(2); 4];
+        }
+        if resends {
+            config.mac.missed_block_ack = crate::mac::MissedBlockAck::Resend;
+        }
+        let mut world = World::new(&config, seed);
+        let categories = [AccessCategory::BestEffort, AccessCategory::Video];
+        let (mut entered, mut got) = (0, std::collections::BTreeMap::new());
+        let take = |world: &mut World<u32>, got: &mut std::collections::BTreeMap<_, Vec<u32>>| {
+            while let Some(delivery) = world.poll_delivery() {
+                let Msdu { src, category, payload, .. } = delivery.msdu;
+                let key = (src.0, delivery.at.0, category as usize);
+                got.entry(key).or_default().push(payload.unwrap());
+            }
+        };
+        for burst in 0..300_u32 {
+            let mut at = Instant::from_millis(4 * u64::from(burst));
+            for station in 1..=stations {
+                for (turn, (src, dst)) in [(0, station), (station, 0)].into_iter().enumerate() {
+                    // Radios that were idle, and have something to send at once, collide.
+                    at += us(117);
+                    for number in 0..3 {
+                        let packet = Msdu {
+                            category: categories[(burst as usize / 3 + turn) % 2],
+                            ..msdu(src, dst, 3 * burst + number)
+                        };
+                        entered += u64::from(world.handle_msdu(at, packet).is_ok());
+                    }
+                }
+            }
+            world.handle_timeout(at);
+            take(&mut world, &mut got);
+        }
+        // The last frames, their requests, and the requests for agreements that they draw.
+        let mut turns = 0;
+        while let Some(next) = world.poll_timeout() {
+            world.handle_timeout(next);
+            take(&mut world, &mut got);
+            turns += 1;
+            prop_assert!(turns < 200_000, "it never ends");
+        }
+        let stats: Vec<_> = (0..=stations).map(|at| world.stats(NodeId(at)).clone()).collect();
+        let delivered: u64 = got.values().map(|numbers| numbers.len() as u64).sum();
+        let dropped: u64 = stats.iter().map(|stats| stats.retry_drops).sum();
+        let acked: u64 = stats.iter().map(|stats| stats.acked).sum();
+        prop_assert_eq!(acked + dropped, entered, "all is settled");
+        // What came behind a hole that was given up was acknowledged, and is no use any more. One
+        // that waits for ever may hold the last frames.
+        let useless: u64 = stats.iter().map(|stats| stats.duplicates).sum();
+        prop_assert!(delivered <= entered);
+        prop_assert!(waits || delivered + useless >= acked, "{} of {}", delivered, acked);
+        for (key, numbers) in &got {
+            prop_assert!(numbers.windows(2).all(|two| two[0] < two[1]), "{:?}", key);
+        }
+        // One after the other, nobody collides: all of them get something through.
+        let mut number = 1_000_000;
+        for station in 1..=stations {
+            for (src, dst) in [(0, station), (station, 0)] {
+                for category in categories {
+                    let key = (src, dst, category as usize);
+                    let mut bursts = 0;
+                    while got.get(&key).and_then(|numbers| numbers.last()) < Some(&1_000_000) {
+                        bursts += 1;
+                        prop_assert!(bursts < 100, "{:?} gets nothing through", key);
+                        let at = world.now + Duration::from_millis(10);
+                        for _ in 0..5 {
+                            number += 1;
+                            let packet = Msdu { category, ..msdu(src, dst, number) };
+                            prop_assert!(world.handle_msdu(at, packet).is_ok());
+                        }
+                        while let Some(next) = world.poll_timeout() {
+                            world.handle_timeout(next);
+                            take(&mut world, &mut got);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A frame that becomes the first that waits may have waited too long already: it is released then,
 /// not in the past.
 #[test]
