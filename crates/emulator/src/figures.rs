@@ -154,7 +154,7 @@ pub struct Dropped {
     /// Datagrams from a new client for which the system gave no socket.
     pub no_socket: u64,
     /// Datagrams that came from another address than [`crate::Settings::to`].
-    pub strangers: u64,
+    pub unknown_sources: u64,
     /// Datagrams that the scenario's wired path corrupted; the receiving host's checksums would
     /// have found them.
     pub damaged: u64,

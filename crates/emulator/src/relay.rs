@@ -262,7 +262,7 @@ impl Relay {
                     for datagram in datagrams.datagrams() {
                         taken += 1;
                         if datagrams.peer != *to {
-                            dropped.strangers += 1;
+                            dropped.unknown_sources += 1;
                         } else if !fits(datagram) {
                             dropped.unfit += 1;
                         } else {

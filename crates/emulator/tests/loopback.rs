@@ -215,7 +215,7 @@ fn hostile_datagrams_are_counted_and_harmless() {
     check_sums(&summary);
     assert_eq!(summary.flows.len(), 2);
     assert_eq!(summary.dropped.unfit, 2);
-    assert_eq!(summary.dropped.strangers, 1);
+    assert_eq!(summary.dropped.unknown_sources, 1);
     assert_eq!(summary.dropped.table_full, 50);
 }
 

@@ -169,7 +169,10 @@ fn describe(summary: &Summary, advice: Option<&str>) -> String {
             dropped.no_socket,
             "datagrams of new clients dropped: no socket available (raise the limit of open files: ulimit -n)",
         ),
-        (dropped.strangers, "datagrams dropped: not sent by --to"),
+        (
+            dropped.unknown_sources,
+            "datagrams dropped: not sent by --to",
+        ),
         (
             dropped.damaged,
             "datagrams dropped: corrupted on the path, as configured in the scenario",

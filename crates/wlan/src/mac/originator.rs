@@ -20,9 +20,9 @@ struct Outstanding<M> {
     attempts: u8,
 }
 
-/// What became of frames.
+/// How the transmission of MPDUs ended: what Linux reports as tx status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Settled {
+pub struct TxStatus {
     /// Acknowledged.
     pub acked: usize,
     /// Given up after the last attempt.
@@ -58,13 +58,13 @@ pub struct Settlement<M> {
     pub is_acked: bool,
 }
 
-/// What a Block ACK answers.
+/// What solicited a Block ACK (§10.25.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answers {
-    /// An A-MPDU.
+pub enum SolicitingFrame {
+    /// An A-MPDU, by its implicit request.
     Data,
-    /// A Block ACK request.
-    Request,
+    /// A BlockAckReq frame.
+    BlockAckReq,
 }
 
 /// A PSDU of data frames.
@@ -334,26 +334,26 @@ impl<M: Clone> Originator<M> {
     }
 
     /// The single frame sent last was acknowledged.
-    pub fn on_ack(&mut self) -> Settled {
+    pub fn on_ack(&mut self) -> TxStatus {
         let acked = self.outstanding.pop_front();
         if let Some(frame) = &acked {
             note(&mut self.settled, frame, true);
         }
         let acked = usize::from(acked.is_some());
         self.on_receiver_heard();
-        Settled { acked, dropped: 0 }
+        TxStatus { acked, dropped: 0 }
     }
 
     /// A Block ACK came.
     pub fn on_block_ack(
         &mut self,
-        answers: Answers,
+        soliciting: SolicitingFrame,
         (start, bitmap): (u16, u64),
         config: &MacConfig,
-    ) -> Settled {
-        match answers {
-            Answers::Data => self.on_receiver_heard(),
-            Answers::Request => {
+    ) -> TxStatus {
+        match soliciting {
+            SolicitingFrame::Data => self.on_receiver_heard(),
+            SolicitingFrame::BlockAckReq => {
                 self.request = Request::Needless;
                 self.has_moved = false;
             }
@@ -375,22 +375,22 @@ impl<M: Clone> Originator<M> {
         }
         let acked = before - self.outstanding.len();
         let dropped = self.give_up(config);
-        Settled { acked, dropped }
+        TxStatus { acked, dropped }
     }
 
     /// The single frame sent last was not acknowledged, or what was sent last was not cleared to be
     /// sent.
-    pub fn on_missed_ack(&mut self, config: &MacConfig) -> Settled {
+    pub fn on_missed_ack(&mut self, config: &MacConfig) -> TxStatus {
         let dropped = self.give_up(config);
-        Settled { acked: 0, dropped }
+        TxStatus { acked: 0, dropped }
     }
 
     /// The A-MPDU sent last was not answered: ask what of it came through, or send it again.
-    pub fn on_missed_block_ack(&mut self, config: &MacConfig) -> Settled {
+    pub fn on_missed_block_ack(&mut self, config: &MacConfig) -> TxStatus {
         match config.missed_block_ack {
             MissedBlockAck::Request => {
                 self.request = Request::Due(0);
-                Settled::default()
+                TxStatus::default()
             }
             MissedBlockAck::Resend => self.on_missed_ack(config),
         }
@@ -398,7 +398,7 @@ impl<M: Clone> Originator<M> {
 
     /// The request was not answered. After `retry_limit` of them it gives way to data again. If the
     /// receiver has to be told of frames given up, it does so later, and not for good.
-    pub fn on_missed_request(&mut self, config: &MacConfig) -> Settled {
+    pub fn on_missed_request(&mut self, config: &MacConfig) -> TxStatus {
         let attempts = match self.request {
             Request::Due(attempts) => attempts.saturating_add(1),
             Request::Needless | Request::Postponed => 1,
@@ -410,7 +410,7 @@ impl<M: Clone> Originator<M> {
         };
         if attempts < most {
             self.request = Request::Due(attempts);
-            return Settled::default();
+            return TxStatus::default();
         }
         self.request = if self.has_moved {
             Request::Postponed
@@ -418,7 +418,7 @@ impl<M: Clone> Originator<M> {
             Request::Needless
         };
         let dropped = self.give_up(config);
-        Settled { acked: 0, dropped }
+        TxStatus { acked: 0, dropped }
     }
 
     /// The receiver answered data, so it may answer a request as well.

@@ -29,7 +29,7 @@ use super::config::MacConfig;
 use super::discipline::{BoxedDiscipline, Waiting};
 use super::duplicates::DuplicateCache;
 use super::hack::Hack;
-use super::originator::{Originator, Settled};
+use super::originator::{Originator, TxStatus};
 use super::queue::TransmitQueue;
 use super::recipient::Recipient;
 use super::stats::StationStats;
@@ -313,15 +313,15 @@ impl<M: Clone> Station<M> {
         at: Instant,
         function: usize,
         to: NodeId,
-        act: impl FnOnce(&mut Originator<M>, &MacConfig) -> Settled,
-    ) -> Settled {
+        act: impl FnOnce(&mut Originator<M>, &MacConfig) -> TxStatus,
+    ) -> TxStatus {
         let config = &self.config;
-        let settled = self.queues[function].change(to, |originator| act(originator, config));
-        self.stats.acked += settled.acked as u64;
-        self.stats.retry_drops += settled.dropped as u64;
+        let status = self.queues[function].change(to, |originator| act(originator, config));
+        self.stats.acked += status.acked as u64;
+        self.stats.retry_drops += status.dropped as u64;
         self.tell_settled(at, function, to);
         self.wish(at, function);
-        settled
+        status
     }
 
     /// A function contends while its queue has something to send. That of the exchange under way

@@ -123,10 +123,14 @@ fn what_a_block_ack_misses_is_sent_again_first() {
     let config = n150();
     let mut originator = originator(100, 1_500);
     prepare(&mut originator, &config);
-    let settled = originator.on_block_ack(Answers::Data, (0, !0b1010 & ((1 << 42) - 1)), &config);
+    let status = originator.on_block_ack(
+        SolicitingFrame::Data,
+        (0, !0b1010 & ((1 << 42) - 1)),
+        &config,
+    );
     assert_eq!(
-        settled,
-        Settled {
+        status,
+        TxStatus {
             acked: 40,
             dropped: 0
         }
@@ -147,12 +151,12 @@ fn a_missed_block_ack_is_asked_for() {
     originator.on_missed_block_ack(&config);
     assert!(originator.request_is_due());
     assert_eq!((originator.turn(), originator.window_start()), (Some(0), 0));
-    assert_eq!(originator.on_missed_request(&config), Settled::default());
+    assert_eq!(originator.on_missed_request(&config), TxStatus::default());
     assert!(originator.request_is_due());
     // Nothing came: all of it again, by the same numbers.
     assert_eq!(
-        originator.on_block_ack(Answers::Request, (0, 0), &config),
-        Settled::default()
+        originator.on_block_ack(SolicitingFrame::BlockAckReq, (0, 0), &config),
+        TxStatus::default()
     );
     assert!(!originator.request_is_due());
     let again = prepare(&mut originator, &config).unwrap();
@@ -182,8 +186,8 @@ fn frames_are_given_up_after_their_last_attempt() {
     for attempt in 1..=7 {
         let sent = prepare(&mut originator, &a).unwrap();
         assert_eq!((sent.mpdus[0].seq, sent.mpdus[0].retry), (0, attempt > 1));
-        let settled = originator.on_missed_ack(&a);
-        assert_eq!(settled.dropped, usize::from(attempt == 7));
+        let status = originator.on_missed_ack(&a);
+        assert_eq!(status.dropped, usize::from(attempt == 7));
     }
     assert!(
         !originator.request_is_due(),
@@ -201,12 +205,12 @@ fn the_receiver_is_told_of_frames_given_up() {
     for attempt in 1..=7 {
         prepare(&mut originator, &config);
         // All but the first come through.
-        let settled = originator.on_block_ack(Answers::Data, (0, !1), &config);
-        assert_eq!(settled.dropped, usize::from(attempt == 7));
+        let status = originator.on_block_ack(SolicitingFrame::Data, (0, !1), &config);
+        assert_eq!(status.dropped, usize::from(attempt == 7));
     }
     assert!(originator.request_is_due());
     assert_eq!(originator.window_start(), 10);
-    originator.on_block_ack(Answers::Request, (10, 0), &config);
+    originator.on_block_ack(SolicitingFrame::BlockAckReq, (10, 0), &config);
     assert!(originator.is_empty());
 }
 
@@ -227,17 +231,17 @@ fn a_request_that_moves_the_window_is_pending_until_it_is_answered() {
     };
     let mut originator = originator(100, 1_500);
     prepare(&mut originator, &config);
-    let dropped = |count| Settled {
+    let dropped = |count| TxStatus {
         acked: 42 - count,
         dropped: count,
     };
     let all_but_one = (1 << 42) - 2;
-    let settled = originator.on_block_ack(Answers::Data, (0, all_but_one), &config);
-    assert_eq!(settled, dropped(1));
+    let status = originator.on_block_ack(SolicitingFrame::Data, (0, all_but_one), &config);
+    assert_eq!(status, dropped(1));
     for _ in 0..5 {
         for _ in 0..REQUEST_ATTEMPTS {
             assert!(originator.request_is_due());
-            assert_eq!(originator.on_missed_request(&config), Settled::default());
+            assert_eq!(originator.on_missed_request(&config), TxStatus::default());
         }
         // The receiver is silent: data goes before the request.
         assert!(!originator.request_is_due() && !originator.is_empty());
@@ -246,7 +250,7 @@ fn a_request_that_moves_the_window_is_pending_until_it_is_answered() {
     }
     assert!(originator.request_is_due());
     let start = originator.window_start();
-    originator.on_block_ack(Answers::Request, (start, 0), &config);
+    originator.on_block_ack(SolicitingFrame::BlockAckReq, (start, 0), &config);
     assert!(!originator.request_is_due());
     prepare(&mut originator, &single);
     originator.on_ack();
@@ -262,7 +266,7 @@ fn a_missed_block_ack_may_draw_the_frames_again() {
     };
     let mut originator = originator(10, 1_500);
     prepare(&mut originator, &config);
-    assert_eq!(originator.on_missed_block_ack(&config), Settled::default());
+    assert_eq!(originator.on_missed_block_ack(&config), TxStatus::default());
     assert!(!originator.request_is_due());
     let again = prepare(&mut originator, &config).unwrap();
     assert!(again.mpdus.iter().all(|mpdu| mpdu.retry));
@@ -289,7 +293,7 @@ fn sequence_numbers_wrap() {
     while let Some(prepared) = prepare(&mut originator, &config) {
         let start = prepared.mpdus[0].seq;
         sent += prepared.mpdus.len();
-        originator.on_block_ack(Answers::Data, (start, u64::MAX), &config);
+        originator.on_block_ack(SolicitingFrame::Data, (start, u64::MAX), &config);
     }
     assert_eq!(sent, 5_000);
 }
@@ -319,18 +323,18 @@ fn an_unread_list_is_sent_again_as_a_new_one_would_be() {
                     // Nobody read it.
                     0..=7 => {}
                     8 => {
-                        let _settled = originator.on_missed_ack(&config);
+                        let _status = originator.on_missed_ack(&config);
                     }
                     9..=11 if config.aggregates() => {
                         let said = (start, random >> 3);
-                        let _settled = originator.on_block_ack(Answers::Data, said, &config);
+                        let _status = originator.on_block_ack(SolicitingFrame::Data, said, &config);
                     }
                     _ if config.aggregates() => {
                         let said = (seq_add(start, 20), 0);
-                        let _settled = originator.on_block_ack(Answers::Data, said, &config);
+                        let _status = originator.on_block_ack(SolicitingFrame::Data, said, &config);
                     }
                     _ => {
-                        let _settled = originator.on_ack();
+                        let _status = originator.on_ack();
                     }
                 }
                 let more = self::originator(3, 700);

@@ -7,7 +7,7 @@ use super::{Job, Station};
 use crate::frame::{Addba, AddbaKind, Frame, NodeId, Ppdu, len};
 use crate::mac::agreement::Due;
 use crate::mac::config::ADDBA_RESPONSE_TIMEOUT;
-use crate::mac::originator::{Originator, Settled};
+use crate::mac::originator::{Originator, TxStatus};
 use crate::mac::recipient::Recipient;
 use crate::phy::response::response_mode;
 
@@ -177,16 +177,16 @@ impl<M: Clone> Station<M> {
     }
 
     /// The ADDBA frame sent last was not acknowledged. It is given up as data frames are.
-    pub(super) fn on_addba_missed(&mut self, at: Instant, function: usize, seq: u16) -> Settled {
+    pub(super) fn on_addba_missed(&mut self, at: Instant, function: usize, seq: u16) -> TxStatus {
         let most = self.config.retry_limit;
         let queue = &mut self.queues[function];
         let Some(queued) = queue.settle_addba(seq, |queued| queued.attempts >= most) else {
-            return Settled::default();
+            return TxStatus::default();
         };
         if matches!(queued.addba.kind, AddbaKind::Request { .. }) {
             self.on_no_response(at, function, queued.to);
         }
-        Settled {
+        TxStatus {
             acked: 0,
             dropped: 1,
         }

@@ -8,7 +8,7 @@ use super::{Awaited, Exchange, Job, Station, Step, draw};
 use crate::frame::{AckPolicy, Data, Frame, NodeId, Ppdu, len};
 use crate::mac::access::Attempt;
 use crate::mac::config::Protection;
-use crate::mac::originator::{Originator, Settled};
+use crate::mac::originator::{Originator, TxStatus};
 
 impl<M: Clone> Station<M> {
     /// Does what is due at `now`. Returns what goes on the air at this instant; call again until
@@ -288,8 +288,8 @@ impl<M: Clone> Station<M> {
             return;
         };
         self.stats.unanswered += 1;
-        let settled = match exchange.job {
-            Job::Beacon => Settled::default(),
+        let status = match exchange.job {
+            Job::Beacon => TxStatus::default(),
             Job::Addba(_, seq) => {
                 self.prepared = None;
                 self.on_addba_missed(at, exchange.function, seq)
@@ -312,7 +312,7 @@ impl<M: Clone> Station<M> {
                 self.settle(at, exchange.function, to, Originator::on_missed_ack)
             }
         };
-        let attempt = if settled.dropped > 0 {
+        let attempt = if status.dropped > 0 {
             Attempt::GivenUp
         } else {
             Attempt::Failed

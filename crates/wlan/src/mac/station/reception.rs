@@ -7,7 +7,7 @@ use tack_base::{Duration, Instant};
 use super::hack::seen;
 use super::{Awaited, Hold, Job, Station, Step};
 use crate::frame::{AckPolicy, Data, Frame, Mpdu, Msdu, NodeId, Ppdu, len};
-use crate::mac::originator::Answers;
+use crate::mac::originator::SolicitingFrame;
 use crate::mac::recipient::Recipient;
 use crate::phy::response::response_mode;
 
@@ -38,13 +38,13 @@ impl<M: Clone> Station<M> {
             } if awaited == Some(Awaited::BlockAck) => {
                 self.unpack(from, carried);
                 let function = self.function(*category);
-                let answers = match self.exchange.map(|exchange| exchange.job) {
-                    Some(Job::Request(_)) => Answers::Request,
-                    _ => Answers::Data,
+                let soliciting = match self.exchange.map(|exchange| exchange.job) {
+                    Some(Job::Request(_)) => SolicitingFrame::BlockAckReq,
+                    _ => SolicitingFrame::Data,
                 };
                 let said = (*start, *bitmap);
                 self.settle(now, function, from, |originator, config| {
-                    originator.on_block_ack(answers, said, config)
+                    originator.on_block_ack(soliciting, said, config)
                 });
                 self.on_answered(now);
             }
