@@ -5,6 +5,7 @@
 //! read needs no further checks.
 
 mod error;
+mod files;
 mod flow;
 mod flow_table;
 mod hack;
@@ -21,15 +22,16 @@ use std::path::Path as FilePath;
 use std::time::Duration;
 
 pub use error::ScenarioError;
+pub use files::Files;
 pub use flow::{App, Flow, Party, TcpFlow, Transport, UdpFlow, UdpRate};
 pub use hack::{HACK_VARIANTS, HackCodec};
 pub use preset::Preset;
+pub use reader::Reader;
 pub use seeds::{SeedsError, parse_seeds};
+pub use tree::{Item, Origin, Value, parse as parse_tree};
 pub use video::Video;
 pub use wired::{HostConfig, Wired};
 pub use wlan::{ACK_FILTERS, Wlan};
-
-use reader::Reader;
 
 /// One experiment.
 #[derive(Clone, Debug)]
@@ -58,7 +60,21 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] for anything that is not exactly a scenario.
     pub fn from_toml(name: &str, text: &str, overrides: &[String]) -> Result<Self, ScenarioError> {
-        let root = tree::parse(name, text, overrides)?;
+        let directory = FilePath::new(name).parent().unwrap_or(FilePath::new(""));
+        let files = |file: &str| {
+            let path = directory.join(file);
+            std::fs::read_to_string(&path)
+                .map_err(|error| format!("{} cannot be read: {error}", path.display()))
+        };
+        Self::from_tree(name, parse_tree(name, text, overrides)?, &files)
+    }
+
+    /// Reads the scenario `root` that came from the file `name`; `files` has the texts of the files
+    /// that it names.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] for anything that is not exactly a scenario.
+    pub fn from_tree(name: &str, root: Item, files: Files<'_>) -> Result<Self, ScenarioError> {
         let mut root = Reader::new(name, String::new(), root)?;
         let stem = FilePath::new(name)
             .file_stem()
@@ -74,11 +90,10 @@ impl Scenario {
                 .unwrap_or(Duration::from_secs(10)),
             warmup: root.duration("warmup")?.unwrap_or_default(),
             wired: {
-                let directory = FilePath::new(name).parent().unwrap_or(FilePath::new(""));
                 let table = root.table("wired")?;
                 wired::read(
                     table.unwrap_or_else(|| Reader::empty(name, "wired".into())),
-                    directory,
+                    files,
                 )?
             },
             flows: root

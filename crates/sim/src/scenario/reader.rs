@@ -10,7 +10,7 @@ use super::tree::{Item, Origin, Value};
 use super::units::{self, QueueText};
 
 /// Reads the keys of one table; [`Reader::finish`] refuses what was not asked for.
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     source: &'a str,
     path: String,
     origin: Origin,
@@ -20,7 +20,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader of `item`, which must be a table; `path` is its dotted key, empty for the file.
-    pub(super) fn new(source: &'a str, path: String, item: Item) -> Result<Self, ScenarioError> {
+    pub fn new(source: &'a str, path: String, item: Item) -> Result<Self, ScenarioError> {
         let origin = item.origin;
         match item.value {
             Value::Table(entries) => Ok(Self {
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The reader of an empty table.
-    pub(super) fn empty(source: &'a str, path: String) -> Self {
+    pub fn empty(source: &'a str, path: String) -> Self {
         Self {
             source,
             path,
@@ -52,12 +52,12 @@ impl<'a> Reader<'a> {
     }
 
     /// True when the key is written.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
     /// An error about `key`.
-    pub(super) fn fail(&self, key: &str, message: impl Into<String>) -> ScenarioError {
+    pub fn fail(&self, key: &str, message: impl Into<String>) -> ScenarioError {
         let origin = self
             .entries
             .get(key)
@@ -66,12 +66,12 @@ impl<'a> Reader<'a> {
     }
 
     /// An error about the table as a whole.
-    pub(super) fn fail_table(&self, message: impl Into<String>) -> ScenarioError {
+    pub fn fail_table(&self, message: impl Into<String>) -> ScenarioError {
         error(self.source, &self.origin, self.path.clone(), message.into())
     }
 
     /// Refuses `key`, when it is written, because of another choice.
-    pub(super) fn refuse(&self, key: &str, why: &str) -> Result<(), ScenarioError> {
+    pub fn refuse(&self, key: &str, why: &str) -> Result<(), ScenarioError> {
         if self.has(key) {
             Err(self.fail(key, why))
         } else {
@@ -85,6 +85,17 @@ impl<'a> Reader<'a> {
         } else {
             format!("{}.{key}", self.path)
         }
+    }
+
+    /// The value of a key that may have several forms, and where it is.
+    pub fn item(&mut self, key: &str) -> Option<&Item> {
+        self.asked.push(key.into());
+        self.entries.get(key)
+    }
+
+    /// The keys that are written.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
     }
 
     fn value(&mut self, key: &str) -> Option<&Value> {
@@ -116,7 +127,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Text.
-    pub(super) fn text(&mut self, key: &str) -> Result<Option<String>, ScenarioError> {
+    pub fn text(&mut self, key: &str) -> Result<Option<String>, ScenarioError> {
         self.read(key, "string; write it in quotes", |value| match value {
             Value::Text(text) => Some(text.clone()),
             _ => None,
@@ -124,7 +135,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `true` or `false`.
-    pub(super) fn boolean(&mut self, key: &str) -> Result<Option<bool>, ScenarioError> {
+    pub fn boolean(&mut self, key: &str) -> Result<Option<bool>, ScenarioError> {
         self.read(key, "choice; write true or false", |value| match value {
             Value::Boolean(value) => Some(*value),
             _ => None,
@@ -132,12 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number in `min..=max`.
-    pub(super) fn integer(
-        &mut self,
-        key: &str,
-        min: u64,
-        max: u64,
-    ) -> Result<Option<u64>, ScenarioError> {
+    pub fn integer(&mut self, key: &str, min: u64, max: u64) -> Result<Option<u64>, ScenarioError> {
         self.read(
             key,
             &format!("whole number from {min} to {max}"),
@@ -151,12 +157,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number in `min..=max`.
-    pub(super) fn number(
-        &mut self,
-        key: &str,
-        min: f64,
-        max: f64,
-    ) -> Result<Option<f64>, ScenarioError> {
+    pub fn number(&mut self, key: &str, min: f64, max: f64) -> Result<Option<f64>, ScenarioError> {
         self.read(key, &format!("number from {min} to {max}"), |value| {
             let number = match value {
                 Value::Integer(number) => *number as f64,
@@ -168,7 +169,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A probability; zero when it is not written.
-    pub(super) fn probability(&mut self, key: &str) -> Result<f64, ScenarioError> {
+    pub fn probability(&mut self, key: &str) -> Result<f64, ScenarioError> {
         let convert = |value: &Value| match value {
             Value::Integer(number @ 0..=1) => Some(*number as f64),
             Value::Float(number) if (0.0..=1.0).contains(number) => Some(*number),
@@ -180,7 +181,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A duration with its unit.
-    pub(super) fn duration(&mut self, key: &str) -> Result<Option<Duration>, ScenarioError> {
+    pub fn duration(&mut self, key: &str) -> Result<Option<Duration>, ScenarioError> {
         self.read(
             key,
             "duration; write it like \"200ms\" (ns, us, ms, s, min, h)",
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A rate with its unit.
-    pub(super) fn rate(&mut self, key: &str) -> Result<Option<Rate>, ScenarioError> {
+    pub fn rate(&mut self, key: &str) -> Result<Option<Rate>, ScenarioError> {
         self.read(
             key,
             "rate above zero; write it like \"54Mbps\" (bps, kbps, Mbps, Gbps)",
@@ -204,7 +205,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number of bytes with its unit.
-    pub(super) fn size(&mut self, key: &str) -> Result<Option<u64>, ScenarioError> {
+    pub fn size(&mut self, key: &str) -> Result<Option<u64>, ScenarioError> {
         self.read(
             key,
             "size; write it like \"64KiB\" (B, kB, KiB, MB, MiB, GB, GiB)",
@@ -228,7 +229,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of `choices`.
-    pub(super) fn choice<T: Copy>(
+    pub fn choice<T: Copy>(
         &mut self,
         key: &str,
         choices: &[(&str, T)],
@@ -248,7 +249,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of texts; empty when it is not written.
-    pub(super) fn texts(&mut self, key: &str) -> Result<Vec<String>, ScenarioError> {
+    pub fn texts(&mut self, key: &str) -> Result<Vec<String>, ScenarioError> {
         let convert = |value: &Value| match value {
             Value::Array(items) => items
                 .iter()
@@ -265,12 +266,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of numbers in `min..=max`; empty when it is not written.
-    pub(super) fn numbers(
-        &mut self,
-        key: &str,
-        min: f64,
-        max: f64,
-    ) -> Result<Vec<f64>, ScenarioError> {
+    pub fn numbers(&mut self, key: &str, min: f64, max: f64) -> Result<Vec<f64>, ScenarioError> {
         let convert = |value: &Value| match value {
             Value::Array(items) => items
                 .iter()
@@ -293,7 +289,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of whole numbers in `0..=255`.
-    pub(super) fn bytes_list(&mut self, key: &str) -> Result<Vec<u8>, ScenarioError> {
+    pub fn bytes_list(&mut self, key: &str) -> Result<Vec<u8>, ScenarioError> {
         let convert = |value: &Value| match value {
             Value::Array(items) => items
                 .iter()
@@ -314,7 +310,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A table below this one.
-    pub(super) fn table(&mut self, key: &str) -> Result<Option<Reader<'a>>, ScenarioError> {
+    pub fn table(&mut self, key: &str) -> Result<Option<Reader<'a>>, ScenarioError> {
         self.asked.push(key.into());
         match self.entries.get(key) {
             None => Ok(None),
@@ -323,7 +319,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An array of tables, or one table where one is enough.
-    pub(super) fn tables(&mut self, key: &str) -> Result<Vec<Reader<'a>>, ScenarioError> {
+    pub fn tables(&mut self, key: &str) -> Result<Vec<Reader<'a>>, ScenarioError> {
         self.asked.push(key.into());
         let Some(item) = self.entries.get(key) else {
             return Ok(Vec::new());
@@ -349,7 +345,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses every key that nobody asked for.
-    pub(super) fn finish(self) -> Result<(), ScenarioError> {
+    pub fn finish(self) -> Result<(), ScenarioError> {
         let Some(unknown) = self.entries.keys().find(|key| !self.asked.contains(key)) else {
             return Ok(());
         };

@@ -8,7 +8,7 @@ use super::error::ScenarioError;
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Origin {
+pub enum Origin {
     /// In the file, at this line (from 1).
     Line(usize),
     /// In an override.
@@ -17,19 +17,27 @@ pub(super) enum Origin {
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
-    pub(super) value: Value,
-    pub(super) origin: Origin,
+pub struct Item {
+    /// The value.
+    pub value: Value,
+    /// Where it was written.
+    pub origin: Origin,
 }
 
 /// A TOML value, without dates.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub enum Value {
+    /// Text.
     Text(String),
+    /// A whole number.
     Integer(i64),
+    /// Any other number.
     Float(f64),
+    /// A truth value.
     Boolean(bool),
+    /// A list.
     Array(Vec<Item>),
+    /// A table, sorted by its keys.
     Table(BTreeMap<String, Item>),
     /// Something no key takes (a date).
     Other(&'static str),
@@ -37,7 +45,7 @@ pub(super) enum Value {
 
 impl Value {
     /// How to name the value in an error.
-    pub(super) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Text(text) => format!("{text:?}"),
             Self::Integer(number) => number.to_string(),
@@ -50,8 +58,73 @@ impl Value {
     }
 }
 
+impl Value {
+    /// The value as an override `KEY=VALUE` has it behind the sign; `None` when no override can
+    /// have it (a date).
+    pub fn setting(&self) -> Option<String> {
+        let plain = plain(self)?;
+        Some(match &plain {
+            // Text needs quotes only where it would be read as something else.
+            toml::Value::String(text)
+                if text.trim() == text && !text.is_empty() && DeValue::parse(text).is_err() =>
+            {
+                text.clone()
+            }
+            _ => plain.to_string(),
+        })
+    }
+}
+
+impl Item {
+    /// An empty table.
+    pub fn table() -> Self {
+        Self {
+            value: Value::Table(BTreeMap::new()),
+            origin: Origin::Line(1),
+        }
+    }
+
+    /// Applies an override `KEY=VALUE` with a dotted key, as `tack sim --set` does.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] when it is not an override, or when its key leads into a value.
+    pub fn set(&mut self, setting: &str) -> Result<(), ScenarioError> {
+        apply(self, setting)
+    }
+
+    /// The table as TOML, with sorted keys: equal tables are equal texts. `None` when a value is
+    /// none that a key takes (a date).
+    pub fn to_toml(&self) -> Option<String> {
+        toml::to_string(&plain(&self.value)?).ok()
+    }
+}
+
+fn plain(value: &Value) -> Option<toml::Value> {
+    Some(match value {
+        Value::Text(text) => text.clone().into(),
+        Value::Integer(number) => (*number).into(),
+        Value::Float(number) => (*number).into(),
+        Value::Boolean(value) => (*value).into(),
+        Value::Array(items) => {
+            let items: Option<Vec<_>> = items.iter().map(|item| plain(&item.value)).collect();
+            items?.into()
+        }
+        Value::Table(entries) => {
+            let entries = entries.iter();
+            let entries: Option<toml::Table> = entries
+                .map(|(key, item)| Some((key.clone(), plain(&item.value)?)))
+                .collect();
+            entries?.into()
+        }
+        Value::Other(_) => return None,
+    })
+}
+
 /// Reads `text` and applies the overrides in order.
-pub(super) fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Item, ScenarioError> {
+///
+/// # Errors
+/// [`ScenarioError`] when the text is not TOML, or when an override cannot be applied.
+pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Item, ScenarioError> {
     let lines = Lines::of(text);
     let document = DeTable::parse(text).map_err(|error| ScenarioError {
         source: name.into(),

@@ -1,11 +1,11 @@
 //! The `[wired]` table: both directions of the path, and what is wrong with the hosts at its ends.
 
-use std::path::Path as FilePath;
 use std::time::Duration;
 
 use tack_base::{Instant, Rate};
 
 use super::error::ScenarioError;
+use super::files::Files;
 use super::reader::Reader;
 use super::units::QueueText;
 use crate::impair::loss::{GilbertElliott, LossConfig};
@@ -79,11 +79,10 @@ impl Side {
     }
 }
 
-pub(super) fn read(mut table: Reader<'_>, directory: &FilePath) -> Result<Wired, ScenarioError> {
+pub(super) fn read(mut table: Reader<'_>, files: Files<'_>) -> Result<Wired, ScenarioError> {
     let rate =
-        read_rate(&mut table, Side::Forward, directory)?.unwrap_or(LinkRate::Fixed(DEFAULT_RATE));
-    let rate_reverse =
-        read_rate(&mut table, Side::Reverse, directory)?.unwrap_or_else(|| rate.clone());
+        read_rate(&mut table, Side::Forward, files)?.unwrap_or(LinkRate::Fixed(DEFAULT_RATE));
+    let rate_reverse = read_rate(&mut table, Side::Reverse, files)?.unwrap_or_else(|| rate.clone());
     let delay = read_delay(&mut table, Side::Forward)?.unwrap_or(DEFAULT_DELAY);
     let delay_reverse = read_delay(&mut table, Side::Reverse)?.unwrap_or(delay);
     let queue = table.queue("queue")?.unwrap_or(DEFAULT_QUEUE);
@@ -124,7 +123,7 @@ pub(super) fn read(mut table: Reader<'_>, directory: &FilePath) -> Result<Wired,
 fn read_rate(
     table: &mut Reader<'_>,
     side: Side,
-    directory: &FilePath,
+    files: Files<'_>,
 ) -> Result<Option<LinkRate>, ScenarioError> {
     let (rate_key, trace_key) = (side.key("rate"), side.key("trace"));
     let rate = table.rate(&rate_key)?.map(LinkRate::Fixed);
@@ -140,15 +139,9 @@ fn read_rate(
         return Err(trace
             .fail_table("needs the key file: a Mahimahi trace, looked for beside the scenario"));
     };
-    let path = directory.join(&file);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
-        trace.fail(
-            "file",
-            format!("{} cannot be read: {error}", path.display()),
-        )
-    })?;
-    let parsed = Trace::parse(&text)
-        .map_err(|error| trace.fail("file", format!("{}: {error}", path.display())))?;
+    let text = files(&file).map_err(|message| trace.fail("file", message))?;
+    let parsed =
+        Trace::parse(&text).map_err(|error| trace.fail("file", format!("{file}: {error}")))?;
     trace.finish()?;
     Ok(Some(LinkRate::Trace(parsed)))
 }
