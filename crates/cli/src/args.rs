@@ -12,6 +12,7 @@ use crate::lab::LabCommand;
 use crate::peers::PeersArgs;
 use crate::perf::PerfArgs;
 use crate::sim::SimArgs;
+use crate::sweep::SweepArgs;
 use crate::transfer::{RecvArgs, SendArgs};
 
 /// Reliable transport with few acknowledgements, for Wi-Fi: move files, measure a path, run
@@ -43,6 +44,9 @@ pub(crate) enum Command {
     /// Run scenario files in the simulator
     #[command(after_long_help = EXIT_CODES)]
     Sim(SimArgs),
+    /// Run a plan: a scenario, keys that vary, and seeds; the rows become a Parquet data set
+    #[command(after_long_help = EXIT_CODES)]
+    Sweep(SweepArgs),
     /// Send a file over emulated Wi-Fi with delayed ACKs and with TACK, and compare them
     #[command(after_long_help = EXIT_CODES)]
     Demo(DemoArgs),

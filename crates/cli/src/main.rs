@@ -24,6 +24,7 @@ mod progress;
 mod signals;
 mod sim;
 mod state;
+mod sweep;
 mod transfer;
 mod trust;
 mod values;
@@ -67,6 +68,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Id(args) => identity::id(&args),
         Command::Peers(args) => peers::peers(args),
         Command::Sim(args) => sim::run(&args),
+        Command::Sweep(args) => within_runtime(sweep::run(args)),
         Command::Demo(args) => within_runtime(demo::run(args)),
         Command::Emulate(args) => within_runtime(emulate::run(args)),
         Command::Lab(command) => lab::run(&command),

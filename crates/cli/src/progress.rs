@@ -22,6 +22,16 @@ pub(crate) fn runs(count: usize) -> ProgressBar {
     bar
 }
 
+/// A bar that counts runs of a sweep, and says how many a second.
+pub(crate) fn sweep_runs() -> ProgressBar {
+    let bar = bar(
+        Some(0),
+        "{bar:32} {pos}/{len} runs, {per_sec}, {elapsed} ETA {eta}",
+    );
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// Changes the form of a bar.
 pub(crate) fn set_template(bar: &ProgressBar, template: &str) {
     if let Ok(style) = ProgressStyle::with_template(template) {

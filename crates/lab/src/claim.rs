@@ -1,6 +1,6 @@
 //! Claims of figures, in words and checked.
 
-use crate::finding::Finding;
+use tack_stats::Finding;
 
 /// A statement of the paper, with its number and ours, and whether it holds here.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,7 +149,7 @@ impl<'a> Verdict<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Estimate;
+    use tack_stats::Estimate;
 
     /// An estimate that is surely positive, perhaps, perhaps not, surely not.
     fn estimates() -> [Estimate; 4] {

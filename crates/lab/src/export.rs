@@ -5,7 +5,7 @@ use tack_plot::{Datum, PdfError, Svg, Width};
 
 use crate::entry::Entry;
 use crate::figure::Table;
-use crate::parquet_file::{Cells, Column, Kind, ParquetFile};
+use tack_sweep::parquet_file::{Cells, Column, Kind, ParquetFile};
 
 /// Formats of plots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

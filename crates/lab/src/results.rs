@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use crate::measure::Values;
 use crate::point::{Cell, Point};
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 /// Results by key.
 #[derive(Clone, Debug, Default)]

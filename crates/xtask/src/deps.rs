@@ -54,6 +54,8 @@ const SIM: &str = "tack-sim";
 const IO: &str = "tack-io";
 const EMULATOR: &str = "tack-emulator";
 const PLOT: &str = "tack-plot";
+const STATS: &str = "tack-stats";
+const SWEEP: &str = "tack-sweep";
 const LAB: &str = "tack-lab";
 const TACK: &str = "tack";
 const PAIRING: &str = "tack-pairing";
@@ -98,11 +100,13 @@ const ROOMS: &[Room] = &[
     room(PLOT, &[]),
     room(PAIRING, &[TACK]),
     room(EMULATOR, &[BASE, WIRE, WLAN, SIM, IO]),
-    room(LAB, &[BASE, WIRE, TCP, WLAN, SIM, PLOT]),
+    room(STATS, &[PLOT]),
+    room(SWEEP, &[BASE, SIM, PLOT, STATS]),
+    room(LAB, &[BASE, WIRE, TCP, WLAN, SIM, PLOT, STATS, SWEEP]),
     room(
         "tack-cli",
         &[
-            BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR, PLOT, LAB, PAIRING,
+            BASE, WIRE, TCP, WLAN, SIM, IO, TACK, EMULATOR, PLOT, STATS, SWEEP, LAB, PAIRING,
         ],
     ),
     room("xtask", &[]),

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use tack_lab::parquet_file::{Cells, Column, Kind, ParquetError, ParquetFile};
 use tack_sim::Report;
+use tack_sweep::parquet_file::{Cells, Column, Kind, ParquetError, ParquetFile};
 
 use super::columns::{COLUMNS, Value};
 use crate::exit::Failure;

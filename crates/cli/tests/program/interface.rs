@@ -14,6 +14,7 @@ fn help_texts() {
         &["peers", "--help"],
         &["perf", "--help"],
         &["sim", "--help"],
+        &["sweep", "--help"],
         &["demo", "--help"],
         &["emulate", "--help"],
         &["lab", "--help"],

@@ -19,6 +19,7 @@ mod resume;
 mod sim;
 #[path = "../support/mod.rs"]
 mod support;
+mod sweep;
 mod transfer;
 mod turns;
 mod wifi;

@@ -8,12 +8,12 @@ use crate::figures::presentation::{bar, plot};
 use crate::figures::readings::{all_mbps, delay_p95, jain};
 use crate::figures::tack::links::{LINKS, Link};
 use crate::figures::upload_queues;
-use crate::finding::Finding;
 use crate::measure::Values;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::MECHANISMS as SCENARIO;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Joint,

@@ -1,7 +1,7 @@
 //! How figures show values: in plots and in words.
 
 use crate::figure::Plot;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(in crate::figures) fn plot(svg: tack_plot::Svg, caption: impl Into<String>) -> Plot {
     Plot {

@@ -10,7 +10,7 @@ use crate::measure::Values;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::MECHANISMS as SCENARIO;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 const STATIONS: usize = 10;
 const CROWD: usize = 20;

@@ -5,9 +5,9 @@ use std::fs::File;
 use parquet::errors::ParquetError;
 
 use crate::figure::{Depth, Figure};
-use crate::parquet_file::{Cells, Column, Kind, ParquetFile};
 use crate::point::CODE_VERSION;
 use crate::results::Results;
+use tack_sweep::parquet_file::{Cells, Column, Kind, ParquetFile};
 
 /// One number.
 pub(super) struct Row {
@@ -50,7 +50,7 @@ pub(super) fn rows<'a>(
 
 pub(super) fn write_csv(file: File, rows: &[Row]) -> csv::Result<()> {
     let mut out = csv::Writer::from_writer(file);
-    out.write_record(COLUMNS.map(|column| column.name))?;
+    out.write_record(COLUMNS.iter().map(|column| column.name.as_bytes()))?;
     for row in rows {
         out.write_record([
             row.figure,

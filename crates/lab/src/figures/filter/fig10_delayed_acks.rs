@@ -5,9 +5,9 @@ use super::{Setup, difference, total};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper};
 use crate::figures::presentation::tenths;
-use crate::finding::Finding;
 use crate::point::Point;
 use crate::results::Results;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Filter,

@@ -6,10 +6,10 @@ use super::{SECONDS, Setup, seeds, shares};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, plot};
-use crate::finding::Finding;
 use crate::measure::Values;
 use crate::point::{Cell, Point};
 use crate::results::Results;
+use tack_stats::Finding;
 
 pub(in crate::figures) const LENGTH: Figure = Figure {
     paper: Paper::Filter,

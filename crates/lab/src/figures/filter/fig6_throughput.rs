@@ -6,7 +6,7 @@ use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper};
 use crate::point::Point;
 use crate::results::Results;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Filter,

@@ -6,9 +6,9 @@ use super::{SECONDS, Setup};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::plot;
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Filter,

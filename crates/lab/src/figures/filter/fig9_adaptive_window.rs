@@ -6,9 +6,9 @@ use super::goodput::{self, Series, counts, gain, show};
 use super::{Setup, difference, total};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper};
-use crate::finding::Finding;
 use crate::point::Point;
 use crate::results::Results;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Filter,

@@ -7,7 +7,7 @@ use crate::figure::{Depth, Outcome, Table};
 use crate::figures::presentation::plot;
 use crate::point::Point;
 use crate::results::Results;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 /// Numbers of stations.
 pub(super) fn counts(depth: &Depth) -> &'static [usize] {

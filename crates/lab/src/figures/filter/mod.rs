@@ -13,7 +13,7 @@ use crate::measure::Values;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::UPLOADS;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 /// Seconds that are measured of each run.
 const SECONDS: f64 = 40.0;

@@ -7,10 +7,10 @@ use super::{clients, mistaken, total};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{percent, plot};
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 pub(in crate::figures) const ENVELOPE: Figure = Figure {
     paper: Paper::Hack,

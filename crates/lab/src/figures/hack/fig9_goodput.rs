@@ -11,7 +11,7 @@ use crate::figures::presentation::{percent, plot};
 use crate::figures::readings::seconds;
 use crate::measure::Values;
 use crate::results::Results;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Hack,

@@ -10,7 +10,7 @@ use crate::measure::Values;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::HACK_PROTOTYPE;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(super) fn seeds(depth: &Depth) -> std::ops::RangeInclusive<u64> {
     depth.seeds(3, 8)

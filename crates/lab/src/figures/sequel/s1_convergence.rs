@@ -5,11 +5,11 @@ use tack_plot::{Line, LineChart, Stroke};
 use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::plot;
-use crate::finding::Finding;
 use crate::measure::Measure;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::RATE_STEP;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -15,7 +15,7 @@ use crate::measure::{BEFORE, Measure};
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::TRAFFIC_CHANGE;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -19,7 +19,7 @@ use crate::figures::tack::links::udp_tool;
 use crate::figures::tack::links::{LINKS, Link};
 use crate::point::{Cell, Point};
 use crate::results::Results;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 /// Where a calibration changes something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -9,12 +9,12 @@ use crate::figures::presentation::{bar, plot};
 use crate::figures::readings::mbps;
 use crate::figures::tack::links::{LINKS, Link};
 use crate::figures::transport::Transport;
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_TCP;
+use tack_stats::Finding;
 
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -8,13 +8,13 @@ use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, plot};
 use crate::figures::readings::mbps;
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::recorded::RecordedPath;
 use crate::results::Results;
 use crate::scenarios::WAN;
-use crate::stats::Estimate;
 use crate::{Plot, Values};
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 use crate::figures::tack::paths::PATHS;
 use crate::figures::transport::Transport;

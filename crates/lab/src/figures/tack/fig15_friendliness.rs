@@ -10,7 +10,7 @@ use crate::figures::readings::utilisation;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::FRIENDLINESS;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -14,7 +14,7 @@ use crate::figures::tack::links::LINKS;
 use crate::figures::tack::media::Medium;
 use crate::point::{Cell, Point};
 use crate::results::Results;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

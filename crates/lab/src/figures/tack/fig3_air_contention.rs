@@ -7,12 +7,12 @@ use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{percent, plot};
 use crate::figures::readings::{ack_frequency, mbps, seconds};
 use crate::figures::tack::links::{LINKS, Link};
-use crate::finding::Finding;
 use crate::measure::Values;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_UDP;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -11,7 +11,7 @@ use crate::measure::Measure;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::LOSS_IACK;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -11,12 +11,12 @@ use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, percent, plot};
 use crate::figures::readings::{by_buffers, utilisation};
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::LOSSY_BOTH_WAYS;
-use crate::stats::Estimate;
 use crate::{Plot, Values};
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -8,9 +8,9 @@ use crate::figures::presentation::{bar, percent, plot};
 use crate::figures::readings::mbps;
 use crate::figures::tack::calibrations;
 use crate::figures::tack::links::{LINKS, Link, as_rare_as_tack, udp_tool};
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
+use tack_stats::Finding;
 
 pub(in crate::figures) const BASELINES: Figure = Figure {
     paper: Paper::Tack,

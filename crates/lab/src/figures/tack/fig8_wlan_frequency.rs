@@ -7,11 +7,11 @@ use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{bar, plot};
 use crate::figures::readings::{ack_frequency, equation_3, mbps};
 use crate::figures::tack::links::{LINKS, Link};
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_TCP;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -12,11 +12,11 @@ use crate::figures::presentation::{bar, percent, plot};
 use crate::figures::readings::{ack_frequency, by_buffers, equation_3, mbps, seconds};
 use crate::figures::tack::links::udp_tool;
 use crate::figures::tack::links::{LINKS, Link};
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_TCP;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -9,11 +9,11 @@ use crate::figures::presentation::{bar, percent, plot};
 use crate::figures::readings::mbps;
 use crate::figures::tack::links::{LINKS, Link};
 use crate::figures::tack::links::{as_rare_as_tack, udp_tool};
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::WLAN_TCP;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 pub(in crate::figures) const IDEAL: Figure = Figure {
     paper: Paper::Tack,

@@ -8,15 +8,15 @@ use crate::claim::Claim;
 use crate::figure::{Depth, Figure, Outcome, Paper, Table};
 use crate::figures::presentation::{percent, plot};
 use crate::figures::readings::{by_buffers, mbps, seconds, utilisation};
-use crate::finding::Finding;
 use crate::point::{Cell, Point};
 use crate::results::Results;
 use crate::scenarios::Source;
 use crate::scenarios::{
     FRIENDLINESS, LOSS_IACK, LOSSY_BOTH_WAYS, MECHANISMS, RTT_FAIRNESS, TWO_HOPS, WAN, WLAN_TCP,
 };
-use crate::stats::Estimate;
 use crate::{Plot, Values};
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,

@@ -6,7 +6,7 @@ use crate::figures::tack::links::Link;
 use crate::measure::Values;
 use crate::point::Cell;
 use crate::results::Results;
-use crate::stats::Estimate;
+use tack_stats::Estimate;
 
 /// Neighbours that have a load of their own.
 const NEIGHBOURS: u32 = 10;

@@ -7,11 +7,11 @@ use tack_plot::{Line, LineChart, Stroke, format_number};
 use crate::claim::Claim;
 use crate::figures::presentation;
 use crate::figures::readings::utilisation;
-use crate::finding::Finding;
 use crate::point::Cell;
 use crate::results::Results;
-use crate::stats::Estimate;
 use crate::{Plot, Values};
+use tack_stats::Estimate;
+use tack_stats::Finding;
 
 /// TACK-poor's runs with one share of acknowledgements lost.
 pub(super) struct Modes {

@@ -1,14 +1,16 @@
 //! Tables in columns: the one writer of Parquet files.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 
-use parquet::basic::Compression;
+use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
 pub use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::Type;
 
 /// The type of a column's cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,10 +33,10 @@ pub enum Presence {
 }
 
 /// A column of the schema.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What its cells are.
     pub kind: Kind,
     /// Whether it has one in each row.
@@ -45,7 +47,7 @@ impl Column {
     /// A column with a cell in each row.
     pub const fn required(name: &'static str, kind: Kind) -> Self {
         Self {
-            name,
+            name: Cow::Borrowed(name),
             kind,
             presence: Presence::Required,
         }
@@ -54,7 +56,16 @@ impl Column {
     /// A column in which cells may be missing.
     pub const fn optional(name: &'static str, kind: Kind) -> Self {
         Self {
-            name,
+            name: Cow::Borrowed(name),
+            kind,
+            presence: Presence::Optional,
+        }
+    }
+
+    /// A column in which cells may be missing, with a name that is made while the program runs.
+    pub const fn named(name: String, kind: Kind) -> Self {
+        Self {
+            name: Cow::Owned(name),
             kind,
             presence: Presence::Optional,
         }
@@ -97,30 +108,35 @@ impl<W: Write + Send> ParquetFile<W> {
     /// # Errors
     /// When `out` cannot be written.
     pub fn new(out: W, name: &str, columns: &[Column]) -> Result<Self, ParquetError> {
-        let mut schema = format!("message {name} {{\n");
-        for Column {
-            name,
-            kind,
-            presence,
-        } in columns
-        {
-            let presence = match presence {
-                Presence::Required => "required",
-                Presence::Optional => "optional",
-            };
-            schema.push_str(&match kind {
-                Kind::Text => format!("  {presence} binary {name} (STRING);\n"),
-                Kind::Integer => format!("  {presence} int64 {name};\n"),
-                Kind::Float => format!("  {presence} double {name};\n"),
-            });
-        }
-        schema.push('}');
+        Self::describing(out, name, columns, &[])
+    }
+
+    /// The same, with texts about the file under names, which readers show as its metadata.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn describing(
+        out: W,
+        name: &str,
+        columns: &[Column],
+        about: &[(&str, &str)],
+    ) -> Result<Self, ParquetError> {
+        let fields: Result<Vec<_>, _> = columns.iter().map(field).collect();
+        let schema = Type::group_type_builder(name)
+            .with_fields(fields?)
+            .build()?;
+        let about = about
+            .iter()
+            .map(|(name, text)| KeyValue::new((*name).to_owned(), (*text).to_owned()));
+        let about = Some(about.collect::<Vec<_>>()).filter(|about| !about.is_empty());
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
+            // Equal rows are equal bytes, whatever version of the library wrote them.
+            .set_created_by("tack".into())
+            .set_key_value_metadata(about)
             .build();
-        let schema = Arc::new(parse_message_type(&schema)?);
         Ok(Self {
-            writer: SerializedFileWriter::new(out, schema, Arc::new(properties))?,
+            writer: SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?,
             columns: columns.to_vec(),
         })
     }
@@ -159,6 +175,24 @@ impl<W: Write + Send> ParquetFile<W> {
         self.writer.close()?;
         Ok(())
     }
+}
+
+fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
+    let repetition = match column.presence {
+        Presence::Required => Repetition::REQUIRED,
+        Presence::Optional => Repetition::OPTIONAL,
+    };
+    let (kind, logical) = match column.kind {
+        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Integer => (PhysicalType::INT64, None),
+        Kind::Float => (PhysicalType::DOUBLE, None),
+    };
+    Ok(Arc::new(
+        Type::primitive_type_builder(&column.name, kind)
+            .with_repetition(repetition)
+            .with_logical_type(logical)
+            .build()?,
+    ))
 }
 
 fn write_column<T: DataType>(

@@ -2,13 +2,15 @@
 
 use std::ops::RangeInclusive;
 
-use crate::stats::Estimate;
+use crate::estimate::Estimate;
 
 /// Whether a statement holds by the mean, and whether the mean's whole interval says the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    pub(crate) holds: bool,
-    pub(crate) is_decided: bool,
+    /// Whether the mean says that the statement holds.
+    pub holds: bool,
+    /// Whether the whole interval says the same as the mean.
+    pub is_decided: bool,
 }
 
 /// A statement without chance in it: of a closed form, or of a count that allows no exception. Use
@@ -24,7 +26,7 @@ impl From<bool> for Finding {
 
 impl Finding {
     /// Whether all of them hold. One that is refuted decides; else each of them must be decided.
-    pub(crate) fn all(findings: impl IntoIterator<Item = Self>) -> Self {
+    pub fn all(findings: impl IntoIterator<Item = Self>) -> Self {
         findings
             .into_iter()
             .fold(Self::from(true), |all, next| all.and(next))
@@ -32,7 +34,7 @@ impl Finding {
 
     /// Whether both hold.
     #[must_use]
-    pub(crate) fn and(self, other: impl Into<Self>) -> Self {
+    pub fn and(self, other: impl Into<Self>) -> Self {
         let other = other.into();
         let is_refuted = |one: Self| one.is_decided && !one.holds;
         Self {
@@ -44,7 +46,7 @@ impl Finding {
     }
 
     /// Whether it is decided that the statement holds.
-    pub(crate) fn is_sure(self) -> bool {
+    pub fn is_sure(self) -> bool {
         self.is_decided && self.holds
     }
 }
@@ -53,33 +55,33 @@ impl Finding {
 /// estimate that is no number is refuted.
 impl Estimate {
     /// Above `bound`.
-    pub(crate) fn is_above(&self, bound: f64) -> Finding {
+    pub fn is_above(&self, bound: f64) -> Finding {
         self.compared(self.mean > bound, self.low() > bound, self.high() <= bound)
     }
 
     /// Not below `bound`.
-    pub(crate) fn is_at_least(&self, bound: f64) -> Finding {
+    pub fn is_at_least(&self, bound: f64) -> Finding {
         self.compared(self.mean >= bound, self.low() >= bound, self.high() < bound)
     }
 
     /// Below `bound`.
-    pub(crate) fn is_below(&self, bound: f64) -> Finding {
+    pub fn is_below(&self, bound: f64) -> Finding {
         self.times(-1.0).is_above(-bound)
     }
 
     /// Not above `bound`.
-    pub(crate) fn is_at_most(&self, bound: f64) -> Finding {
+    pub fn is_at_most(&self, bound: f64) -> Finding {
         self.times(-1.0).is_at_least(-bound)
     }
 
     /// Within `range`, its ends included.
-    pub(crate) fn is_within(&self, range: RangeInclusive<f64>) -> Finding {
+    pub fn is_within(&self, range: RangeInclusive<f64>) -> Finding {
         let (least, most) = (*range.start(), *range.end());
         self.is_at_least(least).and(self.is_at_most(most))
     }
 
     /// No further from `target` than `share` of it.
-    pub(crate) fn is_near(&self, target: f64, share: f64) -> Finding {
+    pub fn is_near(&self, target: f64, share: f64) -> Finding {
         self.is_within(target * (1.0 - share)..=target * (1.0 + share))
     }
 

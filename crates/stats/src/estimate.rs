@@ -56,7 +56,7 @@ impl Estimate {
     }
 
     /// Of a quantity without chance in it, as of a closed form: its interval is a point.
-    pub(crate) fn exact(value: f64) -> Self {
+    pub fn exact(value: f64) -> Self {
         Self {
             mean: value,
             half_width: 0.0,
