@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tack_base::Instant;
 use tack_base::time::nanos;
-use tack_tcp::{CloseReason, Connection, ConnectionId, State, Stats};
+use tack_tcp::{AckKind, CloseReason, Connection, ConnectionId, State, Stats};
 use tack_wlan::AccessCategory;
 
 use super::app::{End, Exchanges};
@@ -15,7 +15,7 @@ use super::event::{Broken, Event};
 use super::host::Host;
 use super::meter::{Meter, Percentiles};
 use super::ports::{flow_of, listen_port};
-use super::progress::{Progress, Timer};
+use super::progress::{Echoes, Progress, Timer};
 use super::stream::Pattern;
 use super::video::{Player, Source};
 use crate::observe::Sample;
@@ -495,9 +495,11 @@ impl FlowState {
                 let timer = Timer {
                     initial: tcp.config.initial_rto,
                     least: tcp.config.min_rto,
-                    echoes: tcp.config.timestamps
-                        && (tcp.config.ack_policy.is_some()
-                            || !matches!(tcp.config.ack, tack_tcp::AckKind::Tack(_))),
+                    echoes: match tcp.config.ack {
+                        _ if !tcp.config.timestamps => Echoes::None,
+                        AckKind::Tack(_) if tcp.config.ack_policy.is_none() => Echoes::Syn,
+                        _ => Echoes::All,
+                    },
                 };
                 Kind::Tcp(Box::new(Stream {
                     flow: (**tcp).clone(),

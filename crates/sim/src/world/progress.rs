@@ -5,6 +5,8 @@
 //! scoreboard too: what counts is which segments the two hosts sent and got, and how long they
 //! took.
 
+use std::mem;
+
 use tack_base::{Duration, Instant};
 use tack_wire::SeqNum;
 
@@ -34,8 +36,18 @@ pub(super) struct Timer {
     pub(super) initial: Duration,
     /// Shortest.
     pub(super) least: Duration,
-    /// Timestamps are offered.
-    pub(super) echoes: bool,
+    /// What measures round trips by the peer's echo.
+    pub(super) echoes: Echoes,
+}
+
+/// Segments whose timestamps the peer echoes. An echo also measures what waited for a
+/// retransmission: of the segment, or of an answer that got lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Echoes {
+    None,
+    /// The SYN only: TACK measures round trips without them.
+    Syn,
+    All,
 }
 
 /// One direction of a connection.
@@ -61,6 +73,7 @@ pub(super) struct Progress {
     ambiguous_until: Option<SeqNum>,
     /// Something that was sent once was acknowledged: the sender has measured a round trip.
     is_measured: bool,
+    is_syn_acknowledged: bool,
     /// Segments that arrived since: at the peer, and acknowledgements of it back at the sender.
     arrived: [u64; 2],
     /// Longest delay from host to host, of both directions.
@@ -88,6 +101,7 @@ impl Progress {
             doublings_before: 0,
             ambiguous_until: None,
             is_measured: false,
+            is_syn_acknowledged: false,
             arrived: [0; 2],
             delays: [None; 2],
             longest: Duration::ZERO,
@@ -150,10 +164,11 @@ impl Progress {
                 self.ambiguous_until = None;
                 self.is_measured = true;
             }
-            let waited = if self.timer.echoes {
-                now.saturating_since(self.since)
-            } else {
-                Duration::ZERO
+            let is_syn = !mem::replace(&mut self.is_syn_acknowledged, true);
+            let waited = match self.timer.echoes {
+                Echoes::All => now.saturating_since(self.since),
+                Echoes::Syn if is_syn => now.saturating_since(self.since),
+                Echoes::Syn | Echoes::None => Duration::ZERO,
             };
             self.measured = waited.max(self.measured - self.measured / 8);
             // What is oldest now was sent before.
@@ -244,7 +259,7 @@ mod tests {
         let mut progress = Progress::new(Timer {
             initial: Duration::from_secs(1),
             least: Duration::from_millis(200),
-            echoes: false,
+            echoes: Echoes::None,
         });
         progress.on_sent(at(0), SeqNum(0), 100);
         progress.on_delivered(DELAY);
@@ -322,12 +337,39 @@ mod tests {
         assert!(progress.check(at(41_700)).is_some());
     }
 
+    /// The answer to the second SYN comes with its own retransmission, a second later, and echoes
+    /// that SYN: a round trip of a second is measured, and timers follow it for some time.
+    #[test]
+    fn an_echo_of_the_syn_counts_where_no_other_does() {
+        for (echoes, is_stall) in [(Echoes::None, true), (Echoes::Syn, false)] {
+            let mut progress = Progress::new(Timer {
+                initial: Duration::from_secs(1),
+                least: Duration::from_millis(200),
+                echoes,
+            });
+            progress.on_sent(at(0), SeqNum(0), 1);
+            progress.on_sent(at(1_000), SeqNum(0), 1);
+            progress.on_delivered(DELAY);
+            progress.on_acknowledged(at(2_000), SeqNum(1), DELAY);
+            progress.on_sent(at(2_001), SeqNum(1), 100);
+            progress.on_acknowledged(at(2_041), SeqNum(101), DELAY);
+            progress.on_sent(at(2_050), SeqNum(101), 100);
+            assert_eq!(progress.check(at(5_100)).is_some(), is_stall);
+            // What was measured once is no excuse for ever.
+            for _ in 0..20 {
+                let (una, _) = progress.numbers.unwrap();
+                progress.on_acknowledged(at(5_100), una + 1, DELAY);
+            }
+            assert!(progress.check(at(8_200)).is_some());
+        }
+    }
+
     #[test]
     fn three_seconds_after_a_lost_syn_are_excused() {
         let mut progress = Progress::new(Timer {
             initial: Duration::from_secs(1),
             least: Duration::from_millis(200),
-            echoes: false,
+            echoes: Echoes::None,
         });
         progress.on_sent(at(0), SeqNum(0), 1);
         progress.on_sent(at(1_000), SeqNum(0), 1);
