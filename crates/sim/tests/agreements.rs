@@ -1,5 +1,5 @@
-//! Block ACK agreements that radios negotiate (ADDBA), in whole runs: beside TCP/HACK and filters of
-//! acknowledgements, and on random wireless paths with several faults at once, compared with
+//! Block ACK agreements that radios negotiate (ADDBA), in whole runs: beside TCP/HACK and filters
+//! of acknowledgements, and on random wireless paths with several faults at once, compared with
 //! agreements that stand from the start.
 //!
 //! The quick form of the comparison is a test; the long form takes numbers of paths:
@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use tack_base::random::RandomStream;
 use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
 
-/// Runs a scenario and checks the invariants, at every event where `TACK_LONG` is set, as CI does; a
-/// sender that does not get on breaks one.
+/// Runs a scenario and checks the invariants, at every event where `TACK_LONG` is set, as CI does.
+/// A sender that does not get on breaks one.
 fn try_to_play(text: &str, agreement: &str, seed: u64) -> Result<Report, RunError> {
     let keys = [format!("wlan.block_ack_agreement={agreement}")];
     let scenario = Scenario::from_toml("agreements.toml", text, &keys)
