@@ -182,6 +182,27 @@ impl Table {
         }
     }
 
+    /// The rows of several tables of equal columns, each code, configuration and seed once; `None`
+    /// without a table. Tables with other columns than the first are left out.
+    pub fn distinct(tables: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut all: Option<Self> = None;
+        let mut seen = std::collections::HashSet::new();
+        for table in tables {
+            let all = all.get_or_insert_with(|| Self::new(table.columns.clone()));
+            if all.columns != table.columns {
+                continue;
+            }
+            let keys = ["code", "config", "seed"].map(|name| table.find(name));
+            for row in 0..table.len() {
+                let key = keys.map(|at| format!("{:?}", at.map(|at| table.cell(row, at))));
+                if seen.insert(key) {
+                    all.push(table.row(row));
+                }
+            }
+        }
+        all
+    }
+
     /// The table as a Parquet file that says `about` of itself. Equal tables are equal bytes.
     ///
     /// # Errors

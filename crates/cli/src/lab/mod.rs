@@ -17,7 +17,8 @@ use crate::exit::{Exit, Failure};
 use crate::printer::write_stdout;
 use crate::progress;
 pub(crate) use args::LabCommand;
-use args::{LabExportArgs, LabReportArgs, LabRunArgs, LabStoreArgs, PlotFormat, PlotWidth};
+pub(crate) use args::PlotWidth;
+use args::{LabExportArgs, LabReportArgs, LabRunArgs, LabStoreArgs, PlotFormat};
 
 pub(crate) fn run(command: &LabCommand) -> Result<Exit, Failure> {
     match command {
@@ -197,7 +198,7 @@ fn export(args: &LabExportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("cannot write {}: {error}", path.display()))
 }
 
@@ -354,7 +355,7 @@ fn processors() -> usize {
 }
 
 /// `2026-11-22 10:07 UTC`.
-fn today() -> String {
+pub(crate) fn today() -> String {
     chrono::DateTime::<chrono::Utc>::from(SystemTime::now())
         .format("%Y-%m-%d %H:%M UTC")
         .to_string()

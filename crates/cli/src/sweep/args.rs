@@ -2,13 +2,52 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
+
+use crate::lab::PlotWidth;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct SweepArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<SweepCommand>,
+    #[command(flatten)]
+    pub(crate) run: SweepRunArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SweepCommand {
+    /// Plot a column of a data set over an axis, with intervals
+    Report(SweepReportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepReportArgs {
+    /// Folder of the data set, or of one plan in it
+    #[arg(value_name = "FOLDER", default_value = "sweep-results")]
+    pub(crate) folder: PathBuf,
+    /// Column to show [default: that of the stopping rule, the first derived one, or goodput_bps]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) column: Option<String>,
+    /// Axis that goes to the right, by its key [default: the one with the most values]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) over: Option<String>,
+    /// Axis with a line for each of its values [default: the one with the fewest values]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) by: Option<String>,
+    /// Width of the SVG and PDF plots: page (7 inches) or column (3.5 inches)
+    #[arg(long, value_enum, default_value_t = PlotWidth::Page)]
+    pub(crate) width: PlotWidth,
+    /// Output folder
+    #[arg(long, value_name = "DIR", default_value = "sweep-report")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepRunArgs {
     /// Plan file (TOML): scenario, axes, seeds, derived columns
-    #[arg(value_name = "PLAN")]
-    pub(crate) plan: PathBuf,
+    #[arg(value_name = "PLAN", required = true)]
+    pub(crate) plan: Option<PathBuf>,
     /// Folder of the data set; finished runs in it are not repeated
     #[arg(long, value_name = "DIR", default_value = "sweep-results")]
     pub(crate) out: PathBuf,

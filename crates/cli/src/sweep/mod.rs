@@ -1,6 +1,7 @@
 //! `tack sweep`: plans of scenarios and seeds, measured into a Parquet data set.
 
 mod args;
+mod report;
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -17,9 +18,18 @@ use crate::printer::write_stdout;
 use crate::progress;
 use crate::signals::Signals;
 pub(crate) use args::SweepArgs;
+use args::{SweepCommand, SweepRunArgs};
 
-/// Runs what the arguments name. The first signal ends the sweep; what is done stays.
+/// Runs what the arguments name.
 pub(crate) async fn run(args: SweepArgs) -> Result<Exit, Failure> {
+    match args.command {
+        Some(SweepCommand::Report(args)) => report::write(&args),
+        None => sweep(args.run).await,
+    }
+}
+
+/// Runs a plan. The first signal ends the sweep; what is done stays.
+async fn sweep(args: SweepRunArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&stop);
@@ -39,9 +49,11 @@ pub(crate) async fn run(args: SweepArgs) -> Result<Exit, Failure> {
     Ok(signal.unwrap_or(exit))
 }
 
-fn measure(args: &SweepArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Failure> {
+fn measure(args: &SweepRunArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Failure> {
     let began = Instant::now();
-    let plan = Plan::from_file(&args.plan, &args.overrides).map_err(Failure::usage)?;
+    // The parser insists on it where no other command is named.
+    let path = args.plan.clone().unwrap_or_default();
+    let plan = Plan::from_file(&path, &args.overrides).map_err(Failure::usage)?;
     let folder = Folder::new(&args.out);
     let opened = tack_sweep::open(plan, &folder)
         .map_err(|error| Failure::failed("cannot read the data set", error))?;
@@ -139,7 +151,7 @@ impl Summary {
     }
 }
 
-fn say(args: &SweepArgs, summary: &Summary) -> Result<Exit, Failure> {
+fn say(args: &SweepRunArgs, summary: &Summary) -> Result<Exit, Failure> {
     let Summary {
         plan,
         folder,
@@ -204,7 +216,7 @@ const TRIED: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn estimate(
-    args: &SweepArgs,
+    args: &SweepRunArgs,
     opened: Opened,
     folder: &Folder,
     jobs: usize,

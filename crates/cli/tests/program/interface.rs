@@ -15,6 +15,7 @@ fn help_texts() {
         &["perf", "--help"],
         &["sim", "--help"],
         &["sweep", "--help"],
+        &["sweep", "report", "--help"],
         &["demo", "--help"],
         &["emulate", "--help"],
         &["lab", "--help"],

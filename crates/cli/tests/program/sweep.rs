@@ -224,12 +224,75 @@ fn mistakes_have_their_place_and_code_2() {
         "{}",
         missing.stderr
     );
+    let scratch = place(PLAN);
     let setting = sweep(scratch.path(), &["acks.toml", "--set", "wired.rat=5Mbps"]);
     assert!(
         setting.stderr.contains("--set: wired.rat: unknown key"),
         "{}",
         setting.stderr
     );
+}
+
+#[test]
+fn a_report_shows_a_column_over_an_axis() {
+    let scratch = place(PLAN);
+    sweep(scratch.path(), &["acks.toml"]);
+    let report = sweep(scratch.path(), &["report"]);
+    assert_eq!(
+        (report.code, report.stderr.as_str()),
+        (Some(0), ""),
+        "{report:?}"
+    );
+    assert_eq!(report.stdout.lines().count(), 5);
+    let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap();
+    let page = read("sweep-report/report.html");
+    assert!(page.contains("acks_per_segment over wired.delay"));
+    assert!(page.contains("Means of 3 runs each") && page.contains("<svg") && page.contains(" ± "));
+    let points = read("sweep-report/points.csv");
+    let lines: Vec<_> = points.lines().collect();
+    assert_eq!(
+        lines[0],
+        "flow.0.ack,wired.delay,x,mean acks_per_segment,half_width,runs"
+    );
+    assert_eq!(lines.len(), 9);
+    assert!(
+        lines[1].starts_with("tack,5ms,0.005,0.0") && lines[1].ends_with(",3"),
+        "{}",
+        lines[1]
+    );
+    assert!(
+        fs::read(scratch.path().join("sweep-report/plot.pdf"))
+            .unwrap()
+            .starts_with(b"%PDF")
+    );
+
+    let texts = [
+        "report",
+        "sweep-results",
+        "--column",
+        "goodput_bps",
+        "--over",
+        "flow.0.ack",
+        "--out",
+        "bars",
+    ];
+    assert_eq!(sweep(scratch.path(), &texts).code, Some(0));
+    assert!(read("bars/plot.svg").contains("delayed:2"));
+    for (arguments, expected) in [
+        (
+            &["report", "--column", "goodput"][..],
+            "did you mean \"goodput_bps\"?",
+        ),
+        (
+            &["report", "--over", "wired.rate"],
+            "its axes are flow.0.ack, wired.delay",
+        ),
+        (&["report", "nowhere"], "there is no data set"),
+    ] {
+        let wrong = sweep(scratch.path(), arguments);
+        assert_eq!(wrong.code, Some(2));
+        assert!(wrong.stderr.contains(expected), "{}", wrong.stderr);
+    }
 }
 
 /// The examples that the documentation shows.
