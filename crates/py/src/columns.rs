@@ -13,6 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use serde_json::{Map, Value};
 use tack_sim::Sample;
+use tack_sweep::Table;
+use tack_sweep::parquet_file::Cells;
 
 /// A table: `tack.Columns` has its description.
 #[pyclass(frozen, module = "tack._core")]
@@ -73,6 +75,20 @@ impl Columns {
             .map(|(name, values)| (name.clone(), array(&values)))
             .collect();
         Self::new(all)
+    }
+
+    /// Rows of a sweep.
+    pub(crate) fn of_table(table: &Table) -> PyResult<Self> {
+        let columns = table.columns().iter().zip(table.cells());
+        let columns = columns.map(|(column, cells)| {
+            let array: ArrayRef = match cells {
+                Cells::Text(cells) => Arc::new(cells.iter().collect::<StringArray>()),
+                Cells::Integer(cells) => Arc::new(cells.iter().collect::<Int64Array>()),
+                Cells::Float(cells) => Arc::new(cells.iter().collect::<Float64Array>()),
+            };
+            (column.name.to_string(), array)
+        });
+        Self::new(columns.collect())
     }
 
     /// The state of flows over time.

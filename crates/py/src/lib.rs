@@ -16,6 +16,7 @@ mod rohc;
 mod run;
 mod running;
 mod scenario;
+mod sweep;
 mod wire;
 
 use pyo3::prelude::*;
@@ -27,6 +28,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", py.get_type::<scenario::ScenarioError>())?;
     module.add("SimulationError", py.get_type::<run::SimulationError>())?;
     module.add_class::<scenario::Scenario>()?;
+    module.add("TaskMismatch", py.get_type::<sweep::TaskMismatch>())?;
+    module.add_class::<sweep::SweepState>()?;
+    module.add_class::<sweep::SweepFolder>()?;
     module.add_class::<reports::Reports>()?;
     module.add_class::<columns::Columns>()?;
     module.add_class::<controller::Init>()?;
@@ -38,6 +42,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rohc::RohcDecompressor>()?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate_many, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::sweep_embedded, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::run_batch, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::plan_text, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::code_version, module)?)?;
     module.add_function(wrap_pyfunction!(airtime::airtime, module)?)?;
     module.add_function(wrap_pyfunction!(wire::parse_tack_option, module)?)?;
     module.add_function(wrap_pyfunction!(wire::parse_tack_lists, module)?)?;

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any
 
-from . import results
+from . import executors, results
 from ._core import (
     Ack,
     Columns,
@@ -30,6 +30,7 @@ from ._core import (
     ScenarioError,
     Sent,
     SimulationError,
+    TaskMismatch,
     __version__,
     airtime,
     emit_tack_lists,
@@ -38,9 +39,11 @@ from ._core import (
     simulate as _simulate,
     simulate_many as _simulate_many,
 )
+from .executors import WorkerLost
 from .formulas import ack_frequency, bianchi
 from .progress import Bar
 from .results import Report
+from .sweeping import SweepResult, sweep
 
 __all__ = [
     "Ack",
@@ -57,16 +60,21 @@ __all__ = [
     "ScenarioError",
     "Sent",
     "SimulationError",
+    "SweepResult",
+    "TaskMismatch",
+    "WorkerLost",
     "__version__",
     "ack_frequency",
     "airtime",
     "bianchi",
     "emit_tack_lists",
+    "executors",
     "parse_tack_lists",
     "parse_tack_option",
     "results",
     "simulate",
     "simulate_many",
+    "sweep",
 ]
 
 

@@ -150,6 +150,54 @@ class DataArrival:
     window_left: int
     window: int
 
+class TaskMismatch(RuntimeError):
+    """A task, or a result of one, is damaged or of another version of tack."""
+
+class SweepState:
+    """A sweep under way; ``tack.sweep`` drives it."""
+
+    def __new__(cls, file: str, text: str, overrides: Sequence[str], task_s: float) -> SweepState: ...
+    name: str
+    part: str
+    """The plan's part of a data set."""
+    is_done: bool
+    waiting: int
+    """Runs that are in no task."""
+    def counts(self) -> dict[str, int]: ...
+    def add_file(self, name: str, content: bytes, own: bool) -> str | None:
+        """Takes a file of the data set, the plan's own or another's; says what is wrong with a damaged one."""
+    def next_batch(self, workers: int) -> tuple[str, int, bytes] | None:
+        """Name, number of runs and bytes of a task for :func:`run_batch`."""
+    def accept(self, result: bytes) -> tuple[tuple[str, bytes] | None, list[str]]:
+        """Takes a result, in any order, also twice: the file to keep, and the runs that failed."""
+    def lost(self, id: str) -> None:
+        """The result of this task will not come: its runs are put into others."""
+    def rows(self) -> Columns: ...
+    def merged(self) -> tuple[str, bytes] | None:
+        """One file of all rows."""
+
+class SweepFolder:
+    """A data set in a folder of this machine."""
+
+    def __new__(cls, root: str) -> SweepFolder: ...
+    def parts(self) -> list[str]: ...
+    def put(self, part: str, name: str, content: bytes) -> None: ...
+    def set_aside(self, part: str, damaged: Sequence[str]) -> None: ...
+    def merge(self, part: str, name: str, content: bytes, obsolete: Sequence[str]) -> None: ...
+
+def sweep_embedded(
+    file: str,
+    text: str,
+    overrides: Sequence[str],
+    out: str,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[str, dict[str, int], Columns, list[str], list[tuple[str, str]]]: ...
+def run_batch(task: bytes) -> bytes: ...
+def plan_text(keys: dict[str, Any]) -> str: ...
+def code_version() -> str:
+    """The version of the code that rows of sweeps depend on."""
+
 class RohcCompressor:
     """The compressing end of one flow of pure acknowledgements (RFC 6846).
 

@@ -1,0 +1,149 @@
+"""Sweeps: a plan of scenarios and seeds into a Parquet data set, on this machine or on many."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+from ._core import Columns, SweepState, plan_text, sweep_embedded
+from .executors import WorkerLost, pool_of
+from .progress import Bar
+from .storage import storage_at
+
+TASK_S = 1.0
+"""About how long a task takes, seconds."""
+
+ATTEMPTS = 4
+"""How often a task is given to workers that are lost with it, before the sweep gives up."""
+
+
+class SweepResult:
+    """What a sweep has come to."""
+
+    __slots__ = ("path", "rows", "counts", "failures", "damaged")
+
+    def __init__(self, path: str, rows: Columns, counts: dict[str, int], failures: list[str], damaged: list[tuple[str, str]]):
+        self.path = path
+        """The plan's part of the data set: a folder, or a URL."""
+        self.rows = rows
+        """A row for each run of the plan, in its order; docs/sweep.md has the columns and their units."""
+        self.counts = counts
+        """``points``, ``runs``, ``done``, ``reused`` (rows that were there before), ``copied`` (of these, rows of other
+        plans), ``failed``."""
+        self.failures = failures
+        """Each run that failed in this call: its settings, and what happened."""
+        self.damaged = damaged
+        """Files that could not be read, and why. Their runs were done again."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether each run of the plan has a row."""
+        return self.counts["done"] == self.counts["runs"] and not self.counts["failed"]
+
+    def __repr__(self) -> str:
+        return f"<tack.SweepResult {self.path!r}: {len(self.rows)} rows>"
+
+
+def sweep(
+    plan: str | PathLike[str] | Mapping[str, Any],
+    out: str | PathLike[str] = "sweep-results",
+    *,
+    set: Iterable[str] = (),
+    jobs: int | None = None,
+    progress: bool | Callable[[int, int], None] = False,
+    client: Any = None,
+    task_s: float = TASK_S,
+) -> SweepResult:
+    """Runs a plan, and keeps its rows in a Parquet data set. Runs that are there already are not repeated.
+
+    Ctrl-C ends the sweep; finished runs are kept, and the next call goes on.
+
+    :param plan: a plan file, or its keys as a dictionary (docs/sweep.md).
+    :param out: the folder of the data set. With ``client`` it may be a URL that fsspec knows, such as ``s3://…``.
+    :param set: keys to change in every scenario, such as ``"duration=1s"``.
+    :param jobs: how many runs go on at a time on this machine; one for each processor by default.
+    :param progress: True draws a bar on standard error; a function is called with how many of how many runs are done.
+    :param client: who does the runs instead of this process: a client of Dask, an executor of ``concurrent.futures``, the
+        module ``ray``, or an object with ``workers``, ``submit`` and ``wait`` (:class:`tack.executors.Pool`).
+    :param task_s: with ``client``, about how long a task takes, seconds.
+    :raises ScenarioError: where anything is not exactly a plan, or a point of it not exactly a scenario.
+    :raises WorkerLost: if the workers of one task were lost again and again; finished runs are kept.
+    """
+    file, text = _read(plan)
+    report = Bar() if progress is True else progress or None
+    overrides = list(set)
+    if client is None:
+        path, counts, rows, failures, damaged = sweep_embedded(file, text, overrides, os.fspath(out), jobs, report)
+        return SweepResult(str(path), rows, counts, failures, [(str(path), why) for path, why in damaged])
+    if jobs is not None:
+        raise ValueError("jobs is for this machine; the client decides how many workers there are")
+    return _on_workers(SweepState(file, text, overrides, task_s), str(os.fspath(out)), pool_of(client), report)
+
+
+def _read(plan) -> tuple[str, str]:
+    if isinstance(plan, Mapping):
+        return "plan.toml", plan_text(dict(plan))
+    path = os.fspath(plan)
+    if "\n" in path:
+        raise TypeError("expected the path of a plan, or a dictionary of its keys; got the text of a plan")
+    with open(path, encoding="utf-8") as file:
+        return path, file.read()
+
+
+def _on_workers(state: SweepState, out: str, pool, report) -> SweepResult:
+    storage = storage_at(out)
+    part = state.part
+    kept, damaged = [], []
+    for name, content in storage.files(part):
+        why = state.add_file(name, content, True)
+        (kept if why is None else damaged).append(name if why is None else (name, why))
+    for other in storage.parts():
+        if other != part and state.waiting:
+            for name, content in storage.files(other):
+                state.add_file(name, content, False)
+    storage.set_aside(part, [name for name, _ in damaged])
+
+    failures: list[str] = []
+    under_way: dict[Any, tuple[str, bytes]] = {}
+    attempts: dict[str, int] = {}
+
+    def give(name: str, task: bytes) -> None:
+        attempts[name] = attempts.get(name, 0) + 1
+        under_way[pool.submit(task)] = (name, task)
+
+    try:
+        while not state.is_done:
+            # One task that waits for each that runs: a worker that is ready has its next one already.
+            workers = max(pool.workers(), 1)
+            while len(under_way) < 2 * workers:
+                batch = state.next_batch(workers)
+                if batch is None:
+                    break
+                name, _, task = batch
+                give(name, task)
+            for handle, result in pool.wait(list(under_way), 0.5):
+                name, task = under_way.pop(handle)
+                if isinstance(result, WorkerLost):
+                    # Its runs are in no file: the same task again, until it looks as if it were the reason.
+                    if attempts[name] >= ATTEMPTS:
+                        raise WorkerLost(f"{result}; the workers of this task were lost {attempts[name]} times")
+                    give(name, task)
+                    continue
+                if isinstance(result, BaseException):
+                    raise result
+                file, failed = state.accept(result)
+                failures += failed
+                if file is not None:
+                    storage.put(part, *file)
+                    kept.append(file[0])
+            if report is not None:
+                counts = state.counts()
+                report(counts["done"], counts["runs"])
+    finally:
+        pool.cancel(list(under_way))
+    merged = state.merged()
+    if merged is not None and kept != [merged[0]]:
+        storage.merge(part, *merged, kept)
+    return SweepResult(storage.path(part), state.rows(), state.counts(), failures, damaged)
