@@ -7,6 +7,10 @@ use crate::faults::{FAULTS, Fault, Shape, micros};
 
 pub(crate) const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
 
+/// The second of two flows begins no later than so many seconds after the first, and is as likely
+/// to begin at any time until then.
+pub(crate) const LATEST_BEGINNING: f64 = 1.5;
+
 /// What the flows of a path are judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -33,6 +37,8 @@ pub(crate) struct Path {
     pub(crate) both_ways: bool,
     /// Two flows share it.
     pub(crate) shared: bool,
+    /// The second of them begins later than the first.
+    pub(crate) begins_later: bool,
     /// One-way delay of the wire, microseconds.
     pub(crate) delay_us: u64,
     /// The judged flow has a neighbour that differs from it in nothing but how it acknowledges.
@@ -68,6 +74,7 @@ pub(crate) fn path(number: u64) -> Path {
     let (work, duration, busy) = work(random, rate, rtt, &mut flow);
     let mut judged = 1;
     let mut has_alike_neighbour = false;
+    let mut begins_later = false;
     draft.flows.push(flow.clone());
     if work == Work::Bulk && random.chance(0.3) {
         if random.chance(0.5) {
@@ -79,7 +86,8 @@ pub(crate) fn path(number: u64) -> Path {
             judged = 2;
         }
         if random.chance(0.5) {
-            flow.text("start", micros(1.5 * random.unit()));
+            flow.text("start", micros(LATEST_BEGINNING * random.unit()));
+            begins_later = true;
             has_alike_neighbour = false;
         }
         if random.chance(0.3) {
@@ -98,6 +106,7 @@ pub(crate) fn path(number: u64) -> Path {
         number,
         both_ways: toml.contains("app = \"duplex\""),
         shared: draft.flows.len() > 1,
+        begins_later,
         delay_us: draft.delay_us,
         toml,
         congestion,

@@ -14,8 +14,7 @@ use crate::runs;
 const CHANCE: f64 = 0.1;
 /// A send buffer that holds no sender back: more than any path of the search can have in flight.
 const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
-/// L, and beta, of TACK as the paths run it.
-const SEGMENTS: f64 = 2.0;
+/// Beta of TACK as the paths run it.
 const BETA: f64 = 4.0;
 /// Frames a second of a video, as the paths have it.
 const FRAMES: f64 = 30.0;
@@ -73,15 +72,27 @@ fn faster(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     is_paid.then(|| format!("TACK is {gain:.2} times as fast"))
 }
 
-/// Where data goes both ways, it carries acknowledgements of the plain policy. Reports travel
-/// alone, and TACK owes one for L segments and beta in a round trip, whichever is less.
+/// Where data goes both ways, it carries acknowledgements of the plain policy, and reports travel
+/// alone. With data in one direction the difference must be gone, and TACK must send no more
+/// acknowledgements than there.
 fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
-    if !path.both_ways || tack.bytes == 0.0 || tack.min_rtt == 0.0 {
+    if !path.both_ways {
         return None;
     }
-    let owed = (tack.data / SEGMENTS).min(BETA * tack.completion / tack.min_rtt);
-    let is_owed = !exceeds(tack, owed / tack.bytes);
-    is_owed.then(|| format!("data goes both ways; TACK owes {owed:.0} reports"))
+    let [one_way_tack, one_way_plain] = Variant::both().map(|mut variant| {
+        variant.flow_keys.push("app=bulk");
+        runs::fresh(path, &variant)
+    });
+    let is_gone = !judge(path, &one_way_tack, &one_way_plain).contains(&Flag::Acks);
+    let is_owed = is_gone && !exceeds(tack, one_way_tack.acks_per_byte());
+    is_owed.then(|| {
+        format!(
+            "data goes both ways; with data in one direction TACK sends {:.0} per MB and {PLAIN} {:.0}, here TACK {:.0}",
+            1e6 * one_way_tack.acks_per_byte(),
+            1e6 * one_way_plain.acks_per_byte(),
+            1e6 * tack.acks_per_byte(),
+        )
+    })
 }
 
 /// A sender that has nothing left but waits for acknowledgements (a small send buffer) pushes its
@@ -163,8 +174,9 @@ fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<Strin
 /// Who gets how much of a path that two flows share depends on who meets the full queue first: it
 /// can tip over with a millisecond, and stays so with each seed where nothing else is random. It is
 /// chance only if it happens to the plain policy as well. So paths beside this one, with delays up
-/// to a tenth shorter and longer, must not show the difference together, and of the plain flows
-/// there so many must get no more than TACK does here that TACK's share could be one of theirs.
+/// to a tenth shorter and longer and, where the second flow begins later, with other beginnings,
+/// must not show the difference together, and of the plain flows there so many must get no more
+/// than TACK does here that TACK's share could be one of theirs.
 fn competition(path: &Path, tack: &Figures) -> Option<String> {
     if !path.shared {
         return None;

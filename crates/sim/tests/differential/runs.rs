@@ -2,7 +2,7 @@
 
 use crate::figures::{self, Figures, Variant};
 use crate::judge::{Flag, judge};
-use crate::paths::Path;
+use crate::paths::{LATEST_BEGINNING, Path};
 use crate::reasons::reason;
 
 /// Seeds of a path that differs at its first one.
@@ -37,13 +37,20 @@ pub(crate) fn fresh(path: &Path, variant: &Variant) -> Figures {
     Figures::together(&runs)
 }
 
-/// The fresh seeds, each with another delay: from nine to eleven tenths of the path's.
+/// The fresh seeds, each with another delay, from nine to eleven tenths of the path's, and, where
+/// the second flow begins later, with another beginning of it: all that the search may draw.
 pub(crate) fn beside(path: &Path, variant: &Variant) -> Vec<Figures> {
     (0..FRESH)
         .map(|nth| {
             let delay = path.delay_us * (18 * (FRESH - 1) + 4 * nth) / (20 * (FRESH - 1));
             let mut variant = variant.clone();
             variant.path_keys.push(format!("wired.delay={delay}us"));
+            if path.begins_later {
+                // In another order, so that long delays and late beginnings do not go together.
+                let share = (nth * 7 % FRESH) as f64 / FRESH as f64;
+                let start = (1e6 * LATEST_BEGINNING * share) as u64;
+                variant.path_keys.push(format!("flow.1.start={start}us"));
+            }
             Figures::measure(path, &variant, seed(path, FIRST + nth))
         })
         .collect()
