@@ -98,6 +98,32 @@ fn the_last_retransmission_of_a_small_window_needs_no_timeout() {
     assert!(tack.1 < 0.6 * plain.1, "{tack:?}, {plain:?}");
 }
 
+/// Path 60509: every segment arrives twice, and the receive buffer holds less than the path, so that
+/// segments are counted. Copies do not count: they drew a report for each segment.
+#[test]
+fn copies_of_segments_draw_no_more_reports() {
+    let acks = |congestion: &str, ack: &str, copies: &str| {
+        let text = format!(
+            "duration = '3s'\n[wired]\nrate = '48716kbps'\ndelay = '21678us'\nqueue = '0.5bdp'\n\
+             duplicate = {copies}\n\
+             [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\nreceive_buffer = '129619B'\n"
+        );
+        let flow = &flows(&text, 1)[0];
+        flow.acks as f64 / flow.data_segments as f64
+    };
+    for congestion in CONTROLLERS {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| acks(congestion, ack, "1.0"));
+        let without = acks(congestion, "tack", "0.0");
+        println!(
+            "{congestion}: {tack:.2} acknowledgements a segment, {plain:.2} with delayed:2, {without:.2} without copies"
+        );
+        assert!(
+            tack <= plain,
+            "{congestion}: {tack}, {plain} with delayed:2"
+        );
+    }
+}
+
 /// Path 50266: one flow's acknowledgements fill the queue of a slow reverse link, and those of the
 /// other hardly get in. That is no matter of TACK: whoever acknowledges less often starves, and two
 /// that do it alike share, or chance decides.

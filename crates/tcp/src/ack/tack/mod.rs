@@ -205,7 +205,13 @@ impl AckPolicy for TackPolicy {
         if arrival.start > arrival.received_to {
             self.blocks.on_data(arrival.start..end);
         }
-        self.schedule.on_data(now, arrival.len);
+        // What brings nothing new does not count towards L: a path that copies each segment would
+        // draw twice the reports.
+        let new = match arrival.order {
+            SegmentOrder::Duplicate => 0,
+            _ => arrival.len,
+        };
+        self.schedule.on_data(now, new);
         self.loss_due |= self.gaps.settle(now, self.schedule.rtt_min);
         self.gaps.resolve(arrival.received_to);
         if self.loss_due && self.schedule.params.losses == LossReporting::AtOnce {

@@ -223,7 +223,7 @@ impl Schedule {
         self.pending == 0
     }
 
-    /// Data arrived at `now`.
+    /// Data arrived at `now`, `len` bytes of it new.
     pub(super) fn on_data(&mut self, now: Instant, len: u64) {
         self.awaited.on_data(now, self.rtt_min, self.params.timer);
         if self.pending == 0 {
