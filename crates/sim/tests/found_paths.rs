@@ -98,8 +98,8 @@ fn the_last_retransmission_of_a_small_window_needs_no_timeout() {
     assert!(tack.1 < 0.6 * plain.1, "{tack:?}, {plain:?}");
 }
 
-/// Path 60509: every segment arrives twice, and the receive buffer holds less than the path, so that
-/// segments are counted. Copies do not count: they drew a report for each segment.
+/// Path 60509: every segment arrives twice, and the receive buffer holds less than the path, so
+/// that segments are counted. Copies do not count: they drew a report for each segment.
 #[test]
 fn copies_of_segments_draw_no_more_reports() {
     let acks = |congestion: &str, ack: &str, copies: &str| {
