@@ -48,7 +48,7 @@ pub(crate) struct SweepRunArgs {
     /// Plan file (TOML): scenario, axes, seeds, derived columns
     #[arg(value_name = "PLAN", required = true)]
     pub(crate) plan: Option<PathBuf>,
-    /// Folder of the data set; finished runs in it are not repeated
+    /// Folder of the data set, with --dask also a URL; finished runs in it are not repeated
     #[arg(long, value_name = "DIR", default_value = "sweep-results")]
     pub(crate) out: PathBuf,
     /// Change a key of every scenario: duration=1s, wired.queue=100p
@@ -57,6 +57,10 @@ pub(crate) struct SweepRunArgs {
     /// Number of parallel runs [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+    /// Let the workers of a Dask scheduler do the runs, such as tcp://10.0.0.1:8786; needs Python
+    /// with the package tack (TACK_PYTHON names the interpreter)
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "dry_run"])]
+    pub(crate) dask: Option<String>,
     /// Count the points and runs, and estimate the time from a few runs; keep nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

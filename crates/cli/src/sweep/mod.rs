@@ -1,11 +1,12 @@
 //! `tack sweep`: plans of scenarios and seeds, measured into a Parquet data set.
 
 mod args;
+mod dask;
 mod report;
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,10 +31,21 @@ pub(crate) async fn run(args: SweepArgs) -> Result<Exit, Failure> {
 
 /// Runs a plan. The first signal ends the sweep; what is done stays.
 async fn sweep(args: SweepRunArgs) -> Result<Exit, Failure> {
+    // The parser insists on it where no other command is named.
+    let plan = args.plan.clone().unwrap_or_default();
+    if let Some(address) = &args.dask {
+        return dask::run(&args, &plan, address).await;
+    }
+    if args.out.to_string_lossy().contains("://") {
+        return Err(Failure::usage(format!(
+            "--out {}: a URL needs --dask; without it the data set is in a folder of this machine",
+            args.out.display()
+        )));
+    }
     let mut signals = Signals::new()?;
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&stop);
-    let mut work = tokio::task::spawn_blocking(move || measure(&args, &seen));
+    let mut work = tokio::task::spawn_blocking(move || measure(&args, &plan, &seen));
     let mut signal = None;
     let exit = loop {
         tokio::select! {
@@ -49,11 +61,9 @@ async fn sweep(args: SweepRunArgs) -> Result<Exit, Failure> {
     Ok(signal.unwrap_or(exit))
 }
 
-fn measure(args: &SweepRunArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Failure> {
+fn measure(args: &SweepRunArgs, plan: &Path, stop: &Arc<AtomicBool>) -> Result<Exit, Failure> {
     let began = Instant::now();
-    // The parser insists on it where no other command is named.
-    let path = args.plan.clone().unwrap_or_default();
-    let plan = Plan::from_file(&path, &args.overrides).map_err(Failure::usage)?;
+    let plan = Plan::from_file(plan, &args.overrides).map_err(Failure::usage)?;
     let folder = Folder::new(&args.out);
     let opened = tack_sweep::open(plan, &folder)
         .map_err(|error| Failure::failed("cannot read the data set", error))?;

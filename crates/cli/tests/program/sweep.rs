@@ -295,6 +295,53 @@ fn a_report_shows_a_column_over_an_axis() {
     }
 }
 
+#[test]
+fn without_python_a_cluster_is_refused_and_said_why() {
+    let scratch = place(PLAN);
+    let on = |python: &Path| {
+        let mut command = tack();
+        command
+            .current_dir(scratch.path())
+            .args(["sweep", "acks.toml", "--dask", "tcp://127.0.0.1:1"])
+            .env("TACK_PYTHON", python);
+        finish(&mut command)
+    };
+    let none = on(Path::new("/nowhere/python"));
+    assert_eq!(none.code, Some(2));
+    assert!(
+        none.stderr.contains("/nowhere/python cannot be started"),
+        "{}",
+        none.stderr
+    );
+    // Interpreters without the package, and with another version of it.
+    let interpreter = |name: &str, text: &str| {
+        let path = scratch.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&path, mode).unwrap();
+        path
+    };
+    let bare = on(&interpreter(
+        "bare",
+        "echo \"No module named 'tack'\" >&2; exit 1",
+    ));
+    assert_eq!(bare.code, Some(2));
+    assert!(bare.stderr.contains("No module named 'tack'") && bare.stderr.contains("pip install"));
+    let old = on(&interpreter("old", "echo 0000"));
+    assert_eq!(old.code, Some(2));
+    assert!(
+        old.stderr.contains("another version (code 0000)"),
+        "{}",
+        old.stderr
+    );
+    let url = sweep(
+        scratch.path(),
+        &["acks.toml", "--out", "s3://bucket/sweeps"],
+    );
+    assert_eq!(url.code, Some(2));
+    assert!(url.stderr.contains("a URL needs --dask"), "{}", url.stderr);
+}
+
 /// The examples that the documentation shows.
 #[test]
 fn the_plans_of_this_project_can_be_run() {

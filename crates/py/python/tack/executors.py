@@ -57,7 +57,9 @@ class DaskPool:
         from distributed import KilledWorker, wait
 
         try:
-            wait(handles, timeout=timeout_s, return_when="FIRST_COMPLETED")
+            # It would look for the one that is everybody's.
+            with self._client.as_current():
+                wait(handles, timeout=timeout_s, return_when="FIRST_COMPLETED")
         except TimeoutError:
             return []
         ended = []

@@ -22,9 +22,19 @@ ATTEMPTS = 4
 class SweepResult:
     """What a sweep has come to."""
 
-    __slots__ = ("path", "rows", "counts", "failures", "damaged")
+    __slots__ = ("plan", "path", "rows", "counts", "failures", "damaged")
 
-    def __init__(self, path: str, rows: Columns, counts: dict[str, int], failures: list[str], damaged: list[tuple[str, str]]):
+    def __init__(
+        self,
+        plan: str,
+        path: str,
+        rows: Columns,
+        counts: dict[str, int],
+        failures: list[str],
+        damaged: list[tuple[str, str]],
+    ):
+        self.plan = plan
+        """The name of the plan."""
         self.path = path
         """The plan's part of the data set: a folder, or a URL."""
         self.rows = rows
@@ -76,7 +86,9 @@ def sweep(
     overrides = list(set)
     if client is None:
         path, counts, rows, failures, damaged = sweep_embedded(file, text, overrides, os.fspath(out), jobs, report)
-        return SweepResult(str(path), rows, counts, failures, [(str(path), why) for path, why in damaged])
+        # The part is plan=NAME-HASH.
+        name = path.name.removeprefix("plan=").rpartition("-")[0]
+        return SweepResult(name, str(path), rows, counts, failures, [(str(path), why) for path, why in damaged])
     if jobs is not None:
         raise ValueError("jobs is for this machine; the client decides how many workers there are")
     return _on_workers(SweepState(file, text, overrides, task_s), str(os.fspath(out)), pool_of(client), report)
@@ -146,4 +158,4 @@ def _on_workers(state: SweepState, out: str, pool, report) -> SweepResult:
     merged = state.merged()
     if merged is not None and kept != [merged[0]]:
         storage.merge(part, *merged, kept)
-    return SweepResult(storage.path(part), state.rows(), state.counts(), failures, damaged)
+    return SweepResult(state.name, storage.path(part), state.rows(), state.counts(), failures, damaged)

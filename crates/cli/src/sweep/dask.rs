@@ -1,0 +1,104 @@
+//! `tack sweep --dask`: the Python package does the sweep on the workers of a scheduler. This
+//! program looks whether it can, starts it, and passes signals on.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tack_sweep::CODE_VERSION;
+use tokio::process::Command;
+
+use super::args::SweepRunArgs;
+use crate::exit::{Exit, Failure};
+use crate::signals::Signals;
+
+/// Names the interpreter that has the package.
+const PYTHON: &str = "TACK_PYTHON";
+
+/// Runs the plan on the workers of the scheduler at `address`.
+pub(super) async fn run(args: &SweepRunArgs, plan: &Path, address: &str) -> Result<Exit, Failure> {
+    let python = std::env::var(PYTHON).unwrap_or_else(|_| "python3".into());
+    check(&python).await?;
+    let mut signals = Signals::new()?;
+    let mut command = Command::new(&python);
+    command
+        .args(["-m", "tack.dask_runner", "--dask", address, "--out"])
+        .arg(&args.out)
+        .stdin(Stdio::null())
+        // A Ctrl-C of the terminal reaches it once, by us.
+        .process_group(0);
+    for setting in &args.overrides {
+        command.arg("--set").arg(setting);
+    }
+    if args.json {
+        command.arg("--json");
+    }
+    command.arg("--").arg(plan);
+    let mut child = command
+        .spawn()
+        .map_err(|error| cannot_start(&python, &error))?;
+    loop {
+        tokio::select! {
+            ended = child.wait() => {
+                let ended = ended.map_err(|error| Failure::failed("cannot wait for Python", error))?;
+                return Ok(exit(ended.code()));
+            }
+            signal = signals.next() => {
+                let Some(id) = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) else {
+                    continue;
+                };
+                let signal = match signal {
+                    Exit::Interrupted => rustix::process::Signal::INT,
+                    _ => rustix::process::Signal::TERM,
+                };
+                // It may have ended just now.
+                let _ = rustix::process::kill_process(id, signal);
+            }
+        }
+    }
+}
+
+/// The package must be there, with Dask, and of the version of this program.
+async fn check(python: &str) -> Result<(), Failure> {
+    const SCRIPT: &str = "import tack._core, distributed; print(tack._core.code_version())";
+    let output = Command::new(python)
+        .args(["-c", SCRIPT])
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .map_err(|error| cannot_start(python, &error))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let reason = text.lines().last().unwrap_or("it gave no reason");
+        return Err(Failure::usage(format!(
+            "--dask needs the Python package tack with Dask, but {python} says {reason:?}; \
+             install it by `pip install ./crates/py[dask]`, or name another Python by {PYTHON}"
+        )));
+    }
+    let code = String::from_utf8_lossy(&output.stdout);
+    match code.trim() == CODE_VERSION {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "the Python package tack of {python} is of another version (code {}) than this program (code {CODE_VERSION}); \
+             install it again by `pip install ./crates/py[dask]`",
+            code.trim()
+        ))),
+    }
+}
+
+fn cannot_start(python: &str, error: &std::io::Error) -> Failure {
+    Failure::usage(format!(
+        "--dask needs Python, but {python} cannot be started: {error}; {PYTHON} names another"
+    ))
+}
+
+/// The runner has the exit codes of this program.
+fn exit(code: Option<i32>) -> Exit {
+    match code {
+        Some(0) => Exit::Done,
+        Some(2) => Exit::Usage,
+        Some(3) => Exit::Network,
+        Some(130) => Exit::Interrupted,
+        Some(143) => Exit::Terminated,
+        _ => Exit::Failed,
+    }
+}

@@ -1,0 +1,105 @@
+"""A sweep on a scheduler of Dask and two worker processes, one of which is killed mid-way."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tack
+
+distributed = pytest.importorskip("distributed", reason="SKIPPED: distributed is not installed")
+
+KEYS = {
+    "name": "delays",
+    "seeds": 6,
+    "scenario": {"duration": "1s", "wired": {"rate": "50Mbps", "loss": 0.001}, "flow": [{}]},
+    "axis": [
+        {"key": "flow.0.ack", "values": ["tack", "delayed:2"]},
+        {"key": "wired.delay", "from": "2ms", "to": "40ms", "count": 6},
+    ],
+}
+PATIENCE_S = 120
+
+
+@contextlib.contextmanager
+def cluster(folder):
+    """A scheduler and two workers on the loopback interface: the scheduler's address, and the workers' processes."""
+    file = folder / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    # A worker without a nanny stays dead.
+    worker = ["worker", "--scheduler-file", str(file), "--no-nanny", "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1"]
+    scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    with contextlib.ExitStack() as stack:
+        with (folder / "log").open("w") as log:
+            started = [subprocess.Popen(dask + scheduler, cwd=folder, stdout=log, stderr=log)]
+            stack.callback(end, started)
+            started += [subprocess.Popen(dask + worker, cwd=folder, stdout=log, stderr=log) for _ in range(2)]
+        deadline = time.monotonic() + PATIENCE_S
+        while not file.exists():
+            assert time.monotonic() < deadline and started[0].poll() is None, (folder / "log").read_text()
+            time.sleep(0.05)
+        yield json.loads(file.read_text())["address"], started[1:]
+
+
+def end(processes):
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def files(path):
+    return {file.name: file.read_bytes() for file in Path(path).iterdir()}
+
+
+def test_a_killed_worker_costs_only_what_it_was_doing(tmp_path):
+    expected = tack.sweep(KEYS, tmp_path / "here")
+    killed = []
+    with cluster(tmp_path) as (address, workers), distributed.Client(address) as client:
+        client.wait_for_workers(2, timeout=PATIENCE_S)
+
+        def progress(done, total):
+            if done >= total // 4 and not killed:
+                workers[0].send_signal(signal.SIGKILL)
+                killed.append(done)
+
+        result = tack.sweep(KEYS, tmp_path / "there", client=client, task_s=0.2, progress=progress)
+        assert killed and killed[0] < result.counts["runs"], "the sweep went on with one worker"
+        workers[0].wait()
+        assert len(client.nthreads()) == 1
+    assert result.complete
+    assert files(result.path) == files(expected.path)
+
+
+def test_the_program_starts_it(tmp_path):
+    """``TACK`` names the program; CI sets it."""
+    program = os.environ.get("TACK")
+    if program is None:
+        pytest.skip("SKIPPED: TACK does not name the program")
+    plan = tmp_path / "delays.toml"
+    plan.write_text(tack._core.plan_text(KEYS))
+    environment = os.environ | {"TACK_PYTHON": sys.executable}
+
+    def run(*arguments, **changes):
+        command = [program, "sweep", str(plan), "--json", *arguments]
+        return subprocess.run(command, env=environment | changes, capture_output=True, text=True, timeout=PATIENCE_S)
+
+    with cluster(tmp_path) as (address, _):
+        ended = run("--dask", address, "--out", f"file://{tmp_path}/there")
+        assert ended.returncode == 0, ended.stderr
+        summary = json.loads(ended.stdout)
+        assert summary["complete"] and summary["new"] == 72
+        again = json.loads(run("--out", str(tmp_path / "there")).stdout)
+        assert again["reused"] == 72 and files(again["folder"]) == files(summary["folder"])
+        assert files(again["folder"]) == files(tack.sweep(KEYS, tmp_path / "here").path)
+        wrong = run("--dask", address, "--set", "wired.dealy=5ms")
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert 'did you mean "delay"?' in wrong.stderr
+    unreachable = run("--dask", "tcp://127.0.0.1:1")
+    assert unreachable.returncode == 3 and "no scheduler of Dask at tcp://127.0.0.1:1" in unreachable.stderr
+    no_python = run("--dask", "tcp://127.0.0.1:1", TACK_PYTHON="/nowhere/python")
+    assert no_python.returncode == 2 and "/nowhere/python" in no_python.stderr
