@@ -1,5 +1,5 @@
 //! Events for the unit tests of controllers. Whole controllers on a network are tested by
-//! `crates/sim/tests/controllers.rs`.
+//! `crates/sim/tests/runs/controllers.rs`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Paths that the random search (`differential/`) flagged, each with its neighbours, and what was
+//! Paths that the random search (`../differential/`) flagged, each with its neighbours, and what was
 //! repaired on them or was found not to be TACK's. As there, `delayed:2` on the same path is the
 //! measure.
 
