@@ -1,8 +1,6 @@
 //! Random streams of acknowledgements, compressed and rebuilt, while compressed packets are lost.
 
-mod acks;
-
-use acks::{Ack, Version};
+use crate::acks::{Ack, Version};
 use proptest::prelude::*;
 use tack_rohc::{Compressor, Config, Decompressor, Delivery, Mode, Refusal};
 

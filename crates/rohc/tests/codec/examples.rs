@@ -1,7 +1,5 @@
 //! The programs of `examples/`: what they print, and their exit status.
 
-mod acks;
-
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::{env, fs};
 
-use acks::{Ack, Version};
+use crate::acks::{Ack, Version};
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::PcapNgWriter;

@@ -1,8 +1,6 @@
 //! What carriers say of deliveries, and what follows for the contexts.
 
-mod acks;
-
-use acks::{Ack, Version};
+use crate::acks::{Ack, Version};
 use tack_rohc::{
     Compressor, Config, DecodeError, Decompressor, Delivery, Format, Mode, Refusal, add_cid,
     small_cid,

@@ -5,9 +5,7 @@
 //! packets are not needed here: the streams are made by the test, and every packet of ours is
 //! rebuilt.
 
-mod acks;
-
-use acks::{Ack, Version};
+use crate::acks::{Ack, Version};
 use tack_rohc::{Compressor, Config, Decompressor, Delivery, Mode};
 
 /// Two segments.

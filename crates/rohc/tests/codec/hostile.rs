@@ -1,8 +1,6 @@
 //! Whatever bytes come: no panic, and a refused packet leaves no trace.
 
-mod acks;
-
-use acks::{Ack, Version};
+use crate::acks::{Ack, Version};
 use proptest::prelude::*;
 use tack_rohc::{
     Compressor, Config, Decompressor, Delivery, MAX_COMPRESSED_LEN, MAX_PACKET_LEN, Mode,

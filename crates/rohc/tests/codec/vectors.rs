@@ -1,7 +1,7 @@
 //! Packets of another ROHC-TCP compressor (`tests/vectors/README.md`): ours decompresses them bit
 //! for bit.
 
-#[path = "../examples/vectors/files.rs"]
+#[path = "../../examples/vectors/files.rs"]
 mod files;
 
 use std::fs;

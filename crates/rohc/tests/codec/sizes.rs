@@ -1,8 +1,6 @@
 //! How long compressed acknowledgements are on a stream like that of a download over Wi-Fi.
 
-mod acks;
-
-use acks::{Ack, Version};
+use crate::acks::{Ack, Version};
 use tack_rohc::{Compressor, Config, Decompressor, Delivery, Mode};
 
 /// Acknowledgements of two segments each, in batches of 21 (one aggregate of 42 segments), every
