@@ -38,12 +38,20 @@ impl Drop for Folder {
 }
 
 /// Where the examples are: beside the tests. `cargo test` builds them too, but not when it is asked
-/// for this file only, so they are built here.
+/// for these tests only; then they are built here. Whatever is up to date is not built again, because
+/// a build of this package alone chooses other features of the crates below and begins with those.
 fn examples() -> &'static Path {
     static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
     EXAMPLES.get_or_init(|| {
         let test = env::current_exe().unwrap();
         let profile = test.parent().and_then(Path::parent).unwrap();
+        let examples = profile.join("examples");
+        if ["pcap", "vectors"]
+            .iter()
+            .all(|name| is_up_to_date(&examples.join(name)))
+        {
+            return examples;
+        }
         if let Some(cargo) = env::var_os("CARGO") {
             let mut build = Command::new(cargo);
             build.args(["build", "--quiet", "--package", "tack-rohc", "--examples"]);
@@ -53,8 +61,21 @@ fn examples() -> &'static Path {
             build.arg("--target-dir").arg(profile.parent().unwrap());
             assert!(build.status().unwrap().success(), "the examples compile");
         }
-        profile.join("examples")
+        examples
     })
+}
+
+/// Whether a program is no older than any of its sources, which cargo lists in a file beside it.
+fn is_up_to_date(program: &Path) -> bool {
+    let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let list = fs::read_to_string(program.with_extension("d")).unwrap_or_default();
+    let sources = list.split_once(": ").map_or("", |(_, sources)| sources);
+    let mut sources = sources.split_whitespace().map(Path::new).peekable();
+    // A path with a blank in it is not found, and so the program is built.
+    sources.peek().is_some()
+        && modified(&program.with_extension(env::consts::EXE_EXTENSION)).is_some_and(|built| {
+            sources.all(|source| modified(source).is_some_and(|changed| changed <= built))
+        })
 }
 
 /// What a program printed, and how it ended.
