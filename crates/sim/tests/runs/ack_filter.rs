@@ -13,6 +13,8 @@ use rayon::prelude::*;
 use tack_base::random::RandomStream;
 use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
 
+use crate::is_long;
+
 const FILTERS: [&str; 4] = ["paper", "safe", "cake", "cake_aggressive"];
 
 fn play(text: &str, filter: &str, seed: u64) -> Report {
@@ -246,7 +248,12 @@ fn median(path: &Path, filter: &str) -> f64 {
 #[test]
 fn a_filter_is_no_worse_than_none_on_random_paths() {
     let asked = std::env::var("TACK_FILTER_SEARCH").ok();
-    let numbers = parse_seeds(asked.as_deref().unwrap_or("1..16")).expect("numbers of paths");
+    let numbers = parse_seeds(
+        asked
+            .as_deref()
+            .unwrap_or(if is_long() { "1..16" } else { "1..8" }),
+    )
+    .expect("numbers of paths");
     let worse: Vec<_> = numbers
         .par_iter()
         .flat_map(|number| {

@@ -5,6 +5,8 @@
 use rayon::prelude::*;
 use tack_sim::{Observers, Report, Scenario, run};
 
+use crate::is_long;
+
 fn simulate(text: &str, seed: u64) -> Report {
     let scenario =
         Scenario::from_toml("congestion.toml", text, &[]).expect("the scenario is sound");
@@ -118,12 +120,22 @@ fn a_path_of_a_few_segments_is_not_flooded_with_tack() {
 #[test]
 fn random_loss_costs_tack_no_more_than_delayed_acknowledgements() {
     const SEEDS: u64 = 8;
+    let losses: &[f64] = if is_long() {
+        &[0.001, 0.005, 0.01, 0.03]
+    } else {
+        &[0.005, 0.03]
+    };
+    let delays: &[&str] = if is_long() {
+        &["5ms", "20ms", "50ms"]
+    } else {
+        &["20ms"]
+    };
     ["cubic", "new_reno", "vegas", "compound"]
         .par_iter()
         .for_each(|congestion| {
             let mut cells = Vec::new();
-            for loss in [0.001, 0.005, 0.01, 0.03] {
-                for delay in ["5ms", "20ms", "50ms"] {
+            for &loss in losses {
+                for delay in delays {
                     let path = format!(
                         "rate = '50Mbps'\ndelay = '{delay}'\nqueue = '1.0bdp'\nloss = {loss}"
                     );
@@ -149,7 +161,12 @@ fn random_loss_costs_tack_no_more_than_delayed_acknowledgements() {
             }
             let mean = cells.iter().sum::<f64>() / cells.len() as f64;
             println!("{congestion}: {:.3} of delayed:2", mean.exp());
-            assert!(mean > 0.99_f64.ln(), "{congestion}: {:.3}", mean.exp());
+            // Of two cells the mean is as uncertain as a cell.
+            assert!(
+                !is_long() || mean > 0.99_f64.ln(),
+                "{congestion}: {:.3}",
+                mean.exp()
+            );
         });
 }
 

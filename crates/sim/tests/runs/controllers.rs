@@ -10,6 +10,8 @@ use tack_sim::scenario::Party;
 use tack_sim::{Observer, Observers, Report, Scenario, run};
 use tack_tcp::trace::{AckReceived, TraceEvent, Traced};
 
+use crate::is_long;
+
 /// Payload of every segment, bytes.
 const MSS: u64 = 1448;
 /// Segments of the bandwidth-delay product.
@@ -66,11 +68,6 @@ impl Course {
         let measured = self.between(from, to).filter_map(|(_, ack)| ack.rtt);
         measured.max().expect("round trips are measured")
     }
-}
-
-/// More cells, where `TACK_LONG` is set.
-fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 fn second(number: u64) -> Instant {

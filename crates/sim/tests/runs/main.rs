@@ -12,3 +12,21 @@ mod scenarios;
 mod startup;
 mod utilisation;
 mod wlan;
+
+use tack_sim::Checks;
+
+/// Whether the long forms were asked for, by `TACK_LONG=1`, as CI does. The ordinary form takes the
+/// members of each family that say most.
+fn is_long() -> bool {
+    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// What the longest families check: every invariant at every event takes many times as long as the
+/// run itself where windows are large.
+fn checks_of_long_runs() -> Checks {
+    if is_long() {
+        Checks::EveryEvent
+    } else {
+        Checks::Cheap
+    }
+}
