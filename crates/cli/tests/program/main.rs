@@ -4,6 +4,7 @@
 mod again;
 mod discovery;
 mod emulate;
+mod endings;
 mod entries;
 mod faults;
 mod hostile;
@@ -12,6 +13,7 @@ mod interface;
 mod keys;
 mod lab;
 mod meeting;
+mod memory;
 mod mirror;
 mod output;
 mod perf;
