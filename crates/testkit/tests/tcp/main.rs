@@ -28,6 +28,7 @@ mod retransmission_timeout;
 mod security;
 mod sequence_space;
 mod settings;
+mod stripping_boxes;
 mod tack_peer;
 mod tack_reports;
 mod time_wait;
