@@ -11,6 +11,7 @@ mod client;
 mod flow;
 mod lines;
 mod protocol;
+mod recorded_output;
 mod report;
 mod request;
 mod results;

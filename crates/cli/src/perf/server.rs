@@ -17,11 +17,11 @@ use tokio::task::JoinSet;
 
 use super::args::PerfArgs;
 use super::flow::{self, Budget, Job, Sending, cpu_time};
-use super::lines::{heads, interval_lines};
 use super::protocol::{
     ClientMessage, MAGIC, MAX_REQUEST, ServerMessage, Ticket, read_message, write_message,
 };
-use super::report::{Interval, Intervals, Output};
+use super::recorded_output::RecordedOutput;
+use super::report::Intervals;
 use super::request::{Carrier, MAX_STREAMS, PATIENCE, ServerOutput, TestRequest};
 use super::results::FlowResult;
 use super::security::{
@@ -40,8 +40,6 @@ const STEP: Duration = Duration::from_secs(10);
 const STEP_PER_CONNECTION: Duration = Duration::from_millis(50);
 /// How long connections may take to close at the program's end.
 const WIND_UP: Duration = Duration::from_secs(2);
-/// Intervals that a client gets, in bytes of text or JSON; later ones are left out.
-const MAX_OUTPUT: usize = 2 << 20;
 /// Peers without a handshake that wait to be told of.
 const MAX_FAILED_HANDSHAKES: usize = 64;
 /// TCP ports for data connections (the dynamic range of RFC 6335 §6).
@@ -306,59 +304,6 @@ async fn open_paths(
             let greeting = udp::await_greeting(&socket, token, peer);
             step("its first datagram", greeting).await?;
             Ok(DataChannels::Datagrams(socket, token))
-        }
-    }
-}
-
-/// The server's intervals, in the form that the client wants.
-#[derive(Debug)]
-struct RecordedOutput {
-    form: ServerOutput,
-    text: String,
-    intervals: Vec<Interval>,
-    /// Bytes so far, about.
-    len: usize,
-}
-
-impl RecordedOutput {
-    fn new(request: &TestRequest) -> Self {
-        Self {
-            form: request.server_output,
-            text: heads(request.carrier != Carrier::Tcp),
-            intervals: Vec::new(),
-            len: 0,
-        }
-    }
-
-    fn add(&mut self, interval: Interval) -> io::Result<()> {
-        let lines = interval_lines(&interval);
-        // An interval in JSON is at most six times as long as its lines.
-        self.len += lines.len()
-            * match self.form {
-                ServerOutput::Json => 6,
-                ServerOutput::None | ServerOutput::Text => 1,
-            };
-        if self.len > MAX_OUTPUT {
-            return Ok(());
-        }
-        match self.form {
-            ServerOutput::None => {}
-            ServerOutput::Text => self.text.push_str(&lines),
-            ServerOutput::Json => self.intervals.push(interval),
-        }
-        Ok(())
-    }
-
-    fn output(mut self) -> Option<Output> {
-        match self.form {
-            ServerOutput::None => None,
-            ServerOutput::Text => {
-                if self.len > MAX_OUTPUT {
-                    self.text.push_str("(further intervals omitted)\n");
-                }
-                Some(Output::Text(self.text))
-            }
-            ServerOutput::Json => Some(Output::Json(self.intervals)),
         }
     }
 }

@@ -1,14 +1,92 @@
-//! A flow's figures, as reports have them.
+//! The figures of flows, as reports and samples have them.
 
 use tack_base::time::nanos;
 use tack_base::{Duration, Instant};
-use tack_tcp::{CloseReason, Stats};
+use tack_tcp::{CloseReason, Connection, Stats};
 
-use super::flows::{FlowState, Kind, Stream};
+use super::flows::{FlowState, Flows, Kind, Stream};
 use super::host::Host;
+use super::meter::Percentiles;
 use super::progress::Progress;
+use crate::observe::Sample;
 use crate::report::{AcksByKind, FlowReport, LimitedBy, RequestReport};
-use crate::scenario::Flow;
+use crate::scenario::{Flow, Scenario};
+
+impl Flows {
+    /// The warm-up is over.
+    pub(super) fn end_warmup(&mut self, hosts: &[Host], now: Instant) {
+        for state in &mut self.list {
+            let stats = [0, 1].map(|side| state.stats(side, hosts, now));
+            state.meter.end_warmup(stats);
+            match &mut state.kind {
+                Kind::Tcp(stream) => {
+                    if let Some((source, player)) = &mut stream.video {
+                        source.end_warmup();
+                        player.end_warmup(now);
+                    }
+                }
+                Kind::Udp(datagrams) => {
+                    if let Some(video) = &mut datagrams.video {
+                        video.end_warmup(now);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn sample(
+        &mut self,
+        flow: usize,
+        hosts: &[Host],
+        now: Instant,
+        interval: Duration,
+    ) -> Sample {
+        let state = &mut self.list[flow];
+        let bytes = state.meter.since_sample();
+        let stats = state.stats(0, hosts, now);
+        let pacing = match &state.kind {
+            Kind::Tcp(stream) => stream.ids[0]
+                .and_then(|id| hosts[state.parties[0].index()].endpoint.get(id))
+                .and_then(Connection::pacing_rate),
+            Kind::Udp(_) => None,
+        };
+        Sample {
+            at: now,
+            flow,
+            goodput_bps: bytes as f64 * 8.0 / interval.as_secs_f64(),
+            cwnd: stats.cwnd,
+            bytes_in_flight: stats.bytes_in_flight,
+            srtt: stats.srtt,
+            pacing_bps: pacing.map(tack_base::Rate::bits_per_sec),
+            queue_packets: 0,
+        }
+    }
+
+    pub(super) fn report(
+        &self,
+        scenario: &Scenario,
+        hosts: &[Host],
+        warmup: Instant,
+        end: Instant,
+    ) -> Vec<FlowReport> {
+        self.list
+            .iter()
+            .zip(&scenario.flows)
+            .enumerate()
+            .map(|(id, (state, flow))| state.report(id, flow, hosts, warmup, end))
+            .collect()
+    }
+
+    /// 95th percentile of the one-way delay of all flows' data packets together, microseconds;
+    /// `None` without packets.
+    pub(super) fn one_way_p95(&self) -> Option<u64> {
+        let mut all = Percentiles::new();
+        for state in &self.list {
+            all.add(&state.meter.one_way);
+        }
+        all.quantile(0.95)
+    }
+}
 
 impl FlowState {
     /// The figures of flow `id`, from the later of its start and `warmup` to the earlier of its

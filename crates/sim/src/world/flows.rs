@@ -13,15 +13,13 @@ use super::check::WireObserver;
 use super::datagram::Datagrams;
 use super::event::{Broken, Event};
 use super::host::Host;
-use super::meter::{Meter, Percentiles};
+use super::meter::Meter;
 use super::ports::{flow_of, listen_port};
 use super::progress::{Echoes, Progress, Timer};
 use super::stream::Pattern;
 use super::video::{Player, Source};
-use crate::observe::Sample;
 use crate::packet::Packet;
-use crate::report::FlowReport;
-use crate::scenario::{App, Flow, Party, Scenario, TcpFlow, Transport};
+use crate::scenario::{App, Flow, Party, TcpFlow, Transport};
 
 /// All flows.
 #[derive(Debug)]
@@ -376,80 +374,6 @@ impl Flows {
             stream.ends[1].paused = is_paused;
             stream.progress[0].excuse(now);
         }
-    }
-
-    /// The warm-up is over.
-    pub(super) fn end_warmup(&mut self, hosts: &[Host], now: Instant) {
-        for state in &mut self.list {
-            let stats = [0, 1].map(|side| state.stats(side, hosts, now));
-            state.meter.end_warmup(stats);
-            match &mut state.kind {
-                Kind::Tcp(stream) => {
-                    if let Some((source, player)) = &mut stream.video {
-                        source.end_warmup();
-                        player.end_warmup(now);
-                    }
-                }
-                Kind::Udp(datagrams) => {
-                    if let Some(video) = &mut datagrams.video {
-                        video.end_warmup(now);
-                    }
-                }
-            }
-        }
-    }
-
-    pub(super) fn sample(
-        &mut self,
-        flow: usize,
-        hosts: &[Host],
-        now: Instant,
-        interval: Duration,
-    ) -> Sample {
-        let state = &mut self.list[flow];
-        let bytes = state.meter.since_sample();
-        let stats = state.stats(0, hosts, now);
-        let pacing = match &state.kind {
-            Kind::Tcp(stream) => stream.ids[0]
-                .and_then(|id| hosts[state.parties[0].index()].endpoint.get(id))
-                .and_then(Connection::pacing_rate),
-            Kind::Udp(_) => None,
-        };
-        Sample {
-            at: now,
-            flow,
-            goodput_bps: bytes as f64 * 8.0 / interval.as_secs_f64(),
-            cwnd: stats.cwnd,
-            bytes_in_flight: stats.bytes_in_flight,
-            srtt: stats.srtt,
-            pacing_bps: pacing.map(tack_base::Rate::bits_per_sec),
-            queue_packets: 0,
-        }
-    }
-
-    pub(super) fn report(
-        &self,
-        scenario: &Scenario,
-        hosts: &[Host],
-        warmup: Instant,
-        end: Instant,
-    ) -> Vec<FlowReport> {
-        self.list
-            .iter()
-            .zip(&scenario.flows)
-            .enumerate()
-            .map(|(id, (state, flow))| state.report(id, flow, hosts, warmup, end))
-            .collect()
-    }
-
-    /// 95th percentile of the one-way delay of all flows' data packets together, microseconds;
-    /// `None` without packets.
-    pub(super) fn one_way_p95(&self) -> Option<u64> {
-        let mut all = Percentiles::new();
-        for state in &self.list {
-            all.add(&state.meter.one_way);
-        }
-        all.quantile(0.95)
     }
 }
 

@@ -30,6 +30,7 @@ mod round;
 mod startup;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use core::time::Duration;
 
@@ -50,7 +51,7 @@ use pacing::Pacing;
 use policer::{Policer, Verdict};
 use probe_bw::{CWND_GAIN, Cycle, PhaseView};
 use probe_rtt::ProbeRtt;
-use recovery::{Recovery, Window};
+use recovery::Recovery;
 use round::Round;
 use startup::{DRAIN_GAIN, FullPipe, HIGH_GAIN, OVERFULL};
 
@@ -87,7 +88,7 @@ pub struct Bbr {
     extra_acked: ExtraAcked,
     policer: Policer,
     marks: Marks,
-    /// Sending resumed from idle and nothing was delivered since: the old RTT floor is no reason
+    /// Sending resumed from idle and nothing was delivered since: the old RTT floor is not a reason
     /// to probe.
     idle_restart: bool,
     srtt: Duration,
@@ -356,64 +357,6 @@ impl Bbr {
             self.mss,
             self.feedback.pacing_floor().max(self.least_rate()),
         );
-    }
-
-    fn update_window(&mut self, ack: &Ack) {
-        if ack.delivered > 0 {
-            let window = self
-                .recovery
-                .window(ack, self.cwnd, self.mss, &mut self.round);
-            self.cwnd = match window {
-                Window::Conserve(cwnd) => cwnd,
-                Window::Grow(cwnd) => self.grown(ack, cwnd).max(self.min_window()),
-            };
-        }
-        self.cap_window();
-    }
-
-    /// Bytes in flight that need no queue, after the model.
-    fn path_holds(&self) -> u64 {
-        self.model
-            .bdp(self.bandwidth(), 1.0)
-            .unwrap_or(0)
-            .saturating_add(self.feedback.unreported())
-    }
-
-    /// The window that the model asks for.
-    fn target(&self) -> u64 {
-        let bandwidth = self.bandwidth();
-        let mut target = self
-            .model
-            .bdp(bandwidth, self.cwnd_gain)
-            .unwrap_or(self.initial_window)
-            .saturating_add(self.feedback.unreported());
-        if self.full_pipe.reached() {
-            target = target.saturating_add(self.extra_acked.allowance(bandwidth));
-        }
-        self.with_bursts(target)
-    }
-
-    /// `cwnd` on its way to the target; cut to it only once the pipe was full.
-    fn grown(&self, ack: &Ack, cwnd: u64) -> u64 {
-        let target = self.target();
-        let grown = cwnd.saturating_add(ack.delivered);
-        if self.full_pipe.reached() {
-            grown.min(target)
-        } else if cwnd < target || ack.total_delivered < self.initial_window {
-            grown
-        } else {
-            cwnd
-        }
-    }
-
-    fn cap_window(&mut self) {
-        self.cwnd = self.cwnd.clamp(self.mss, MAX_WINDOW);
-        if let Some(bound) = self.marks.bound(self.path_holds()) {
-            self.cwnd = self.cwnd.min(bound.max(self.min_window()));
-        }
-        if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(self.probe_rtt_window());
-        }
     }
 
     /// The episode is over: gives the window back at once, not only with the next delivery.
