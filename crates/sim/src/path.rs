@@ -43,7 +43,7 @@ pub struct PathConfig {
     pub blackouts: Vec<Blackout>,
     /// Repeated suspensions.
     pub suspension: Option<SuspensionConfig>,
-    /// IP packets longer than this vanish without a word.
+    /// IP packets longer than this are dropped silently.
     pub mtu_black_hole: Option<usize>,
 }
 

@@ -52,7 +52,7 @@ impl Finding {
 }
 
 /// Comparisons with a bound. They are decided when the whole interval lies on one side of it; an
-/// estimate that is no number is refuted.
+/// estimate that is not a number is refuted.
 impl Estimate {
     /// Above `bound`.
     pub fn is_above(&self, bound: f64) -> Finding {

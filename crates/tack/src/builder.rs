@@ -86,7 +86,7 @@ impl Builder {
 
     /// Largest IP packet to send, bytes, headers included. Default 1500. A path that turns out
     /// narrower is adapted to when the kernel says so: its devices, and on Linux its routing
-    /// table and ICMP messages from routers. A router that drops long packets without a word is
+    /// table and ICMP messages from routers. A router that drops long packets silently is
     /// found out by three timeouts in a row.
     #[must_use]
     pub fn mtu(mut self, mtu: u16) -> Self {

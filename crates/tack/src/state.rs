@@ -177,7 +177,7 @@ impl State {
         }
     }
 
-    /// Wakes who waits for connections. To be called after arrivals, which alone complete
+    /// Wakes the tasks that wait for connections. To be called after arrivals, which alone complete
     /// handshakes.
     pub(crate) fn wake_acceptors(&mut self) {
         let Self {
@@ -322,7 +322,7 @@ impl State {
         again
     }
 
-    /// Ends everything now: whoever waits is told.
+    /// Ends everything now, and wakes all that wait.
     pub(crate) fn die(&mut self) {
         self.life = Life::Dead;
         let wakers = &mut self.wakers;

@@ -26,7 +26,7 @@ use crate::wait::{Queue, wait_until};
 /// * `shutdown` ends this side's stream (a FIN follows what was written); reading goes on.
 /// * Dropping the stream lets the connection finish in the background: what was written still
 ///   arrives, as long as the runtime runs. But received bytes that were not read by then, or that
-///   arrive later, are lost, and the peer is told so by a reset (RFC 2525 §2.17), which discards
+///   arrive later, are lost, and a reset tells the peer so (RFC 2525 §2.17), which discards
 ///   whatever of the writes has not arrived yet. To be sure of the writes, read until 0 before
 ///   dropping, or call `shutdown` and wait for [`Stream::finished`].
 #[derive(Debug)]

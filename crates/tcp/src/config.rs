@@ -62,7 +62,7 @@ pub struct Config {
     /// 1 s that is 183 s (RFC 9293 §3.8.3 wants three minutes).
     pub syn_retries: u32,
     /// How long data may stay unacknowledged before the connection ends (RFC 9293 §3.9.1 user
-    /// timeout, RFC 5482). Default 5 minutes; `None` waits for ever.
+    /// timeout, RFC 5482). Default 5 minutes; `None` waits forever.
     pub user_timeout: Option<Duration>,
     /// Keep-alive probing (RFC 9293 §3.8.4). Default off.
     pub keep_alive: Option<KeepAlive>,

@@ -1,7 +1,7 @@
 //! The segment size: the peer's MSS, our own cap, and what the path turns out to carry.
 //!
 //! Lower bounds come from ICMP (RFC 8201, RFC 1191) where the carrier delivers it, and from
-//! silence: a path that swallows large packets without a word is recognised when only large
+//! silence: a path that drops large packets silently is recognised when only large
 //! segments time out (RFC 4821 §7.7, RFC 8899 "black hole detection").
 //!
 //! Silence proves little: a path that was down for a while looks the same. So the former size is

@@ -65,7 +65,7 @@ pub struct Model {
     pub reorder_by: Duration,
     /// Probability that an ECN-capable packet is marked.
     pub mark: f64,
-    /// Longest packet that passes, IP header included; longer ones vanish without a word.
+    /// Longest packet that passes, IP header included; longer ones are dropped silently.
     pub mtu: usize,
     /// Times during which everything is lost.
     pub blackouts: Vec<Range<Instant>>,

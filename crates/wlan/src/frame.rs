@@ -224,7 +224,7 @@ impl<M> Frame<M> {
 /// A transmission.
 #[derive(Clone, Debug)]
 pub struct Ppdu<M> {
-    /// Who sends.
+    /// The sender.
     pub from: NodeId,
     /// Who shall receive; `None` for everyone.
     pub to: Option<NodeId>,

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-/// Writes a line or more to standard output. A closed pipe is no error: nobody reads on, and the
-/// command still says by its exit code what it found.
+/// Writes a line or more to standard output. A closed pipe is not an error: nobody reads on, and
+/// the command still says by its exit code what it found.
 pub(crate) fn write(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     let written = output

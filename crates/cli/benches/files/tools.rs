@@ -278,7 +278,7 @@ impl Tool for Rsync {
         run(&mut command)
     }
 
-    /// Whoever appends needs something to append to.
+    /// A tool that appends needs something to append to.
     fn copies(&self) -> bool {
         !self.only_appends()
     }

@@ -124,7 +124,7 @@ impl Content {
             let most = chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             let len = file.read(&mut chunk[..most]).await?;
             if len == 0 {
-                // A file that has become empty would be read for ever.
+                // A file that has become empty would be read forever.
                 if is_start {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }

@@ -55,7 +55,7 @@ impl Finder {
     pub(crate) fn new(number: u16, connect_timeout: Duration) -> Result<Self, String> {
         let start = || {
             let daemon = ServiceDaemon::new()?;
-            // Who waits there announces it elsewhere, too.
+            // A program that waits there announces it elsewhere, too.
             daemon.disable_interface(vec![IfKind::LoopbackV4, IfKind::LoopbackV6])?;
             let events = daemon.browse(SERVICE)?;
             Ok((daemon, events))

@@ -46,7 +46,7 @@ pub(crate) struct WaitArgs {
     /// How long the ticket is valid; 0s is forever
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     ticket_lifetime: Duration,
-    /// Let everybody in who has the ticket, until it expires [default: the first installation that
+    /// Let in everybody who has the ticket, until it expires [default: the first installation that
     /// uses it, for one transfer]
     #[arg(long)]
     keep: bool,
@@ -383,7 +383,7 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
     }
     // Where it may listen, when it does.
     let address = Address::from(peer.ip());
-    // A name that cannot be kept is no reason to let nobody in.
+    // A peer is let in even if its name cannot be kept.
     if let Err(failure) =
         update_known_peers(&shared.state, &met, shared.remember.as_ref(), Some(address))
     {

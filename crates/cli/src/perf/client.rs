@@ -335,7 +335,7 @@ impl Test<'_> {
                         )));
                     }
                     last => {
-                        // Who sends its results sends nothing else any more.
+                        // A server that sends its results sends nothing else.
                         let _ = heard.send(true);
                         return Ok(last);
                     }

@@ -1,4 +1,4 @@
-//! What is more than plain files with plain names: links, holes, names that are no text.
+//! What is more than plain files with plain names: links, holes, names that are not text.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

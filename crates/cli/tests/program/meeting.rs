@@ -243,7 +243,7 @@ fn the_side_that_receives_may_be_the_one_that_connects() {
     let file = alice.file("file", 100_000);
     let sender =
         Waiting::start(&mut alice.command(&["send", text(&file), "--listen", "127.0.0.1:0"]));
-    // One that wants the same is told so, and uses nothing up.
+    // A peer that wants the same gets an error that says so, and uses nothing up.
     let refused = bob.run(&["send", text(&bob.file("x", 1)), &sender.ticket]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("one has to send"), "{refused:?}");

@@ -84,7 +84,7 @@ fn read(line: &str) -> Option<(u128, u128)> {
     let mut words = line.split_ascii_whitespace();
     let mut number = |most: f64| -> Option<u128> {
         let number: f64 = words.next()?.parse().ok()?;
-        // What is not a number is in no range.
+        // A value that is not a number is in no range.
         (0.0..=most)
             .contains(&number)
             .then(|| (number * 1e6).round() as u128)

@@ -212,7 +212,7 @@ fn stream(version: Version) -> Vec<Vec<u8>> {
     (0..30).map(|number| ack(number).bytes()).collect()
 }
 
-/// A frame of Ethernet, as short as none may be.
+/// An Ethernet frame, padded to at least 80 bytes.
 fn ethernet(packet: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     frame.extend(if packet[0] >> 4 == 6 {

@@ -34,7 +34,7 @@ pub(super) struct WireObserver {
 /// A segment takes its time at the rate at which it left, and a lower rate holds from the next one
 /// on: that is how departures are scheduled (draft-cardwell-iccrg-bbr-congestion-control,
 /// `next_departure_time`). Where acknowledgements come in step with departures, as on a path of a
-/// few segments, a bucket filled at each rate from the moment on at which it is told would be a
+/// few segments, a bucket filled at each rate from the moment at which it is set would be a
 /// part of a segment short each time the rate falls, and empty after some seconds.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     /// Sends 60 segments of 100 bytes, of which each takes its time at 1,000 bytes a second, or a
-    /// little `less`, while a lower rate is told in between each time.
+    /// little `less`, while a lower rate is set in between each time.
     fn sends_in_step_with_lower_rates(less: u64) -> Result<(), String> {
         let mut side = WireObserver::default();
         let tell = |side: &mut WireObserver, at, bytes| {

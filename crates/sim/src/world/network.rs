@@ -144,8 +144,8 @@ impl Network {
         self
     }
 
-    /// With the delays that `flows` have of their own. Packets are told apart by the ports that a
-    /// run gives its flows.
+    /// With the delays that `flows` have of their own. Packets are distinguished by the ports that
+    /// a run gives its flows.
     pub(super) fn with_flow_delays(mut self, flows: &[Flow]) -> Self {
         if flows.iter().any(|flow| !flow.extra_delay.is_zero()) {
             self.beyond = flows.iter().map(|flow| flow.extra_delay).collect();

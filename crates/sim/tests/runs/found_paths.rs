@@ -1,6 +1,6 @@
-//! Paths that the random search (`../differential/`) flagged, each with its neighbours, and what was
-//! repaired on them or was found not to be TACK's. As there, `delayed:2` on the same path is the
-//! measure.
+//! Paths that the random search (`../differential/`) flagged, each with its neighbours, and what
+//! was repaired on them or was found not to be TACK's. As there, `delayed:2` on the same path is
+//! the measure.
 
 use rayon::prelude::*;
 use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
@@ -125,8 +125,8 @@ fn copies_of_segments_draw_no_more_reports() {
 }
 
 /// Path 50266: one flow's acknowledgements fill the queue of a slow reverse link, and those of the
-/// other hardly get in. That is no matter of TACK: whoever acknowledges less often starves, and two
-/// that do it alike share, or chance decides.
+/// other hardly get in. That does not come from TACK: the flow that acknowledges less often
+/// starves, and two that do it alike share, or chance decides.
 #[test]
 fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
     let shares = |first: &str, second: &str| {

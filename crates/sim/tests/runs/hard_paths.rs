@@ -41,7 +41,7 @@ fn mbps(flow: &FlowReport) -> f64 {
     flow.goodput_bps / 1e6
 }
 
-/// A path that swallows large packets without a word, under a transfer whose last segment is small
+/// A path that drops large packets silently, under a transfer whose last segment is small
 /// enough: its arrival lets the receiver report the others, again and again.
 #[test]
 fn an_mtu_black_hole_is_found_at_every_size() {
@@ -67,7 +67,7 @@ fn an_mtu_black_hole_is_found_at_every_size() {
 }
 
 /// A number that is lost while others are late once fell through the receiver's books, and the
-/// stream stood still for ever.
+/// stream stood still forever.
 #[test]
 fn no_hole_outlives_loss_with_reordering() {
     // Five: one of each controller.
@@ -191,8 +191,8 @@ fn a_round_trip_that_grows_leaves_tack_its_share() {
     }
 }
 
-/// What is left of that difference is no matter of acknowledgements. Without chance, packets of two
-/// flows take turns in a full drop-tail queue, and an overflow may hit one of them alone. Where
+/// What is left of that difference does not come from acknowledgements. Without chance, packets of
+/// two flows take turns in a full drop-tail queue, and an overflow may hit one of them alone. Where
 /// hosts take up to 0.1 ms to process a packet, it hits both, and the first of two flows of
 /// `delayed:2` has no larger share than TACK in its place.
 #[test]

@@ -137,7 +137,7 @@ fn loss_iacks_keep_the_receive_buffer_empty() {
     );
 }
 
-/// Notes when a number is skipped on the wire, and when that is told.
+/// Notes when a number is skipped on the wire, and when that is reported.
 #[derive(Default)]
 struct Skips {
     next: Option<u32>,

@@ -84,8 +84,8 @@ impl RawKeys {
         }
     }
 
-    /// Asks the authoriser of a key that was proven. Not earlier: whether a key is admitted is told
-    /// to its owner only.
+    /// Asks the authoriser of a key that was proven. Not earlier: the answer whether a key is
+    /// admitted goes to its owner only.
     fn admit(&self) -> Result<(), Error> {
         let (Wanted::Admitted(authorise), Some(key)) = (&self.wanted, self.shown()) else {
             return Ok(());

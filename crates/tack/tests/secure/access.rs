@@ -1,4 +1,4 @@
-//! Who is let in, and who is told what.
+//! Which peers are admitted, and what each side learns.
 
 use std::io;
 

@@ -119,7 +119,7 @@ impl AckPolicy for Held {
     fn on_timer(&mut self, now: Instant) -> AckDecision {
         let decision = self.policy.on_timer(now);
         match (self.waiting_since, decision) {
-            // A deadline that has passed would be asked about for ever.
+            // A deadline that has passed would be asked about forever.
             (_, AckDecision::Delayed(at)) if at <= now => AckDecision::Now(AckReason::Timer),
             (Some(since), _) => self.bound(now, since, decision),
             (None, _) => decision,

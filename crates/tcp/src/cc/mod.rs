@@ -1,7 +1,7 @@
 //! Congestion control: one interface, built for BBR first; NewReno then fits for free.
 //!
 //! The sender detects, the controller decides: a controller owns no RTT estimator, pacer or
-//! scoreboard, never sees the sender, and is told of one congestion event per episode with its
+//! scoreboard, never sees the sender, and gets one congestion event per episode with its
 //! cause. Everything is counted in bytes (RFC 3465), unless [`Counting`] says otherwise.
 
 mod algorithm;

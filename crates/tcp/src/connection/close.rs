@@ -28,7 +28,7 @@ impl Connection {
         }
     }
 
-    /// The connection is over, and the peer is told by a reset.
+    /// The connection ends, and a reset tells the peer.
     pub(super) fn end_with_reset(&mut self, reason: CloseReason) {
         if self.state != State::SynSent {
             self.ending.reset = Some(PendingReset {

@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// The acknowledgement of a segment whose payload came before. A report whose option was taken
-    /// off on the way looks so: its lists are no data, and the peer's acknowledgements must be
+    /// off on the way looks so: its lists are not data, and the peer's acknowledgements must be
     /// heard all the same. It is judged from where the peer stands, like the report that it was;
     /// but as it may be an old segment too, its window only opens.
     fn bare_acknowledgement<'a>(&self, segment: &Segment<'a>) -> Option<Segment<'a>> {

@@ -12,7 +12,7 @@ use crate::config::Config;
 
 /// Somebody wants to connect to a listener: what is known when the SYN arrives.
 ///
-/// Nothing of it is proven: whoever can send packets with any source address can make up a SYN.
+/// Nothing of it is proven: a host that can send packets with any source address can make up a SYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Incoming {

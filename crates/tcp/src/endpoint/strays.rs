@@ -60,7 +60,7 @@ impl Strays {
         true
     }
 
-    /// A segment without payload is to leave. Whoever asks sees to it that they are not too many.
+    /// A segment without payload is to leave. The caller limits their number.
     pub(super) fn send(&mut self, peer: SocketAddr, header: Header) {
         if self.queue.len() < LONGEST_QUEUE {
             self.queue.push_back((peer, header));

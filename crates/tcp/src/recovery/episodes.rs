@@ -187,7 +187,7 @@ impl LossRecovery {
     /// The segment at `start` was delivered by an earlier transmission than its newest, which had
     /// this number.
     pub(crate) fn on_needless_retransmission(&mut self, number: PacketNumber, start: StreamOffset) {
-        // A report that it arrived is no second piece of evidence.
+        // A report that it arrived is not a second piece of evidence.
         self.retransmitted.take_number(number);
         self.evidence.on_duplicate(start);
     }
@@ -282,7 +282,7 @@ impl LossRecovery {
         true
     }
 
-    /// A tail loss probe repaired a loss: congestion control is told, nothing needs repair
+    /// A tail loss probe repaired a loss: congestion control learns of it, nothing needs repair
     /// (RFC 8985 §7.4.2).
     pub(crate) fn on_repaired_loss(&mut self, sending: &mut Sending<'_>, flight: u64) {
         self.reduce(sending, flight);

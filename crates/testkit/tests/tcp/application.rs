@@ -169,7 +169,7 @@ fn idle_connections_are_small() {
     );
 }
 
-/// Nothing is told after `Closed`, whatever arrives.
+/// No event follows `Closed`, whatever arrives.
 #[test]
 fn closed_is_the_last_event() {
     let mut peer = Peer::accepted(plain(), "mss 1000");

@@ -446,7 +446,7 @@ fn floods_of_gaps_and_duplicates() {
     );
 }
 
-/// Who is not on the path and guesses: neither data outside the window, nor impossible
+/// An attacker off the path that guesses: neither data outside the window, nor impossible
 /// acknowledgements, nor numbers far ahead make copies of the genuine data that follows, and no
 /// foreign option ends TACK.
 #[test]
@@ -601,7 +601,7 @@ fn lists_with_data() {
     let number = peer.next_data;
     peer.send_data(1, field.len(), number);
     assert_eq!(peer.stats().retransmitted_segments, 0);
-    // Under a report they are no data, whatever the sequence number.
+    // Under a report they are not data, whatever the sequence number.
     let report = Report {
         lists: true,
         ..peer.report(9)

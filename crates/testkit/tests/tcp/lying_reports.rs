@@ -48,7 +48,7 @@ fn random() -> [Model; 2] {
     [forward, backward]
 }
 
-/// Segments of full size vanish without a word.
+/// Segments of full size are dropped silently.
 fn black_hole() -> [Model; 2] {
     let forward = Model {
         mtu: 1400,
@@ -111,7 +111,7 @@ const TRANSFERS: [Transfer; 7] = [
     },
 ];
 
-/// Transfers over paths with losses, towards a receiver whose reports are told as `lie` says, for
+/// Transfers over paths with losses, towards a receiver that changes its reports as `lie` says, for
 /// each controller. `made` makes a lie afresh. None hangs: all of them are run before any
 /// complaint.
 fn outlive(name: &str, made: fn() -> Lie) {

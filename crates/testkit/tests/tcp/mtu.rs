@@ -64,7 +64,7 @@ fn absurd_reports_are_bounded() {
     assert_eq!(peer.connection().stats(peer.now()).mss, mss);
 }
 
-/// RFC 4821 §7.7: a path that swallows full-sized segments without a word is noticed, and the
+/// RFC 4821 §7.7: a path that drops full-sized segments silently is noticed, and the
 /// transfer ends.
 #[test]
 fn a_black_hole_is_noticed() {

@@ -207,7 +207,7 @@ fn progress_postpones_the_user_timeout() {
     peer.run("event nothing");
 }
 
-/// Without a user timeout data is repeated for ever, at the longest interval.
+/// Without a user timeout data is repeated forever, at the longest interval.
 #[test]
 fn without_a_user_timeout_it_waits_for_ever() {
     let mut peer = Peer::accepted(

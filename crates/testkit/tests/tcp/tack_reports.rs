@@ -197,7 +197,7 @@ fn a_gap_is_reported_once_and_at_once() {
     assert!(peer.peer.take_output().iter().any(is_loss));
 }
 
-/// The period is told at once when it halves or doubles, and with the next report otherwise.
+/// The period is sent at once when it halves or doubles, and with the next report otherwise.
 #[test]
 fn a_period_that_halves_or_doubles_is_announced() {
     let mut peer = settled(tack());

@@ -129,7 +129,7 @@ pub struct ChannelAccess {
 }
 
 impl ChannelAccess {
-    /// Functions by ascending priority. The medium has been idle for ever.
+    /// Functions by ascending priority. The medium has been idle forever.
     pub fn new(
         slot: Duration,
         sifs: Duration,

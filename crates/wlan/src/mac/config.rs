@@ -99,7 +99,7 @@ pub struct MacConfig {
     /// What follows an A-MPDU without answer.
     pub missed_block_ack: MissedBlockAck,
     /// How long the recipient of a Block ACK agreement holds a frame back for one before it;
-    /// `None` for ever, as the standard has it, where only the originator moves the window.
+    /// `None` forever, as the standard has it, where only the originator moves the window.
     pub reorder_timeout: Option<Duration>,
 }
 

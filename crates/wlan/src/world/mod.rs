@@ -394,8 +394,9 @@ impl<M: Clone> World<M> {
         self.events
     }
 
-    /// How often a single radio was told what the medium does, joined those that are told together,
-    /// or left them: what events cost beyond what does not depend on how many radios there are.
+    /// How often a single radio was informed of what the medium does, joined those that are
+    /// informed together, or left them: what events cost beyond what does not depend on how many
+    /// radios there are.
     pub fn looks(&self) -> u64 {
         self.looks
     }

@@ -2,8 +2,8 @@
 //!
 //! Each of them fails to read it by itself, all with the same probability. Instead of asking each,
 //! the next that fails is drawn: how many radios there are before it has a geometric distribution.
-//! What a PPDU costs thus depends on how many fail, not on how many there are. Who is drawn depends
-//! on nothing but the seed, the PPDU, and what of it other signals have spoilt.
+//! The cost of a PPDU thus depends on how many fail, not on how many there are. Which ones are
+//! drawn depends on nothing but the seed, the PPDU, and what of it other signals have spoilt.
 
 use alloc::vec::Vec;
 

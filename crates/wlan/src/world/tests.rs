@@ -445,7 +445,7 @@ fn a_load_of_neighbours_takes_its_share_of_the_air() {
     assert_ne!(digest(1), digest(2));
 }
 
-/// A saturated neighbour's frames are told apart from ours, and together they are all.
+/// A saturated neighbour's frames are counted apart from ours, and together they are all.
 #[test]
 fn the_air_of_a_neighbour_is_told_apart() {
     let mut config = config(Standard::A, 1);

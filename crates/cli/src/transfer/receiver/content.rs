@@ -33,7 +33,7 @@ pub(crate) struct Content {
     told: VecDeque<Value>,
     /// The group after the last one of which the sender was told.
     asked: u64,
-    /// Whole groups that are here, as far as they are told.
+    /// Whole groups that are here, as far as they are reported.
     here: u64,
     /// The old version, as long as nothing differs from it.
     old: Option<File>,

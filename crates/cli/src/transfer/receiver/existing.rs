@@ -8,7 +8,7 @@ pub(crate) enum Existing {
     /// Leave it, and refuse the entry.
     #[default]
     Refuse,
-    /// Leave it; that is no failure.
+    /// Leave it; that is not a failure.
     Skip,
     /// Leave it, and store the entry under another name.
     Rename,

@@ -160,7 +160,7 @@ impl Cursor<'_> {
             return;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        // Its content is right, so that this is no reason to refuse it.
+        // Its content is right, so this is not a reason to refuse it.
         if let Ok(file) = rustix::fs::openat(self.dir.as_fd(), entry.name, flags, Mode::empty()) {
             let _ = rustix::fs::fchmod(&file, mode);
             set_modified(&file, entry.modified);

@@ -1,7 +1,7 @@
 //! Parts: what arrived of large files before a transfer was cut off, to go on from there.
 //!
 //! A part lies in the directory of its file, under a name that follows from the peer's key and the
-//! file's path: a file name may have 255 bytes already, and only the peer that began a part is told
+//! file's path: a file name may have 255 bytes already, and only the peer that began a part learns
 //! what is in it.
 
 use std::io;

@@ -159,7 +159,7 @@ impl<R: BufRead> Receiver<'_, R> {
                 (Current::File(content), request) => self.content(content, request)?,
                 (Current::Refused, Request::End(_) | Request::Abort(_)) => Current::Nothing,
                 (Current::Refused, Request::Query { first, .. }) => {
-                    // Whoever asks waits for an answer.
+                    // The sender waits for an answer.
                     self.session.wait_for_room();
                     let values = Vec::new();
                     self.session.reply(Reply::Groups { first, values });

@@ -37,7 +37,7 @@ impl Store {
         let root = Arc::new(Dir::open_ambient_dir(path, ambient_authority())?);
         // A directory that cannot be written to is reported now, not after a transfer.
         drop(Staged::create(&root)?);
-        // Old parts are no reason not to receive.
+        // Old parts do not prevent receiving.
         let _ = part::clean(&root, SystemTime::now());
         Ok(Self {
             root,

@@ -61,7 +61,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
         let left = limits.reconnect.saturating_sub(since.elapsed());
         let dialed = tokio::select! {
             dialed = dialer.dial() => dialed,
-            // Who waits for the other side to connect is not told that it never will.
+            // A side that waits for a connection does not learn that none will come.
             () = tokio::time::sleep(left), if lost => Err(Failure::network("nobody came back")),
             exit = signals.next() => return Outcome::Interrupted(last.map(|(writer, _)| writer), exit),
         };

@@ -179,8 +179,8 @@ where
         Err(error) => {
             confirmations.disconnect();
             if error.is_lost() && returns {
-                // Whoever goes on must find it gone. One that waits for standard input, with which
-                // nobody goes on, may never be.
+                // A sender that resumes must find it gone. One that waits for standard input, with
+                // which nobody goes on, may never be.
                 let _ = tokio::time::timeout(silence, thread).await;
             }
             Err(error)

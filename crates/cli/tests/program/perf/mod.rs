@@ -17,7 +17,7 @@ const CLEAR_PORT: u16 = tack::DEFAULT_PORT + 1;
 struct Server {
     running: Running,
     address: SocketAddr,
-    /// What server and clients are told about encryption.
+    /// The options of server and clients about encryption.
     mode: &'static [&'static str],
 }
 

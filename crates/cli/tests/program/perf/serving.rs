@@ -169,7 +169,7 @@ async fn the_server_survives_bad_clients() {
             "{greeting:?}"
         );
     }
-    // A request beyond all measure is refused with a reason.
+    // A request above the limits is refused with a reason.
     let mut stream = control().await;
     let request = br#"{"direction":"up","streams":60000,"limit":{"millis":1},"congestion":"bbr","ack":"every","mss":null,"window":null}"#;
     stream.write_all(b"tackperf\x02").await.unwrap();
@@ -197,7 +197,7 @@ async fn the_server_survives_bad_clients() {
     stream.read_exact(&mut answer).await.unwrap();
     assert!(String::from_utf8_lossy(&answer).contains("accepted"));
     stream.reset();
-    // Bytes that are no segments at all.
+    // Bytes that are not segments.
     let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
     for len in [0, 1, 19, 20, 60, 1400] {
         noise.send_to(&vec![0xff; len], server.address).unwrap();

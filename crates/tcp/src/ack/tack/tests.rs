@@ -461,7 +461,7 @@ fn every_lost_gap_is_told_again_in_turn_however_many_there_are() {
     }
 }
 
-/// Every one of `count` lost gaps is told again, below a hole that keeps them all.
+/// Every one of `count` lost gaps is reported again, below a hole that keeps them all.
 fn every_one_of(count: u32) {
     let mut receiver = Receiver::new("tack");
     for index in 0..count {

@@ -23,7 +23,7 @@ pub(crate) struct Transmission {
 }
 
 impl Transmission {
-    /// One that left at `sent_at`, for tests of who is told about it.
+    /// One that left at `sent_at`, for tests of how it is reported.
     #[cfg(test)]
     pub(crate) fn new(
         range: core::ops::Range<StreamOffset>,

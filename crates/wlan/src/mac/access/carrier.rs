@@ -31,7 +31,7 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// A medium that has been idle for ever.
+    /// A medium that has been idle forever.
     pub fn new(sifs: Duration, eifs_extra: Duration) -> Self {
         Self {
             sifs: sifs.into(),

@@ -189,7 +189,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Noise, few attempts, stations that do not hear each other, RTS, limits of a TXOP, short
-    /// A-MPDUs, several categories, and recipients that wait for ever: in the long run every
+    /// A-MPDUs, several categories, and recipients that wait forever: in the long run every
     /// station gets on both ways, nothing comes twice or out of order in its category, every packet
     /// is delivered or counted, and when there is nothing more to send, nobody sends.
     #[test]
@@ -260,7 +260,7 @@ proptest! {
         let acked: u64 = stats.iter().map(|stats| stats.acked).sum();
         prop_assert_eq!(acked + dropped, entered, "all is settled");
         // What came behind a hole that was given up was acknowledged, and is no use any more. One
-        // that waits for ever may hold the last frames.
+        // that waits forever may hold the last frames.
         let useless: u64 = stats.iter().map(|stats| stats.duplicates).sum();
         prop_assert!(delivered <= entered);
         prop_assert!(waits || delivered + useless >= acked, "{} of {}", delivered, acked);

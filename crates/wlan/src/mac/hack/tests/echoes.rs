@@ -113,7 +113,7 @@ fn without_timestamps_more_data_is_what_counts() {
 }
 
 /// One has waited too long and joined the queue, behind data. The next one takes it back, since the
-/// echo of its timestamp may still come; both wait for that, and not for ever.
+/// echo of its timestamp may still come; both wait for that, and not forever.
 #[test]
 fn what_is_taken_back_waits_no_longer_than_anything_else() {
     for first in FIRST {
