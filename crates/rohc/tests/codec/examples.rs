@@ -38,8 +38,8 @@ impl Drop for Folder {
 }
 
 /// Where the examples are: beside the tests. `cargo test` builds them too, but not when it is asked
-/// for these tests only; then they are built here. Whatever is up to date is not built again, because
-/// a build of this package alone chooses other features of the crates below and begins with those.
+/// for these tests only; then they are built here. What is up to date is not built again, because a
+/// build of this package alone chooses other features of the crates below and begins with those.
 fn examples() -> &'static Path {
     static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
     EXAMPLES.get_or_init(|| {

@@ -26,11 +26,14 @@ const SEEDS: u64 = 15;
 /// So many more seeds have to be worse than better.
 const MARGIN: i64 = 7;
 
-/// The networks of the test; `TACK_LONG=1` takes more of them, as CI does.
+/// Whether the long forms were asked for, as CI does.
+fn is_long() -> bool {
+    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// The networks of the test.
 fn usual() -> &'static str {
-    let is_long =
-        std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0");
-    if is_long { "1..40" } else { "1..12" }
+    if is_long() { "1..40" } else { "1..12" }
 }
 
 fn play(text: &str, keys: &[String], checks: Checks) -> Result<Report, RunError> {

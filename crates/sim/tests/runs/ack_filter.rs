@@ -4,7 +4,8 @@
 //! The quick form of the comparison is a test; the long form takes numbers of paths:
 //!
 //! ```text
-//! TACK_FILTER_SEARCH=1..500 cargo test --release -p tack-sim --test runs random_paths -- --nocapture
+//! TACK_FILTER_SEARCH=1..500 cargo test --release -p tack-sim --test runs random_paths -- \
+//!     --nocapture
 //! ```
 
 use std::fmt::Write as _;

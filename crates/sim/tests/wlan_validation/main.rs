@@ -23,8 +23,9 @@ fn is_long() -> bool {
 }
 
 /// Whether a row is checked in this form of the tests. The ordinary one leaves out what takes
-/// longest: rates of 300 Mbit/s and more, but for saturated UDP, uploads over small windows, and the
-/// many runs that begin once Block ACK agreements are settled. Slower rows of the same cases stay.
+/// longest: rates of 300 Mbit/s and more, but for saturated UDP; uploads over small windows; and
+/// the many runs that begin once Block ACK agreements are settled. Slower rows of the same cases
+/// stay.
 fn is_checked(row: &Row) -> bool {
     let is_fast = row.rate.parse::<f64>().expect("Mbit/s") >= 300.0;
     let is_kept = match row.family() {
