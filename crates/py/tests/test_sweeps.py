@@ -3,7 +3,9 @@
 import concurrent.futures
 import json
 import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import polars
@@ -111,6 +113,29 @@ def test_an_executor_makes_the_same_files(plan, tmp_path, kind):
     with kind(2) as executor:
         result = tack.sweep(plan, tmp_path / "there", client=executor, task_s=0.05)
     assert files(result.path) == expected
+
+
+def test_control_c_keeps_what_is_done(tmp_path):
+    code = f"""
+import tack
+keys = {KEYS | {"seeds": 5000}!r}
+def progress(done, total):
+    if done > 20:
+        print("running", flush=True)
+try:
+    tack.sweep(keys, {str(tmp_path)!r}, jobs=2, progress=progress)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "running\n"
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert out.endswith("interrupted\n")
+    assert tack.sweep(KEYS, tmp_path).counts["reused"] >= 6
 
 
 class Unreliable:

@@ -1,8 +1,6 @@
 //! Values of scenario keys as numbers: `10ms` is 0.01 seconds.
 
-use std::time::Duration;
-
-use tack_base::{Rate, units};
+use tack_base::units;
 
 use crate::table::Cell;
 
@@ -90,8 +88,24 @@ impl Quantity {
     pub(crate) fn text(self, amount: f64) -> String {
         let whole = amount as u64;
         match self {
-            Self::Duration => units::show_duration(Duration::from_nanos(whole)).to_string(),
-            Self::Rate => units::show_rate(Rate::from_bits_per_sec(whole)).to_string(),
+            Self::Duration => decimal(
+                whole,
+                &[
+                    (1_000_000_000, "s"),
+                    (1_000_000, "ms"),
+                    (1_000, "us"),
+                    (1, "ns"),
+                ],
+            ),
+            Self::Rate => decimal(
+                whole,
+                &[
+                    (1_000_000_000, "Gbps"),
+                    (1_000_000, "Mbps"),
+                    (1_000, "kbps"),
+                    (1, "bps"),
+                ],
+            ),
             Self::Size => units::show_size(whole).to_string(),
             Self::Packets => format!("{whole}p"),
             Self::Bdp => format!("{}bdp", amount / 1e3),
@@ -109,6 +123,20 @@ impl Quantity {
     }
 }
 
+/// An amount in the largest unit of which there is one, with as many digits after the point as it
+/// takes: samples have more than `units::show_duration` gives people.
+fn decimal(amount: u64, scales: &[(u64, &str)]) -> String {
+    let fitting = scales.iter().find(|(scale, _)| amount >= *scale);
+    let (scale, name) = fitting.or(scales.last()).copied().unwrap_or((1, ""));
+    let (whole, rest) = (amount / scale, amount % scale);
+    if rest == 0 {
+        return format!("{whole}{name}");
+    }
+    let width = scale.ilog10() as usize;
+    let fraction = format!("{rest:0width$}");
+    format!("{whole}.{}{name}", fraction.trim_end_matches('0'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +146,11 @@ mod tests {
         for (text, quantity, amount) in [
             ("10ms", Quantity::Duration, 1e7),
             ("1.5s", Quantity::Duration, 1.5e9),
+            ("5.84804ms", Quantity::Duration, 5_848_040.0),
+            ("17.5us", Quantity::Duration, 17_500.0),
+            ("0ns", Quantity::Duration, 0.0),
             ("54Mbps", Quantity::Rate, 54e6),
+            ("1.00001Gbps", Quantity::Rate, 1_000_010_000.0),
             ("64KiB", Quantity::Size, 65_536.0),
             ("100p", Quantity::Packets, 100.0),
             ("1.5bdp", Quantity::Bdp, 1_500.0),

@@ -128,9 +128,9 @@ fn recorded_samples_stay_the_same_for_ever() {
     assert_eq!(
         settings(text),
         [
-            "wired.rate=5304240bps",
+            "wired.rate=5.30424Mbps",
             "wired.rate=107.674Mbps",
-            "wired.rate=15475700bps"
+            "wired.rate=15.4757Mbps"
         ]
     );
 }
