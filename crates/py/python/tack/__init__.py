@@ -41,7 +41,10 @@ from ._core import (
 )
 from .executors import WorkerLost
 from .formulas import ack_frequency, bianchi
+from .iperf3 import Iperf3, read_iperf3
+from .mahimahi import MahimahiTrace, read_mahimahi
 from .progress import Bar
+from .qlog import write_qlog
 from .results import Report
 from .sweeping import SweepResult, sweep
 
@@ -51,6 +54,8 @@ __all__ = [
     "Congestion",
     "DataArrival",
     "Init",
+    "Iperf3",
+    "MahimahiTrace",
     "Report",
     "RohcCompressor",
     "RohcDecompressor",
@@ -71,10 +76,13 @@ __all__ = [
     "executors",
     "parse_tack_lists",
     "parse_tack_option",
+    "read_iperf3",
+    "read_mahimahi",
     "results",
     "simulate",
     "simulate_many",
     "sweep",
+    "write_qlog",
 ]
 
 

@@ -1,0 +1,188 @@
+"""Events of runs as qlog, for qvis and other tools that read it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ._core import Columns
+
+
+def write_qlog(
+    events: Columns | str | os.PathLike[str] | Iterable[Mapping[str, Any]],
+    path: str | os.PathLike[str],
+    *,
+    title: str = "tack",
+) -> None:
+    """Writes events as qlog 0.3 in JSON, with one trace for each flow and host; qvis opens it (its file: ``*.qlog``).
+
+    The congestion graph of qvis shows the trace of the host that sends data. What becomes of the events:
+
+    * ``transport:ack_received`` gives ``recovery:metrics_updated`` (bytes, bits per second, milliseconds),
+      ``recovery:congestion_state_updated`` where the controller's phase changed, and ``transport:packet_received``.
+    * The events do not have single data segments. Therefore all that left between two acknowledgements becomes one
+      ``transport:packet_sent`` at the time of the second, with its length. It counts as acknowledged when none of it
+      is in flight any more, whether it was delivered or lost.
+    * ``recovery:episode`` and ``recovery:timer_expired`` become ``recovery:congestion_state_updated`` and
+      ``recovery:loss_timer_updated``.
+    * The others keep their names, such as ``tack:ack_sent``; fields are those of docs/scenario.md.
+
+    Sources: draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events, as of ``qlog_version`` 0.3, the newest
+    that qvis reads (its revision 72c8c4b of October 2025).
+
+    :param events: ``run.events``, a file that ``tack sim --qlog`` wrote, or the events as dictionaries.
+    :raises ValueError: where there is no event, or one lacks ``time``, ``name`` or ``host``.
+    """
+    traces: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for event in _events(events):
+        try:
+            traces.setdefault((int(event["flow"]), str(event["host"])), []).append(
+                {"time": float(event["time"]), "name": str(event["name"]), "data": dict(event["data"])}
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"expected an event with time, name, flow, host and data, got {str(event)[:200]}") from error
+    if not traces:
+        raise ValueError("expected events, got none; tack.simulate(…, events=True) records them")
+    document = {
+        # qvis looks for these two in the first kilobyte.
+        "qlog_version": "0.3",
+        "qlog_format": "JSON",
+        "title": title,
+        # A tool shows the first trace first: that of the data's sender.
+        "traces": [_trace(*key, traces[key]) for key in sorted(traces, key=lambda key: (key[0], not _sends(traces[key])))],
+    }
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file, separators=(",", ":"), allow_nan=False)
+
+
+def _events(events: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(events, Columns):
+        columns = events.to_dict()
+        yield from (_nested(dict(zip(columns, row))) for row in zip(*columns.values()))
+    elif isinstance(events, (str, os.PathLike)):
+        yield from _lines(events)
+    else:
+        yield from events
+
+
+def _nested(row: dict[str, Any]) -> dict[str, Any]:
+    data = {name.removeprefix("data."): value for name, value in row.items() if name.startswith("data.") and value is not None}
+    return {**{name: row[name] for name in ("time", "name", "flow", "host")}, "data": data}
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[Mapping[str, Any]]:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                value = json.loads(line)
+                if not isinstance(value, dict):
+                    raise ValueError("not an object")
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"{path}:{number}: expected an event as a JSON object, got {line[:80]!r}") from error
+            # The first line describes the file.
+            if "qlog_format" not in value:
+                yield value
+
+
+def _trace(flow: int, host: str, events: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "title": f"flow {flow}, {host}",
+        "vantage_point": {"name": host, "type": "server" if _sends(events) else "client"},
+        "common_fields": {"protocol_type": ["TCP"], "time_format": "relative", "reference_time": 0, "group_id": str(flow)},
+        "events": list(_Converter().convert(events)),
+    }
+
+
+def _sends(events: list[dict[str, Any]]) -> bool:
+    """Whether the host sends the data: acknowledgements of data arrive at it. qlog calls it the server here."""
+    return any(event["name"] == "transport:ack_received" and event["data"].get("delivered") for event in events)
+
+
+class _Converter:
+    def __init__(self) -> None:
+        self.phase: str | None = None  # of the controller
+        self.state: str | None = None
+        self.recovering = False
+        self.sent = 0  # bytes, retransmissions included
+        self.left_flight = 0  # bytes that were delivered or lost
+        self.packets: deque[int] = deque()  # not acknowledged yet: end of each in sent bytes
+        self.first = 0  # number of the first of them
+        self.received = 0
+
+    def convert(self, events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for event in events:
+            convert = {
+                "transport:ack_received": self.ack_received,
+                "recovery:episode": self.episode,
+                "recovery:timer_expired": self.timer_expired,
+            }.get(event["name"])
+            if convert is None:
+                yield event
+            else:
+                for name, data in convert(event["data"]):
+                    yield {"time": event["time"], "name": name, "data": data}
+
+    def ack_received(self, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        delivered, lost, in_flight = (int(data.get(name, 0)) for name in ("delivered", "lost", "bytes_in_flight"))
+        self.left_flight += delivered + lost
+        length = max(self.left_flight + in_flight - self.sent, 0)
+        if length:
+            yield "transport:packet_sent", {
+                "header": {"packet_type": "1RTT", "packet_number": self.first + len(self.packets)},
+                "raw": {"length": length},
+            }
+            self.sent += length
+            self.packets.append(self.sent)
+        first = self.first
+        while self.packets and self.packets[0] <= self.left_flight:
+            self.packets.popleft()
+            self.first += 1
+        frame: dict[str, Any] = {"frame_type": "ack"}
+        if self.first > first:
+            frame["acked_ranges"] = [[first, self.first - 1]]
+        yield "transport:packet_received", {
+            "header": {"packet_type": "1RTT", "packet_number": self.received},
+            "frames": [frame],
+            "tack": {name: data[name] for name in ("ack", "delivered", "lost", "rate_bps", "bandwidth_bps") if name in data},
+        }
+        self.received += 1
+        metrics = {
+            "congestion_window": data.get("cwnd"),
+            "bytes_in_flight": in_flight,
+            "latest_rtt": _ms(data.get("rtt_us")),
+            "min_rtt": _ms(data.get("min_rtt_us")),
+            "pacing_rate": data.get("pacing_bps"),
+        }
+        yield "recovery:metrics_updated", {name: value for name, value in metrics.items() if value is not None}
+        if data.get("phase") is not None:
+            self.phase = str(data["phase"])
+            if not self.recovering:
+                yield from self.enter(self.phase)
+
+    def episode(self, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        state = str(data.get("state"))
+        self.recovering = state == "begins"
+        yield from self.enter("recovery" if self.recovering else self.phase or "recovered", {"tack": {"state": state}})
+
+    def enter(self, state: str, more: Mapping[str, Any] = {}) -> Iterator[tuple[str, dict[str, Any]]]:
+        if state != self.state:
+            old = {"old": self.state} if self.state else {}
+            yield "recovery:congestion_state_updated", {**old, "new": state, **more}
+            self.state = state
+
+    @staticmethod
+    def timer_expired(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        timer = str(data.get("timer"))
+        # qlog knows two timers: for probes (RFC 9002, section 6.2) and for the reordering window (6.1.2).
+        kind = {"rto": "pto", "tlp": "pto", "reorder": "ack"}.get(timer)
+        if kind is None:
+            yield "tack:timer_expired", {"timer": timer}
+        else:
+            yield "recovery:loss_timer_updated", {"event_type": "expired", "timer_type": kind, "tack": {"timer": timer}}
+
+
+def _ms(micros: Any) -> float | None:
+    return None if micros is None else float(micros) / 1e3
