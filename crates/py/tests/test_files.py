@@ -198,5 +198,12 @@ def test_what_is_no_event_is_refused(tmp_path):
         tack.write_qlog([], tmp_path / "a.qlog")
     with pytest.raises(ValueError, match="time, name, flow, host and data"):
         tack.write_qlog([{"time": 1}], tmp_path / "a.qlog")
+    event = {"time": 1, "name": "transport:ack_received", "flow": 0, "host": "server"}
+    for wrong in ("x", None, float("nan")):
+        with pytest.raises(ValueError, match="expected numbers in the data of this event"):
+            tack.write_qlog([event | {"data": {"delivered": wrong}}], tmp_path / "a.qlog")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        tack.write_qlog([event | {"time": float("nan"), "data": {}}], tmp_path / "a.qlog")
+    assert not (tmp_path / "a.qlog").exists()
     with pytest.raises(ValueError, match="bad.ndjson:1: expected an event as a JSON object"):
         tack.write_qlog(written(tmp_path, "bad.ndjson", "hello\n"), tmp_path / "a.qlog")

@@ -34,7 +34,7 @@ def write_qlog(
     that qvis reads (its revision 72c8c4b of October 2025).
 
     :param events: ``run.events``, a file that ``tack sim --qlog`` wrote, or the events as dictionaries.
-    :raises ValueError: where there is no event, or one lacks ``time``, ``name`` or ``host``.
+    :raises ValueError: where there is no event, or one is not such an event; then no file is written.
     """
     traces: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for event in _events(events):
@@ -54,8 +54,10 @@ def write_qlog(
         # A tool shows the first trace first: that of the data's sender.
         "traces": [_trace(*key, traces[key]) for key in sorted(traces, key=lambda key: (key[0], not _sends(traces[key])))],
     }
+    # First all of the text: a number that JSON does not have leaves no half of a file.
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(document, file, separators=(",", ":"), allow_nan=False)
+        file.write(text)
 
 
 def _events(events: Any) -> Iterator[Mapping[str, Any]]:
@@ -122,8 +124,11 @@ class _Converter:
             if convert is None:
                 yield event
             else:
-                for name, data in convert(event["data"]):
-                    yield {"time": event["time"], "name": name, "data": data}
+                try:
+                    converted = list(convert(event["data"]))
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f"expected numbers in the data of this event, got {str(event)[:200]}") from error
+                yield from ({"time": event["time"], "name": name, "data": data} for name, data in converted)
 
     def ack_received(self, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         delivered, lost, in_flight = (int(data.get(name, 0)) for name in ("delivered", "lost", "bytes_in_flight"))
