@@ -17,10 +17,12 @@ pub(crate) fn listen(text: &str) -> Result<Address, String> {
 /// A duration; bare numbers are seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     // iperf3 users write bare seconds.
-    if let Ok(seconds) = text.parse::<u32>() {
-        return Ok(Duration::from_secs(seconds.into()));
-    }
-    tack_base::units::parse_duration(text).map_err(|error| error.to_string())
+    let is_number = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.'));
+    let parsed = match is_number(text) {
+        true => tack_base::units::parse_duration(&format!("{text}s")),
+        false => tack_base::units::parse_duration(text),
+    };
+    parsed.map_err(|error| error.to_string())
 }
 
 /// A duration above zero.
@@ -85,7 +87,9 @@ mod tests {
     #[test]
     fn durations_may_be_bare_seconds() {
         assert_eq!(duration("5"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert!(duration("").is_err() && duration("1.2.3").is_err());
         assert!(duration("fast").is_err());
         assert!(silence("1s").is_err());
     }

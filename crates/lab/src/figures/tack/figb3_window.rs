@@ -109,7 +109,7 @@ const OTHERS: [Other; 9] = [
         bdp: 0.65,
     },
     Other {
-        figure: "14",
+        figure: "6(b) and 14",
         what: "114.68 Mbit/s, 90 ms",
         source: &WAN,
         settings: &[
