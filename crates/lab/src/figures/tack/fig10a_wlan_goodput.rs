@@ -472,3 +472,32 @@ fn load_claim(depth: &Depth, results: &Results, medium: Medium) -> Claim {
         Finding::all(carried.iter().map(|share| share.is_within(95.0..=105.0))),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::tack::fig1_wlan_preview;
+
+    /// Receivers that coalesce are baselines of both figures, on each link.
+    #[test]
+    fn receivers_that_coalesce_are_baselines() {
+        for figure in [FIGURE, fig1_wlan_preview::FIGURE] {
+            let plan = figure.plan(&Depth::quick());
+            for (link, ack) in LINKS
+                .iter()
+                .flat_map(|link| COALESCED.map(|(ack, _)| (link, format!("flow.0.ack={ack}"))))
+            {
+                let preset = format!("wlan.preset={}", link.preset);
+                let has = |point: &Point| {
+                    let settings = point.settings();
+                    settings.contains(&preset) && settings.contains(&ack)
+                };
+                assert!(
+                    plan.iter().any(has),
+                    "figure {}: {preset}, {ack}",
+                    figure.id
+                );
+            }
+        }
+    }
+}
