@@ -188,6 +188,45 @@ impl Inner {
         })
     }
 
+    /// Appends what arrived to `out`, at most `limit` bytes; returns how many. With `cx` its task is
+    /// woken when more comes.
+    pub(crate) fn poll_append(
+        &self,
+        cx: Option<&Context<'_>>,
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.handle.run(|state, now| {
+            let outcome = self.look_for_bytes(state).map_ok(|connection| {
+                let (front, back) = connection.peek();
+                let front = &front[..front.len().min(limit)];
+                let back = &back[..back.len().min(limit - front.len())];
+                out.extend_from_slice(front);
+                out.extend_from_slice(back);
+                let taken = front.len() + back.len();
+                if taken > 0 {
+                    connection.consume(now, taken);
+                }
+                taken
+            });
+            if outcome.is_pending()
+                && let Some(cx) = cx
+                && let Some(slot) = state.slots.get_mut(&self.id)
+            {
+                keep(&mut slot.reader, cx, &mut state.wakers);
+            }
+            outcome
+        })
+    }
+
+    /// Free space of the send buffer, bytes; none where the connection has ended.
+    pub(crate) fn room(&self) -> usize {
+        self.handle.look(|state, _| {
+            let connection = state.core.get(self.id);
+            connection.map_or(0, Connection::writable)
+        })
+    }
+
     pub(crate) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         if buf.is_empty() {
             return Ok(0);

@@ -9,6 +9,7 @@ use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, Error, ServerConfig, version};
 
+use super::exporter::SecretKeeper;
 use super::identity::Identity;
 use super::provider::{PROVIDER, has_aes};
 use super::verify::RawKeys;
@@ -47,8 +48,9 @@ impl Setup {
         Arc::new(CertifiedKey::new(shown, self.identity.signing()))
     }
 
-    /// For the side that connects.
-    pub(super) fn client(&self) -> Result<Arc<ClientConfig>, Error> {
+    /// For the side that connects; the secret of its exporter will be in the keeper.
+    pub(super) fn client(&self) -> Result<(Arc<ClientConfig>, Arc<SecretKeeper>), Error> {
+        let keeper = Arc::new(SecretKeeper::default());
         let mut config = ClientConfig::builder_with_provider(Arc::clone(&PROVIDER))
             .with_protocol_versions(&[&version::TLS13])?
             .dangerous()
@@ -61,11 +63,15 @@ impl Setup {
         config.enable_sni = false;
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
-        Ok(Arc::new(config))
+        // Records are sealed and opened by `records`.
+        config.enable_secret_extraction = true;
+        config.key_log = Arc::clone(&keeper) as _;
+        Ok((Arc::new(config), keeper))
     }
 
-    /// For the side that listens.
-    pub(super) fn server(&self) -> Result<Arc<ServerConfig>, Error> {
+    /// For the side that listens, as [`Setup::client`].
+    pub(super) fn server(&self) -> Result<(Arc<ServerConfig>, Arc<SecretKeeper>), Error> {
+        let keeper = Arc::new(SecretKeeper::default());
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
             .with_protocol_versions(&[&version::TLS13])?
             .with_client_cert_verifier(Arc::clone(&self.keys) as _)
@@ -81,6 +87,8 @@ impl Setup {
         // Without instructions for AES this side's order counts; else the client's, which may lack
         // them.
         config.ignore_client_order = !has_aes();
-        Ok(Arc::new(config))
+        config.enable_secret_extraction = true;
+        config.key_log = Arc::clone(&keeper) as _;
+        Ok((Arc::new(config), keeper))
     }
 }

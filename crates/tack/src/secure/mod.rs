@@ -18,6 +18,7 @@
 mod config;
 mod connect;
 mod error;
+mod exporter;
 mod handshake;
 mod handshake_slots;
 mod identity;
@@ -26,11 +27,13 @@ mod limits;
 mod listener;
 mod parting;
 mod provider;
+mod records;
 mod session;
 mod split;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod verify;
 
 pub use connect::SecureConnect;

@@ -1,27 +1,32 @@
 //! An encrypted connection as its stream, or both halves of it, hold it.
 //!
-//! rustls makes and reads the records, renews keys and tells a complete stream from one that was
-//! cut off; here its bytes are carried to the transport below and back. Both directions share a
-//! lock, which is held for as long as a few records take.
+//! rustls agreed on the keys; here records are carried to the transport below and back, and a complete
+//! stream is told from one that was cut off. Both directions share a lock, which is held for as long
+//! as a few records take.
 
-use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::cell::Cell;
+use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use rustls::{Connection, Error as TlsError, NamedGroup, SupportedCipherSuite};
+use rustls::{Error as TlsError, NamedGroup, SupportedCipherSuite};
 use tokio::io::ReadBuf;
 
 use super::error::{ExportError, SecureError};
+use super::exporter::Exporter;
 use super::handshake::Agreed;
 use super::key::PublicKey;
+use super::records::{FRAGMENT, OVERHEAD};
+use super::traffic::{CONTROL_LEN, Given, Traffic, sealed_len};
 use crate::connection::Inner;
 
-/// Most plaintext of a record, bytes (RFC 8446 §5.1).
-const FRAGMENT: usize = 1 << 14;
-/// What a record has besides its plaintext: header, content type, authentication tag.
-const OVERHEAD: usize = 5 + 1 + 16;
 /// Most records that one write makes: the transport below sends them together.
 const RECORDS: usize = 8;
+
+thread_local! {
+    /// Where records are made on their way to the send buffer: once a thread, not a connection.
+    static SEALED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// What the halves of an encrypted stream share.
 pub(super) struct Session {
@@ -31,11 +36,12 @@ pub(super) struct Session {
     pub(super) alpn: Vec<u8>,
     pub(super) group: NamedGroup,
     pub(super) suite: SupportedCipherSuite,
+    exporter: Exporter,
     tls: Mutex<Tls>,
 }
 
 struct Tls {
-    connection: Connection,
+    traffic: Traffic,
     /// Bytes of plaintext that became records.
     taken: u64,
     /// Bytes of it that were acknowledged when somebody asked last.
@@ -55,8 +61,9 @@ impl Session {
             alpn,
             group: agreed.group,
             suite: agreed.suite,
+            exporter: agreed.exporter,
             tls: Mutex::new(Tls {
-                connection: agreed.connection,
+                traffic: agreed.traffic,
                 taken: 0,
                 acknowledged: 0,
                 closed: false,
@@ -76,16 +83,7 @@ impl Session {
         context: &[u8],
         out: &mut [u8],
     ) -> Result<(), ExportError> {
-        // rustls keeps only the low byte of the label's length.
-        if label.len() > 249 {
-            return Err(ExportError::Label(label.len()));
-        }
-        let len = out.len();
-        let exported = self
-            .tls()
-            .connection
-            .export_keying_material(out, label, Some(context));
-        exported.map(drop).map_err(|_| ExportError::Length(len))
+        self.exporter.export(label, context, out)
     }
 
     pub(super) fn poll_read(
@@ -96,19 +94,20 @@ impl Session {
         let room = out.remaining();
         let mut tls = self.tls();
         while out.remaining() > 0 {
-            match tls.give(out) {
-                Given::Bytes => continue,
-                Given::End => break,
-                Given::Nothing => {}
+            match self.give(&mut tls, |traffic| traffic.give(out)) {
+                Ok(Given::Bytes | Given::Control) => continue,
+                Ok(Given::End) => break,
+                Ok(Given::Incomplete) => {}
+                Err(fault) if out.remaining() == room => {
+                    let error = SecureError::from_tls(fault, None, None);
+                    return Poll::Ready(Err(error.into()));
+                }
+                Err(_) => break,
             }
             // What is here comes first, before an error and before what may come.
             let filled = out.remaining() < room;
-            let fetched = match &tls.fault {
-                Some(fault) => Err(SecureError::from_tls(fault.clone(), None, None).into()),
-                None => self.fetch(&mut tls, (!filled).then_some(&*cx)),
-            };
-            match fetched {
-                Ok(_) => {}
+            match self.fetch(&mut tls, (!filled).then_some(&*cx), out.remaining()) {
+                Ok(()) => {}
                 Err(_) if filled => break,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 Err(error) => return Poll::Ready(Err(error)),
@@ -117,36 +116,64 @@ impl Session {
         Poll::Ready(Ok(()))
     }
 
-    /// Hands rustls what arrived; with `cx` its task is woken when more does. How many bytes that
-    /// was: 0 when the peer has said that its stream is complete.
+    /// Lets `open` look at the next record. A fault of the peer's is told to it, and stays.
+    fn give(
+        &self,
+        tls: &mut Tls,
+        open: impl FnOnce(&mut Traffic) -> Result<Given, TlsError>,
+    ) -> Result<Given, TlsError> {
+        if let Some(fault) = &tls.fault {
+            return Err(fault.clone());
+        }
+        let given = open(&mut tls.traffic);
+        if let Err(fault) = &given {
+            if matches!(fault, TlsError::AlertReceived(_)) {
+                tls.closed = true;
+            } else {
+                if !tls.closed {
+                    tls.closed = true;
+                    // A peer that does not read it learns it from the reset.
+                    let _ = self.tell(tls, |traffic, out| traffic.alert(fault, out));
+                }
+                self.stream.reset();
+            }
+            tls.fault = Some(fault.clone());
+        } else if tls.traffic.is_renewal_wanted() && !tls.closed && self.stream.room() > 0 {
+            // Without room it waits for the next write: a peer that asks without reading makes
+            // nothing grow.
+            let _ = self.tell(tls, |traffic, out| traffic.renew(false, out));
+        }
+        given
+    }
+
+    /// Takes what arrived; with `cx` its task is woken when more does.
     ///
     /// # Errors
     /// As reading from the transport; `WouldBlock` when nothing is here; [`SecureError::Truncated`]
-    /// at its end; and when rustls holds enough that nobody has read.
-    fn fetch(&self, tls: &mut Tls, cx: Option<&Context<'_>>) -> io::Result<usize> {
-        let mut source = Source {
-            stream: &self.stream,
-            cx,
-        };
-        let len = tls.connection.read_tls(&mut source)?;
-        if let Err(fault) = tls.connection.process_new_packets() {
-            tls.closed = true;
-            // Its alert to the peer, if it has one: who takes nothing learns it from the reset.
-            let _ = self.flush(tls);
-            if !matches!(fault, TlsError::AlertReceived(_)) {
-                self.stream.reset();
+    /// at its end.
+    fn fetch(&self, tls: &mut Tls, cx: Option<&Context<'_>>, room: usize) -> io::Result<()> {
+        let len = tls.traffic.receive(room, |incoming, wanted| {
+            match self.stream.poll_append(cx, incoming, wanted) {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
             }
-            tls.fault = Some(fault);
+        })?;
+        match len {
+            // It is asked only while the peer has not said that its stream is complete.
+            0 => Err(SecureError::Truncated.into()),
+            _ => Ok(()),
         }
-        Ok(len)
     }
 
-    /// Moves the records that rustls made into the send buffer, even if they exceed it.
-    fn flush(&self, tls: &mut Tls) -> io::Result<()> {
-        while tls.connection.wants_write() {
-            tls.connection.write_tls(&mut Sink(&self.stream))?;
-        }
-        Ok(())
+    /// Puts a record that is no data into the send buffer, even if it exceeds it.
+    fn tell(
+        &self,
+        tls: &mut Tls,
+        seal: impl FnOnce(&mut Traffic, &mut [u8]) -> Result<usize, TlsError>,
+    ) -> io::Result<()> {
+        let mut record = [0; CONTROL_LEN];
+        let len = seal(&mut tls.traffic, &mut record).map_err(io::Error::other)?;
+        self.stream.write_whole(&[&record[..len]])
     }
 
     pub(super) fn poll_write(
@@ -164,22 +191,42 @@ impl Session {
         let room = ready!(self.stream.poll_room(cx));
         // Whole records: the last one may exceed the room, which keeps none of it here.
         let records = (room / (FRAGMENT + OVERHEAD)).clamp(1, RECORDS);
-        tls.connection.set_buffer_limit(Some(records * FRAGMENT));
-        let taken = tls.connection.writer().write_vectored(slices)?;
-        if let Err(error) = self.flush(&mut tls) {
-            return Poll::Ready(Err(self.reason(&mut tls, error)));
+        let mut sealed = SEALED.take();
+        sealed.resize(sealed_len(RECORDS), 0);
+        let written = tls
+            .traffic
+            .seal(slices, records * FRAGMENT, &mut sealed)
+            .map_err(io::Error::other)
+            .and_then(|(taken, len)| {
+                self.stream.write_whole(&[&sealed[..len]])?;
+                Ok(taken)
+            });
+        SEALED.set(sealed);
+        match written {
+            Ok(taken) => {
+                tls.taken += taken as u64;
+                Poll::Ready(Ok(taken))
+            }
+            Err(error) => Poll::Ready(Err(self.reason(&mut tls, error))),
         }
-        tls.taken += taken as u64;
-        Poll::Ready(Ok(taken))
     }
 
     /// Why a write failed with `error`: a peer that turns this side away says so by an alert, and
     /// then resets the connection.
     fn reason(&self, tls: &mut Tls, error: io::Error) -> io::Error {
-        while tls.fault.is_none() && matches!(self.fetch(tls, None), Ok(1..)) {}
-        match &tls.fault {
-            Some(TlsError::AlertReceived(alert)) => SecureError::from_alert(*alert).into(),
-            _ => error,
+        loop {
+            match self.give(tls, Traffic::look) {
+                Err(TlsError::AlertReceived(alert)) => {
+                    return SecureError::from_alert(alert).into();
+                }
+                Ok(Given::Control) => {}
+                Ok(Given::Incomplete) => {
+                    if self.fetch(tls, None, 0).is_err() {
+                        return error;
+                    }
+                }
+                Ok(Given::Bytes | Given::End) | Err(_) => return error,
+            }
         }
     }
 
@@ -201,11 +248,10 @@ impl Session {
     pub(super) fn shutdown(&self) -> io::Result<()> {
         let mut tls = self.tls();
         if !tls.closed {
-            tls.connection.send_close_notify();
             tls.closed = true;
             // Where the connection has ended there is nothing left to finish; reads and writes
             // tell.
-            let _ = self.flush(&mut tls);
+            let _ = self.tell(&mut tls, Traffic::close_notify);
         }
         self.stream.finish()
     }
@@ -213,77 +259,9 @@ impl Session {
     /// Renews this side's keys, and asks the peer to renew its own.
     #[cfg(test)]
     pub(super) fn renew_keys(&self) {
-        self.tls().connection.refresh_traffic_keys().unwrap();
-    }
-}
-
-enum Given {
-    Bytes,
-    /// The peer's stream is complete.
-    End,
-    Nothing,
-}
-
-impl Tls {
-    /// Moves plaintext to `out`.
-    fn give(&mut self, out: &mut ReadBuf<'_>) -> Given {
-        let mut reader = self.connection.reader();
-        match reader.fill_buf() {
-            Ok([]) => Given::End,
-            Ok(plain) => {
-                let len = plain.len().min(out.remaining());
-                out.put_slice(&plain[..len]);
-                reader.consume(len);
-                Given::Bytes
-            }
-            Err(_) => Given::Nothing,
-        }
-    }
-}
-
-/// The transport below, as rustls reads from it.
-struct Source<'a, 'c> {
-    stream: &'a Inner,
-    cx: Option<&'a Context<'c>>,
-}
-
-impl Read for Source<'_, '_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let len = match self.cx {
-            None => self.stream.try_read(buf)?,
-            Some(cx) => {
-                let mut buf = ReadBuf::new(buf);
-                match self.stream.poll_read(cx, &mut buf) {
-                    Poll::Ready(outcome) => outcome.map(|()| buf.filled().len())?,
-                    Poll::Pending => return Err(io::ErrorKind::WouldBlock.into()),
-                }
-            }
-        };
-        match len {
-            // It is asked only while the peer has not said that its stream is complete.
-            0 => Err(SecureError::Truncated.into()),
-            len => Ok(len),
-        }
-    }
-}
-
-/// The transport below, as rustls writes to it. It takes everything: rustls was given no more than
-/// there is room for.
-struct Sink<'a>(&'a Inner);
-
-impl Write for Sink<'_> {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(buf)])
-    }
-
-    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        let parts: arrayvec::ArrayVec<&[u8], 64> = bufs.iter().map(|buf| &**buf).take(64).collect();
-        self.0.write_whole(&parts)?;
-        Ok(parts.iter().map(|part| part.len()).sum())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        let mut tls = self.tls();
+        self.tell(&mut tls, |traffic, out| traffic.renew(true, out))
+            .unwrap();
     }
 }
 
