@@ -188,8 +188,8 @@ impl Inner {
         })
     }
 
-    /// Appends what arrived to `out`, at most `limit` bytes; returns how many. With `cx` its task is
-    /// woken when more comes.
+    /// Appends what arrived to `out`, at most `limit` bytes; returns how many. With `cx` its task
+    /// is woken when more comes.
     pub(crate) fn poll_append(
         &self,
         cx: Option<&Context<'_>>,

@@ -87,8 +87,8 @@ impl Exporter {
     }
 }
 
-/// Calls `expand` with what `HKDF-Expand-Label` gives to HKDF (RFC 8446 §7.1). A length above 65,535
-/// is refused by HKDF itself.
+/// Calls `expand` with what `HKDF-Expand-Label` gives to HKDF (RFC 8446 §7.1). A length above
+/// 65,535 is refused by HKDF itself.
 fn with_label<T>(
     label: &[u8],
     context: &[u8],

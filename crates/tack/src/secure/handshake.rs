@@ -92,7 +92,7 @@ fn refused_setup(error: TlsError) -> SecureError {
 }
 
 /// One side of a handshake.
-enum Side {
+pub(super) enum Side {
     Client(UnbufferedClientConnection),
     Server(UnbufferedServerConnection),
 }
@@ -127,7 +127,11 @@ impl Side {
     }
 
     /// Steps until rustls wants the peer's next record (true) or the handshake is complete.
-    fn advance(&mut self, incoming: &mut Vec<u8>, words: &mut Vec<u8>) -> Result<bool, TlsError> {
+    pub(super) fn advance(
+        &mut self,
+        incoming: &mut Vec<u8>,
+        words: &mut Vec<u8>,
+    ) -> Result<bool, TlsError> {
         loop {
             match self.step(incoming, words)? {
                 Step::Again => {}
@@ -149,7 +153,7 @@ impl Side {
         words
     }
 
-    fn into_traffic(self) -> Result<Traffic, TlsError> {
+    pub(super) fn into_traffic(self) -> Result<Traffic, TlsError> {
         match self {
             Self::Client(side) => {
                 let (secrets, kernel) = side.dangerous_into_kernel_connection()?;

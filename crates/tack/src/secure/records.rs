@@ -115,13 +115,19 @@ impl Sealer {
         Key::new(secrets).map(Self)
     }
 
+    /// As after `number` records.
+    #[cfg(test)]
+    pub(super) fn skip_to(&mut self, number: u64) {
+        self.0.number = number;
+    }
+
     /// Records that were sealed with this key.
     pub(super) fn records(&self) -> u64 {
         self.0.number
     }
 
-    /// Makes a record of up to [`FRAGMENT`] bytes of `plaintext`, of the content type `kind`, at the
-    /// beginning of `out`; returns its length.
+    /// Makes a record of up to [`FRAGMENT`] bytes of `plaintext`, of the content type `kind`, at
+    /// the beginning of `out`; returns its length.
     ///
     /// # Errors
     /// When the cipher fails, which it does not for lengths such as these.
@@ -206,6 +212,12 @@ impl Opener {
         Key::new(secrets).map(Self)
     }
 
+    /// As after `number` records.
+    #[cfg(test)]
+    pub(super) fn skip_to(&mut self, number: u64) {
+        self.0.number = number;
+    }
+
     /// Bytes of `record` when it is open, padding and content type included.
     pub(super) fn opened_len(record: &[u8]) -> usize {
         record.len() - HEADER - TAG
@@ -231,8 +243,8 @@ impl Opener {
         content(out)
     }
 
-    /// Opens the whole `record` where it lies: the content type, and where in `record` its plaintext
-    /// is.
+    /// Opens the whole `record` where it lies: the content type, and where in `record` its
+    /// plaintext is.
     ///
     /// # Errors
     /// As [`Opener::open_to`].

@@ -1,8 +1,8 @@
 //! An encrypted connection as its stream, or both halves of it, hold it.
 //!
-//! rustls agreed on the keys; here records are carried to the transport below and back, and a complete
-//! stream is told from one that was cut off. Both directions share a lock, which is held for as long
-//! as a few records take.
+//! rustls agreed on the keys; here records are carried to the transport below and back, and a
+//! complete stream is told from one that was cut off. Both directions share a lock, which is held
+//! for as long as a few records take.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};

@@ -1,5 +1,10 @@
 //! The records of a connection after its handshake, in both directions: data, alerts and key
 //! updates (RFC 8446 §4.6, §5, §6).
+//!
+//! rustls hands its keys over as it does for kTLS (`rustls::kernel`), and makes the next ones.
+
+#[cfg(test)]
+mod tests;
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -28,8 +33,8 @@ const FATAL: u8 = 2;
 pub(super) const CONTROL_LEN: usize = OVERHEAD + 5;
 /// Records without data in a row that are tolerated: each costs time and gives nothing.
 const MAX_IDLE_RECORDS: u32 = 32;
-/// Most records that are held before they are opened. The C library of the static binary maps longer
-/// blocks of memory each time anew.
+/// Most records that are held before they are opened. The C library of the static binary maps
+/// longer blocks of memory each time anew.
 const RECORDS_HELD: usize = 7;
 
 /// What rustls keeps for key updates.
@@ -197,8 +202,8 @@ impl Traffic {
         self.sealer.seal(kind, &mut plaintext, out)
     }
 
-    /// Appends what `read` adds to what arrived: it is given how much is wanted, bytes, for a reader
-    /// with room for `room`. To be called when the next record is incomplete.
+    /// Appends what `read` adds to what arrived: it is given how much is wanted, bytes, for a
+    /// reader with room for `room`. To be called when the next record is incomplete.
     pub(super) fn receive<T>(
         &mut self,
         room: usize,
