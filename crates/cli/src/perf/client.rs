@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch as channel};
 use super::args::PerfArgs;
 use super::flow::{self, Budget, Job, Sending, cpu_time};
 use super::lines::{heads, interval_lines, summary_lines};
+use super::omitted::agreements;
 use super::protocol::{
     ClientMessage, MAGIC, MAX_ANSWER, ServerMessage, TICKET, Ticket, read_message, write_message,
 };
@@ -288,9 +289,16 @@ impl Test<'_> {
         let (told, sent) = oneshot::channel();
         let (heard, peer_sent) = channel::channel(!request.direction.server_sends());
         let is_udp = matches!(paths, DataChannels::Datagrams(..));
+        let agrees = !timing.omit.is_zero() && !is_udp;
+        let (agreements, mut to_peer, mut from_peer) = agreements(
+            count,
+            agrees && send.is_some(),
+            agrees && request.direction.server_sends(),
+        );
         match paths {
             DataChannels::Connections(streams) => {
-                for (stream, connection) in streams.into_iter().enumerate() {
+                let connections = streams.into_iter().zip(agreements).enumerate();
+                for (stream, (connection, agreement)) in connections {
                     let job = Job {
                         stream,
                         send,
@@ -298,7 +306,9 @@ impl Test<'_> {
                         preface: TICKET,
                     };
                     let shared = flows.shared();
-                    flows.spawn(async move { Ok(vec![flow::run(connection, job, shared).await?]) });
+                    flows.spawn(async move {
+                        Ok(vec![flow::run(connection, job, agreement, shared).await?])
+                    });
                 }
             }
             DataChannels::Datagrams(socket, token) => {
@@ -318,6 +328,9 @@ impl Test<'_> {
         let intervals = Intervals::of_client(request.direction, count);
         let (mut listening, mut speaking) = tokio::io::split(control);
         let telling = async {
+            while let Some(omitted) = to_peer.next().await {
+                write_message(&mut speaking, &ClientMessage::Omitted(omitted)).await?;
+            }
             // Only datagrams need this message; a connection has an end.
             if is_udp && send.is_some() && sent.await.is_ok() {
                 write_message(&mut speaking, &ClientMessage::Sent).await?;
@@ -328,6 +341,11 @@ impl Test<'_> {
             loop {
                 match answer(&mut listening).await? {
                     ServerMessage::Sent => _ = heard.send(true),
+                    ServerMessage::Omitted(omitted) => {
+                        from_peer.hear(omitted).map_err(|error| {
+                            Failure::failed("the server's message makes no sense", error)
+                        })?;
+                    }
                     ServerMessage::Stopped { message } => {
                         return Err(Failure::plain(format!(
                             "the server ended the test: {}",

@@ -11,6 +11,7 @@ use tack_base::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
+use super::omitted::{Agreement, Received};
 use super::request::Limit;
 use super::results::{FlowResult, Snapshot};
 use crate::meeting::PeerStream;
@@ -124,10 +125,11 @@ pub(crate) struct Ended {
 struct Counts {
     job: Job,
     sent: u64,
-    received: u64,
+    received: Received,
     began: Instant,
-    /// Set once the results begin: acknowledged and received by then.
-    before: Option<(u64, u64, TransportFigures)>,
+    /// Set once the results begin: acknowledged by then.
+    before: Option<(u64, TransportFigures)>,
+    agreement: Agreement,
 }
 
 impl Counts {
@@ -138,7 +140,8 @@ impl Counts {
             .min(self.sent);
         Snapshot {
             stream: self.job.stream,
-            received: self.received,
+            received: self.received.total,
+            received_before: self.received.omitted,
             stats,
             datagrams: None,
         }
@@ -150,8 +153,10 @@ impl Counts {
         let snapshot = self.snapshot(stats);
         if ask.begun && self.before.is_none() {
             let figures = TransportFigures::from(&snapshot.stats);
-            self.before = Some((snapshot.stats.bytes_acked, self.received, figures));
+            let acked = snapshot.stats.bytes_acked;
+            self.before = Some((acked, figures));
             self.began = Instant::now();
+            self.agreement.tell(self.job.stream, acked);
         }
         // The watcher may have stopped reading.
         let _ = shared.snapshots.try_send(snapshot);
@@ -163,12 +168,19 @@ impl Counts {
 }
 
 /// Runs one connection to its end.
-pub(crate) async fn run(stream: PeerStream, job: Job, mut shared: Shared) -> io::Result<Ended> {
+pub(crate) async fn run(
+    stream: PeerStream,
+    job: Job,
+    mut agreement: Agreement,
+    mut shared: Shared,
+) -> io::Result<Ended> {
+    let began = Instant::now();
     let mut counts = Counts {
         job,
         sent: 0,
-        received: 0,
-        began: Instant::now(),
+        received: agreement.received(began),
+        began,
+        agreement,
         before: (shared.asks.borrow().begun).then(Default::default),
     };
     let mut result = FlowResult {
@@ -183,6 +195,7 @@ pub(crate) async fn run(stream: PeerStream, job: Job, mut shared: Shared) -> io:
     let mut deadline = std::pin::pin!(tokio::time::sleep(time));
     let pace = Pace::new(job.send.and_then(|send| send.bitrate));
     let mut watched = true;
+    let mut received_at = began;
     while sending.is_some() || receiving {
         let before = counts.before.as_ref().map(|before| before.0);
         let left = sending.map_or(0, |send| send.bytes(before).saturating_sub(counts.sent));
@@ -200,6 +213,7 @@ pub(crate) async fn run(stream: PeerStream, job: Job, mut shared: Shared) -> io:
                     watched = changed.is_ok();
                     counts.answer(writer.stats(), &mut shared);
                 }
+                told = counts.received.told(), if counts.received.is_open() => told?,
                 () = tokio::time::sleep_until(pause.unwrap_or(pace.began)), if sending.is_some() && pause.is_some() => {}
                 written = writer.write(block), if sending.is_some() && pause.is_none() => {
                     let written = written? as u64;
@@ -208,11 +222,11 @@ pub(crate) async fn run(stream: PeerStream, job: Job, mut shared: Shared) -> io:
                 }
                 read = reader.read(&mut incoming), if receiving => {
                     let read = read?;
-                    counts.received += read as u64;
+                    received_at = Instant::now();
+                    counts.received.add(read as u64, received_at);
                     shared.budget.take(read as u64)?;
                     if read == 0 {
                         receiving = false;
-                        result.receive_seconds = counts.elapsed();
                     }
                 }
             }
@@ -239,13 +253,16 @@ pub(crate) async fn run(stream: PeerStream, job: Job, mut shared: Shared) -> io:
         }
     }
     let at = Instant::now();
+    // Nothing is left out of a test that ended before its results began.
+    counts.agreement.tell(job.stream, 0);
+    counts.received.told().await?;
     let last = counts.snapshot(writer.stats());
     if job.send.is_none() {
         writer.shutdown().await?;
     }
-    let (sent, received, figures) = counts.before.take().unwrap_or_default();
+    let (sent, figures) = counts.before.take().unwrap_or_default();
     result.sent = counts.sent - sent;
-    result.received = counts.received - received;
+    (result.received, result.receive_seconds) = counts.received.counted(received_at);
     result.transport = TransportFigures::from(&last.stats).since(&figures);
     Ok(Ended { result, last, at })
 }

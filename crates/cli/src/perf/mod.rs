@@ -8,8 +8,10 @@
 
 mod args;
 mod client;
+mod data_channels;
 mod flow;
 mod lines;
+mod omitted;
 mod protocol;
 mod recorded_output;
 mod report;

@@ -1,8 +1,9 @@
 //! The messages of client and server of a test: JSON with bounded lengths.
 //!
 //! On the control connection the client sends [`MAGIC`] and a
-//! [`TestRequest`](super::request::TestRequest), and in a UDP test a [`ClientMessage`] when it has
-//! sent everything; all else there is a [`ServerMessage`]. A data connection begins with [`Ticket`]
+//! [`TestRequest`](super::request::TestRequest), then a [`ClientMessage`] for each connection whose
+//! results leave bytes out, and in a UDP test one when it has sent everything; all else there is a
+//! [`ServerMessage`]. A data connection begins with [`Ticket`]
 //! bytes from the client; after that each direction carries nothing but test data until its end.
 //! Datagrams of a UDP test: see `udp`.
 
@@ -12,11 +13,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::omitted::Omitted;
 use super::report::Output;
 use super::results::FlowResult;
 
 /// First bytes of a control connection; the last one is the version.
-pub(crate) const MAGIC: [u8; 9] = *b"tackperf\x02";
+pub(crate) const MAGIC: [u8; 9] = *b"tackperf\x03";
 /// Largest request, bytes.
 pub(crate) const MAX_REQUEST: usize = 4 << 10;
 /// Largest answer, bytes: the results of the most connections fit several times.
@@ -33,6 +35,8 @@ pub(crate) enum ServerMessage {
     Busy { message: String },
     /// All data connections are here: the test begins.
     Started,
+    /// The results leave out the first bytes that the server sent on a connection.
+    Omitted(Omitted),
     /// A UDP test: the server has sent everything.
     Sent,
     /// The test ended before its end, for this reason.
@@ -47,10 +51,13 @@ pub(crate) enum ServerMessage {
     },
 }
 
-/// A client's message that it has sent every datagram of a UDP test.
+/// Messages of the client during a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ClientMessage {
+    /// The results leave out the first bytes that the client sent on a connection.
+    Omitted(Omitted),
+    /// A UDP test: the client has sent everything.
     Sent,
 }
 

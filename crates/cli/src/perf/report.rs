@@ -64,6 +64,40 @@ pub(crate) struct Intervals {
     receives: bool,
     last_time: f64,
     last: Vec<Snapshot>,
+    counted: Vec<Counted>,
+}
+
+/// From which byte on a receiving connection has not been counted yet.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    next: u64,
+    /// `next` where the omitted intervals ended, until the peer has said where its results begin.
+    guess: Option<u64>,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            guess: Some(0),
+        }
+    }
+}
+
+impl Counted {
+    /// Bytes that a snapshot adds. Where the results begin later or earlier than this side thought,
+    /// the interval in which it learns of that has the difference.
+    fn advance(&mut self, snapshot: &Snapshot, omitted: bool) -> u64 {
+        if omitted {
+            self.guess = Some(self.next.max(snapshot.received));
+        } else if let (Some(before), Some(guess)) = (snapshot.received_before, self.guess) {
+            self.next = (self.next + before).saturating_sub(guess);
+            self.guess = None;
+        }
+        let from = self.next;
+        self.next = from.max(snapshot.received);
+        self.next - from
+    }
 }
 
 impl Intervals {
@@ -81,6 +115,7 @@ impl Intervals {
         let nothing = |stream| Snapshot {
             stream,
             received: 0,
+            received_before: None,
             stats: tack::Stats::default(),
             datagrams: None,
         };
@@ -89,6 +124,7 @@ impl Intervals {
             receives,
             last_time: 0.0,
             last: (0..streams).map(nothing).collect(),
+            counted: vec![Counted::default(); streams],
         }
     }
 
@@ -132,7 +168,8 @@ impl Intervals {
                 );
             }
             if self.receives {
-                row(Role::Receiver, snapshot.received - last.received);
+                let counted = &mut self.counted[snapshot.stream];
+                row(Role::Receiver, counted.advance(&snapshot, omitted));
             }
             let stream = snapshot.stream;
             self.last[stream] = snapshot;
@@ -388,6 +425,7 @@ mod tests {
         Snapshot {
             stream: 0,
             received,
+            received_before: None,
             stats,
             datagrams: None,
         }
@@ -405,5 +443,29 @@ mod tests {
         assert_eq!(second.sent_bits_per_second, 4e6);
         assert_eq!(second.streams[1].acks_sent, 2);
         assert_eq!(second.received_bits_per_second, 0.0);
+    }
+
+    #[test]
+    fn counted_intervals_begin_where_the_peer_says() {
+        // Where this side's clock puts it, the peer's position, and when that is known.
+        for (begin, before, known) in [(500, 480, 1), (500, 540, 1), (500, 500, 2), (500, 900, 2)] {
+            let mut intervals = Intervals::of_client(Direction::Down, 1);
+            let mut bytes = |received, is_known: bool, omitted| {
+                let mut snapshot = snapshot(0, received, 0);
+                snapshot.received_before = is_known.then_some(before);
+                intervals
+                    .next(received as f64, vec![snapshot], omitted)
+                    .streams[0]
+                    .bytes
+            };
+            assert_eq!(bytes(200, false, true), 200);
+            assert_eq!(bytes(begin, false, true), 300);
+            let counted: u64 = [600, 850, 1_000]
+                .into_iter()
+                .zip(1..)
+                .map(|(received, interval)| bytes(received, interval >= known, false))
+                .sum();
+            assert_eq!(counted, 1_000 - before, "{before}");
+        }
     }
 }

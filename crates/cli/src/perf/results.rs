@@ -10,6 +10,8 @@ use crate::net::TransportFigures;
 pub(crate) struct Snapshot {
     pub(crate) stream: usize,
     pub(crate) received: u64,
+    /// Bytes received before the results begin, once that is known.
+    pub(crate) received_before: Option<u64>,
     pub(crate) stats: Stats,
     /// In a UDP test.
     pub(crate) datagrams: Option<Datagrams>,

@@ -1,32 +1,29 @@
 //! The serving side: one task a test, none of which can harm another.
 
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tack::{Config, Endpoint, ListenOptions};
+use tack::{Config, Endpoint};
 use tack_base::Rate;
 use tokio::io::AsyncReadExt;
-use tokio::net::UdpSocket;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch as channel};
 use tokio::task::JoinSet;
 
 use super::args::PerfArgs;
+use super::data_channels::{DataChannels, open_paths, step};
 use super::flow::{self, Budget, Job, Sending, cpu_time};
+use super::omitted::agreements;
 use super::protocol::{
-    ClientMessage, MAGIC, MAX_REQUEST, ServerMessage, Ticket, read_message, write_message,
+    ClientMessage, MAGIC, MAX_REQUEST, ServerMessage, read_message, write_message,
 };
 use super::recorded_output::RecordedOutput;
 use super::report::Intervals;
-use super::request::{Carrier, MAX_STREAMS, PATIENCE, ServerOutput, TestRequest};
+use super::request::{MAX_STREAMS, PATIENCE, ServerOutput, TestRequest};
 use super::results::FlowResult;
-use super::security::{
-    AdmittedClient, ControlListener, DataPort, DataSecurity, ListenConfig, Protection,
-};
+use super::security::{AdmittedClient, ControlListener, DataSecurity, ListenConfig, Protection};
 use super::udp::{self, Traffic};
 use super::watch::{Flows, GRACE, Timing, watch};
 use crate::exit::{Exit, Failure};
@@ -34,16 +31,10 @@ use crate::meeting::PeerStream;
 use crate::printer::{counted, with_stdout};
 use crate::signals::Signals;
 
-/// How long a client may take for each step before the test begins.
-const STEP: Duration = Duration::from_secs(10);
-/// How much longer for each data connection: a handshake on a busy machine.
-const STEP_PER_CONNECTION: Duration = Duration::from_millis(50);
 /// How long connections may take to close at the program's end.
 const WIND_UP: Duration = Duration::from_secs(2);
 /// Peers without a handshake that wait to be told of.
 const MAX_FAILED_HANDSHAKES: usize = 64;
-/// TCP ports for data connections (the dynamic range of RFC 6335 §6).
-const DATA_PORTS: std::ops::RangeInclusive<u16> = 49152..=65535;
 
 /// Serves tests until a signal, or one with `--one-off`.
 pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
@@ -238,7 +229,13 @@ async fn serve(
             return refuse(control, ServerMessage::Refused { message }).await;
         }
     };
-    let paths = open_paths(&mut control, context, request, &config).await?;
+    let paths = open_paths(
+        &mut control,
+        (&context.endpoint, &context.security),
+        request,
+        &config,
+    )
+    .await?;
     write_message(&mut control, &ServerMessage::Started).await?;
 
     let cpu = cpu_time();
@@ -268,64 +265,6 @@ async fn serve(
     write_message(&mut control, &results).await?;
     farewell(control).await;
     Ok(flows)
-}
-
-/// The connections or the socket of the data.
-enum DataChannels {
-    Connections(Vec<PeerStream>),
-    Datagrams(UdpSocket, u64),
-}
-
-/// Tells the client where its data goes, and waits for all of its connections, or its first
-/// datagram.
-async fn open_paths(
-    control: &mut PeerStream,
-    context: &ServeContext,
-    request: &TestRequest,
-    config: &Config,
-) -> io::Result<DataChannels> {
-    let token = random();
-    let peer = control.peer_addr().ip();
-    match request.carrier {
-        Carrier::Tcp => {
-            let data = open_data_port(context, config, request.streams)?;
-            let port = data.port();
-            write_message(control, &ServerMessage::Accepted { port, token }).await?;
-            let accepting = accept_all(&data, token, request.streams);
-            let connect_timeout = STEP + STEP_PER_CONNECTION * request.streams.into();
-            let streams = within(connect_timeout, "its data connections", accepting).await?;
-            Ok(DataChannels::Connections(streams))
-        }
-        Carrier::Udp { .. } => {
-            let local = context.endpoint.local_addr().ip();
-            let socket = UdpSocket::bind((local, 0)).await?;
-            let port = socket.local_addr()?.port();
-            write_message(control, &ServerMessage::Accepted { port, token }).await?;
-            let greeting = udp::await_greeting(&socket, token, peer);
-            step("its first datagram", greeting).await?;
-            Ok(DataChannels::Datagrams(socket, token))
-        }
-    }
-}
-
-async fn step<T>(what: &str, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    within(STEP, what, work).await
-}
-
-async fn within<T>(
-    connect_timeout: Duration,
-    what: &str,
-    work: impl Future<Output = io::Result<T>>,
-) -> io::Result<T> {
-    tokio::time::timeout(connect_timeout, work)
-        .await
-        .unwrap_or_else(|_| {
-            let message = format!(
-                "the client did not send {what} within {} s",
-                connect_timeout.as_secs()
-            );
-            Err(io::Error::new(io::ErrorKind::TimedOut, message))
-        })
 }
 
 async fn read_request(control: &mut PeerStream) -> io::Result<TestRequest> {
@@ -363,42 +302,6 @@ async fn farewell(mut control: PeerStream) {
     let _ = tokio::time::timeout(WIND_UP, ending).await;
 }
 
-/// A free TCP port of the endpoint, with the settings of the test, for this client.
-fn open_data_port(context: &ServeContext, config: &Config, streams: u16) -> io::Result<DataPort> {
-    let ports = u64::from(DATA_PORTS.end() - DATA_PORTS.start());
-    for _ in 0..64 {
-        let port = DATA_PORTS.start() + (random() % ports) as u16;
-        let options = ListenOptions::new()
-            .config(config.clone())
-            .backlog(streams.into());
-        match context.security.listen(&context.endpoint, port, options) {
-            Ok(listener) => return Ok(listener),
-            Err(tack::ListenError::InUse(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(io::Error::new(
-        io::ErrorKind::AddrInUse,
-        "no data port is free",
-    ))
-}
-
-/// Takes the client's data connections, in the order of their numbers; other connections are
-/// dropped.
-async fn accept_all(data: &DataPort, token: u64, streams: u16) -> io::Result<Vec<PeerStream>> {
-    let mut arrived = BTreeMap::new();
-    while arrived.len() < usize::from(streams) {
-        let mut stream = data.accept().await?;
-        match Ticket::read(&mut stream).await {
-            Ok(ticket) if ticket.token == token && ticket.stream < streams => {
-                arrived.insert(ticket.stream, stream);
-            }
-            Ok(_) | Err(_) => stream.reset(),
-        }
-    }
-    Ok(arrived.into_values().collect())
-}
-
 /// Runs the server's side of all flows to their ends.
 async fn run_flows(
     paths: DataChannels,
@@ -428,9 +331,13 @@ async fn run_flows(
     let (told, sent) = oneshot::channel();
     let (heard, peer_sent) = channel::channel(!receive);
     let is_udp = matches!(paths, DataChannels::Datagrams(..));
+    let agrees = !timing.omit.is_zero() && !is_udp;
+    let (agreements, mut to_peer, mut from_peer) =
+        agreements(count, agrees && send.is_some(), agrees && receive);
     match paths {
         DataChannels::Connections(streams) => {
-            for (stream, connection) in streams.into_iter().enumerate() {
+            let connections = streams.into_iter().zip(agreements).enumerate();
+            for (stream, (connection, agreement)) in connections {
                 let job = Job {
                     stream,
                     send,
@@ -438,7 +345,9 @@ async fn run_flows(
                     preface: 0,
                 };
                 let shared = flows.shared();
-                flows.spawn(async move { Ok(vec![flow::run(connection, job, shared).await?]) });
+                flows.spawn(async move {
+                    Ok(vec![flow::run(connection, job, agreement, shared).await?])
+                });
             }
         }
         DataChannels::Datagrams(socket, token) => {
@@ -457,6 +366,9 @@ async fn run_flows(
     }
     let (mut listening, mut speaking) = tokio::io::split(control);
     let telling = async {
+        while let Some(omitted) = to_peer.next().await {
+            write_message(&mut speaking, &ServerMessage::Omitted(omitted)).await?;
+        }
         // Only datagrams need this message; a connection has an end.
         if is_udp && send.is_some() && sent.await.is_ok() {
             write_message(&mut speaking, &ServerMessage::Sent).await?;
@@ -464,9 +376,19 @@ async fn run_flows(
         io::Result::Ok(())
     };
     let gone = async {
-        if is_udp && receive {
+        // A message for each connection, or one when all datagrams are sent.
+        let messages = match (is_udp, agrees) {
+            (true, _) => 1,
+            (false, true) => count,
+            (false, false) => 0,
+        };
+        for _ in 0..if receive { messages } else { 0 } {
             match read_message(&mut listening, MAX_REQUEST).await {
                 Ok(ClientMessage::Sent) => _ = heard.send(true),
+                Ok(ClientMessage::Omitted(omitted)) => match from_peer.hear(omitted) {
+                    Ok(()) => {}
+                    Err(error) => return error,
+                },
                 Err(error) => return error,
             }
         }
@@ -499,9 +421,4 @@ async fn run_flows(
         tokio::time::timeout(GRACE, telling).await??;
     }
     Ok(flows)
-}
-
-/// Unpredictable, for tokens and ports.
-fn random() -> u64 {
-    RandomState::new().hash_one(0u8)
 }

@@ -102,6 +102,7 @@ impl Stream {
         Snapshot {
             stream,
             received: self.received_bytes,
+            received_before: None,
             stats,
             datagrams: Some(self.figures),
         }

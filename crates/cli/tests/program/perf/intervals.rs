@@ -125,3 +125,39 @@ fn what_is_omitted_is_shown_and_not_counted() {
         .stdout;
     assert!(said.contains("(omitted)"), "{said}");
 }
+
+#[test]
+fn both_sides_omit_the_same_bytes() {
+    const SIZE: u64 = 16 << 20;
+    let (encrypted, clear) = (Server::start(&[]), Server::clear(&[]));
+    for (server, direction) in [(&encrypted, "-R"), (&encrypted, "--bidir"), (&clear, "-P2")] {
+        for limit in [["-n", "16M"], ["-t", "200ms"]] {
+            let options = [&["-O", "150ms", "-i", "100ms", direction][..], &limit].concat();
+            let test = server.json(&options);
+            let omitted = |omitted: bool| {
+                let intervals = test["intervals"].as_array().unwrap().iter();
+                intervals
+                    .filter(|interval| interval["omitted"] == omitted)
+                    .collect::<Vec<_>>()
+            };
+            assert!(!omitted(true).is_empty(), "{options:?}");
+            let counted = serde_json::json!({ "intervals": omitted(false) });
+            for (way, role, bytes) in [
+                ("up", "sender", "bytes_sent"),
+                ("down", "receiver", "bytes_received"),
+            ] {
+                let summary = &test["summary"][way];
+                if summary.is_null() {
+                    continue;
+                }
+                let sent = &summary["bytes_sent"];
+                assert_eq!(sent, &summary["bytes_received"], "{options:?}, {way}");
+                assert_eq!(sum(&counted, role), summary[bytes], "{options:?}, {way}");
+                if limit[0] == "-n" {
+                    let streams = if direction == "-P2" { 2 } else { 1 };
+                    assert_eq!(sent, SIZE * streams, "{options:?}, {way}");
+                }
+            }
+        }
+    }
+}

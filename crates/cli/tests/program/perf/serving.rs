@@ -154,10 +154,10 @@ async fn the_server_survives_bad_clients() {
     };
     for greeting in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
-        b"tackperf\x01\0\0\0\0",
-        b"tackperf\x02\xff\xff\xff\xff",
-        b"tackperf\x02\0\0\0\x02{}",
-        b"tackperf\x02\0\0\0\x04null",
+        b"tackperf\x02\0\0\0\0",
+        b"tackperf\x03\xff\xff\xff\xff",
+        b"tackperf\x03\0\0\0\x02{}",
+        b"tackperf\x03\0\0\0\x04null",
     ] {
         let mut stream = control().await;
         stream.write_all(greeting).await.unwrap();
@@ -172,7 +172,7 @@ async fn the_server_survives_bad_clients() {
     // A request above the limits is refused with a reason.
     let mut stream = control().await;
     let request = br#"{"direction":"up","streams":60000,"limit":{"millis":1},"congestion":"bbr","ack":"every","mss":null,"window":null}"#;
-    stream.write_all(b"tackperf\x02").await.unwrap();
+    stream.write_all(b"tackperf\x03").await.unwrap();
     stream
         .write_all(&(request.len() as u32).to_be_bytes())
         .await
@@ -187,7 +187,7 @@ async fn the_server_survives_bad_clients() {
     // A client that asks for a test and goes away.
     let mut stream = control().await;
     let request = String::from_utf8_lossy(request).replace("60000", "2");
-    stream.write_all(b"tackperf\x02").await.unwrap();
+    stream.write_all(b"tackperf\x03").await.unwrap();
     stream
         .write_all(&(request.len() as u32).to_be_bytes())
         .await
@@ -218,7 +218,7 @@ async fn an_encrypting_server_survives_bad_clients() {
     let endpoint = tack::Endpoint::builder().build().unwrap();
     let control = || endpoint.connect(server.address).port(PORT);
     // Clear text, and half a handshake.
-    for greeting in [&b"tackperf\x02\0\0\0\x02{}"[..], &[22, 3, 1, 0, 99, 1, 0]] {
+    for greeting in [&b"tackperf\x03\0\0\0\x02{}"[..], &[22, 3, 1, 0, 99, 1, 0]] {
         let mut stream = control().await.unwrap();
         stream.write_all(greeting).await.unwrap();
         stream.shutdown().await.unwrap();
@@ -235,7 +235,7 @@ async fn an_encrypting_server_survives_bad_clients() {
         .identity(tack::secure::Identity::generate().unwrap())
         .await
         .unwrap();
-    stream.write_all(b"tackperf\x01\0\0\0\0").await.unwrap();
+    stream.write_all(b"tackperf\x02\0\0\0\0").await.unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
     assert_eq!(answer, b"");
