@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::values::duration;
+
 /// A bar of `length` steps, if that is known, in the form of `template`. It hides itself when
 /// standard error is not a terminal.
 pub(crate) fn bar(length: Option<u64>, template: &str) -> ProgressBar {
@@ -39,21 +41,28 @@ pub(crate) fn set_template(bar: &ProgressBar, template: &str) {
     }
 }
 
-/// Between lines of progress where no bar can be shown.
-const LINE_EVERY: Duration = Duration::from_secs(15);
+/// How often there is a line of progress where no bar can be shown.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct LineArgs {
+    /// Time between lines of progress where standard error is no terminal; 0s: a line for each run
+    #[arg(long, hide = true, value_name = "TIME", value_parser = duration, default_value = "15s")]
+    progress_every: Duration,
+}
 
 /// Progress for a file or a pipe: a line now and then.
 #[derive(Debug)]
 pub(crate) struct Lines {
     wanted: bool,
+    every: Duration,
     began: Option<Instant>,
     last: Option<Instant>,
 }
 
 impl Lines {
-    pub(crate) fn new(wanted: bool) -> Self {
+    pub(crate) fn new(wanted: bool, args: LineArgs) -> Self {
         Self {
             wanted,
+            every: args.progress_every,
             began: None,
             last: None,
         }
@@ -64,7 +73,7 @@ impl Lines {
         let began = *self.began.get_or_insert(now);
         let last = *self.last.get_or_insert(now);
         // What comes at the end says that it is one.
-        if !self.wanted || done == total || now.saturating_duration_since(last) < LINE_EVERY {
+        if !self.wanted || done == total || now.saturating_duration_since(last) < self.every {
             return None;
         }
         self.last = Some(now);
@@ -81,7 +90,10 @@ mod tests {
     fn without_a_bar_progress_is_a_line_now_and_then() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
-        let mut lines = Lines::new(true);
+        let args = LineArgs {
+            progress_every: Duration::from_secs(15),
+        };
+        let mut lines = Lines::new(true, args);
         assert_eq!(lines.next(at(0), 0, 9), None, "a short run is silent");
         assert_eq!(lines.next(at(14), 3, 9), None);
         let told = lines.next(at(16), 4, 9);
@@ -89,7 +101,7 @@ mod tests {
         assert_eq!(lines.next(at(30), 5, 9), None);
         assert!(lines.next(at(31), 6, 9).is_some());
         assert_eq!(lines.next(at(99), 9, 9), None, "the results follow");
-        let mut bar = Lines::new(false);
+        let mut bar = Lines::new(false, args);
         assert_eq!(
             (bar.next(at(0), 0, 9), bar.next(at(99), 1, 9)),
             (None, None)

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::progress::LineArgs;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
     /// List the figures
@@ -39,6 +41,8 @@ pub(crate) struct LabRunArgs {
     /// Print the claims as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) lines: LineArgs,
     #[command(flatten)]
     pub(crate) store: LabStoreArgs,
 }

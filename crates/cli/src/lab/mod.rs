@@ -72,7 +72,7 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
     say_damaged(&store, "their runs are repeated where needed");
     let jobs = args.jobs.map_or_else(processors, usize::from);
     let bar = progress::runs(0);
-    let mut lines = progress::Lines::new(bar.is_hidden());
+    let mut lines = progress::Lines::new(bar.is_hidden(), args.lines);
     let done = tack_lab::run(&mut store, &wanted, jobs, |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);

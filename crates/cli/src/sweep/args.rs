@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::lab::PlotWidth;
+use crate::progress::LineArgs;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -57,6 +58,8 @@ pub(crate) struct SweepRunArgs {
     /// Number of parallel runs [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) lines: LineArgs,
     /// Let the workers of a Dask scheduler do the runs, such as tcp://10.0.0.1:8786; needs Python
     /// with the package tack (TACK_PYTHON names the interpreter)
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "dry_run"])]

@@ -88,7 +88,7 @@ fn measure(args: &SweepRunArgs, plan: &Path, stop: &Arc<AtomicBool>) -> Result<E
     // Time and rate are those of this call.
     bar.set_position(present as u64);
     bar.reset_eta();
-    let mut lines = progress::Lines::new(bar.is_hidden());
+    let mut lines = progress::Lines::new(bar.is_hidden(), args.lines);
     let outcome = tack_sweep::run_embedded(opened, &folder, jobs, stop, |counts: Counts| {
         bar.set_length(counts.runs as u64);
         bar.set_position(counts.done as u64);

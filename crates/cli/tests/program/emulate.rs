@@ -267,6 +267,83 @@ fn real_acknowledgements_are_compressed_and_filtered() {
     assert!(wlan["acks_filtered"].as_u64().unwrap() > 0, "{wlan}");
 }
 
+/// `--trace` names a file from where the program runs, and the path delivers as it says.
+#[test]
+fn a_recorded_rate_is_that_of_the_path() {
+    let scratch = tempfile::tempdir().unwrap();
+    // One packet every 12 ms: 1 Mbit/s.
+    let slow: String = (1..=100).map(|n| format!("{}\n", 12 * n)).collect();
+    std::fs::write(scratch.path().join("slow.trace"), slow).unwrap();
+    std::fs::write(scratch.path().join("file"), vec![7; 60_000]).unwrap();
+    let rates = |options: &[&str]| -> Vec<f64> {
+        let mut command = tack();
+        command.current_dir(scratch.path());
+        let ended = finish(command.args(["demo", "file", "--json"]).args(options));
+        assert!(ended.code == Some(0), "{ended:?}");
+        let json = ended.json();
+        let runs = json["runs"].as_array().unwrap().iter();
+        runs.map(|run| run["virtual_time"]["goodput_bps"].as_f64().unwrap())
+            .collect()
+    };
+    // The path alone, in virtual time: a packet's headers take their part of it.
+    let traced = rates(&["--trace", "slow.trace"]);
+    assert!(traced.len() == 2 && traced.iter().all(|rate| (1e5..1e6).contains(rate)));
+    assert!(rates(&["--rate", "10Mbps"]).iter().all(|rate| *rate > 1e6));
+
+    // Its only packet leaves long after the test.
+    std::fs::write(scratch.path().join("late.trace"), "100000\n").unwrap();
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = far.local_addr().unwrap().to_string();
+    let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for (options, arrives) in [(&["--trace", "late.trace"][..], false), (&[], true)] {
+        let mut command = tack();
+        command.current_dir(scratch.path());
+        command.args(["emulate", "--wifi", "802.11n", "--json"]);
+        let listen = ["--listen", "127.0.0.1:0", "--to", &to];
+        let mut relay = Running::start(command.args(listen).args(options));
+        let address = relay.line()["address"].as_str().unwrap().to_owned();
+        near.send_to(b"hello", &address).unwrap();
+        if arrives {
+            assert_eq!(far.recv(&mut [0; 8]).unwrap(), 5);
+        } else {
+            far.set_read_timeout(Some(std::time::Duration::from_millis(300)))
+                .unwrap();
+            assert!(far.recv(&mut [0; 8]).is_err(), "the trace holds it back");
+            far.set_read_timeout(Some(std::time::Duration::from_secs(30)))
+                .unwrap();
+        }
+        relay.signal(rustix::process::Signal::INT);
+        let ended = relay.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+
+    for (command, options, reason) in [
+        ("demo", &["--trace", "gone.trace"][..], "gone.trace"),
+        (
+            "emulate",
+            &["--trace", "gone.trace", "--to", &to],
+            "gone.trace",
+        ),
+        (
+            "demo",
+            &["--trace", "slow.trace", "--rate", "1Mbps"],
+            "cannot be used with",
+        ),
+        ("emulate", &["--trace", "file", "--to", &to], "file"),
+    ] {
+        let mut program = tack();
+        program
+            .current_dir(scratch.path())
+            .args([command, "--wifi", "802.11n"]);
+        let ended = finish(program.args(options));
+        assert_eq!(ended.code, Some(2), "{command} {options:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains(reason),
+            "{command} {options:?}: {ended:?}"
+        );
+    }
+}
+
 /// The whole demonstration with a small file: bytes verified, figures present, the page complete.
 #[test]
 fn the_demo_moves_a_file_twice_and_writes_its_page() {

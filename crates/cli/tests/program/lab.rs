@@ -27,8 +27,20 @@ fn a_figure_is_measured_once_checked_and_reported() {
     let scratch = tempfile::tempdir().unwrap();
     let results = scratch.path().join("results");
 
-    let run = lab(&results, &["run", "7", "--seeds", "1", "--jobs", "1"]);
+    let lines = ["--progress-every", "0s"];
+    let run = [&["run", "7", "--seeds", "1", "--jobs", "1"], &lines[..]].concat();
+    let run = lab(&results, &run);
     assert_eq!((run.code, said(&run).as_str()), (Some(0), ""));
+    // An interval of no length ends with each run, except with the last, which the results follow.
+    let told: Vec<_> = run
+        .stderr
+        .lines()
+        .map(|line| line.split(" after ").next().unwrap())
+        .collect();
+    let expected: Vec<_> = (0..23)
+        .map(|done| format!("tack: {done} of 23 runs"))
+        .collect();
+    assert_eq!(told, expected, "without a terminal progress is lines");
     assert!(run.stdout.starts_with("Figure 7: "), "{}", run.stdout);
     assert!(run.stdout.contains("  undecided   802.11b: goodput"));
     assert!(
