@@ -1,6 +1,7 @@
 //! Many connections behind one carrier: demultiplexing, listeners, strays, reuse, release.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tack_base::Instant;
 use tack_tcp::config::KeepAlive;
@@ -113,7 +114,7 @@ fn strays_are_reset() {
         &mut endpoint,
         NOW,
         peer(1),
-        header(9, Flags::ACK, 100, 77),
+        header(10, Flags::ACK, 100, 77),
         b"data",
     );
     assert_eq!(
@@ -137,6 +138,31 @@ fn strays_are_reset() {
     );
 }
 
+/// A service that is not TCP answers every datagram, resets too, and with what looks like a segment.
+#[test]
+fn a_service_that_answers_everything_draws_few_resets() {
+    for flags in [
+        Flags::ACK,
+        Flags::SYN,
+        Flags::SYN.with(Flags::ACK),
+        Flags::PSH,
+    ] {
+        let mut endpoint = endpoint();
+        let mut resets = 0;
+        for ms in 0..5_000 {
+            let now = NOW + Duration::from_millis(ms);
+            let junk = header(9, flags, 100, 77);
+            resets += arrive(&mut endpoint, now, peer(1), junk, b"hello").len();
+        }
+        // Two a second; none where no TCP sends such a segment.
+        assert_eq!(
+            resets,
+            if flags == Flags::PSH { 0 } else { 10 },
+            "{flags:?}"
+        );
+    }
+}
+
 /// RFC 9293 §3.10.7.2: a listener ignores what neither opens nor acknowledges.
 #[test]
 fn listeners_ignore_nonsense() {
@@ -156,12 +182,18 @@ fn listeners_ignore_nonsense() {
             "{flags:?}"
         );
     }
-    for flags in [
-        Flags::ACK,
-        Flags::SYN.with(Flags::ACK),
-        Flags::FIN.with(Flags::ACK),
+    for (port, flags) in [
+        (9, Flags::ACK),
+        (10, Flags::SYN.with(Flags::ACK)),
+        (11, Flags::FIN.with(Flags::ACK)),
     ] {
-        let answers = arrive(&mut endpoint, NOW, peer(1), header(9, flags, 100, 55), &[]);
+        let answers = arrive(
+            &mut endpoint,
+            NOW,
+            peer(1),
+            header(port, flags, 100, 55),
+            &[],
+        );
         assert_eq!(
             (answers[0].1.flags, answers[0].1.seq),
             (Flags::RST, SeqNum(55)),

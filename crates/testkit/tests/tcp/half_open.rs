@@ -372,7 +372,7 @@ fn a_filter_decides_before_a_cookie_is_made() {
     let refused = arrive(&mut endpoint, NOW, peer(2), syn(9), &[]);
     assert!(refused[0].1.flags.rst());
     assert_eq!(endpoint.stats().cookies_sent, 0);
-    let guess = header(9, Flags::ACK, 101, 4711);
+    let guess = header(10, Flags::ACK, 101, 4711);
     assert!(
         arrive(&mut endpoint, NOW, peer(2), guess, &[])[0]
             .1
