@@ -138,7 +138,8 @@ fn strays_are_reset() {
     );
 }
 
-/// A service that is not TCP answers every datagram, resets too, and with what looks like a segment.
+/// A service that is not TCP answers every datagram, a reset too, and some answers look like
+/// segments.
 #[test]
 fn a_service_that_answers_everything_draws_few_resets() {
     for flags in [

@@ -1,20 +1,22 @@
 //! Figure 6(b): what exact round-trip timing is good for.
 
-use std::ops::RangeInclusive;
+mod defaults;
+mod runs;
 
-use tack_plot::{Group, ValueBars, format_number};
+use tack_plot::{Group, ValueBars};
+use tack_stats::{Estimate, Finding};
 
+use self::runs::{
+    CONTROLLERS, Conditions, LONGER, TIMINGS, Way, cell, delay, listed, loss, min_rtt, numbers,
+    paths, rows, seeds,
+};
 use crate::Values;
 use crate::claim::Claim;
-use crate::figure::{Depth, Figure, Outcome, Paper, Table};
+use crate::figure::{Depth, Figure, Outcome, Paper};
 use crate::figures::presentation::{bar, percent, plot};
 use crate::figures::readings::mbps;
-use crate::figures::tack::paths::PATHS;
-use crate::point::{Cell, Point};
+use crate::point::Point;
 use crate::results::Results;
-use crate::scenarios::WAN;
-use tack_stats::Estimate;
-use tack_stats::Finding;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     paper: Paper::Tack,
@@ -26,21 +28,11 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
         probes for the minimum RTT. Both ways are shown: BBR as specified, which pauses every \
         ten seconds and so empties the queue, and BBR without pauses (probe_rtt=mild). Each path \
         has the same weight. Runs without their startup (the first 10 s) and with eight times \
-        the queue tell what bounds the change of delay.",
+        the queue tell what bounds the change of delay. These runs have buffers of 64 MiB; \
+        the runs over the paths as they are are repeated with the default buffers of 6 MiB.",
     plan,
     reduce,
 };
-
-const TIMINGS: [&str; 2] = ["tack", "tack:timing=sampled"];
-
-/// Name, controller.
-const CONTROLLERS: [(&str, &str); 2] =
-    [("BBR without pauses", "bbr:probe_rtt=mild"), ("BBR", "bbr")];
-
-/// The first of figure 14's paths are those that were calibrated on real ones.
-fn paths() -> &'static [(&'static str, &'static [&'static str])] {
-    &PATHS[..6]
-}
 
 /// Which of [`CONTROLLERS`] pauses.
 const PAUSING: usize = 1;
@@ -48,55 +40,11 @@ const PAUSING: usize = 1;
 /// Those of a constant rate.
 const STEADY: std::ops::Range<usize> = 3..6;
 
-fn seeds(depth: &Depth) -> RangeInclusive<u64> {
-    depth.seeds(2, 10)
-}
-
-/// What is measured of a run.
-#[derive(Clone, Copy)]
-enum Conditions {
-    /// All of it, over the path's own queue.
-    Whole,
-    /// Without its startup, and over a queue that is [`LONGER`]: neither bounds the delay.
-    Free,
-}
-
-/// By how much a queue is longer that does not bound the delay.
-const LONGER: u32 = 8;
-
-/// A run of figure 14, with another timing or controller.
-fn cell(path: &[&'static str], (congestion, conditions): Way, ack: &str) -> Cell {
-    let cell = Cell::new(&WAN)
-        .set(format!("flow.0.congestion={congestion}"))
-        .set(format!("flow.0.ack={ack}"));
-    match conditions {
-        Conditions::Whole => path.iter().fold(cell, |cell, setting| cell.set(*setting)),
-        Conditions::Free => {
-            let settings = path.iter().map(|setting| longer(setting));
-            settings.fold(cell.set("warmup=10s"), Cell::set)
-        }
-    }
-}
-
-/// Controller, and what is measured.
-type Way<'a> = (&'a str, Conditions);
-
-/// A setting, with a longer queue if it is the queue's.
-fn longer(setting: &str) -> String {
-    let queue = setting
-        .strip_prefix("wired.queue=")
-        .and_then(|queue| queue.strip_suffix('p')?.parse::<u32>().ok());
-    match queue {
-        Some(packets) => format!("wired.queue={}p", LONGER * packets),
-        None => setting.into(),
-    }
-}
-
 fn plan(depth: &Depth) -> Vec<Point> {
     let mut points = Vec::new();
     for (_, path) in paths().iter().copied() {
         for (_, congestion) in CONTROLLERS {
-            for conditions in [Conditions::Whole, Conditions::Free] {
+            for conditions in Conditions::ALL {
                 for ack in TIMINGS {
                     let cell = cell(path, (congestion, conditions), ack);
                     points.extend(seeds(depth).map(|seed| cell.at(seed)));
@@ -105,22 +53,6 @@ fn plan(depth: &Depth) -> Vec<Point> {
         }
     }
     points
-}
-
-/// The 95th percentile of one-way delay, ms.
-fn delay(values: &Values) -> f64 {
-    values.get("flows.0.owd_p95_us") / 1e3
-}
-
-/// Share of the packets that the path loses.
-fn loss(values: &Values) -> f64 {
-    (values.get("wired.forward.queue_drops") + values.get("wired.forward.lost"))
-        / values.get("wired.forward.packets")
-}
-
-/// The sender's smallest round trip, ms.
-fn min_rtt(values: &Values) -> f64 {
-    values.get("flows.0.min_rtt_us") / 1e3
 }
 
 /// What a pause of BBR adds to a sampled round trip at most, percent of it. Four segments are under
@@ -237,15 +169,10 @@ impl Change {
     }
 }
 
-fn listed(numbers: &[f64]) -> String {
-    let texts = numbers.iter().map(|number| format_number(*number));
-    texts.collect::<Vec<_>>().join(", ")
-}
-
 fn claims(depth: &Depth, results: &Results, controller: usize) -> Vec<Claim> {
     let (name, congestion) = CONTROLLERS[controller];
-    let [change, free] = [Conditions::Whole, Conditions::Free]
-        .map(|conditions| Change::of(depth, results, (congestion, conditions)));
+    let [change, free, default] =
+        Conditions::ALL.map(|conditions| Change::of(depth, results, (congestion, conditions)));
     let means: Vec<_> = change.errors.iter().map(|error| error.mean).collect();
     let errors = listed(&means);
     let delay = Claim::new(
@@ -352,42 +279,21 @@ fn claims(depth: &Depth, results: &Results, controller: usize) -> Vec<Claim> {
             format!("{} % change", change.throughput),
             change.throughput.is_at_least(-5.0),
         ),
+        defaults::is_same(name, "delay", [&change.delays, &default.delays]),
+        defaults::is_same(name, "packet loss", [&change.losses, &default.losses]),
     ]);
     claims
 }
 
 fn reduce(depth: &Depth, results: &Results) -> Outcome {
     let mut outcome = Outcome {
-        numbers: Table::new([
-            "controller",
-            "path",
-            "timing",
-            "Mbit/s",
-            "95th percentile of one-way delay, ms",
-            "packets lost, %",
-            "RTTmin, ms",
-        ]),
+        numbers: numbers(),
         ..Outcome::default()
     };
     let mut groups = Vec::new();
     for (index, (name, congestion)) in CONTROLLERS.into_iter().enumerate() {
         let way = (congestion, Conditions::Whole);
-        for (path_name, path) in paths().iter().copied() {
-            for (timing, ack) in ["one-way", "sampling"].into_iter().zip(TIMINGS) {
-                let of = |read: fn(&Values) -> f64| {
-                    results.estimate(&cell(path, way, ack), seeds(depth), read)
-                };
-                outcome.numbers.row([
-                    name.into(),
-                    path_name.into(),
-                    timing.into(),
-                    of(mbps).to_string(),
-                    of(delay).to_string(),
-                    of(loss).times(100.0).to_string(),
-                    of(min_rtt).to_string(),
-                ]);
-            }
-        }
+        rows(depth, results, (name, way), &mut outcome.numbers);
         let change = Change::of(depth, results, way);
         groups.push(Group {
             name: name.into(),
@@ -398,6 +304,8 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
         });
         outcome.claims.extend(claims(depth, results, index));
     }
+    outcome.further.push(defaults::table(depth, results));
+    outcome.notes.push(defaults::startup(depth, results));
     let change = Change::of(depth, results, (CONTROLLERS[0].1, Conditions::Whole));
     let svg = ValueBars {
         id: "plot-6b".into(),
@@ -426,59 +334,4 @@ fn reduce(depth: &Depth, results: &Results) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_direction_is_decided_by_the_paths_that_differ() {
-        let undecided = |holds| Finding {
-            holds,
-            is_decided: false,
-        };
-        for (changes, finding) in [
-            // Five of five: 1/32.
-            (vec![-3.0, -4.0, -9.0, -10.0, 0.0, -25.0], true.into()),
-            // Four of four: 1/16.
-            (vec![-53.0, -78.0, -13.0, -45.0], undecided(true)),
-            // Five of six: 7/64.
-            (vec![4.7, -53.0, -78.0, -13.0, -45.0, -2.0], undecided(true)),
-            // Neither side's ties count, however many there are.
-            (vec![0.9, -53.0, -78.0, -13.0, -45.0, -2.0], true.into()),
-            (vec![-0.9, -53.0, -78.0, -13.0, -45.0, 0.9], undecided(true)),
-            (vec![-0.01; 6], undecided(false)),
-            (vec![3.0, 4.0, 9.0, 10.0, 25.0], false.into()),
-            (vec![3.0, 4.0, 9.0, -10.0], undecided(false)),
-            (vec![f64::NAN; 6], false.into()),
-        ] {
-            assert_eq!(is_for_the_better(&changes), finding, "{changes:?}");
-        }
-    }
-
-    #[test]
-    fn heads_are_as_likely_as_they_are() {
-        for (heads, throws, likely) in [
-            (0, 0, 1.0),
-            (5, 5, 0.03125),
-            (5, 6, 0.109_375),
-            (3, 6, 0.656_25),
-        ] {
-            assert!(
-                (by_chance(heads, throws) - likely).abs() < 1e-9,
-                "{heads} of {throws}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_longer_queue_is_longer() {
-        assert_eq!(longer("wired.queue=14p"), "wired.queue=112p");
-        assert_eq!(longer("wired.delay=28ms"), "wired.delay=28ms");
-        let settings = paths().iter().map(|(_, path)| path);
-        for path in settings {
-            assert!(
-                path.iter().any(|setting| longer(setting) != *setting),
-                "{path:?}"
-            );
-        }
-    }
-}
+mod tests;
