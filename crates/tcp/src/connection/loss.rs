@@ -56,6 +56,9 @@ impl Connection {
             Some(at) => self.timers.set(Timer::Reorder, at),
             None => self.timers.stop(Timer::Reorder),
         }
+        if detection.asks {
+            self.due.add(Due::Retransmission);
+        }
         detection.lost
     }
 

@@ -119,4 +119,7 @@ pub(crate) struct Detection {
     pub(crate) lost: u64,
     /// When another segment would be deemed lost if nothing arrives.
     pub(crate) look_again: Option<Instant>,
+    /// The oldest of what is lost leaves whatever the window is: its acknowledgement is to tell
+    /// what became of the others.
+    pub(crate) asks: bool,
 }

@@ -11,7 +11,9 @@
 //!
 //! Nothing follows the last retransmission of a flight, so no number above its own shows that it
 //! got lost. But a receiver with an open loss repeats its reports. One that left long after the
-//! retransmission should have arrived, and does not know it, shows the same.
+//! retransmission should have arrived, and does not know it, suggests the same. As with a tail loss
+//! probe one segment asks then, under a number above all others: the path may be dark, and all that
+//! is sent again into it is sent in vain.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -47,6 +49,9 @@ pub(crate) struct Reported {
     /// The newest report left when what had left by then would have arrived, if there was no way
     /// to go. The time on the way is not in it, nor what held the report up.
     told: Option<Instant>,
+    /// When a segment last left because a report that came late did not know it: not before that is
+    /// late as well does another one.
+    asked: Option<Instant>,
     /// The newest report accounts for all that was received: what it does not name has not
     /// arrived.
     complete: bool,
@@ -136,7 +141,7 @@ impl LossDetector for Reported {
                 .drain(..)
                 .map(|numbers| log.mark_numbers_lost(numbers, youngest))
                 .sum(),
-            look_again: None,
+            ..Detection::default()
         };
         let Some(newest) = self.newest else {
             return detection;
@@ -145,9 +150,13 @@ impl LossDetector for Reported {
         let overdue = self.overdue(context, newest.heard_after);
         while let Some((number, left)) = self.oldest_missing(log) {
             if number > newest.number {
-                if overdue.is_none_or(|overdue| left > overdue) {
-                    break;
+                let asked = self.asked.unwrap_or_default();
+                if overdue.is_some_and(|overdue| left.max(asked) <= overdue) {
+                    self.asked = Some(context.now);
+                    detection.asks = true;
+                    detection.lost += log.mark_lost(number);
                 }
+                break;
             } else if left + patience > context.now {
                 detection.look_again = Some(left + patience);
                 break;
@@ -277,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_retransmission_is_lost_when_a_later_report_does_not_know_it() {
-        let (mut log, mut detector) = (log(6), Reported::default());
+    fn one_segment_asks_when_a_later_report_does_not_know_what_left_last() {
+        let (mut log, mut detector) = (log(8), Reported::default());
         log.acknowledge_selectively(StreamOffset::range(1..5001), |_| {});
         let in_recovery = |now| DetectionContext {
             in_recovery: true,
@@ -292,7 +301,13 @@ mod tests {
         later_report(&mut detector, age, at(320));
         // Outside of an episode that is a tail loss probe's business.
         assert_eq!(detector.detect(&context(at(320)), &mut log).lost, 0);
-        assert_eq!(detector.detect(&in_recovery(at(320)), &mut log).lost, 1000);
+        let asks = detector.detect(&in_recovery(at(320)), &mut log);
+        assert_eq!((asks.lost, asks.asks), (1000, true));
+        // A report shows nothing more before it must know that one.
+        later_report(&mut detector, RTT * 4, at(520));
+        assert_eq!(detector.detect(&in_recovery(at(520)), &mut log).lost, 0);
+        later_report(&mut detector, RTT * 6, at(725));
+        assert_eq!(detector.detect(&in_recovery(at(725)), &mut log).lost, 1000);
     }
 
     #[test]
