@@ -14,6 +14,7 @@ use crate::perf::PerfArgs;
 use crate::sim::SimArgs;
 use crate::sweep::SweepArgs;
 use crate::transfer::{RecvArgs, SendArgs};
+use crate::tunnel::{ConnectArgs, ForwardArgs, ServeArgs};
 
 /// Reliable transport with few acknowledgements, for Wi-Fi: move files, measure a path, run
 /// simulations.
@@ -26,7 +27,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Send files and folders to a `tack recv`
+    /// Send files and folders to a machine that runs `tack recv`
     #[command(after_long_help = EXIT_CODES)]
     Send(SendArgs),
     /// Receive files and folders from `tack send`
@@ -35,6 +36,16 @@ pub(crate) enum Command {
     /// Measure a path: throughput, round-trip time, losses, acknowledgements
     #[command(after_long_help = EXIT_CODES)]
     Perf(PerfArgs),
+    /// Let peers connect to targets that this machine reaches: the other end of tunnels
+    #[command(after_long_help = EXIT_CODES)]
+    Serve(ServeArgs),
+    /// Connect to a target behind a `tack serve`, on standard input and output (ssh's ProxyCommand)
+    #[command(after_long_help = EXIT_CODES)]
+    Connect(ConnectArgs),
+    /// Carry the TCP connections of a local port to a target behind a `tack serve`, or the other
+    /// way round
+    #[command(after_long_help = EXIT_CODES)]
+    Forward(ForwardArgs),
     /// Show this installation's public key, or make a new one
     #[command(after_long_help = EXIT_CODES)]
     Id(IdArgs),

@@ -12,6 +12,7 @@ mod discovery;
 mod emulate;
 mod exit;
 mod identity;
+mod keyboard;
 mod lab;
 mod links;
 mod manual;
@@ -27,6 +28,7 @@ mod state;
 mod sweep;
 mod transfer;
 mod trust;
+mod tunnel;
 mod values;
 
 use std::process::ExitCode;
@@ -65,6 +67,9 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Send(args) => within_runtime(transfer::send(args)),
         Command::Recv(args) => within_runtime(transfer::recv(args)),
         Command::Perf(args) => within_runtime(perf::run(args)),
+        Command::Serve(args) => within_runtime(tunnel::serve(args)),
+        Command::Connect(args) => within_runtime(tunnel::connect(args)),
+        Command::Forward(args) => within_runtime(tunnel::forward(args)),
         Command::Id(args) => identity::id(&args),
         Command::Peers(args) => peers::peers(args),
         Command::Sim(args) => sim::run(&args),

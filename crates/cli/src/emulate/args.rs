@@ -17,7 +17,7 @@ pub(crate) struct EmulateArgs {
     /// 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = listen)]
     pub(crate) listen: Address,
-    /// Destination of their datagrams: a host on the wire behind the access point
+    /// Destination of the clients' datagrams: a host on the wire behind the access point
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: Address,
     /// Stop after this time

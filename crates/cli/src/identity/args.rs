@@ -21,8 +21,8 @@ pub(crate) enum IdAction {
     Show,
     /// Make a new key that the old one signs: peers that know the old one accept it
     Rotate {
-        /// Do not sign it with the old key, because others may have that: peers have to pair
-        /// again, and `tack peers remove` there shuts the old key out
+        /// Do not sign the new key with the old one; use this if the old key may be stolen. Peers
+        /// must then pair again, and remove the old key with `tack peers remove`
         #[arg(long)]
         forget: bool,
     },

@@ -13,14 +13,12 @@ use crate::values::duration;
 /// How long a program with a code is looked for on the local network, unless told otherwise.
 const SEARCH: Duration = Duration::from_secs(60);
 
-/// How to meet a peer.
+/// How to reach a peer that waits.
 #[derive(Debug, Args)]
-pub(crate) struct MeetingArgs {
+pub(crate) struct PeerArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-    #[command(flatten)]
-    pub(crate) waiting: WaitArgs,
-    /// Keep the peer under this name: later it is met by NAME: alone, without ticket and code
+    /// Save the peer under this name. Later, NAME: is enough to connect, without ticket and code
     #[arg(long, value_name = "NAME")]
     pub(crate) remember: Option<PeerName>,
     /// Wait this time for the other side if it is not there yet [default: 60s for a code on this
@@ -31,7 +29,16 @@ pub(crate) struct MeetingArgs {
     pub(crate) state: StateArgs,
 }
 
-impl MeetingArgs {
+/// How to meet a peer, whichever side waits.
+#[derive(Debug, Args)]
+pub(crate) struct MeetingArgs {
+    #[command(flatten)]
+    pub(crate) peer: PeerArgs,
+    #[command(flatten)]
+    pub(crate) waiting: WaitArgs,
+}
+
+impl PeerArgs {
     /// How long to wait for the other side, `searching` the local network or not.
     pub(crate) fn wait(&self, searching: bool) -> Duration {
         self.wait

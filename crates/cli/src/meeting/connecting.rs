@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tack::secure::{Identity, PublicKey, SecureStream};
 use tack_pairing::meeting::{Authenticated, Connecting, Credential, Intent, ProofMethod, Refusal};
 use tack_pairing::{Code, leads, short};
+use tokio::io::AsyncWriteExt;
 
 use super::dial::{Dial, DialError};
 use super::exchange::{self, Answer, MeetingError};
@@ -335,10 +336,12 @@ impl ConnectOptions<'_> {
         share: Duration,
     ) -> Result<PublicKey, AttemptError> {
         // Shows no key of ours to somebody who may be a stranger.
-        let stream = self
+        let mut stream = self
             .dial_with_new_key(address, self.dial.tcp_port, None, share)
             .await?;
         let key = stream.peer_key();
+        // In order, so that the other side does not take it for somebody who was cut off.
+        let _ = stream.shutdown().await;
         drop(stream);
         let book = Book::load(self.state).map_err(AttemptError::Final)?;
         if book.by_key(&key).is_some() {

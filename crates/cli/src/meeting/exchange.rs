@@ -75,7 +75,8 @@ where
     }
 }
 
-/// The waiting side; `None` when the other side only asked for rotations.
+/// The waiting side; `None` when the other side only asked for rotations, or only looked at our key
+/// and ended the stream in order.
 pub(crate) async fn wait<S>(
     stream: &mut S,
     mut machine: Waiting,
@@ -84,8 +85,14 @@ pub(crate) async fn wait<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let mut began = false;
     loop {
-        let message = take(stream).await?;
+        let message = match take(stream).await {
+            Ok(message) => message,
+            Err(MeetingError::Lost(error)) if !began && is_end(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        began = true;
         let step = {
             let mut host = host.lock().unwrap_or_else(PoisonError::into_inner);
             machine.handle(&message, &mut *host)
@@ -108,6 +115,14 @@ where
             Err(failed) => return Err(part(stream, failed).await),
         }
     }
+}
+
+/// True for a stream that ended where a message might have begun, and not for one that was cut off.
+fn is_end(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::UnexpectedEof
+        && !error
+            .get_ref()
+            .is_some_and(|inner| inner.is::<tack::secure::SecureError>())
 }
 
 fn lost(kind: io::ErrorKind) -> MeetingError {

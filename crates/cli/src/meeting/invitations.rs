@@ -39,6 +39,7 @@ enum Purpose {
     Send,
     Receive,
     Measure,
+    Forward,
 }
 
 impl From<Intent> for Purpose {
@@ -47,6 +48,7 @@ impl From<Intent> for Purpose {
             Intent::Send => Self::Send,
             Intent::Receive => Self::Receive,
             Intent::Measure => Self::Measure,
+            Intent::Forward => Self::Forward,
         }
     }
 }

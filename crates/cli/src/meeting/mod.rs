@@ -16,12 +16,12 @@ mod target;
 mod used_codes;
 mod waiting;
 
-pub(crate) use args::MeetingArgs;
+pub(crate) use args::{MeetingArgs, PeerArgs};
 pub(crate) use connecting::{ConnectOptions, reach};
 pub(crate) use dial::Dial;
 pub(crate) use peer_stream::PeerStream;
 pub(crate) use target::{Target, is_explicit};
-pub(crate) use waiting::{WaitingConfig, WaitingSide};
+pub(crate) use waiting::{WaitArgs, WaitingConfig, WaitingSide};
 
 /// The protocol inside TLS (RFC 7301): a meeting, then what its intent names.
 const ALPN: &[u8] = b"tack/1";

@@ -30,6 +30,7 @@ use crate::address::{Address, Family, Reach};
 use crate::discovery::{Announcement, reachable};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
+use crate::keyboard;
 use crate::peers::PeerName;
 use crate::state::StateDir;
 use crate::values::duration;
@@ -56,6 +57,23 @@ pub(crate) struct WaitArgs {
     /// Show no code, and do not announce this program on the local network
     #[arg(long)]
     no_code: bool,
+}
+
+impl WaitArgs {
+    /// For a side that shows neither a ticket nor a code.
+    pub(crate) fn without_code() -> Self {
+        Self {
+            ticket_lifetime: Duration::ZERO,
+            keep: false,
+            write_ticket: None,
+            no_code: true,
+        }
+    }
+
+    /// True when an option makes sense for an invitation alone.
+    pub(crate) fn wants_ticket(&self) -> bool {
+        self.keep || self.write_ticket.is_some()
+    }
 }
 
 /// Options of a waiting side.
@@ -352,8 +370,19 @@ async fn accept(listener: SecureListener, shared: Arc<Shared>, done: mpsc::Sende
     }
 }
 
+/// Has the code looked at when a meeting is over, also when it is given up: it may be burnt.
+struct LookAtCode<'a>(&'a Shared);
+
+impl Drop for LookAtCode<'_> {
+    fn drop(&mut self) {
+        self.0.look.notify_one();
+    }
+}
+
 /// The peer, if it is let in.
 async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Option<AdmittedPeer> {
+    // The first here, so that it is dropped after the attempt.
+    let _look = LookAtCode(shared);
     let channel = match channel(&stream) {
         Ok(channel) => channel,
         Err(error) => {
@@ -363,9 +392,7 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
     };
     let own = shared.own.identity.clone();
     let machine = Waiting::new(channel, own, shared.own.rotations.clone());
-    let met = exchange::wait(&mut stream, machine, &shared.host).await;
-    shared.look.notify_one();
-    let met = match met {
+    let met = match exchange::wait(&mut stream, machine, &shared.host).await {
         Ok(Some(met)) => met,
         Ok(None) => return None,
         Err(error) => {
@@ -415,26 +442,12 @@ async fn renew(shared: Arc<Shared>) {
         );
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = enter(), if !keys.is_empty() => {}
+            () = keyboard::enter(), if !keys.is_empty() => {}
         }
         match shared.new_code() {
             Ok((Some(code), _)) => eprintln!("tack: the new code is {}", &*code.text()),
             Ok((None, _)) => return,
             Err(failure) => eprintln!("tack: {failure}"),
         }
-    }
-}
-
-/// Waits for a line on standard input.
-async fn enter() {
-    let reading = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        io::stdin()
-            .read_line(&mut line)
-            .is_ok_and(|count| count > 0)
-    });
-    if !reading.await.unwrap_or(false) {
-        // Standard input is closed: nobody presses a key.
-        std::future::pending::<()>().await;
     }
 }

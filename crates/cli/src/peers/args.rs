@@ -39,7 +39,7 @@ pub(crate) enum PeersAction {
         /// The new name
         new: PeerName,
     },
-    /// Remove a peer: its key is not let in any more
+    /// Remove a peer: its key is no longer accepted
     Remove {
         /// Its name
         name: PeerName,

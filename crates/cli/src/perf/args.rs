@@ -36,8 +36,9 @@ pub(crate) struct PerfArgs {
     #[arg(long, short)]
     pub(crate) server: bool,
     /// Server: address to listen on, or a port of 127.0.0.1 [default: port 7778 of all addresses,
-    /// with --insecure port 7779 of 127.0.0.1]; port 0 picks a free port. On loopback anybody on
-    /// this machine may test; beyond it clients show the ticket or the code, or are known
+    /// with --insecure port 7779 of 127.0.0.1]; port 0 picks a free port. On loopback any local
+    /// user may run tests. On other addresses a client must have the ticket or the code, or be a
+    /// known peer
     #[arg(long, value_name = "ADDR", value_parser = listen, requires = "server")]
     listen: Option<Address>,
     /// UDP port of the server
@@ -115,9 +116,9 @@ pub(crate) struct PerfArgs {
         conflicts_with = "server"
     )]
     congestion: Algorithm,
-    /// Acknowledge all segments that one system call delivers with one acknowledgement, whatever
-    /// the policy says. This is the fastest. The default is off if --ack is given, so that the
-    /// policy takes effect
+    /// Send one acknowledgement for all segments that one system call delivers, and ignore the ACK
+    /// policy. This is the fastest. The default is off if --ack is given, so that the policy takes
+    /// effect
     // Stands before `ack`: clap fills in defaults in this order, and one that is filled in counts
     // as present.
     #[arg(
@@ -146,7 +147,7 @@ pub(crate) struct PerfArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, conflicts_with = "server")]
     pub(crate) connect_timeout: Duration,
     /// Do not encrypt, and let anybody test: anyone on the path can read and change the data. Both
-    /// sides need it; the ports are others than those of encrypted tests
+    /// sides need it; the default ports differ from those of encrypted tests
     #[arg(long)]
     insecure: bool,
     #[command(flatten)]
@@ -160,7 +161,7 @@ impl PerfArgs {
             return Ok(None);
         }
         let text = self.peer.as_deref().or(self.client.as_deref());
-        let target = self.meeting.target.target(text)?.ok_or_else(|| {
+        let target = self.meeting.peer.target.target(text)?.ok_or_else(|| {
             Failure::usage(
                 "no target; expected an address, a ticket, a code or a name (laptop:), or --server to serve tests",
             )

@@ -208,7 +208,7 @@ async fn meet(
     server: &Target,
     config: &Config,
 ) -> Result<(PeerStream, DataSecurity), Failure> {
-    let state = args.meeting.state.open()?;
+    let state = args.meeting.peer.state.open()?;
     let (own, _) = OwnIdentity::load_or_make(&state)?;
     let connect_options = ConnectOptions {
         target: server,
@@ -224,8 +224,11 @@ async fn meet(
         udp_port: PERF_UDP_PORT,
         family: args.family(),
         connect_timeout: args.connect_timeout,
-        wait: args.meeting.wait(matches!(server, Target::Code(_, None))),
-        remember: args.meeting.remember.as_ref(),
+        wait: args
+            .meeting
+            .peer
+            .wait(matches!(server, Target::Code(_, None))),
+        remember: args.meeting.peer.remember.as_ref(),
     };
     let (link, met) = meeting::reach(&connect_options).await?;
     let security = DataSecurity::Keys {
@@ -362,13 +365,13 @@ impl ControlListener {
             let here = LocalListener::listen(&endpoint, run, transport, failed_handshakes)?;
             return Ok((Self::Local(Box::new(here)), endpoint));
         }
-        let state = args.meeting.state.open()?;
+        let state = args.meeting.peer.state.open()?;
         let (own, _) = OwnIdentity::load_or_make(&state)?;
         let waiting_config = WaitingConfig {
             intent: Intent::Measure,
             command: "tack perf",
             args: &args.meeting.waiting,
-            remember: args.meeting.remember.clone(),
+            remember: args.meeting.peer.remember.clone(),
             listen: &at,
             family,
             udp_port,

@@ -30,10 +30,11 @@ pub(crate) struct SweepReportArgs {
     /// Column to show [default: that of the stopping rule, the first derived one, or goodput_bps]
     #[arg(long, value_name = "COLUMN")]
     pub(crate) column: Option<String>,
-    /// Axis that goes to the right, by its key [default: the one with the most values]
+    /// Key of the plan's axis for the x axis of the plot [default: the one with the most values]
     #[arg(long, value_name = "KEY")]
     pub(crate) over: Option<String>,
-    /// Axis with a line for each of its values [default: the one with the fewest values]
+    /// Key of the plan's axis whose values become the lines of the plot [default: the one with the
+    /// fewest values]
     #[arg(long, value_name = "KEY")]
     pub(crate) by: Option<String>,
     /// Width of the SVG and PDF plots: page (7 inches) or column (3.5 inches)

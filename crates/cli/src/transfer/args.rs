@@ -49,8 +49,8 @@ impl TransportArgs {
 pub(crate) struct SendArgs {
     /// Files and folders to send (- is standard input), then the receiver: a ticket (- reads it
     /// from standard input), a code, a known peer (laptop:), or an address (host, host:port,
-    /// [v6]:port; the default port is 7777). Without a receiver this side waits, and shows
-    /// what to type on the other one
+    /// [v6]:port; the default port is 7777). Without a receiver the program waits, and prints the
+    /// command for the other machine
     // One list, because options may stand between any two of them.
     #[arg(required = true, value_name = "PATH", num_args = 1..)]
     targets: Vec<OsString>,
@@ -81,11 +81,11 @@ pub(crate) struct SendArgs {
     /// Leave files that exist at the receiver as they are, without an error
     #[arg(long, group = "taken")]
     skip: bool,
-    /// Have files whose names exist at the receiver stored under other names (a.1.txt)
+    /// If a name exists at the receiver, store the file under another name (a.1.txt)
     #[arg(long, group = "taken")]
     rename: bool,
-    /// Remove what the folders sent have at the receiver and not here, if it permits that (its
-    /// --delete); nothing is removed unless all else went well, nor what --exclude names
+    /// Delete files at the receiver that are missing from the folders sent. The receiver must allow
+    /// it (its --delete). Nothing is deleted after an error. Files that --exclude names stay
     #[arg(long, conflicts_with_all = ["skip", "rename"])]
     pub(crate) delete: bool,
     /// Compare files by content (BLAKE3), not by size and modification time
@@ -100,17 +100,16 @@ pub(crate) struct SendArgs {
     /// Send at most at this rate (10M is 10 Mbit/s)
     #[arg(long, value_name = "RATE", value_parser = rate_above_zero)]
     pub(crate) bwlimit: Option<Rate>,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
     /// Name each file that is stored
     #[arg(short, long)]
     verbose: bool,
-    /// Change nothing; list what would be sent, and with --delete removed
+    /// List what would be sent, and with --delete what would be deleted; change nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// After the connection is lost, try for this time to reach the receiver again and go on; 0s
-    /// does not
+    /// If the connection is lost, try to reconnect for this time and resume; 0s disables this
     #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = duration)]
     pub(crate) reconnect: Duration,
     /// Time to wait for an answer when connecting
@@ -158,7 +157,7 @@ impl SendArgs {
             Some((last, paths)) if names_a_target(last, paths) => (last.to_str(), paths),
             _ => (None, &self.targets[..]),
         };
-        let target = self.meeting.target.target(text)?;
+        let target = self.meeting.peer.target.target(text)?;
         let wrong = |why: &str| Failure::usage(format!("{why}: tack send PATH... [PEER]"));
         if paths.is_empty() {
             return Err(wrong(&match &target {
@@ -199,8 +198,9 @@ fn rate_above_zero(text: &str) -> Result<Rate, String> {
 #[command(override_usage = "tack recv [OPTIONS] [-] [PEER]")]
 pub(crate) struct RecvArgs {
     /// Whom to fetch files from: a ticket, a code, a known peer (laptop:), or an address. Without
-    /// it this side waits, and shows what to type on the other one. With - before it, or alone, one
-    /// file is taken and goes to standard output; a second - reads a ticket from standard input
+    /// it the program waits, and prints the command for the other machine. If the first argument is
+    /// -, one file is received and written to standard output; a second - reads a ticket from
+    /// standard input
     #[arg(value_name = "PEER", num_args = 0..=2)]
     targets: Vec<String>,
     /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777
@@ -226,16 +226,17 @@ pub(crate) struct RecvArgs {
     /// Store files whose names exist under other names (a.1.txt); add to existing folders
     #[arg(long, group = "existing")]
     rename: bool,
-    /// Let senders remove what they do not have from the folders that they send (their --delete)
+    /// Allow senders to delete files here that are missing from their folders (their --delete)
+    /// (their --delete)
     #[arg(long, requires = "existing", conflicts_with_all = ["skip", "rename"])]
     pub(crate) delete: bool,
-    /// Ask on the terminal before a transfer is taken
+    /// Ask on the terminal before accepting a transfer
     #[arg(long)]
     pub(crate) confirm: bool,
-    /// Refuse transfers of more bytes
+    /// Refuse transfers larger than this size
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_bytes: Option<u64>,
-    /// With --once: wait this time for a sender that was cut off and tries to return
+    /// With --once: wait this time for a sender to reconnect after it lost the connection
     #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = duration)]
     pub(crate) reconnect: Duration,
     /// Print JSON to standard output: the listening address, then one object per transfer
@@ -280,7 +281,7 @@ impl RecvArgs {
             ([peer], false) | ([_, peer], true) => Some(peer.as_str()),
             _ => return wrong("expected one peer"),
         };
-        self.meeting.target.target(peer)
+        self.meeting.peer.target.target(peer)
     }
 }
 

@@ -76,7 +76,7 @@ impl<'a> PeerDialer<'a> {
             };
             ConnectMethod::Clear(Box::new((address, dial, config)))
         } else {
-            let state = dialing.meeting.state.open()?;
+            let state = dialing.meeting.peer.state.open()?;
             let (own, _) = OwnIdentity::load_or_make(&state)?;
             ConnectMethod::Meet(Box::new(MeetingParams {
                 target: Mutex::new(dialing.target),
@@ -151,8 +151,8 @@ impl MeetingParams<'_> {
             udp_port: TRANSFER_UDP_PORT,
             family: Family::Any,
             connect_timeout: self.connect_timeout,
-            wait: self.args.wait(matches!(target, Target::Code(_, None))),
-            remember: self.args.remember.as_ref(),
+            wait: self.args.peer.wait(matches!(target, Target::Code(_, None))),
+            remember: self.args.peer.remember.as_ref(),
         };
         let (link, met) = meeting::reach(&connect_options).await?;
         // A code serves once; whoever has met us lets our key come back.

@@ -54,14 +54,14 @@ impl TransferListener {
                 .map_err(|error| Failure::network(format!("cannot listen: {error}")))?;
             return Ok(Self::Clear(listener, endpoint));
         }
-        let state = listen.meeting.state.open()?;
+        let state = listen.meeting.peer.state.open()?;
         let (own, _) = OwnIdentity::load_or_make(&state)?;
         let everywhere = Address::everywhere(TRANSFER_UDP_PORT);
         let waiting_config = WaitingConfig {
             intent: listen.intent,
             command: listen.command,
             args: &listen.meeting.waiting,
-            remember: listen.meeting.remember.clone(),
+            remember: listen.meeting.peer.remember.clone(),
             listen: listen.at.unwrap_or(&everywhere),
             family: Family::Any,
             udp_port: TRANSFER_UDP_PORT,

@@ -21,7 +21,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::{MAX_TRANSFERS, RecvArgs, SendArgs};
+pub(crate) use args::{MAX_TRANSFERS, RecvArgs, SendArgs, TransportArgs};
 pub(crate) use names::printable;
 pub(crate) use receiver::command::recv;
 pub(crate) use sender::command::send;

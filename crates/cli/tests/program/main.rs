@@ -23,6 +23,7 @@ mod sim;
 mod support;
 mod sweep;
 mod transfer;
+mod tunnel;
 mod turns;
 mod wifi;
 mod words;

@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 use crate::support::{self, Ended, finish, tack};
 
 /// One person's installation, with folders of its own.
-struct Side {
+pub(crate) struct Side {
     home: tempfile::TempDir,
 }
 
 impl Side {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("inbox")).unwrap();
         Self { home }
@@ -30,7 +30,7 @@ impl Side {
         path
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = tack();
         command
             .args(arguments)
@@ -40,11 +40,11 @@ impl Side {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         finish(&mut self.command(arguments))
     }
 
-    fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         self.run(&["id"]).stdout.trim().to_owned()
     }
 
@@ -443,4 +443,83 @@ fn clear_text_and_encryption_recognise_each_other_and_never_mix() {
         said.contains("clear text") && !said.contains("insecure"),
         "{said}"
     );
+}
+
+#[test]
+fn a_ticket_serves_until_its_transfer_is_whole() {
+    let (alice, bob) = (Side::new(), Side::new());
+    let file = bob.file("file", 5000);
+    let receiver = alice.receive(&["--once"]);
+    // What would be sent is only listed: the transfer is still to come, for --once, too.
+    let listed = bob.run(&["send", "--dry-run", text(&file), &receiver.ticket]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert_eq!(alice.received("file"), None);
+    let sent = bob.run(&["send", text(&file), &receiver.ticket]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(receiver.end().0, Some(0));
+    assert!(alice.received("file").is_some());
+    // A part of it was refused: the same command may be given again.
+    let folder = bob.path("folder");
+    fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("link")).unwrap();
+    fs::write(folder.join("inside"), b"words").unwrap();
+    let receiver = alice.receive(&[]);
+    for _ in 0..2 {
+        let sent = bob.run(&["send", text(&folder), &receiver.ticket]);
+        assert_eq!(sent.code, Some(4), "{sent:?}");
+    }
+    fs::remove_file(folder.join("link")).unwrap();
+    let sent = bob.run(&["send", text(&folder), &receiver.ticket]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let spent = bob.run(&["send", text(&folder), &receiver.ticket]);
+    assert_eq!(spent.code, Some(1), "{spent:?}");
+}
+
+#[test]
+fn a_look_at_the_key_is_not_told_as_a_refusal() {
+    let (alice, bob) = (Side::new(), Side::new());
+    alice.run(&["peers", "add", "bob", &bob.key()]);
+    bob.run(&["peers", "add", "alice", &alice.key()]);
+    let receiver = alice.receive(&[]);
+    let file = bob.file("file", 100);
+    let sent = bob.run(&["send", text(&file), &receiver.address]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let said = receiver.kill();
+    assert!(!said.contains("refused"), "{said}");
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "two figures for the same real time are compared"
+)]
+fn the_wait_for_a_peer_is_not_part_of_the_transfer() {
+    let (alice, bob) = (Side::new(), Side::new());
+    let file = bob.file("file", 100);
+    let mut command = bob.command(&["send", "--json", "--listen", "127.0.0.1:0", text(&file)]);
+    let mut sender = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(sender.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("tack1") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0);
+    }
+    let ticket = line
+        .split_whitespace()
+        .find(|word| word.starts_with("tack1"));
+    // Longer than the transfer takes, and no bound on anything but the figure below.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let began = std::time::SystemTime::now();
+    let received = alice.run(&["recv", "--dir", "inbox", ticket.unwrap()]);
+    assert_eq!(received.code, Some(0), "{received:?}");
+    let output = sender.wait_with_output().unwrap();
+    let took = began.elapsed().unwrap().as_secs_f64();
+    let output = String::from_utf8(output.stdout).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    let seconds = summary["seconds"].as_f64().unwrap();
+    assert!(seconds <= took, "{seconds} s of {took} s");
 }

@@ -253,6 +253,7 @@ fn begin(bytes: &mut Vec<u8>, intent: Option<Intent>) {
             Intent::Send => 1,
             Intent::Receive => 2,
             Intent::Measure => 3,
+            Intent::Forward => 4,
         });
     }
 }
@@ -307,6 +308,7 @@ impl Input<'_> {
             1 => Ok(Intent::Send),
             2 => Ok(Intent::Receive),
             3 => Ok(Intent::Measure),
+            4 => Ok(Intent::Forward),
             _ => Err(Malformed::Unknown("intent")),
         }
     }

@@ -13,6 +13,8 @@ pub enum Intent {
     Receive,
     /// Measure the path.
     Measure,
+    /// Have connections carried to other hosts.
+    Forward,
 }
 
 /// How the connecting side proved itself.

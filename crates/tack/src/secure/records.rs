@@ -271,7 +271,7 @@ fn content(opened: &[u8]) -> Result<(u8, usize), TlsError> {
         .iter()
         .rposition(|&byte| byte != 0)
         .ok_or_else(|| unexpected(0))?;
-    if end > FRAGMENT {
+    if opened.len() > FRAGMENT + 1 {
         return Err(TlsError::PeerSentOversizedRecord);
     }
     Ok((opened[end], end))

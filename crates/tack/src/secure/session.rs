@@ -127,16 +127,13 @@ impl Session {
         }
         let given = open(&mut tls.traffic);
         if let Err(fault) = &given {
-            if matches!(fault, TlsError::AlertReceived(_)) {
-                tls.closed = true;
-            } else {
-                if !tls.closed {
-                    tls.closed = true;
-                    // A peer that does not read it learns it from the reset.
-                    let _ = self.tell(tls, |traffic, out| traffic.alert(fault, out));
-                }
-                self.stream.reset();
+            if !tls.closed && !matches!(fault, TlsError::AlertReceived(_)) {
+                // A peer that does not read it learns it from the reset.
+                let _ = self.tell(tls, |traffic, out| traffic.alert(fault, out));
             }
+            tls.closed = true;
+            // At once (RFC 8446 §6.2); a writer that waits for room is woken by it.
+            self.stream.reset();
             tls.fault = Some(fault.clone());
         } else if tls.traffic.is_renewal_wanted() && !tls.closed && self.stream.room() > 0 {
             // Without room it waits for the next write: a peer that asks without reading makes

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Mutex;
 
 use cap_std::fs::{Dir, MetadataExt};
 use indicatif::HumanBytes;
 
 use super::store::Store;
+use crate::keyboard;
 use crate::printer::files;
 use crate::transfer::protocol::Hello;
 
@@ -19,8 +19,8 @@ pub(crate) struct Admission {
     pub(crate) max_bytes: Option<u64>,
     /// Senders may remove what they do not have.
     pub(crate) delete: bool,
-    /// Asks on the terminal before each transfer; one question at a time.
-    pub(crate) ask: Option<Mutex<()>>,
+    /// Asks on the terminal before each transfer.
+    pub(crate) ask: bool,
 }
 
 impl Admission {
@@ -38,10 +38,10 @@ impl Admission {
             return Err("this receiver does not permit removal (--delete)".to_owned());
         }
         self.compare(hello, store)?;
-        match &self.ask {
-            Some(turn) if !hello.dry_run => {
-                let _turn = turn.lock();
-                let asked = ask(&question(peer, hello), &mut io::stdin().lock());
+        match self.ask {
+            true if !hello.dry_run => {
+                let question = question(peer, hello);
+                let asked = keyboard::in_turn(|| ask(&question, &mut io::stdin().lock()));
                 if asked.unwrap_or(false) {
                     Ok(())
                 } else {

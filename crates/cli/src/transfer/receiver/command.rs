@@ -66,7 +66,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         admission: Admission {
             max_bytes: args.max_bytes,
             delete: args.delete,
-            ask: args.confirm.then(Default::default),
+            ask: args.confirm,
         },
         sessions: Sessions::default(),
         live: LiveProgress::new(args.json),
@@ -123,14 +123,21 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                         return Ok(Ok(ConnectionOutcome::Nothing));
                     };
                     let ended = one(reader, writer, &service, stopped).await;
-                    if ended.served.result.is_ok() {
+                    if ended.served.is_complete() {
                         complete(&listener, met.as_deref(), once);
                     }
+                    let is_dry_run = ended.served.is_dry_run();
                     // On a separate thread: a slow reader of our output must not stop other
                     // transfers. The place goes only then, so that summaries do not pile up.
                     let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
                     drop(place);
-                    told
+                    // With --once the transfer itself is still to come.
+                    match told {
+                        Ok(Ok(ConnectionOutcome::Ended(_))) if is_dry_run => {
+                            Ok(Ok(ConnectionOutcome::Nothing))
+                        }
+                        told => told,
+                    }
                 });
             }
             Some(ended) = transfers.join_next() => {

@@ -49,6 +49,16 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// True when everything is stored that the peer came with: what let it in has served.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.result.is_ok() && self.report.failed == 0 && !self.is_dry_run()
+    }
+
+    /// True when the peer only asked what a transfer would do.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.hello.as_ref().is_some_and(|hello| hello.dry_run)
+    }
+
     /// How long the sender of a transfer that was cut off tries to return; `None` when it does not,
     /// or was told to stay away.
     pub(crate) fn returns(&self) -> Option<Duration> {

@@ -70,6 +70,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
         };
         match dialed {
             Ok(channel) => {
+                progress.connected();
                 if last.is_some() {
                     confirmations.begin_again(lost);
                 }

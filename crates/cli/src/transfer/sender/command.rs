@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tack_pairing::meeting::Intent;
 
@@ -50,7 +50,8 @@ pub(crate) async fn send(args: SendArgs) -> Result<Exit, Failure> {
         .map_or_else(|| "whoever connects".to_owned(), Target::shown);
     let dialer = dialer(&args, target).await?;
     let exit = send_by(&args, sources, &to, &dialer).await?;
-    if matches!(exit, Exit::Done | Exit::Partial) {
+    // After anything else the same command may be given again.
+    if exit == Exit::Done && !args.dry_run {
         dialer.complete();
     }
     Ok(exit)
@@ -101,7 +102,6 @@ pub(crate) async fn send_by<D: Dialer>(
         Listing::CountsOnly
     };
     let mut signals = Signals::new()?;
-    let began = Instant::now();
     let progress = Progress::new(args.volume(), args.json);
     let mut report = Report::new(listing);
     report.dry_run = args.dry_run;
@@ -168,7 +168,7 @@ pub(crate) async fn send_by<D: Dialer>(
         to,
         json: args.json,
         dry_run: args.dry_run,
-        seconds: began.elapsed().as_secs_f64(),
+        seconds: progress.seconds(),
         report: confirmations.take_report(),
         progress: &progress,
     };

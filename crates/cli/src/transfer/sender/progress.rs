@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar};
@@ -40,6 +40,8 @@ struct Counters {
     /// Files of the transfer; 0 where that is not known.
     all_files: AtomicU64,
     now: Mutex<Current>,
+    /// Since there was a connection for the first time.
+    began: OnceLock<Instant>,
 }
 
 #[derive(Debug)]
@@ -86,6 +88,7 @@ impl Progress {
                 heard: Instant::now(),
                 reconnecting: false,
             }),
+            began: OnceLock::new(),
         };
         Self {
             bar,
@@ -100,6 +103,17 @@ impl Progress {
             .now
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that there is a connection: the transfer has begun, if it had not before.
+    pub(crate) fn connected(&self) {
+        self.shown.began.get_or_init(Instant::now);
+    }
+
+    /// How long the transfer has taken, without the wait for its first connection, seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        let began = self.shown.began.get();
+        began.map_or(0.0, |began| began.elapsed().as_secs_f64())
     }
 
     /// Sets the size of the whole transfer.

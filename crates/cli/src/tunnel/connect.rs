@@ -1,0 +1,56 @@
+//! `tack connect`: one connection to a target behind a peer, on standard input and output.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::dial::{TunnelArgs, TunnelPeer, ask};
+use super::message::{Answer, Request};
+use super::pump::join_standard_streams;
+use super::target::TunnelTarget;
+use crate::exit::{Exit, Failure};
+use crate::signals::Signals;
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectArgs {
+    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address
+    #[arg(value_name = "PEER")]
+    peer: String,
+    /// Where it connects to: HOST:PORT, as it sees them
+    #[arg(value_name = "TARGET")]
+    target: TunnelTarget,
+    #[command(flatten)]
+    tunnel: TunnelArgs,
+}
+
+/// Carries standard input and output until both streams have ended.
+pub(crate) async fn connect(args: ConnectArgs) -> Result<Exit, Failure> {
+    let mut signals = Signals::new()?;
+    tokio::select! {
+        done = carry(args) => done,
+        exit = signals.next() => Ok(exit),
+    }
+}
+
+async fn carry(args: ConnectArgs) -> Result<Exit, Failure> {
+    let target = args.tunnel.peer.target.target(Some(&args.peer))?;
+    let target = target.expect("a text names a target");
+    let (_peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
+    let request = Request::Connect(args.target.clone());
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::network(format!("cannot connect to {}: {error}", args.target))
+    };
+    let (stream, answer) = ask(stream, &request)
+        .await
+        .map_err(|error| failed(&error))?;
+    let Answer::Open(_) = answer else {
+        return Err(failed(&"the other side gave another answer than expected"));
+    };
+    join_standard_streams(stream).await.map_err(|error| {
+        Failure::failed(
+            format!("the connection to {} broke off", args.target),
+            error,
+        )
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,240 @@
+//! The side that connects: one connection of ours for each that is carried.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tack::secure::{PublicKey, SecureError};
+use tack::{Config, Endpoint, KeepAlive};
+use tack_pairing::meeting::Intent;
+
+use super::message::{Answer, Refusal, Request};
+use super::{ALPN, SERVE_PORT, SERVE_UDP_PORT, SERVICE, TUNNEL_PORT};
+use crate::address::Family;
+use crate::exit::Failure;
+use crate::identity::OwnIdentity;
+use crate::meeting::{self, ConnectOptions, PeerArgs, PeerStream, Target};
+use crate::state::StateDir;
+use crate::transfer::TransportArgs;
+use crate::values::{duration, silence};
+
+/// How long the serving side may take to answer a request: it looks a name up and connects.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Options of every command that connects to a `tack serve`.
+#[derive(Debug, Args)]
+pub(crate) struct TunnelArgs {
+    #[command(flatten)]
+    pub(crate) peer: PeerArgs,
+    #[command(flatten)]
+    pub(crate) transport: TransportArgs,
+    /// Time limit of an attempt to connect to the peer
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) connect_timeout: Duration,
+    /// Give a connection up when the peer is silent for this time
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = silence)]
+    pub(crate) timeout: Duration,
+}
+
+impl TunnelArgs {
+    pub(super) fn config(&self) -> Config {
+        Config {
+            keep_alive: Some(keep_alive(self.timeout)),
+            ..self.transport.config(self.timeout)
+        }
+    }
+}
+
+/// Probes of a silent connection, such that a dead peer is noticed within `silence`: a forwarded
+/// connection may be idle for hours.
+pub(super) fn keep_alive(silence: Duration) -> KeepAlive {
+    KeepAlive {
+        idle: silence * 2 / 5,
+        interval: silence / 5,
+        probes: 3,
+    }
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestError {
+    /// The serving side refused it.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// The serving side cannot be reached, or broke off.
+    #[error("{0}")]
+    Lost(String),
+}
+
+/// A serving side that was met, and a way to it.
+pub(crate) struct TunnelPeer {
+    finder: Arc<Finder>,
+    route: Mutex<Route>,
+    /// Held while the peer is looked for: one search serves all who miss it.
+    search: tokio::sync::Mutex<()>,
+}
+
+/// What it takes to meet the peer.
+struct Finder {
+    args: Arc<TunnelArgs>,
+    own: OwnIdentity,
+    state: StateDir,
+    target: Target,
+}
+
+/// Where the serving side was met last.
+#[derive(Clone)]
+struct Route {
+    /// Tells it from earlier ones.
+    met: Instant,
+    endpoint: Endpoint,
+    address: SocketAddr,
+    key: PublicKey,
+}
+
+impl TunnelPeer {
+    /// Meets `target`; what is returned beside the peer is the connection of the meeting, over
+    /// which a first request may be made at once.
+    pub(crate) async fn meet(
+        args: Arc<TunnelArgs>,
+        target: Target,
+    ) -> Result<(Self, PeerStream), Failure> {
+        let state = args.peer.state.open()?;
+        let (own, _) = OwnIdentity::load_or_make(&state)?;
+        let mut finder = Finder {
+            args,
+            own,
+            state,
+            target,
+        };
+        let (stream, route) = finder.meet().await?;
+        // A code serves once, and a ticket may. Whoever let us in lets our key come back.
+        if matches!(finder.target, Target::Code(..) | Target::Ticket(..)) {
+            finder.target = Target::Authenticated(route.key, route.address);
+        }
+        let peer = Self {
+            finder: Arc::new(finder),
+            route: Mutex::new(route),
+            search: tokio::sync::Mutex::default(),
+        };
+        Ok((peer, stream))
+    }
+
+    fn route(&self) -> Route {
+        self.route
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// A new connection with `request`, and the answer. Where the peer is not where it was met, it
+    /// is looked for again.
+    ///
+    /// # Errors
+    /// [`RequestError`]; a refusal is one.
+    pub(crate) async fn request(
+        &self,
+        request: &Request,
+    ) -> Result<(PeerStream, Answer), RequestError> {
+        let route = self.route();
+        let stream = match self.open(&route).await {
+            Ok(stream) => stream,
+            Err(_) => self.search(&route).await?,
+        };
+        ask(stream, request).await
+    }
+
+    /// A connection to the peer after that by `missed` failed.
+    async fn search(&self, missed: &Route) -> Result<PeerStream, RequestError> {
+        let _search = self.search.lock().await;
+        let lost = |words: String| RequestError::Lost(words);
+        let current = self.route();
+        if current.met != missed.met
+            && let Ok(stream) = self.open(&current).await
+        {
+            return Ok(stream);
+        }
+        let finder = Arc::clone(&self.finder);
+        // On a thread of its own: it reads files, too.
+        let handle = tokio::runtime::Handle::current();
+        let searching = tokio::task::spawn_blocking(move || handle.block_on(finder.meet()));
+        let (stream, route) = searching
+            .await
+            .map_err(|error| lost(error.to_string()))?
+            .map_err(|failure| lost(failure.to_string()))?;
+        *self.route.lock().unwrap_or_else(PoisonError::into_inner) = route;
+        Ok(stream)
+    }
+
+    async fn open(&self, route: &Route) -> Result<PeerStream, SecureError> {
+        let connect = route
+            .endpoint
+            .connect(route.address)
+            .port(TUNNEL_PORT)
+            .config(self.finder.args.config())
+            .expecting(route.key, ALPN)
+            .identity(self.finder.own.identity.clone());
+        let limit = self.finder.args.connect_timeout;
+        let stream = tokio::time::timeout(limit, connect.into_future())
+            .await
+            .map_err(|_| SecureError::TimedOut(limit))??;
+        Ok(PeerStream::Secure(Box::new(stream), route.key))
+    }
+}
+
+impl Finder {
+    async fn meet(&self) -> Result<(PeerStream, Route), Failure> {
+        let args = &*self.args;
+        let options = ConnectOptions {
+            target: &self.target,
+            intent: Intent::Forward,
+            own: &self.own,
+            state: &self.state,
+            dial: meeting::Dial {
+                tcp_port: SERVE_PORT,
+                service: SERVICE,
+                from: None,
+                config: args.config(),
+            },
+            udp_port: SERVE_UDP_PORT,
+            family: Family::Any,
+            connect_timeout: args.connect_timeout,
+            wait: args.peer.wait(matches!(self.target, Target::Code(_, None))),
+            remember: args.peer.remember.as_ref(),
+        };
+        let (stream, met) = meeting::reach(&options).await?;
+        let route = Route {
+            met: Instant::now(),
+            endpoint: stream.endpoint(),
+            address: stream.peer_addr(),
+            key: met.peer,
+        };
+        Ok((stream, route))
+    }
+}
+
+/// Makes a request over `stream`, and reads the answer.
+///
+/// # Errors
+/// [`RequestError`]; a refusal is one.
+pub(crate) async fn ask(
+    mut stream: PeerStream,
+    request: &Request,
+) -> Result<(PeerStream, Answer), RequestError> {
+    let asking = async {
+        request.write(&mut stream).await?;
+        Answer::read(&mut stream).await
+    };
+    match tokio::time::timeout(ANSWER_DEADLINE, asking).await {
+        Ok(Ok(Answer::Refused(refusal))) => Err(RequestError::Refused(refusal)),
+        Ok(Ok(answer)) => Ok((stream, answer)),
+        Ok(Err(error)) => Err(RequestError::Lost(broken_off(&error))),
+        Err(_) => Err(RequestError::Lost("the other side does not answer".into())),
+    }
+}
+
+fn broken_off(error: &io::Error) -> String {
+    format!("the other side broke off: {error}")
+}

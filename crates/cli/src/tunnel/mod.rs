@@ -1,0 +1,28 @@
+//! Tunnels: TCP connections of other programs, carried by connections of ours to a `tack serve`.
+//!
+//! Each carried connection has one of ours to itself, so that none waits for another's lost
+//! segments. `docs/tunnels.md` is the manual, `docs/tunnel-protocol.md` describes the messages.
+
+mod connect;
+mod dial;
+mod forward;
+mod message;
+mod pump;
+mod rules;
+mod serve;
+mod target;
+
+pub(crate) use connect::{ConnectArgs, connect};
+pub(crate) use forward::{ForwardArgs, forward};
+pub(crate) use serve::{ServeArgs, serve};
+
+/// The protocol inside TLS for carried connections (RFC 7301).
+const ALPN: &[u8] = b"tack-tunnel/1";
+/// The UDP port of `tack serve`.
+const SERVE_UDP_PORT: u16 = crate::net::TRANSFER_UDP_PORT;
+/// The TCP port, within the UDP port, where peers meet it.
+const SERVE_PORT: u16 = tack::DEFAULT_PORT;
+/// The TCP port of carried connections: TLS alone shows there whose they are.
+const TUNNEL_PORT: u16 = tack::DEFAULT_PORT + 7;
+/// What serves tunnels, for messages.
+const SERVICE: &str = "tack serve";

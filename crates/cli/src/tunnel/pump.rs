@@ -1,0 +1,250 @@
+//! Moves bytes between the two connections of a tunnel, in both directions, until both have ended.
+//!
+//! The end of a stream is carried over as an end, a reset as a reset. A connection without bytes on
+//! their way holds no buffer.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::meeting::PeerStream;
+use crate::transfer::channel::Writer;
+
+/// Bytes that are moved at a time.
+const BUFFER: usize = 64 << 10;
+/// Buffers that a thread keeps for the next read.
+const KEPT: usize = 4;
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_buffer() -> Vec<u8> {
+    let kept = BUFFERS.with_borrow_mut(Vec::pop);
+    kept.unwrap_or_else(|| vec![0; BUFFER])
+}
+
+fn keep_buffer(buffer: Vec<u8>) {
+    BUFFERS.with_borrow_mut(|buffers| {
+        if buffers.len() < KEPT {
+            buffers.push(buffer);
+        }
+    });
+}
+
+/// Bytes that a tunnelled connection carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Carried {
+    /// From the local connection to the peer.
+    pub(crate) sent: u64,
+    /// From the peer to the local connection.
+    pub(crate) received: u64,
+}
+
+/// One direction.
+struct Direction {
+    /// Bytes that were read and not yet written.
+    buffer: Vec<u8>,
+    pending: std::ops::Range<usize>,
+    read_ended: bool,
+    carried: u64,
+}
+
+impl Direction {
+    fn new() -> Self {
+        Self {
+            buffer: Vec::new(),
+            pending: 0..0,
+            read_ended: false,
+            carried: 0,
+        }
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut (impl AsyncRead + Unpin),
+        to: &mut (impl AsyncWrite + Unpin),
+    ) -> Poll<io::Result<()>> {
+        loop {
+            while !self.pending.is_empty() {
+                let bytes = &self.buffer[self.pending.clone()];
+                let written = ready!(Pin::new(&mut *to).poll_write(cx, bytes))?;
+                if written == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                self.pending.start += written;
+                self.carried += written as u64;
+            }
+            if self.read_ended {
+                self.give_back();
+                // Standard output does not flush when it is shut down.
+                ready!(Pin::new(&mut *to).poll_flush(cx))?;
+                return Pin::new(to).poll_shutdown(cx);
+            }
+            if self.buffer.is_empty() {
+                self.buffer = take_buffer();
+            }
+            let mut buf = ReadBuf::new(&mut self.buffer);
+            match Pin::new(&mut *from).poll_read(cx, &mut buf)? {
+                Poll::Pending => {
+                    self.give_back();
+                    // What was written may wait in a buffer of the writer's.
+                    let _ = Pin::new(&mut *to).poll_flush(cx)?;
+                    return Poll::Pending;
+                }
+                Poll::Ready(()) => {
+                    self.pending = 0..buf.filled().len();
+                    self.read_ended = self.pending.is_empty();
+                }
+            }
+        }
+    }
+
+    fn give_back(&mut self) {
+        if !self.buffer.is_empty() {
+            keep_buffer(std::mem::take(&mut self.buffer));
+        }
+    }
+}
+
+impl Drop for Direction {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// Moves bytes both ways until both streams have ended.
+///
+/// # Errors
+/// The first failure of a side, after which neither is of use.
+async fn both_ways(
+    local: (
+        &mut (impl AsyncRead + Unpin),
+        &mut (impl AsyncWrite + Unpin),
+    ),
+    peer: (
+        &mut (impl AsyncRead + Unpin),
+        &mut (impl AsyncWrite + Unpin),
+    ),
+) -> (Carried, io::Result<()>) {
+    let (mut up, mut down) = (Direction::new(), Direction::new());
+    let (mut up_done, mut down_done) = (false, false);
+    let outcome = poll_fn(|cx| {
+        if !up_done {
+            up_done = up.poll(cx, local.0, peer.1)?.is_ready();
+        }
+        if !down_done {
+            down_done = down.poll(cx, peer.0, local.1)?.is_ready();
+        }
+        if up_done && down_done {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    let carried = Carried {
+        sent: up.carried,
+        received: down.carried,
+    };
+    (carried, outcome)
+}
+
+/// Joins a TCP connection of this machine and a stream of the tunnel. A reset of either becomes a
+/// reset of the other.
+pub(crate) async fn join(mut local: TcpStream, peer: PeerStream) -> (Carried, io::Result<()>) {
+    let (mut peer_reader, mut peer_writer) = peer.into_split();
+    let (mut reader, mut writer) = local.split();
+    let (carried, outcome) = both_ways(
+        (&mut reader, &mut writer),
+        (&mut peer_reader, &mut peer_writer),
+    )
+    .await;
+    if outcome.is_err() {
+        peer_writer.abort();
+        reset(local);
+    }
+    (carried, outcome)
+}
+
+/// Joins standard input and output and a stream of the tunnel, until the peer's stream has ended
+/// and the peer has everything.
+pub(crate) async fn join_standard_streams(peer: PeerStream) -> io::Result<()> {
+    let (mut peer_reader, mut peer_writer) = peer.into_split();
+    let (mut input, mut output) = (tokio::io::stdin(), tokio::io::stdout());
+    let (_, outcome) = both_ways(
+        (&mut input, &mut output),
+        (&mut peer_reader, &mut peer_writer),
+    )
+    .await;
+    match outcome {
+        Ok(()) => peer_writer.finished().await,
+        Err(error) => {
+            peer_writer.abort();
+            Err(error)
+        }
+    }
+}
+
+/// Ends a TCP connection by a reset, so that its other end learns that bytes may be missing.
+pub(crate) fn reset(stream: TcpStream) {
+    // Where that fails the connection is gone already.
+    let _ = stream.set_zero_linger();
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn each_direction_ends_by_itself_and_bytes_are_counted() {
+        let (near, here) = duplex(100);
+        let (far, there) = duplex(100);
+        let (mut here_read, mut here_write) = tokio::io::split(here);
+        let (mut there_read, mut there_write) = tokio::io::split(there);
+        let (mut near_read, mut near_write) = tokio::io::split(near);
+        let (mut far_read, mut far_write) = tokio::io::split(far);
+        let joined = both_ways(
+            (&mut here_read, &mut here_write),
+            (&mut there_read, &mut there_write),
+        );
+        let bytes = vec![7; 200_000];
+        let talk = async {
+            // The near side ends first; the far side goes on.
+            let writing = async {
+                near_write.write_all(&bytes).await.unwrap();
+                near_write.shutdown().await.unwrap();
+            };
+            let mut got = Vec::new();
+            let (_, read) = tokio::join!(writing, far_read.read_to_end(&mut got));
+            read.unwrap();
+            assert!(got == bytes);
+            far_write.write_all(b"answer").await.unwrap();
+            far_write.shutdown().await.unwrap();
+            let mut answer = String::new();
+            near_read.read_to_string(&mut answer).await.unwrap();
+            assert_eq!(answer, "answer");
+        };
+        let ((carried, outcome), ()) = tokio::join!(joined, talk);
+        outcome.unwrap();
+        assert_eq!((carried.sent, carried.received), (200_000, 6));
+    }
+
+    #[test]
+    fn a_direction_without_bytes_holds_no_buffer() {
+        let (mut from, _from_end) = duplex(10);
+        let (mut to, _to_end) = duplex(10);
+        let mut direction = Direction::new();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(direction.poll(&mut cx, &mut from, &mut to).is_pending());
+        assert_eq!(direction.buffer.capacity(), 0);
+    }
+}

@@ -1,0 +1,338 @@
+//! Which targets a serving side connects to for its peers.
+//!
+//! A rule names hosts and ports. Private and loopback addresses have to be named: a rule for any
+//! host, or for all hosts of a domain, stands for public addresses alone, whatever a name resolves
+//! to.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+use super::target::Host;
+
+/// One `HOST:PORTS` of `--target`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TargetRule {
+    hosts: Hosts,
+    ports: RangeInclusive<u16>,
+    text: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Hosts {
+    /// `*`: every public address.
+    Public,
+    /// `*.example.org`: public addresses of names below it.
+    Below(String),
+    /// A name, wherever it points.
+    Name(String),
+    /// An address or a network.
+    Net(IpNet),
+}
+
+/// A text that is no rule.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{0:?} is not a valid rule (for example nas:22, 192.168.1.0/24:80, [fd00::/8]:8000-8099, *.example.org:443 or *:*)"
+)]
+pub(crate) struct BadRule(String);
+
+impl FromStr for TargetRule {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, BadRule> {
+        let bad = || BadRule(text.to_owned());
+        let (hosts, ports) = text.rsplit_once(':').ok_or_else(bad)?;
+        let net = |text: &str| {
+            let net = text.parse::<IpNet>().ok();
+            net.or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+        };
+        let hosts = match hosts
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            Some(inner) => Hosts::Net(net(inner).ok_or_else(bad)?),
+            // An IPv6 address without brackets would lose its last group to the port.
+            None if hosts.contains(':') => return Err(bad()),
+            None => match (hosts, net(hosts)) {
+                ("*", _) => Hosts::Public,
+                (_, Some(net)) => Hosts::Net(net),
+                (name, None) => match name.strip_prefix("*.") {
+                    Some(domain) => Hosts::Below(name_of(domain).ok_or_else(bad)?),
+                    None => Hosts::Name(name_of(name).ok_or_else(bad)?),
+                },
+            },
+        };
+        let port = |text: &str| match text.parse() {
+            Ok(0) | Err(_) => Err(bad()),
+            Ok(port) => Ok(port),
+        };
+        let ports = match ports.split_once('-') {
+            _ if ports == "*" => 1..=u16::MAX,
+            Some((first, last)) => port(first)?..=port(last)?,
+            None => port(ports)?..=port(ports)?,
+        };
+        if ports.is_empty() {
+            return Err(bad());
+        }
+        Ok(Self {
+            hosts,
+            ports,
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// A host name in the form in which names are compared, if it is one.
+fn name_of(text: &str) -> Option<String> {
+    match text.parse().ok()? {
+        Host::Name(name) => Some(name),
+        Host::Address(_) => None,
+    }
+}
+
+impl fmt::Display for TargetRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl TargetRule {
+    /// True when some address of `host` could be permitted: else its name is not even looked up.
+    fn concerns(&self, host: &Host, port: u16) -> bool {
+        self.ports.contains(&port)
+            && match (&self.hosts, host) {
+                (Hosts::Below(domain), Host::Name(name)) => is_below(name, domain),
+                (Hosts::Name(own), Host::Name(name)) => own == name,
+                (Hosts::Below(_) | Hosts::Name(_), Host::Address(_)) => false,
+                (Hosts::Net(net), Host::Address(address)) => contains(net, *address),
+                (Hosts::Public | Hosts::Net(_), _) => true,
+            }
+    }
+
+    fn permits(&self, host: &Host, port: u16, address: IpAddr) -> bool {
+        self.concerns(host, port)
+            && match &self.hosts {
+                Hosts::Public | Hosts::Below(_) => is_public(address),
+                Hosts::Name(_) => true,
+                Hosts::Net(net) => contains(net, address),
+            }
+    }
+}
+
+fn is_below(name: &str, domain: &str) -> bool {
+    name.strip_suffix(domain)
+        .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+}
+
+fn contains(net: &IpNet, address: IpAddr) -> bool {
+    net.contains(&address.to_canonical())
+}
+
+/// True when one of `rules` may permit an address of `host`.
+pub(crate) fn any_concerns(rules: &[TargetRule], host: &Host, port: u16) -> bool {
+    rules.iter().any(|rule| rule.concerns(host, port))
+}
+
+/// True when one of `rules` permits to connect to `address`, which `host` stands for.
+pub(crate) fn permit(rules: &[TargetRule], host: &Host, port: u16, address: IpAddr) -> bool {
+    rules.iter().any(|rule| rule.permits(host, port, address))
+}
+
+/// True for addresses of the public Internet: those that the registries of special purpose
+/// addresses (RFC 6890) do not set apart, and that name a single host.
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_documentation()
+        // This network, shared address space (RFC 6598), protocol assignments, benchmarks (RFC
+        // 2544), reserved and broadcast.
+        || a == 0
+        || (a == 100 && b & 0xc0 == 64)
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && b & 0xfe == 18)
+        || a >= 240)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let groups = address.segments();
+    // An address that carries one of IPv4 leads there: 6to4 (RFC 3056), NAT64 (RFC 6052).
+    let embedded = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        is_public_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match groups {
+        [0x2002, high, low, ..] => embedded(high, low),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
+        // Protocol assignments with Teredo (RFC 4380), documentation (RFC 3849, RFC 9637).
+        [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
+        [0x3fff, second, ..] => second >= 0x1000,
+        // Global unicast (RFC 4291 §2.4).
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permits(rule: &str, host: &str, port: u16, address: &str) -> bool {
+        let rules = [rule.parse().unwrap()];
+        let host = host.parse().unwrap();
+        let address = address.parse().unwrap();
+        let permitted = permit(&rules, &host, port, address);
+        assert!(!permitted || any_concerns(&rules, &host, port));
+        permitted
+    }
+
+    #[test]
+    fn any_host_is_any_public_one() {
+        for address in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "2606:4700::1",
+            "172.32.0.1",
+            "100.128.0.1",
+        ] {
+            assert!(permits("*:*", "example.org", 80, address), "{address}");
+            assert!(permits("*:*", address, 80, address), "{address}");
+        }
+        let apart = [
+            "127.0.0.1",
+            "127.8.9.1",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.0.1",
+            "169.254.1.1",
+            "100.64.0.1",
+            "0.0.0.0",
+            "255.255.255.255",
+            "224.0.0.1",
+            "240.0.0.1",
+            "192.0.0.1",
+            "192.0.2.1",
+            "198.18.0.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "fd12::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "2001:db8::1",
+            "2002:7f00:1::1",
+            "2002:a00:1::",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a00:1",
+            "2001::1",
+            "fec0::1",
+            "::7f00:1",
+        ];
+        for address in apart {
+            assert!(!permits("*:*", "example.org", 80, address), "{address}");
+            assert!(!permits("*:*", address, 80, address), "{address}");
+            assert!(
+                !permits("*.example.org:*", "a.example.org", 80, address),
+                "{address}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_named_may_be_private() {
+        assert!(permits("nas:22", "NAS.", 22, "192.168.1.2"));
+        assert!(permits("localhost:22", "localhost", 22, "::1"));
+        assert!(!permits("nas:22", "nas", 23, "192.168.1.2"));
+        assert!(!permits("nas:22", "nas2", 22, "192.168.1.2"));
+        assert!(!permits("nas:22", "192.168.1.2", 22, "192.168.1.2"));
+        assert!(permits(
+            "127.0.0.1:8000-8099",
+            "127.0.0.1",
+            8099,
+            "127.0.0.1"
+        ));
+        assert!(permits("127.0.0.1:*", "::ffff:127.0.0.1", 1, "127.0.0.1"));
+        assert!(!permits(
+            "127.0.0.1:8000-8099",
+            "127.0.0.1",
+            8100,
+            "127.0.0.1"
+        ));
+        assert!(!permits("127.0.0.1:80", "127.0.0.2", 80, "127.0.0.2"));
+        assert!(permits(
+            "192.168.1.0/24:80",
+            "192.168.1.77",
+            80,
+            "192.168.1.77"
+        ));
+        // A name that leads into a permitted network.
+        assert!(permits("192.168.1.0/24:80", "printer", 80, "192.168.1.77"));
+        assert!(!permits("192.168.1.0/24:80", "printer", 80, "192.168.2.77"));
+        assert!(permits("[fd00::/8]:80", "fd00::1", 80, "fd00::1"));
+        assert!(permits("[::1]:80", "::1", 80, "::1"));
+    }
+
+    #[test]
+    fn a_domain_is_what_is_below_it() {
+        assert!(permits(
+            "*.example.org:443",
+            "www.Example.ORG",
+            443,
+            "1.1.1.1"
+        ));
+        assert!(permits(
+            "*.example.org:443",
+            "a.b.example.org",
+            443,
+            "1.1.1.1"
+        ));
+        for host in [
+            "example.org",
+            "notexample.org",
+            ".example.org",
+            "example.org.evil.net",
+        ] {
+            let Ok(host) = host.parse() else { continue };
+            let rules = ["*.example.org:443".parse().unwrap()];
+            assert!(!any_concerns(&rules, &host, 443), "{host:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_rule_is_refused() {
+        for text in [
+            "",
+            "nas",
+            "nas:",
+            "nas:0",
+            "nas:70000",
+            "nas:9-8",
+            ":22",
+            "fd00::1:22",
+            "[nas]:22",
+            "a b:22",
+            "*nas:22",
+            "10.0.0.0/33:1",
+            "*.:1",
+            "nas:22:23",
+        ] {
+            assert!(text.parse::<TargetRule>().is_err(), "{text:?}");
+        }
+    }
+}

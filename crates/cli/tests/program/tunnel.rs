@@ -1,0 +1,411 @@
+//! Tunnels: connections of other programs over `tack serve`, with what may happen to them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
+
+use crate::meeting::Side;
+use crate::support::{Ended, PATIENCE, finish};
+
+/// A program that runs until the test ends, and what it says.
+struct Service {
+    child: Child,
+    errors: BufReader<std::process::ChildStderr>,
+}
+
+impl Service {
+    fn start(side: &Side, arguments: &[&str]) -> Self {
+        let mut child = side
+            .command(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        Self { child, errors }
+    }
+
+    /// The next line that contains `words`.
+    fn line(&mut self, words: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let len = self.errors.read_line(&mut line).unwrap();
+            assert!(len > 0, "it ended without saying {words:?}");
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two machines that know each other; one serves.
+struct Two {
+    server: Side,
+    client: Side,
+    service: Service,
+}
+
+impl Two {
+    fn new(options: &[&str]) -> Self {
+        let (server, client) = (Side::new(), Side::new());
+        server.run(&["peers", "add", "client", &client.key()]);
+        let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--verbose"];
+        arguments.extend(options);
+        let mut service = Service::start(&server, &arguments);
+        let line = service.line("serving tunnels at ");
+        let address = line.split_whitespace().last().unwrap().to_owned();
+        client.run(&[
+            "peers",
+            "add",
+            "server",
+            &server.key(),
+            "--address",
+            &address,
+        ]);
+        Self {
+            server,
+            client,
+            service,
+        }
+    }
+
+    fn connect(&self, target: &str) -> std::process::Command {
+        self.client.command(&["connect", "server:", target])
+    }
+
+    /// A `tack forward`, and the address that leads on.
+    fn forward(&self, option: &str, spec: &str) -> (Service, SocketAddr) {
+        let mut service = Service::start(&self.client, &["forward", option, spec, "server:"]);
+        let line = service.line(" leads to ");
+        let mut words = line.split_whitespace();
+        let address = words.find_map(|word| word.parse().ok());
+        (service, address.unwrap_or_else(|| panic!("{line}")))
+    }
+}
+
+/// Serves one connection after the other with `talk`.
+fn target(talk: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            talk(stream);
+        }
+    });
+    address
+}
+
+/// Says back what it hears, and ends when the other side has ended.
+fn echo(mut stream: TcpStream) {
+    let _: JoinHandle<()> = std::thread::spawn(move || {
+        let mut reading = stream.try_clone().unwrap();
+        let _ = std::io::copy(&mut reading, &mut stream);
+        let _ = stream.shutdown(Shutdown::Write);
+    });
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    (0..len as u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect()
+}
+
+#[test]
+fn standard_streams_reach_a_target_and_end_one_by_one() {
+    let target = target(echo);
+    let two = Two::new(&["--target", &target.to_string()]);
+    let mut child = two
+        .connect(&target.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let bytes = noise(3_000_000);
+    let mut input = child.stdin.take().unwrap();
+    let sent = bytes.clone();
+    // The target answers the last byte only after the end of our stream reached it.
+    let writing = std::thread::spawn(move || input.write_all(&sent).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writing.join().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout == bytes, "{} bytes", output.stdout.len());
+}
+
+#[test]
+fn a_port_here_leads_to_a_target_there_for_many_at_once() {
+    let target = target(echo);
+    let two = Two::new(&["--target", "127.0.0.1:*"]);
+    let (_forward, address) = two.forward("-L", &format!("0:{target}"));
+    let talks: Vec<_> = (0..30)
+        .map(|n| {
+            std::thread::spawn(move || {
+                let mut stream = connect(address);
+                let bytes = noise(20_000 + n);
+                let mut reading = stream.try_clone().unwrap();
+                let heard = std::thread::spawn(move || {
+                    let mut heard = Vec::new();
+                    reading.read_to_end(&mut heard).unwrap();
+                    heard
+                });
+                stream.write_all(&bytes).unwrap();
+                stream.shutdown(Shutdown::Write).unwrap();
+                assert!(heard.join().unwrap() == bytes);
+            })
+        })
+        .collect();
+    for talk in talks {
+        talk.join().unwrap();
+    }
+}
+
+#[test]
+fn a_port_there_leads_to_a_target_here() {
+    let target = target(echo);
+    let two = Two::new(&["--remote-listen", "127.0.0.1:*"]);
+    let (mut forward, address) = two.forward("-R", &format!("0:{target}"));
+    let talk = |address| {
+        let mut stream = connect(address);
+        stream.write_all(b"from there").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut heard = String::new();
+        stream.read_to_string(&mut heard).unwrap();
+        heard
+    };
+    assert_eq!(talk(address), "from there");
+    assert_eq!(talk(address), "from there");
+    // Once nobody carries them, connections are refused.
+    forward.child.kill().unwrap();
+    let mut service = two.service;
+    drop(forward);
+    while TcpStream::connect(address).is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let _ = service.child.kill();
+}
+
+#[test]
+fn a_port_that_may_not_be_listened_on_is_refused() {
+    let two = Two::new(&["--remote-listen", "127.0.0.1:1-1024"]);
+    for listen in ["127.0.0.1:2000", "127.0.0.1:0", "0.0.0.0:80"] {
+        let spec = format!("{listen}:localhost:80");
+        let ended = finish(&mut two.client.command(&["forward", "-R", &spec, "server:"]));
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        assert!(ended.stderr.contains("does not permit"), "{ended:?}");
+    }
+}
+
+#[test]
+fn resets_are_carried_over_in_both_directions() {
+    // The target resets after the first byte it hears.
+    let resetting = target(|mut stream| {
+        let _ = stream.read(&mut [0]);
+        socket_reset(stream);
+    });
+    let (tell, told) = std::sync::mpsc::channel();
+    let listening = target(move |mut stream| {
+        let mut heard = Vec::new();
+        tell.send(stream.read_to_end(&mut heard)).unwrap();
+    });
+    let two = Two::new(&["--target", "127.0.0.1:*"]);
+    let (_first, to_resetting) = two.forward("-L", &format!("0:{resetting}"));
+    let (_second, to_listening) = two.forward("-L", &format!("0:{listening}"));
+    let mut stream = connect(to_resetting);
+    stream.write_all(&[1]).unwrap();
+    let error = stream.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    let mut stream = connect(to_listening);
+    stream.write_all(b"words").unwrap();
+    socket_reset(stream);
+    let error = told.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+/// Ends a connection by a reset.
+fn socket_reset(stream: TcpStream) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    stream.set_nonblocking(true).unwrap();
+    runtime.block_on(async {
+        tokio::net::TcpStream::from_std(stream)
+            .unwrap()
+            .set_zero_linger()
+            .unwrap();
+    });
+}
+
+fn refused(two: &Two, target: &str) -> String {
+    let Ended { code, stderr, .. } = finish(&mut two.connect(target));
+    assert_eq!(code, Some(3), "{target}: {stderr}");
+    stderr
+}
+
+#[test]
+fn refusals_say_why() {
+    let open = target(echo);
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let rule = format!("127.0.0.1:{}", closed.port());
+    let two = Two::new(&[
+        "--target",
+        &rule,
+        "--target",
+        "*:*",
+        "--target",
+        "nowhere.invalid:80",
+    ]);
+    assert!(refused(&two, &closed.to_string()).contains("connection refused"));
+    assert!(refused(&two, "nowhere.invalid:80").contains("no address of this name"));
+    // Loopback is not among any hosts, in whatever way it is written.
+    let port = open.port();
+    for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"] {
+        let said = refused(&two, &format!("{host}:{port}"));
+        assert!(said.contains("does not permit"), "{host}: {said}");
+    }
+    let ended = finish(&mut two.connect("nowhere"));
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("is not a valid target"), "{ended:?}");
+}
+
+#[test]
+fn strangers_and_peers_that_are_not_allowed_are_refused() {
+    let target = target(echo).to_string();
+    let two = Two::new(&["--target", &target]);
+    let stranger = Side::new();
+    let address = two.client.run(&["peers", "--json"]).stdout;
+    let address = address
+        .split('"')
+        .find(|word| word.starts_with("127.0.0.1:"))
+        .unwrap();
+    stranger.run(&[
+        "peers",
+        "add",
+        "server",
+        &two.server.key(),
+        "--address",
+        address,
+    ]);
+    let ended = stranger.run(&["connect", "server:", &target]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    // A known peer, but not one of those that are served.
+    let (server, friend) = (Side::new(), Side::new());
+    server.run(&["peers", "add", "friend", &friend.key()]);
+    server.run(&["peers", "add", "other", &stranger.key()]);
+    let arguments = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--target",
+        &target,
+        "--allow",
+        "friend",
+    ];
+    let mut service = Service::start(&server, &arguments);
+    let line = service.line("serving tunnels at ");
+    let address = line.split_whitespace().last().unwrap();
+    for (side, expected) in [(&friend, Some(0)), (&stranger, Some(3))] {
+        side.run(&[
+            "peers",
+            "add",
+            "second",
+            &server.key(),
+            "--address",
+            address,
+        ]);
+        let ended = side.run(&["connect", "second:", &target]);
+        assert_eq!(ended.code, expected, "{ended:?}");
+    }
+    let unknown = server.run(&["serve", "--target", &target, "--allow", "nobody"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+}
+
+#[test]
+fn a_ticket_lets_a_peer_in_that_is_known_from_then_on() {
+    let target = target(echo).to_string();
+    let (server, client) = (Side::new(), Side::new());
+    let arguments = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--target",
+        &target,
+        "--invite",
+        "--remember",
+        "guest",
+    ];
+    let mut service = Service::start(&server, &arguments);
+    let line = service.line("tack1");
+    let ticket = line
+        .split_whitespace()
+        .find(|word| word.starts_with("tack1"))
+        .unwrap();
+    let ended = client.run(&["connect", ticket, &target, "--remember", "server"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = client.run(&["connect", "server:", &target]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let known = server.run(&["peers"]).stdout;
+    assert!(known.contains("guest"), "{known}");
+    // The ticket has served.
+    let other = Side::new().run(&["connect", ticket, &target]);
+    assert_eq!(other.code, Some(1), "{other:?}");
+}
+
+#[test]
+fn a_server_that_comes_back_is_found_again() {
+    let target = target(echo);
+    let mut two = Two::new(&["--target", &target.to_string()]);
+    let (_forward, address) = two.forward("-L", &format!("0:{target}"));
+    let talk = || {
+        let mut stream = connect(address);
+        stream.write_all(b"word")?;
+        let mut heard = [0; 4];
+        stream.read_exact(&mut heard)?;
+        std::io::Result::Ok(heard)
+    };
+    assert_eq!(&talk().unwrap(), b"word");
+    let line = two.client.run(&["peers", "--json"]).stdout;
+    let at = line
+        .split('"')
+        .find(|word| word.starts_with("127.0.0.1:"))
+        .unwrap()
+        .to_owned();
+    two.service.child.kill().unwrap();
+    two.service.child.wait().unwrap();
+    assert!(talk().is_err());
+    let rule = target.to_string();
+    let arguments = ["serve", "--listen", &at, "--target", &rule];
+    two.service = Service::start(&two.server, &arguments);
+    two.service.line("serving tunnels at ");
+    assert_eq!(&talk().unwrap(), b"word");
+}
+
+#[test]
+fn nothing_to_serve_and_nothing_to_forward_are_mistakes() {
+    let side = Side::new();
+    for arguments in [
+        &["serve"][..],
+        &["forward", "server:"],
+        &["serve", "--target", "nas"],
+    ] {
+        let ended = side.run(arguments);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+    }
+}
