@@ -16,7 +16,9 @@ pub(crate) struct Figures {
     /// there are none.
     pub(crate) slower: f64,
     pub(crate) faster: f64,
-    /// Bytes of them.
+    /// The same of all flows of the path, judged or not.
+    pub(crate) all: f64,
+    /// Bytes of the judged flows.
     pub(crate) bytes: f64,
     /// Until the last byte of the last flow, seconds; the whole run where it never came.
     pub(crate) completion: f64,
@@ -106,6 +108,7 @@ impl Figures {
             goodput,
             slower,
             faster,
+            all: alike().sum(),
             bytes: sum(|flow| flow.bytes_delivered as f64),
             completion: flows
                 .iter()
@@ -166,6 +169,7 @@ impl Figures {
             goodput: median(|run| run.goodput),
             slower: median(|run| run.slower),
             faster: median(|run| run.faster),
+            all: median(|run| run.all),
             bytes: median(|run| run.bytes),
             completion: median(|run| run.completion),
             data: median(|run| run.data),

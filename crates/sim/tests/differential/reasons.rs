@@ -14,6 +14,8 @@ use crate::runs;
 const CHANCE: f64 = 0.1;
 /// A send buffer that holds no sender back: more than any path of the search can have in flight.
 const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
+/// Data goes from the client to the server alone.
+const ONE_WAY: &str = "app=bulk";
 /// Beta of TACK as the paths run it.
 const BETA: f64 = 4.0;
 /// Frames a second of a video, as the paths have it.
@@ -26,9 +28,11 @@ pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -
         Flag::Retx => window(path),
         Flag::Acks => faster(path, tack, plain)
             .or_else(|| both_ways(path, tack))
-            .or_else(|| waits(path, tack))
+            .or_else(|| waits(path, &[], tack))
             .or_else(|| messages(path, tack)),
-        Flag::Slow => narrow_way_back(path, tack, plain)
+        Flag::Slow => even_share(path, tack, plain)
+            .or_else(|| narrow_way_back(path, tack, plain))
+            .or_else(|| denser_neighbour(path, tack, plain))
             .or_else(|| competition(path, tack))
             .or_else(|| density(path, tack, plain)),
         _ => None,
@@ -73,41 +77,47 @@ fn faster(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
 }
 
 /// Where data goes both ways, it carries acknowledgements of the plain policy, and reports travel
-/// alone. With data in one direction the difference must be gone, and TACK must send no more
-/// acknowledgements than there.
+/// alone. With data in one direction TACK must send as many for each byte, and the difference must
+/// be gone there, or have a small send buffer as its reason.
 fn both_ways(path: &Path, tack: &Figures) -> Option<String> {
     if !path.both_ways {
         return None;
     }
     let [one_way_tack, one_way_plain] = Variant::both().map(|mut variant| {
-        variant.flow_keys.push("app=bulk");
+        variant.flow_keys.push(ONE_WAY);
         runs::fresh(path, &variant)
     });
-    let is_gone = !judge(path, &one_way_tack, &one_way_plain).contains(&Flag::Acks);
-    let is_owed = is_gone && !exceeds(tack, one_way_tack.acks_per_byte());
-    is_owed.then(|| {
-        format!(
-            "data goes both ways; with data in one direction TACK sends {:.0} per MB and {PLAIN} {:.0}, here TACK {:.0}",
-            1e6 * one_way_tack.acks_per_byte(),
-            1e6 * one_way_plain.acks_per_byte(),
-            1e6 * tack.acks_per_byte(),
-        )
-    })
+    if exceeds(tack, one_way_tack.acks_per_byte()) {
+        return None;
+    }
+    let there = if judge(path, &one_way_tack, &one_way_plain).contains(&Flag::Acks) {
+        format!(", as {}", waits(path, &[ONE_WAY], &one_way_tack)?)
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "data goes both ways; with data in one direction TACK sends {:.0} per MB and {PLAIN} {:.0}, here TACK {:.0}{there}",
+        1e6 * one_way_tack.acks_per_byte(),
+        1e6 * one_way_plain.acks_per_byte(),
+        1e6 * tack.acks_per_byte(),
+    ))
 }
 
 /// A sender that has nothing left but waits for acknowledgements (a small send buffer) pushes its
 /// last segment, and TACK answers that after RTTmin/beta, where the plain policy waits for more.
 /// With a send buffer that holds nobody back the difference must be gone, and with the path's own
 /// one a plain policy that waits no longer than TACK must send about as many acknowledgements.
-fn waits(path: &Path, tack: &Figures) -> Option<String> {
+/// `keys` are those with which `tack` was measured.
+fn waits(path: &Path, keys: &[&'static str], tack: &Figures) -> Option<String> {
     let [large_tack, large_plain] = Variant::both().map(|mut variant| {
+        variant.flow_keys.extend(keys);
         variant.flow_keys.push(LARGE_SEND_BUFFER);
         runs::fresh(path, &variant)
     });
     if judge(path, &large_tack, &large_plain).contains(&Flag::Acks) {
         return None;
     }
-    let (prompt, acks_per_byte) = prompt(path, tack);
+    let (prompt, acks_per_byte) = prompt(path, keys, tack);
     let is_owed = !exceeds(tack, acks_per_byte);
     is_owed.then(|| {
         format!(
@@ -122,10 +132,12 @@ fn waits(path: &Path, tack: &Figures) -> Option<String> {
 
 /// A plain policy that waits no longer than TACK does with what is pushed, and how many
 /// acknowledgements it sends for each byte.
-fn prompt(path: &Path, tack: &Figures) -> (String, f64) {
+fn prompt(path: &Path, keys: &[&'static str], tack: &Figures) -> (String, f64) {
     let micros = (1e6 * tack.min_rtt / BETA) as u64;
     let prompt = format!("{PLAIN},timer={}us", micros.clamp(1, 40_000));
-    let acks_per_byte = runs::fresh(path, &Variant::new(prompt.as_str())).acks_per_byte();
+    let mut variant = Variant::new(prompt.as_str());
+    variant.flow_keys.extend(keys);
+    let acks_per_byte = runs::fresh(path, &variant).acks_per_byte();
     (prompt, acks_per_byte)
 }
 
@@ -137,7 +149,7 @@ fn messages(path: &Path, tack: &Figures) -> Option<String> {
     if path.work != Work::Video || report + 2.0 * tack.min_rtt < 1.0 / FRAMES {
         return None;
     }
-    let (prompt, acks_per_byte) = prompt(path, tack);
+    let (prompt, acks_per_byte) = prompt(path, &[], tack);
     let is_owed = !exceeds(tack, acks_per_byte);
     is_owed.then(|| {
         format!(
@@ -149,16 +161,65 @@ fn messages(path: &Path, tack: &Figures) -> Option<String> {
     })
 }
 
+/// One of two flows gets most of the path with the plain policy, and what it has beyond an even
+/// share it takes from its neighbour. That is not speed: with TACK it must have an even share of
+/// what both had, and both together no less than that.
+fn even_share(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    if !path.shared || path.judged > 1 {
+        return None;
+    }
+    let is_even = tack.goodput >= 0.5 * plain.all && tack.all >= plain.all;
+    is_even.then(|| {
+        format!(
+            "{PLAIN} takes {:.1} of {:.1} Mbit/s from its neighbour's half; TACK has {:.1} of {:.1}",
+            plain.goodput / 1e6,
+            plain.all / 1e6,
+            tack.goodput / 1e6,
+            tack.all / 1e6,
+        )
+    })
+}
+
+/// The way back is full of the acknowledgements of a neighbour that sends more of them, and those
+/// of the other flow hardly get in. On a fast way back the difference must be gone, and on this one
+/// a flow of TACK beside another of TACK must be as fast as a plain one beside a plain one.
+fn denser_neighbour(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
+    let is_denser = plain.acks_per_byte() > tack.acks_per_byte();
+    if !is_denser || path.judged > 1 || !path.shared || !path.toml.contains("rate_reverse") {
+        return None;
+    }
+    let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
+    if judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow) {
+        return None;
+    }
+    let mut variant = Variant::new("tack");
+    variant.path_keys.push("flow.1.ack=tack".into());
+    let alike = runs::fresh(path, &variant);
+    let is_gone = !judge(path, &alike, plain).contains(&Flag::Slow);
+    is_gone.then(|| {
+        format!(
+            "the neighbour fills the way back: beside another of TACK {:.2} Mbit/s, {PLAIN} beside {PLAIN} {:.2}; {:.2} and {:.2} on a \
+             fast way back",
+            alike.goodput / 1e6,
+            plain.goodput / 1e6,
+            fast_tack.goodput / 1e6,
+            fast_plain.goodput / 1e6,
+        )
+    })
+}
+
+fn fast_way_back(path: &Path, mut variant: Variant) -> Figures {
+    variant.path_keys.push("wired.rate_reverse=1Gbps".into());
+    runs::fresh(path, &variant)
+}
+
 /// The way back is full of acknowledgements, and one of TACK takes more bytes. It must carry as
 /// many bytes of them with either policy, and on a fast way back the difference must be gone.
 fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<String> {
     if path.work != Work::Bulk || tack.ack_bytes < 0.9 * plain.ack_bytes {
         return None;
     }
-    let [fast_tack, fast_plain] = Variant::both().map(|mut variant| {
-        variant.path_keys.push("wired.rate_reverse=1Gbps".into());
-        runs::fresh(path, &variant)
-    });
+    let [fast_tack, fast_plain] = Variant::both().map(|variant| fast_way_back(path, variant));
     let is_gone = !judge(path, &fast_tack, &fast_plain).contains(&Flag::Slow);
     is_gone.then(|| {
         format!(
@@ -232,6 +293,31 @@ fn is_chance(lower: usize, all: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths::path;
+
+    #[test]
+    fn half_of_what_two_plain_flows_have_is_an_even_share() {
+        let shared = Path {
+            shared: true,
+            judged: 1,
+            ..path(60_435)
+        };
+        let figures = |goodput, all| Figures {
+            goodput,
+            all,
+            ..Figures::default()
+        };
+        let plain = figures(100.0, 128.0);
+        for (own, all, is_even) in [
+            (68.0, 138.0, true),
+            // Less than half, or at the neighbour's cost.
+            (63.0, 138.0, false),
+            (68.0, 127.0, false),
+        ] {
+            let reason = even_share(&shared, &figures(own, all), &plain);
+            assert_eq!(reason.is_some(), is_even, "{own} of {all}");
+        }
+    }
 
     #[test]
     fn one_of_sixteen_is_chance_and_none_is_not() {

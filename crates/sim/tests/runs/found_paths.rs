@@ -217,3 +217,54 @@ fn who_acknowledges_more_often_starves_the_other_on_a_full_reverse_link() {
     let (first, second, _) = shares("tack", "tack");
     assert!((0.5..2.0).contains(&(first / second)), "{first}, {second}");
 }
+
+/// Path 61432, which differs from 50266 by reordering: with most segments out of order `delayed:2`
+/// acknowledges each of them, and fills the way back. TACK beside TACK has there what `delayed:2`
+/// has beside its like, and on a fast way back they are alike beside each other as well.
+#[test]
+fn beside_its_like_tack_is_as_fast_on_a_full_reverse_link() {
+    let first = |acks: [&str; 2], way_back: &str| {
+        let [first, second] = acks;
+        let text = format!(
+            "duration = '12276352us'\n[wired]\nrate = '7723kbps'\ndelay = '6908us'\nqueue = '1.0bdp'\n\
+             reorder = 0.2211\nreorder_delay = '8514us'\nrate_reverse = '{way_back}'\n\
+             [[flow]]\ncongestion = 'bbr'\nack = '{first}'\ntimestamps = false\n\
+             [[flow]]\ncongestion = 'bbr'\nack = '{second}'\ntimestamps = false\n"
+        );
+        let goodput = |seed| flows(&text, seed)[0].goodput_bps / 1e6;
+        (1..=16).into_par_iter().map(goodput).sum::<f64>() / 16.0
+    };
+    let plain = first(["delayed:2", "delayed:2"], "161kbps");
+    let beside_plain = first(["tack", "delayed:2"], "161kbps");
+    let beside_tack = first(["tack", "tack"], "161kbps");
+    let fast = first(["tack", "delayed:2"], "1Gbps");
+    println!(
+        "delayed:2 {plain:.2} Mbit/s, TACK beside it {beside_plain:.2}, beside TACK {beside_tack:.2}, on a fast way back {fast:.2}"
+    );
+    // What the search flags.
+    assert!(beside_plain < 0.7 * plain, "{beside_plain}, {plain}");
+    assert!(beside_tack > 0.7 * plain, "{beside_tack}, {plain}");
+    assert!(fast > 0.7 * plain, "{fast}, {plain}");
+}
+
+/// Path 61504: data both ways and a small send buffer. Data carries most acknowledgements of
+/// `delayed:2`, and fewer of TACK, whose reports travel alone. With data in one direction TACK
+/// sends about as many as a plain policy that waits no longer than a period.
+#[test]
+fn acknowledgements_that_data_carries_are_those_that_reports_cost() {
+    let acks = |app: &str, ack: &str| {
+        let text = format!(
+            "duration = '60s'\n[wired]\nrate = '31960kbps'\ndelay = '2443us'\nqueue = '1000p'\n\
+             [[flow]]\ncongestion = 'compound'\nack = '{ack}'\nbytes = '1157756B'\napp = '{app}'\n\
+             send_buffer = '4096B'\n"
+        );
+        flows(&text, 1)[0].acks as f64
+    };
+    let both_ways = acks("duplex", "tack");
+    let one_way = acks("bulk", "tack");
+    // RTTmin/4 of a path of 4.9 ms.
+    let prompt = acks("bulk", "delayed:2,timer=1222us");
+    println!("both ways {both_ways}, one way {one_way}, {prompt} with delayed:2 that soon");
+    assert!(both_ways <= one_way, "{both_ways}, {one_way}");
+    assert!(one_way <= 1.3 * prompt, "{one_way}, {prompt}");
+}
