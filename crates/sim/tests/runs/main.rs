@@ -2,9 +2,11 @@
 //! subject runs beside those of others. `cargo test -p tack-sim --test runs SUBJECT` runs one.
 
 mod ack_filter;
+mod agreements;
 mod congestion;
 mod controllers;
 mod found_paths;
+mod hack;
 mod hard_paths;
 mod mixes;
 mod recovery;
@@ -12,6 +14,7 @@ mod scenarios;
 mod startup;
 mod utilisation;
 mod wlan;
+mod wlan_validation;
 
 use tack_sim::Checks;
 

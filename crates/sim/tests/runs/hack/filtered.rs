@@ -1,7 +1,7 @@
 //! TCP/HACK and a filter of acknowledgements at once: the filter reads the transmit queue, in which
 //! only native copies are.
 
-use crate::figures::figures;
+use super::figures::figures;
 
 /// The filter that is recommended, and all of them in the long form.
 fn filters() -> &'static [&'static str] {

@@ -1,6 +1,6 @@
 //! TCP/HACK with 802.11ax, whose Block ACKs carry as those of 802.11n do.
 
-use crate::figures::{N150, figures};
+use super::figures::{N150, figures};
 
 const AX: [&str; 3] = [
     "duration=5s",

@@ -5,7 +5,7 @@
 use tack_sim::Checks;
 use tack_sim::report::HackReport;
 
-use crate::play;
+use super::play;
 
 /// Section 4.3: one client, 150 Mbit/s, responses at 24 Mbit/s, a wire of 500 Mbit/s and 1 ms. A
 /// queue of three batches beside the one on the air: our limits count that. NICs moderate

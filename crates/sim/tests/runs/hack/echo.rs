@@ -1,6 +1,6 @@
 //! The variant that waits for the echo of a timestamp, as the paper's section 5 sketches it.
 
-use crate::figures::{N150, figures};
+use super::figures::{N150, figures};
 
 const ECHO: &str = "wlan.hack=timestamp-echo";
 const MORE_DATA: &str = "wlan.hack=more-data";

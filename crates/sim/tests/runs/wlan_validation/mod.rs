@@ -1,6 +1,7 @@
 //! The wireless network against ns-3, Bianchi's model and closed forms.
 //!
-//! `cargo test --release -p tack-sim --test wlan_validation -- --ignored` writes
+//! `cargo test --release -p tack-sim --test runs wlan_validation -- --ignored`
+//! writes
 //! `docs/validation/wlan.md`. The other tests keep the bounds named there;
 //! `TACK_LONG=1` checks every row, as CI does.
 
@@ -12,15 +13,10 @@ use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use models::{Prediction, bianchi, closed_form};
-use reference::{Effort, Row, rows};
+use self::models::{Prediction, bianchi, closed_form};
+use self::reference::{Effort, Row, rows};
+use self::text::{COLUMNS, FAIRNESS, HEAD, SPEED, heading};
 use tack_sim::{Observers, Scenario, run};
-use text::{COLUMNS, FAIRNESS, HEAD, SPEED, heading};
-
-/// Whether the long forms were asked for.
-fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
-}
 
 /// Whether a row is checked in this form of the tests. The ordinary one leaves out what takes
 /// longest: rates of 300 Mbit/s and more, but for saturated UDP; uploads over small windows; and
@@ -33,7 +29,7 @@ fn is_checked(row: &Row) -> bool {
         'd' => row.case == "d_tcp_ul",
         _ => !is_fast,
     };
-    is_long() || is_kept && !row.is_settled()
+    crate::is_long() || is_kept && !row.is_settled()
 }
 
 /// What one row came to.
@@ -273,7 +269,7 @@ fn tcp_downloads_with_plain_settings() {
         .into_iter()
         .filter(|row| row.case == "b_tcp_dl_rwnd_long" && is_checked(row))
         .collect();
-    assert_eq!(rows.len(), if is_long() { 7 } else { 1 });
+    assert_eq!(rows.len(), if crate::is_long() { 7 } else { 1 });
     let measured = in_parallel(&rows, |row| {
         let text = row.scenario();
         let plain: Vec<_> = text

@@ -6,7 +6,7 @@
 //! test takes a few networks; a search takes numbers of networks:
 //!
 //! ```text
-//! HACK_SEARCH=1..500 cargo test --release -p tack-sim --test hack -- --nocapture
+//! HACK_SEARCH=1..500 cargo test --release -p tack-sim --test runs hack -- --nocapture
 //! ```
 
 mod echo;
@@ -19,21 +19,16 @@ use rayon::prelude::*;
 use tack_sim::report::HackReport;
 use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
 
-use networks::{Network, network};
+use self::networks::{Network, network};
 
 /// Seeds of a network that differs at its first one.
 const SEEDS: u64 = 15;
 /// So many more seeds have to be worse than better.
 const MARGIN: i64 = 7;
 
-/// Whether the long forms were asked for, as CI does.
-fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
-}
-
 /// The networks of the test.
 fn usual() -> &'static str {
-    if is_long() { "1..40" } else { "1..12" }
+    if crate::is_long() { "1..40" } else { "1..12" }
 }
 
 fn play(text: &str, keys: &[String], checks: Checks) -> Result<Report, RunError> {

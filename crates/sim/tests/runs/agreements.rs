@@ -5,18 +5,15 @@
 //! The quick form of the comparison is a test; the long form takes numbers of paths:
 //!
 //! ```text
-//! TACK_AGREEMENT_SEARCH=1..500 cargo test --release -p tack-sim --test agreements -- --nocapture
+//! TACK_AGREEMENT_SEARCH=1..500 cargo test --release -p tack-sim --test runs agreements -- \
+//!     --nocapture
 //! ```
 
 use std::fmt::Write as _;
 
 use rayon::prelude::*;
 use tack_base::random::RandomStream;
-use tack_sim::{Checks, Observers, Report, RunError, Scenario, parse_seeds, run};
-
-fn is_long() -> bool {
-    std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
-}
+use tack_sim::{Observers, Report, RunError, Scenario, parse_seeds, run};
 
 /// Runs a scenario and checks the invariants, at every event where `TACK_LONG` is set, as CI does.
 /// A sender that does not get on breaks one.
@@ -24,11 +21,7 @@ fn try_to_play(text: &str, agreement: &str, seed: u64) -> Result<Report, RunErro
     let keys = [format!("wlan.block_ack_agreement={agreement}")];
     let scenario = Scenario::from_toml("agreements.toml", text, &keys)
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let checks = if is_long() {
-        Checks::EveryEvent
-    } else {
-        Checks::Cheap
-    };
+    let checks = crate::checks_of_long_runs();
     run(&scenario, seed, &mut Observers::default().checking(checks))
 }
 
@@ -161,7 +154,7 @@ fn median(number: u64, text: &str, agreement: &str) -> f64 {
 #[test]
 fn negotiation_is_no_worse_than_none_on_random_paths() {
     let asked = std::env::var("TACK_AGREEMENT_SEARCH").ok();
-    let usual = if is_long() { "1..16" } else { "1..4" };
+    let usual = if crate::is_long() { "1..16" } else { "1..4" };
     let numbers = parse_seeds(asked.as_deref().unwrap_or(usual)).expect("numbers of paths");
     let worse: Vec<_> = numbers
         .par_iter()

@@ -2,7 +2,7 @@
 
 pub(crate) const HEAD: &str = "# The wireless network against its references
 
-Written by `cargo test --release -p tack-sim --test wlan_validation -- --ignored`; the other tests of that file keep the bounds.
+Written by `cargo test --release -p tack-sim --test runs wlan_validation -- --ignored`; the other tests of that file keep the bounds.
 
 Goodput in Mbit/s of application payload. *ns-3*: version 3.37 (rows `_v344`: 3.44), means over seeds. *closed*: the closed form
 of one station without collisions or beacons. *Bianchi*: saturation throughput and collision probability with the retry limit.

@@ -48,7 +48,7 @@ pub(crate) struct Effort {
 }
 
 pub(crate) fn rows() -> Vec<Row> {
-    let text = include_str!("../data/ns3-wifi.csv");
+    let text = include_str!("../../data/ns3-wifi.csv");
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let header: Vec<_> = lines.next().expect("a header").split(',').collect();
     let column = |name: &str| {
