@@ -30,6 +30,11 @@ impl Entry {
     }
 
     /// How many claims there are of each verdict that occurs.
+    /// A number of a table, in one line with its interval.
+    fn cell(&self, text: &str) -> String {
+        unbroken(text)
+    }
+
     fn counts(&self) -> Vec<Count> {
         let lines = self.claims();
         Verdict::ALL
@@ -301,5 +306,23 @@ mod tests {
             // On top of the page; and in the table of contents and the section when there are any.
             assert_eq!(html.matches(&counted).count(), 1 + 2 * count, "{name}");
         }
+    }
+
+    #[test]
+    fn numbers_of_tables_stay_with_their_intervals() {
+        let mut numbers = crate::figure::Table::new(["Mbit/s"]);
+        numbers.row(["2.44 ± <0.01".into()]);
+        let entry = Entry {
+            figure: FIGURES[0],
+            depth: Depth::quick(),
+            outcome: Some(Outcome {
+                numbers,
+                ..Outcome::default()
+            }),
+        };
+        let html = page(&[entry], "2026-01-01");
+        let number = html.split("<td>").find(|cell| cell.starts_with("2.44"));
+        let number = number.expect("the number is there");
+        assert!(number.starts_with("2.44\u{a0}±\u{a0}"), "{number}");
     }
 }
