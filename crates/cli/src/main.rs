@@ -7,6 +7,7 @@
 
 mod address;
 mod args;
+mod dask;
 mod demo;
 mod discovery;
 mod emulate;
@@ -76,7 +77,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Sweep(args) => within_runtime(sweep::run(args)),
         Command::Demo(args) => within_runtime(demo::run(args)),
         Command::Emulate(args) => within_runtime(emulate::run(args)),
-        Command::Lab(command) => lab::run(&command),
+        Command::Lab(command) => within_runtime(lab::run(command)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "tack", &mut script);

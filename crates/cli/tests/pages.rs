@@ -1,6 +1,6 @@
-//! The pages that `tack lab report` and `tack demo` write, in a real browser: headless Chromium
-//! renders them, light and dark, wide and as narrow as a small phone, and has nothing to complain
-//! about.
+//! The pages that `tack lab report`, `tack sweep report` and `tack demo` write, in a real browser:
+//! headless Chromium renders them, light and dark, wide and as narrow as a small phone, and has
+//! nothing to complain about.
 
 mod browser;
 mod support;
@@ -186,6 +186,41 @@ fn the_report_of_the_lab_uses_its_page() {
     browser.open(&file, VIEWS[0]);
     let size = browser.evaluate("document.querySelector('img').naturalWidth");
     assert_eq!(size, 800, "the SVG of the link is drawn");
+}
+
+/// Lines over an axis of numbers, and bars of one of words.
+#[test]
+fn the_reports_of_a_sweep_render() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("delays.toml");
+    let text = r#"
+        seeds = 2
+        [scenario]
+        duration = "300ms"
+        wired = { rate = "20Mbps" }
+        flow = [{}]
+        [[axis]]
+        key = "flow.0.ack"
+        values = ["tack", "delayed:2"]
+        [[axis]]
+        key = "wired.delay"
+        values = ["2ms", "10ms", "40ms"]
+    "#;
+    std::fs::write(&plan, text).unwrap();
+    let data = folder.path().join("data");
+    let swept = finish(tack().arg("sweep").arg(&plan).arg("--out").arg(&data));
+    assert_eq!(swept.code, Some(0), "{swept:?}");
+    for over in ["wired.delay", "flow.0.ack"] {
+        let out = folder.path().join(over);
+        let command = ["sweep", "report", "--over", over];
+        let written = finish(tack().args(command).arg(&data).arg("--out").arg(&out));
+        assert_eq!(written.code, Some(0), "{written:?}");
+        let seen = inspect(&mut browser, &out.join("report.html"));
+        assert_eq!(seen["plots"], 1, "the other is for narrow windows");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod batches;
 mod claim;
 mod entry;
 mod export;
@@ -32,6 +33,7 @@ mod scenarios;
 mod store;
 mod summary;
 
+pub use batches::{Accepted, Batch, BatchError, Batches, is_task, run_batch};
 pub use claim::{Claim, Verdict};
 pub use entry::Entry;
 pub use export::{ExportError, Format, export};

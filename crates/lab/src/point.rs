@@ -109,6 +109,18 @@ impl Point {
         self.cell.source.name
     }
 
+    /// Its scenario file: name, and text.
+    pub(crate) fn scenario_text(&self) -> (&'static str, &'static str) {
+        (self.cell.source.name, self.cell.source.text)
+    }
+
+    /// Names and texts of the files beside the scenario that settings and scenario name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let brought = self.cell.brought.iter();
+        let brought = brought.map(|file| (file.name.as_str(), file.text.as_str()));
+        self.cell.source.files.iter().copied().chain(brought)
+    }
+
     /// Whether it uses files that the user brought.
     pub fn needs_recordings(&self) -> bool {
         !self.cell.brought.is_empty()
@@ -119,9 +131,7 @@ impl Point {
     /// # Errors
     /// Whatever the file system says.
     pub fn place(&self, folder: &Path) -> io::Result<()> {
-        let brought = self.cell.brought.iter();
-        let brought = brought.map(|file| (file.name.as_str(), file.text.as_str()));
-        self.cell.source.place(folder, brought)
+        self.cell.source.place(folder, self.files())
     }
 
     /// What is set in it.

@@ -113,7 +113,7 @@ pub fn run(
 
 /// Reads all scenarios before the first is run, so that a mistake is known at once. None is kept: a
 /// trace may be long.
-fn prepare(missing: &[Point], folder: &Path) -> Result<(), PointError> {
+pub(crate) fn prepare(missing: &[Point], folder: &Path) -> Result<(), PointError> {
     for point in missing {
         point.place(folder).map_err(|error| StoreError::Io {
             path: folder.to_owned(),

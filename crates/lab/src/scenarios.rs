@@ -16,15 +16,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// Writes the scenario, where it names files, below `folder`, and beside it these and those
-    /// that were `brought`.
+    /// Writes the scenario, where it names files, below `folder`, and these beside it.
     pub(crate) fn place<'a>(
         &self,
         folder: &Path,
-        brought: impl Iterator<Item = (&'a str, &'a str)>,
+        files: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> io::Result<()> {
-        let mut files: Vec<(&str, &str)> = self.files.to_vec();
-        files.extend(brought);
+        let files: Vec<(&str, &str)> = files.collect();
         if files.is_empty() {
             return Ok(());
         }

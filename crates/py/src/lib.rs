@@ -10,6 +10,7 @@
 mod airtime;
 mod columns;
 mod controller;
+mod lab;
 mod policy;
 mod reports;
 mod rohc;
@@ -31,6 +32,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TaskMismatch", py.get_type::<sweep::TaskMismatch>())?;
     module.add_class::<sweep::SweepState>()?;
     module.add_class::<sweep::SweepFolder>()?;
+    module.add_class::<lab::LabState>()?;
     module.add_class::<reports::Reports>()?;
     module.add_class::<columns::Columns>()?;
     module.add_class::<controller::Init>()?;
@@ -46,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sweep::run_batch, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::plan_text, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::code_version, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::lab_code_version, module)?)?;
     module.add_function(wrap_pyfunction!(airtime::airtime, module)?)?;
     module.add_function(wrap_pyfunction!(wire::parse_tack_option, module)?)?;
     module.add_function(wrap_pyfunction!(wire::parse_tack_lists, module)?)?;

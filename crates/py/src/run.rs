@@ -35,6 +35,7 @@ struct Job {
     seed: u64,
     series: Option<Duration>,
     events: bool,
+    segments: bool,
     checks: bool,
     running: Arc<Running>,
 }
@@ -68,6 +69,7 @@ impl Job {
             seed: seed.unwrap_or(scenario.parsed.seed),
             series: None,
             events: false,
+            segments: false,
             checks: false,
             running: Arc::default(),
         }
@@ -95,6 +97,9 @@ impl Job {
             true => Some(Qlog::new(&mut events)?),
             false => None,
         };
+        if self.segments {
+            qlog = qlog.map(Qlog::with_segments);
+        }
         let mut observers = Observers::default().until(&self.running.stop);
         if self.checks {
             observers = observers.checking(Checks::EveryEvent);
@@ -143,7 +148,7 @@ impl tack_sim::Observer for Samples {
 
 /// One run: its report, the state of its flows at an interval, and its events.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed=None, series_s=None, events=false, checks=false))]
+#[pyo3(signature = (scenario, seed=None, series_s=None, events=false, checks=false, segments=false))]
 pub(crate) fn simulate(
     py: Python<'_>,
     scenario: PyRef<'_, Scenario>,
@@ -151,11 +156,13 @@ pub(crate) fn simulate(
     series_s: Option<f64>,
     events: bool,
     checks: bool,
+    segments: bool,
 ) -> PyResult<(Reports, Option<Columns>, Option<Columns>)> {
     let mut job = Job::new(py, &scenario, seed);
     drop(scenario);
     job.series = series_s.map(interval).transpose()?;
     job.events = events;
+    job.segments = segments;
     job.checks = checks;
     let running = Arc::clone(&job.running);
     let has_series = job.series.is_some();

@@ -15,6 +15,7 @@ use tack_sweep::{
 };
 
 use crate::columns::Columns;
+use crate::lab::of_batch;
 use crate::scenario::ScenarioError;
 
 create_exception!(
@@ -197,12 +198,17 @@ impl SweepFolder {
     }
 }
 
-/// Does the runs of a task, without Python's lock.
+/// Does the runs of a task of a sweep or of the lab, without Python's lock.
 #[pyfunction]
 pub(crate) fn run_batch<'py>(py: Python<'py>, task: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let task = task.to_vec();
-    let result = py.detach(|| tack_sweep::run_batch(&task, &AtomicBool::new(false)));
-    Ok(PyBytes::new(py, &result.map_err(of_task)?))
+    let result = match tack_lab::is_task(&task) {
+        true => py.detach(|| tack_lab::run_batch(&task)).map_err(of_batch),
+        false => py
+            .detach(|| tack_sweep::run_batch(&task, &AtomicBool::new(false)))
+            .map_err(of_task),
+    };
+    Ok(PyBytes::new(py, &result?))
 }
 
 /// Keys of a plan as TOML.

@@ -1,4 +1,4 @@
-"""A sweep on a scheduler of Dask and two worker processes, one of which is killed mid-way."""
+"""A sweep, and the lab, on a scheduler of Dask and two worker processes, one of which is killed mid-way."""
 
 import contextlib
 import json
@@ -24,6 +24,8 @@ KEYS = {
     ],
 }
 PATIENCE_S = 120
+# Few short runs; those of S1 need a file that no worker has.
+FIGURES = ["S1", "17"]
 
 
 @contextlib.contextmanager
@@ -103,3 +105,34 @@ def test_the_program_starts_it(tmp_path):
     assert unreachable.returncode == 3 and "no scheduler of Dask at tcp://127.0.0.1:1" in unreachable.stderr
     no_python = run("--dask", "tcp://127.0.0.1:1", TACK_PYTHON="/nowhere/python")
     assert no_python.returncode == 2 and "/nowhere/python" in no_python.stderr
+
+
+def test_the_lab_on_workers_is_the_lab_on_this_machine(tmp_path):
+    """``TACK`` names the program; CI sets it."""
+    program = os.environ.get("TACK")
+    if program is None:
+        pytest.skip("SKIPPED: TACK does not name the program")
+    environment = os.environ | {"TACK_PYTHON": sys.executable}
+
+    def lab(results, *arguments):
+        command = [program, "lab", "run", *FIGURES, "--seeds", "1", "--results", str(tmp_path / results), *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+
+    here = lab("here")
+    assert here.returncode == 0, here.stderr
+    unreachable = lab("there", "--dask", "tcp://127.0.0.1:1")
+    assert unreachable.returncode == 3 and "no scheduler of Dask at tcp://127.0.0.1:1" in unreachable.stderr
+    with cluster(tmp_path) as (address, _):
+        there = lab("there", "--dask", address)
+    assert (there.returncode, there.stdout) == (0, here.stdout), there.stderr
+
+    def journal(results):
+        return sorted((tmp_path / results / "points.jsonl").read_text().splitlines())
+
+    def tables(results):
+        return [(tmp_path / results / name).read_bytes() for name in ("results.csv", "results.parquet")]
+
+    assert journal("there") == journal("here")
+    assert tables("there") == tables("here")
+    again = lab("there", "--dask", "tcp://127.0.0.1:1")
+    assert (again.returncode, again.stdout) == (0, here.stdout), "nothing is missing, so that no scheduler is needed"

@@ -129,6 +129,7 @@ def test_what_is_no_result_of_iperf3_is_refused(tmp_path, text, why):
 STANDARD = {
     "transport:packet_sent": {"header", "raw", "frames"},
     "transport:packet_received": {"header", "raw", "frames"},
+    "recovery:packet_lost": {"header", "raw", "frames"},
     "recovery:metrics_updated": {"congestion_window", "bytes_in_flight", "latest_rtt", "min_rtt", "pacing_rate"},
     "recovery:congestion_state_updated": {"old", "new"},
     "recovery:loss_timer_updated": {"event_type", "timer_type"},
@@ -179,6 +180,30 @@ def test_a_qlog_file_has_the_bytes_of_the_run(lossy, tmp_path):
         states = [data["new"] for data in of["recovery:congestion_state_updated"]]
         assert "recovery" in states
         assert all(one != other for one, other in zip(states, states[1:]))
+
+
+def test_segments_are_packets_with_numbers_of_transmissions(tmp_path):
+    scenario = tack.Scenario(duration="2s", wired={"rate": "20Mbps", "loss": 0.01}, flow=[{}])
+    run = tack.simulate(scenario, events=True, segments=True)
+    tack.write_qlog(run.events, tmp_path / "run.qlog")
+    sender, receiver = json.loads((tmp_path / "run.qlog").read_text())["traces"]
+    of = {name: [one["data"] for one in sender["events"] if one["name"] == name] for name in STANDARD}
+    packets = of["transport:packet_sent"]
+    assert [one["header"]["packet_number"] for one in packets] == list(range(len(packets)))
+    flow = run.flows[0]
+    assert len(packets) == flow.data_segments
+    offsets = [one["frames"][0]["offset"] for one in packets]
+    assert len(offsets) - len(set(offsets)) == flow.retransmitted_segments > 0
+    lost = {one["header"]["packet_number"] for one in of["recovery:packet_lost"]}
+    # Each was sent again, but for those that still wait at the end.
+    assert 0 <= len(lost) - flow.retransmitted_segments < 20
+    arrived = [one["data"]["header"]["packet_number"] for one in receiver["events"] if one["name"] == "transport:packet_received"]
+    assert not lost & set(arrived), "nothing reorders this path: no packet that was presumed lost arrived"
+    ranges = [span for data in of["transport:packet_received"] for span in data["frames"][0].get("acked_ranges", [])]
+    acked = [number for first, last in ranges for number in range(first, last + 1)]
+    assert len(acked) == len(set(acked)) and set(acked) <= set(arrived)
+    with pytest.raises(ValueError, match="segments needs events=True"):
+        tack.simulate(scenario, segments=True)
 
 
 def test_the_programs_events_give_the_same_file(lossy, tmp_path):

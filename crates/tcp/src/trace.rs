@@ -38,6 +38,13 @@ pub enum Traced {
         /// The congestion controller probes for capacity.
         startup: bool,
     },
+    /// Bytes in flight are presumed lost.
+    Lost {
+        /// Where they begin in the stream.
+        start: StreamOffset,
+        /// Where they end.
+        end: StreamOffset,
+    },
     /// A loss episode began, or was found to be false.
     Recovery(&'static str),
     /// A timer ran out: `rto`, `tlp`, `reorder`, `persist`.

@@ -38,6 +38,10 @@ pub(crate) struct LabRunArgs {
     /// Number of parallel runs [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+    /// Let the workers of a Dask scheduler do the runs, such as tcp://10.0.0.1:8786; needs Python
+    /// with the package tack (TACK_PYTHON names the interpreter)
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs")]
+    pub(crate) dask: Option<String>,
     /// Print the claims as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -13,6 +13,7 @@ use tack_lab::{
     Width,
 };
 
+use crate::dask;
 use crate::exit::{Exit, Failure};
 use crate::printer::write_stdout;
 use crate::progress;
@@ -20,16 +21,29 @@ pub(crate) use args::LabCommand;
 pub(crate) use args::PlotWidth;
 use args::{LabExportArgs, LabReportArgs, LabRunArgs, LabStoreArgs, PlotFormat};
 
-pub(crate) fn run(command: &LabCommand) -> Result<Exit, Failure> {
-    match command {
+pub(crate) async fn run(command: LabCommand) -> Result<Exit, Failure> {
+    match &command {
         LabCommand::List => list(),
-        LabCommand::Run(args) => measure(args).and_then(|measured| {
+        LabCommand::Run(args) | LabCommand::Check(args) => {
+            let wanted = Wanted::of(args)?;
+            let on_workers = match &args.dask {
+                Some(address) => Some(wanted.run_on_workers(args, address).await?),
+                None => None,
+            };
+            if let Some(exit) = on_workers
+                && !matches!(exit, Exit::Done | Exit::Failed)
+            {
+                return Ok(exit);
+            }
+            let measured = measure(args, &wanted, on_workers.is_none())?;
             say(args, &measured)?;
-            Ok(Exit::Done)
-        }),
+            match &command {
+                LabCommand::Check(_) => judge(&measured),
+                _ => Ok(Exit::Done),
+            }
+        }
         LabCommand::Report(args) => report(args),
         LabCommand::Export(args) => export(args),
-        LabCommand::Check(args) => check(args),
     }
 }
 
@@ -47,33 +61,107 @@ fn list() -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Measures what is asked for, and reduces it.
-fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
-    let figures = chosen(args)?;
-    let depth = Depth {
-        extent: if args.full {
-            Extent::Full
-        } else {
-            Extent::Quick
-        },
-        seeds: args.store.seeds,
-        recorded: recorded(&args.store)?,
-    };
-    let wanted: Vec<_> = figures
-        .iter()
-        .flat_map(|figure| figure.plan(&depth))
-        .collect();
-    if depth.recorded.is_some() && !wanted.iter().any(Point::needs_recordings) {
-        return Err(Failure::usage(
-            "--traces applies to figure 14, which was not requested",
-        ));
+/// What is to be measured.
+struct Wanted {
+    figures: Vec<Figure>,
+    depth: Depth,
+    points: Vec<Point>,
+}
+
+impl Wanted {
+    fn of(args: &LabRunArgs) -> Result<Self, Failure> {
+        let figures = chosen(args)?;
+        let depth = Depth {
+            extent: if args.full {
+                Extent::Full
+            } else {
+                Extent::Quick
+            },
+            seeds: args.store.seeds,
+            recorded: recorded(&args.store)?,
+        };
+        let points: Vec<_> = figures
+            .iter()
+            .flat_map(|figure| figure.plan(&depth))
+            .collect();
+        if depth.recorded.is_some() && !points.iter().any(Point::needs_recordings) {
+            return Err(Failure::usage(
+                "--traces applies to figure 14, which was not requested",
+            ));
+        }
+        Ok(Self {
+            figures,
+            depth,
+            points,
+        })
     }
+
+    /// Has the Python package fill the folder of the results.
+    async fn run_on_workers(&self, args: &LabRunArgs, address: &str) -> Result<Exit, Failure> {
+        const RUNNER: dask::Runner = dask::Runner {
+            module: "dask_lab",
+            version: "lab_code_version",
+            code: tack_lab::CODE_VERSION,
+        };
+        let mut arguments = vec![
+            "--results".into(),
+            args.store.results.clone().into_os_string(),
+        ];
+        if args.full {
+            arguments.push("--full".into());
+        }
+        if let Some(seeds) = args.store.seeds {
+            arguments.extend(["--seeds".into(), seeds.to_string().into()]);
+        }
+        if let Some(folder) = &args.store.traces {
+            arguments.extend(["--traces".into(), folder.clone().into_os_string()]);
+        }
+        arguments.push("--".into());
+        arguments.extend(self.figures.iter().map(|figure| figure.id.into()));
+        dask::run(&RUNNER, address, arguments).await
+    }
+}
+
+/// Does the runs that are missing, if they are for this machine, and reduces what is there.
+fn measure(args: &LabRunArgs, wanted: &Wanted, is_embedded: bool) -> Result<Vec<Entry>, Failure> {
     let mut store = open(&args.store.results)?;
     say_damaged(&store, "their runs are repeated where needed");
+    let done = if is_embedded {
+        run_missing(args, &mut store, &wanted.points)
+    } else {
+        let is_missing = |point: &&Point| !store.results().has(point);
+        // The reasons were printed by the one who heard them.
+        match wanted.points.iter().filter(is_missing).count() {
+            0 => Ok(()),
+            missing => Err(missing),
+        }
+    };
+    let Wanted {
+        figures,
+        depth,
+        points,
+    } = wanted;
+    // What was measured is kept even when some of it failed.
+    store
+        .export(figures.iter().map(|figure| (figure, depth)))
+        .map_err(store_failure)?;
+    done.map_err(|count| Failure::plain(format!("{count} of {} runs failed", points.len())))?;
+    Ok(figures
+        .iter()
+        .map(|figure| Entry {
+            figure: *figure,
+            outcome: Some(figure.reduce(depth, store.results())),
+            depth: depth.clone(),
+        })
+        .collect())
+}
+
+/// Runs what `store` lacks of `wanted` on this machine; the error is the number that failed.
+fn run_missing(args: &LabRunArgs, store: &mut Store, wanted: &[Point]) -> Result<(), usize> {
     let jobs = args.jobs.map_or_else(processors, usize::from);
     let bar = progress::runs(0);
     let mut lines = progress::Lines::new(bar.is_hidden(), args.lines);
-    let done = tack_lab::run(&mut store, &wanted, jobs, |done, total| {
+    let done = tack_lab::run(store, wanted, jobs, |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
         if let Some(line) = lines.next(Instant::now(), done, total) {
@@ -81,33 +169,16 @@ fn measure(args: &LabRunArgs) -> Result<Vec<Entry>, Failure> {
         }
     });
     bar.finish_and_clear();
-    // What was measured is kept even when some of it failed.
-    store
-        .export(figures.iter().map(|figure| (figure, &depth)))
-        .map_err(store_failure)?;
-    if let Err(errors) = done {
+    done.map_err(|errors| {
         for error in &errors {
             eprintln!("tack: {error}");
         }
-        return Err(Failure::plain(format!(
-            "{} of {} runs failed",
-            errors.len(),
-            wanted.len()
-        )));
-    }
-    Ok(figures
-        .into_iter()
-        .map(|figure| Entry {
-            figure,
-            outcome: Some(figure.reduce(&depth, store.results())),
-            depth: depth.clone(),
-        })
-        .collect())
+        errors.len()
+    })
 }
 
-fn check(args: &LabRunArgs) -> Result<Exit, Failure> {
-    let entries = measure(args)?;
-    say(args, &entries)?;
+/// Fails if a claim does not hold.
+fn judge(entries: &[Entry]) -> Result<Exit, Failure> {
     let failed: usize = entries
         .iter()
         .filter_map(|entry| entry.outcome.as_ref())

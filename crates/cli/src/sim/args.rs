@@ -39,6 +39,9 @@ pub(crate) struct SimArgs {
     /// Write the connections' events as JSON lines (qlog style); one run only
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
+    /// Write an event for each data segment that leaves or arrives, too
+    #[arg(long, requires = "qlog")]
+    pub(crate) segments: bool,
     /// Write all packets as a capture file (pcapng); one run only
     #[arg(long, value_name = "OUT")]
     pub(crate) pcap: Option<PathBuf>,

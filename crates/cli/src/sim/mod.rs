@@ -29,6 +29,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     let recorders = Recorders {
         series: series.map(|out| (out, args.series_interval)),
         pcap: args.pcap.as_deref().map(create).transpose()?,
+        segments: args.segments,
         qlog: args.qlog.as_deref().map(create).transpose()?,
     };
     let format = match (&args.parquet, args.json, args.csv) {

@@ -28,6 +28,8 @@ pub(crate) struct Recorders {
     pub(crate) pcap: Option<BufWriter<File>>,
     /// What the connections did and why.
     pub(crate) qlog: Option<BufWriter<File>>,
+    /// Also of each data segment.
+    pub(crate) segments: bool,
 }
 
 /// Does all runs on `jobs` threads (one a processor by default) and gives `report` their results in
@@ -96,6 +98,9 @@ fn record(run: &Run, recorders: Recorders) -> Result<Report, RunError> {
         .transpose()?;
     let mut capture = recorders.pcap.map(Capture::new).transpose()?;
     let mut qlog = recorders.qlog.map(Qlog::new).transpose()?;
+    if recorders.segments {
+        qlog = qlog.map(Qlog::with_segments);
+    }
     let mut observers = Observers::default();
     if let Some(series) = &mut series {
         observers = observers.with(series);

@@ -1,7 +1,6 @@
 //! `tack sweep`: plans of scenarios and seeds, measured into a Parquet data set.
 
 mod args;
-mod dask;
 mod report;
 
 use std::num::NonZeroUsize;
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tack_sweep::{CODE_VERSION, Counts, Folder, Opened, Outcome, Plan, run_batch};
 
+use crate::dask;
 use crate::exit::{Exit, Failure};
 use crate::printer::write_stdout;
 use crate::progress;
@@ -34,7 +34,7 @@ async fn sweep(args: SweepRunArgs) -> Result<Exit, Failure> {
     // The parser insists on it where no other command is named.
     let plan = args.plan.clone().unwrap_or_default();
     if let Some(address) = &args.dask {
-        return dask::run(&args, &plan, address).await;
+        return on_workers(&args, &plan, address).await;
     }
     if args.out.to_string_lossy().contains("://") {
         return Err(Failure::usage(format!(
@@ -59,6 +59,25 @@ async fn sweep(args: SweepRunArgs) -> Result<Exit, Failure> {
         }
     };
     Ok(signal.unwrap_or(exit))
+}
+
+/// The Python package does the sweep on the workers of a scheduler, and prints what this program
+/// would.
+async fn on_workers(args: &SweepRunArgs, plan: &Path, address: &str) -> Result<Exit, Failure> {
+    const RUNNER: dask::Runner = dask::Runner {
+        module: "dask_runner",
+        version: "code_version",
+        code: CODE_VERSION,
+    };
+    let mut arguments = vec!["--out".into(), args.out.clone().into_os_string()];
+    for setting in &args.overrides {
+        arguments.extend(["--set".into(), setting.into()]);
+    }
+    if args.json {
+        arguments.push("--json".into());
+    }
+    arguments.extend(["--".into(), plan.as_os_str().to_owned()]);
+    dask::run(&RUNNER, address, arguments).await
 }
 
 fn measure(args: &SweepRunArgs, plan: &Path, stop: &Arc<AtomicBool>) -> Result<Exit, Failure> {

@@ -48,6 +48,12 @@ impl Measure {
         }
     }
 
+    /// The measure of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Report, Self::Blocked, Self::Steps, Self::Change];
+        all.into_iter().find(|measure| measure.name() == name)
+    }
+
     /// Runs `scenario` and measures.
     ///
     /// # Errors

@@ -208,6 +208,7 @@ def simulate(
     *,
     series_s: float | None = None,
     events: bool = False,
+    segments: bool = False,
     checks: bool = False,
 ) -> Run:
     """Runs a scenario in virtual time. Other threads of Python go on meanwhile; Ctrl-C ends the run.
@@ -215,10 +216,13 @@ def simulate(
     :param seed: the seed; the scenario's own by default.
     :param series_s: samples the state of every flow at this interval of virtual time, seconds.
     :param events: records what connections do and why.
+    :param segments: with ``events``, also each data segment of TCP that leaves or arrives.
     :param checks: checks every invariant of the stack at every event; slow.
     :raises SimulationError: if the stack broke an invariant, which is a bug in it.
     """
-    return Run(*_together(_simulate(scenario, seed, series_s, events, checks)))
+    if segments and not events:
+        raise ValueError("segments needs events=True")
+    return Run(*_together(_simulate(scenario, seed, series_s, events, checks, segments)))
 
 
 def _together(result):

@@ -1,7 +1,7 @@
 """The native part. Import from ``tack`` instead."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 __version__: str
 
@@ -60,16 +60,18 @@ class Scenario:
     @property
     def overrides(self) -> list[str]: ...
 
+@final
 class Columns:
     """A table. polars, pyarrow and DuckDB take it as it is; ``to_dict`` and ``[name]`` give lists."""
 
     @property
     def column_names(self) -> list[str]: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, name: str) -> list[Any]: ...
+    def __getitem__(self, name: str, /) -> list[Any]: ...
     def to_dict(self) -> dict[str, list[Any]]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
 class Reports:
     def __len__(self) -> int: ...
     def dict(self, index: int) -> dict[str, Any]: ...
@@ -77,6 +79,7 @@ class Reports:
     def stations(self) -> Columns: ...
     def runs(self) -> Columns: ...
 
+@final
 class Init:
     """What a controller starts with."""
 
@@ -89,6 +92,7 @@ class Init:
     rtt_s: float | None
     """RTT of the handshake, seconds."""
 
+@final
 class Ack:
     """An acknowledgement delivered data or revealed losses."""
 
@@ -115,6 +119,7 @@ class Ack:
     token: int
     """What ``on_sent`` returned for the newest segment delivered; 0 without it."""
 
+@final
 class Sent:
     """A segment left."""
 
@@ -124,6 +129,7 @@ class Sent:
     retransmission: bool
     app_limited: bool
 
+@final
 class Congestion:
     """A congestion episode begins."""
 
@@ -135,6 +141,7 @@ class Congestion:
     cwnd_limited: bool
     consecutive_timeouts: int
 
+@final
 class DataArrival:
     """A data segment arrived."""
 
@@ -153,6 +160,7 @@ class DataArrival:
 class TaskMismatch(RuntimeError):
     """A task, or a result of one, is damaged or of another version of tack."""
 
+@final
 class SweepState:
     """A sweep under way; ``tack.sweep`` drives it."""
 
@@ -176,6 +184,7 @@ class SweepState:
     def merged(self) -> tuple[str, bytes] | None:
         """One file of all rows."""
 
+@final
 class SweepFolder:
     """A data set in a folder of this machine."""
 
@@ -193,11 +202,31 @@ def sweep_embedded(
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[str, dict[str, int], Columns, list[str], list[tuple[str, str]]]: ...
-def run_batch(task: bytes) -> bytes: ...
+
+@final
+class LabState:
+    """Runs of figures that a folder of results lacks."""
+
+    def __new__(
+        cls, figures: list[str], full: bool, seeds: int | None, traces: str | None, results: str, task_s: float
+    ) -> LabState: ...
+    @property
+    def is_done(self) -> bool: ...
+    def counts(self) -> dict[str, int]: ...
+    def next_batch(self, workers: int) -> tuple[str, int, bytes] | None: ...
+    def accept(self, result: bytes) -> list[str]: ...
+
+def run_batch(task: bytes) -> bytes:
+    """Does the runs of a task of a sweep or of the lab; gives its result."""
+
+def lab_code_version() -> str:
+    """The version of the code that results of the lab depend on."""
+
 def plan_text(keys: dict[str, Any]) -> str: ...
 def code_version() -> str:
     """The version of the code that rows of sweeps depend on."""
 
+@final
 class RohcCompressor:
     """The compressing end of one flow of pure acknowledgements (RFC 6846).
 
@@ -209,6 +238,7 @@ class RohcCompressor:
     def handle_native(self, packet: bytes) -> None: ...
     def compress(self, packet: bytes) -> bytes: ...
 
+@final
 class RohcDecompressor:
     """The decompressing end of one flow."""
 
@@ -217,7 +247,12 @@ class RohcDecompressor:
     def decompress(self, bytes: bytes) -> bytes: ...
 
 def simulate(
-    scenario: Scenario, seed: int | None = None, series_s: float | None = None, events: bool = False, checks: bool = False
+    scenario: Scenario,
+    seed: int | None = None,
+    series_s: float | None = None,
+    events: bool = False,
+    checks: bool = False,
+    segments: bool = False,
 ) -> tuple[Reports, Columns | None, Columns | None]: ...
 def simulate_many(
     scenarios: Sequence[Scenario],

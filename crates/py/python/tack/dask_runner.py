@@ -7,6 +7,8 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 from ._core import ScenarioError, code_version
 from .executors import WorkerLost
@@ -24,6 +26,36 @@ def _terminate(_signal, _frame):
     raise _Terminated
 
 
+def with_client(address: str, what: str, work: Callable[[Any, Bar | None], Any]) -> Any:
+    """What ``work`` gives for a client of the scheduler and a progress bar, or the exit code if it ends otherwise."""
+    signal.signal(signal.SIGTERM, _terminate)
+
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=20, set_as_default=False)
+    except (OSError, ValueError) as error:
+        print(f"tack: no scheduler of Dask at {address}: {error}", file=sys.stderr)
+        return NETWORK
+    progress = Bar() if sys.stderr.isatty() else None
+    try:
+        with client:
+            if not client.nthreads():
+                print(f"tack: the scheduler at {address} has no workers yet; waiting for the first", file=sys.stderr)
+                client.wait_for_workers(1)
+            return work(client, progress)
+    except (ScenarioError, FileNotFoundError, ModuleNotFoundError) as error:
+        print(f"tack: {error}", file=sys.stderr)
+        return USAGE
+    except (WorkerLost, OSError, RuntimeError) as error:
+        print(f"tack: the {what} ended: {error}; finished runs are kept", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except _Terminated:
+        return TERMINATED
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs a plan on the workers of a scheduler; returns the exit code."""
     parser = argparse.ArgumentParser(prog="tack.dask_runner")
@@ -34,33 +66,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--task-s", type=float, default=5.0)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _terminate)
-
-    from distributed import Client
-
-    try:
-        client = Client(args.dask, timeout=20, set_as_default=False)
-    except (OSError, ValueError) as error:
-        print(f"tack: no scheduler of Dask at {args.dask}: {error}", file=sys.stderr)
-        return NETWORK
     began = time.monotonic()
-    progress = Bar() if sys.stderr.isatty() else None
-    try:
-        with client:
-            if not client.nthreads():
-                print(f"tack: the scheduler at {args.dask} has no workers yet; waiting for the first", file=sys.stderr)
-                client.wait_for_workers(1)
-            result = sweep(args.plan, args.out, set=args.set, client=client, task_s=args.task_s, progress=progress or False)
-    except (ScenarioError, FileNotFoundError, ModuleNotFoundError) as error:
-        print(f"tack: {error}", file=sys.stderr)
-        return USAGE
-    except (WorkerLost, OSError, RuntimeError) as error:
-        print(f"tack: the sweep ended: {error}; finished runs are kept", file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except _Terminated:
-        return TERMINATED
+
+    def work(client, progress):
+        return sweep(args.plan, args.out, set=args.set, client=client, task_s=args.task_s, progress=progress or False)
+
+    result = with_client(args.dask, "sweep", work)
+    if isinstance(result, int):
+        return result
     seconds = time.monotonic() - began
     for name, why in result.damaged:
         print(f"tack: {name}: {why}; its runs were repeated where needed", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Who does the tasks of a sweep: a small interface, and it over Dask, ``concurrent.futures`` and Ray.
+"""Who does the tasks of a sweep, or of the lab: a small interface, and it over Dask, ``concurrent.futures`` and Ray.
 
 A task is a function of bytes to bytes, :func:`run_task`. Workers need this package and nothing else; they share no
 files with the caller. A task may be done twice: its rows are the same, and count once.
@@ -7,10 +7,13 @@ files with the caller. A task may be done twice: its rows are the same, and coun
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ._core import run_batch
+from ._core import LabState, SweepState, run_batch
+
+ATTEMPTS = 4
+"""How often a task is given to workers that are lost with it, before the caller gives up."""
 
 
 class WorkerLost(RuntimeError):
@@ -150,3 +153,44 @@ def pool_of(client: Any) -> Pool:
         "expected a distributed.Client, an executor of concurrent.futures, the module ray, or an object with workers, submit, "
         f"wait and cancel; got {type(client).__name__}"
     )
+
+
+def do_tasks(state: SweepState | LabState, pool: Pool, accept: Callable[[bytes], None], report: Callable[[int, int], None] | None):
+    """Has a pool do all tasks of ``state``. ``accept`` is called with each result, ``report`` with how many runs of how many
+    are done.
+
+    :raises WorkerLost: if the workers of one task were lost again and again.
+    """
+    under_way: dict[Any, tuple[str, bytes]] = {}
+    attempts: dict[str, int] = {}
+
+    def give(name: str, task: bytes) -> None:
+        attempts[name] = attempts.get(name, 0) + 1
+        under_way[pool.submit(task)] = (name, task)
+
+    try:
+        while not state.is_done:
+            # One task that waits for each that runs: a worker that is ready has its next one already.
+            workers = max(pool.workers(), 1)
+            while len(under_way) < 2 * workers:
+                batch = state.next_batch(workers)
+                if batch is None:
+                    break
+                name, _, task = batch
+                give(name, task)
+            for handle, result in pool.wait(list(under_way), 0.5):
+                name, task = under_way.pop(handle)
+                if isinstance(result, WorkerLost):
+                    # Its runs are in no file: the same task again, until it looks as if it were the reason.
+                    if attempts[name] >= ATTEMPTS:
+                        raise WorkerLost(f"{result}; the workers of this task were lost {attempts[name]} times")
+                    give(name, task)
+                    continue
+                if isinstance(result, BaseException):
+                    raise result
+                accept(result)
+            if report is not None:
+                counts = state.counts()
+                report(counts["done"], counts["runs"])
+    finally:
+        pool.cancel(list(under_way))

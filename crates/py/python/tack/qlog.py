@@ -23,9 +23,13 @@ def write_qlog(
 
     * ``transport:ack_received`` gives ``recovery:metrics_updated`` (bytes, bits per second, milliseconds),
       ``recovery:congestion_state_updated`` where the controller's phase changed, and ``transport:packet_received``.
-    * The events do not have single data segments. Therefore all that left between two acknowledgements becomes one
-      ``transport:packet_sent`` at the time of the second, with its length. It counts as acknowledged when none of it
-      is in flight any more, whether it was delivered or lost.
+    * Events of data segments (``tack.simulate(…, events=True, segments=True)``, ``tack sim --qlog FILE --segments``) give
+      ``transport:packet_sent``, ``transport:packet_received`` and ``recovery:packet_lost``. A packet number is that of a
+      transmission. A transmission counts as acknowledged when the cumulative acknowledgement covers it and no later one of
+      the same bytes exists: the events do not have what was selectively acknowledged.
+    * Without them, all that left between two acknowledgements becomes one ``transport:packet_sent`` at the time of the
+      second, with its length. It counts as acknowledged when none of it is in flight any more, whether it was delivered
+      or lost.
     * ``recovery:episode`` and ``recovery:timer_expired`` become ``recovery:congestion_state_updated`` and
       ``recovery:loss_timer_updated``.
     * The others keep their names, such as ``tack:ack_sent``; fields are those of docs/scenario.md.
@@ -94,7 +98,7 @@ def _trace(flow: int, host: str, events: list[dict[str, Any]]) -> dict[str, Any]
         "title": f"flow {flow}, {host}",
         "vantage_point": {"name": host, "type": "server" if _sends(events) else "client"},
         "common_fields": {"protocol_type": ["TCP"], "time_format": "relative", "reference_time": 0, "group_id": str(flow)},
-        "events": list(_Converter().convert(events)),
+        "events": list(_Converter(any(event["name"] == "transport:packet_sent" for event in events)).convert(events)),
     }
 
 
@@ -104,7 +108,9 @@ def _sends(events: list[dict[str, Any]]) -> bool:
 
 
 class _Converter:
-    def __init__(self) -> None:
+    def __init__(self, has_segments: bool) -> None:
+        self.has_segments = has_segments
+        self.unacknowledged: dict[int, tuple[int, int]] = {}  # of each segment, by where it begins: its end and last number
         self.phase: str | None = None  # of the controller
         self.state: str | None = None
         self.recovering = False
@@ -118,6 +124,9 @@ class _Converter:
         for event in events:
             convert = {
                 "transport:ack_received": self.ack_received,
+                "transport:packet_sent": self.packet_sent,
+                "transport:packet_received": self.packet_received,
+                "recovery:packet_lost": self.packet_lost,
                 "recovery:episode": self.episode,
                 "recovery:timer_expired": self.timer_expired,
             }.get(event["name"])
@@ -126,15 +135,16 @@ class _Converter:
             else:
                 try:
                     converted = list(convert(event["data"]))
-                except (TypeError, ValueError) as error:
+                except (KeyError, TypeError, ValueError) as error:
                     raise ValueError(f"expected numbers in the data of this event, got {str(event)[:200]}") from error
                 yield from ({"time": event["time"], "name": name, "data": data} for name, data in converted)
 
     def ack_received(self, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        acked = self.acked(int(data.get("ack", 0))) if self.has_segments else None
         delivered, lost, in_flight = (int(data.get(name, 0)) for name in ("delivered", "lost", "bytes_in_flight"))
         self.left_flight += delivered + lost
         length = max(self.left_flight + in_flight - self.sent, 0)
-        if length:
+        if length and not self.has_segments:
             yield "transport:packet_sent", {
                 "header": {"packet_type": "1RTT", "packet_number": self.first + len(self.packets)},
                 "raw": {"length": length},
@@ -146,8 +156,10 @@ class _Converter:
             self.packets.popleft()
             self.first += 1
         frame: dict[str, Any] = {"frame_type": "ack"}
-        if self.first > first:
-            frame["acked_ranges"] = [[first, self.first - 1]]
+        if acked is None and self.first > first:
+            acked = [[first, self.first - 1]]
+        if acked:
+            frame["acked_ranges"] = acked
         yield "transport:packet_received", {
             "header": {"packet_type": "1RTT", "packet_number": self.received},
             "frames": [frame],
@@ -166,6 +178,36 @@ class _Converter:
             self.phase = str(data["phase"])
             if not self.recovering:
                 yield from self.enter(self.phase)
+
+    def packet_sent(self, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        number, offset, length = (int(data[name]) for name in ("number", "offset", "length"))
+        self.unacknowledged[offset] = (offset + length, number)
+        yield "transport:packet_sent", _packet(number, offset, length)
+
+    def packet_received(self, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        yield "transport:packet_received", _packet(*(int(data[name]) for name in ("number", "offset", "length")))
+
+    def packet_lost(self, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        # Without the events of segments there are no packets that could be lost.
+        if data.get("number") is not None:
+            yield "recovery:packet_lost", _packet(*(int(data[name]) for name in ("number", "offset", "length")))
+
+    def acked(self, position: int) -> list[list[int]]:
+        """Ranges of the numbers of packets that an acknowledgement of everything below a position newly covers."""
+        numbers = []
+        # Segments leave in the order of their positions; only what was sent again later has another number.
+        for offset, (end, number) in list(self.unacknowledged.items()):
+            if end > position:
+                break
+            numbers.append(number)
+            del self.unacknowledged[offset]
+        ranges: list[list[int]] = []
+        for number in sorted(numbers):
+            if ranges and ranges[-1][1] == number - 1:
+                ranges[-1][1] = number
+            else:
+                ranges.append([number, number])
+        return ranges
 
     def episode(self, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         state = str(data.get("state"))
@@ -187,6 +229,12 @@ class _Converter:
             yield "tack:timer_expired", {"timer": timer}
         else:
             yield "recovery:loss_timer_updated", {"event_type": "expired", "timer_type": kind, "tack": {"timer": timer}}
+
+
+def _packet(number: int, offset: int, length: int) -> dict[str, Any]:
+    # A frame of QUIC's, because TCP has none: where the bytes are in the stream, from 0.
+    frame = {"frame_type": "stream", "stream_id": 0, "offset": offset - 1, "length": length}
+    return {"header": {"packet_type": "1RTT", "packet_number": number}, "raw": {"length": length}, "frames": [frame]}
 
 
 def _ms(micros: Any) -> float | None:

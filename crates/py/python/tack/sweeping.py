@@ -8,15 +8,12 @@ from os import PathLike
 from typing import Any
 
 from ._core import Columns, SweepState, plan_text, sweep_embedded
-from .executors import WorkerLost, pool_of
+from .executors import do_tasks, pool_of
 from .progress import Bar
 from .storage import storage_at
 
 TASK_S = 1.0
 """About how long a task takes, seconds."""
-
-ATTEMPTS = 4
-"""How often a task is given to workers that are lost with it, before the sweep gives up."""
 
 
 class SweepResult:
@@ -118,43 +115,15 @@ def _on_workers(state: SweepState, out: str, pool, report) -> SweepResult:
     storage.set_aside(part, [name for name, _ in damaged])
 
     failures: list[str] = []
-    under_way: dict[Any, tuple[str, bytes]] = {}
-    attempts: dict[str, int] = {}
 
-    def give(name: str, task: bytes) -> None:
-        attempts[name] = attempts.get(name, 0) + 1
-        under_way[pool.submit(task)] = (name, task)
+    def accept(result: bytes) -> None:
+        file, failed = state.accept(result)
+        failures.extend(failed)
+        if file is not None:
+            storage.put(part, *file)
+            kept.append(file[0])
 
-    try:
-        while not state.is_done:
-            # One task that waits for each that runs: a worker that is ready has its next one already.
-            workers = max(pool.workers(), 1)
-            while len(under_way) < 2 * workers:
-                batch = state.next_batch(workers)
-                if batch is None:
-                    break
-                name, _, task = batch
-                give(name, task)
-            for handle, result in pool.wait(list(under_way), 0.5):
-                name, task = under_way.pop(handle)
-                if isinstance(result, WorkerLost):
-                    # Its runs are in no file: the same task again, until it looks as if it were the reason.
-                    if attempts[name] >= ATTEMPTS:
-                        raise WorkerLost(f"{result}; the workers of this task were lost {attempts[name]} times")
-                    give(name, task)
-                    continue
-                if isinstance(result, BaseException):
-                    raise result
-                file, failed = state.accept(result)
-                failures += failed
-                if file is not None:
-                    storage.put(part, *file)
-                    kept.append(file[0])
-            if report is not None:
-                counts = state.counts()
-                report(counts["done"], counts["runs"])
-    finally:
-        pool.cancel(list(under_way))
+    do_tasks(state, pool, accept, report)
     merged = state.merged()
     if merged is not None and kept != [merged[0]]:
         storage.merge(part, *merged, kept)

@@ -5,6 +5,8 @@
 //! host's clock), `name` (category:event), `flow`, `host` and `data`. What an event does not know
 //! is left out.
 
+mod segments;
+
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -12,14 +14,18 @@ use serde_json::{Map, Value, json};
 use tack_base::{Rate, time::nanos};
 use tack_tcp::trace::{AckReceived, AckSent, TraceEvent, Traced};
 
-use super::Observer;
-use crate::scenario::Party;
+use super::{Observer, PacketEvent, Passing};
+use crate::scenario::{Party, Scenario};
+use segments::{Passed, Segments};
 
 /// Writes the trace of every connection.
 #[derive(Debug)]
 pub struct Qlog<W: Write> {
     out: W,
     error: Option<io::Error>,
+    segments: Option<Segments>,
+    /// How much faster the client's clock runs, parts per million.
+    skew_ppm: i64,
 }
 
 impl<W: Write> Qlog<W> {
@@ -35,28 +41,71 @@ impl<W: Write> Qlog<W> {
             "categories": ["tack", "transport", "recovery"],
         });
         writeln!(out, "{head}")?;
-        Ok(Self { out, error: None })
+        Ok(Self {
+            out,
+            error: None,
+            segments: None,
+            skew_ppm: 0,
+        })
     }
-}
 
-impl<W: Write> Observer for Qlog<W> {
-    fn wants_traces(&self) -> bool {
-        true
+    /// With an event for each data segment of TCP that leaves or arrives. They are many.
+    #[must_use]
+    pub fn with_segments(mut self) -> Self {
+        self.segments = Some(Segments::default());
+        self
     }
 
-    fn on_trace(&mut self, flow: usize, host: Party, event: &TraceEvent) {
+    fn write(&mut self, time_ms: f64, name: &str, flow: usize, host: Party, data: &Value) {
         if self.error.is_some() {
             return;
         }
-        let (name, data) = describe(&event.what);
         let line = json!({
-            "time": event.at.as_nanos() as f64 / 1e6,
+            "time": time_ms,
             "name": name,
             "flow": flow,
             "host": host.name(),
             "data": data,
         });
         self.error = writeln!(self.out, "{line}").err();
+    }
+}
+
+impl<W: Write> Observer for Qlog<W> {
+    fn on_start(&mut self, scenario: &Scenario) {
+        self.skew_ppm = scenario.wired.client.clock_skew_ppm;
+    }
+
+    fn on_packet(&mut self, event: &PacketEvent<'_>) {
+        let Some(segments) = &mut self.segments else {
+            return;
+        };
+        // Other events have the time of their host's clock.
+        let skew = match event.host {
+            Party::Client => self.skew_ppm,
+            _ => 0,
+        };
+        let nanos = i128::from(event.at.as_nanos());
+        let shown = (nanos + nanos * i128::from(skew) / 1_000_000) as u64;
+        let Some(passed) = segments.on_packet(event, shown) else {
+            return;
+        };
+        let (name, data) = describe_segment(event.passing, &passed);
+        self.write(shown as f64 / 1e6, name, passed.flow, event.host, &data);
+    }
+
+    fn wants_traces(&self) -> bool {
+        true
+    }
+
+    fn on_trace(&mut self, flow: usize, host: Party, event: &TraceEvent) {
+        let (name, mut data) = describe(&event.what);
+        if let (Traced::Lost { start, .. }, Some(segments)) = (&event.what, &self.segments) {
+            data["number"] = segments
+                .lost(flow, host, *start, event.at.as_nanos())
+                .into();
+        }
+        self.write(event.at.as_nanos() as f64 / 1e6, name, flow, host, &data);
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -79,8 +128,27 @@ fn describe(what: &Traced) -> (&'static str, Value) {
             "tack:sync_sent",
             json!({"min_rtt_us": micros(*min_rtt), "ack_loss_rate": ack_loss_rate, "startup": startup}),
         ),
+        Traced::Lost { start, end } => (
+            "recovery:packet_lost",
+            json!({"offset": start.0, "length": *end - *start}),
+        ),
         Traced::Recovery(state) => ("recovery:episode", json!({ "state": state })),
         Traced::Timeout(timer) => ("recovery:timer_expired", json!({ "timer": timer })),
+    }
+}
+
+fn describe_segment(passing: Passing, passed: &Passed) -> (&'static str, Value) {
+    let mut data = json!({
+        "number": passed.number,
+        "offset": passed.offset,
+        "length": passed.length,
+    });
+    match passing {
+        Passing::Out => {
+            data["retransmission"] = passed.is_retransmission.into();
+            ("transport:packet_sent", data)
+        }
+        Passing::In => ("transport:packet_received", data),
     }
 }
 

@@ -38,6 +38,7 @@ use hash::TraceHash;
 use host::Host;
 pub use network::{Arrival, Network};
 pub use observers::{Checks, Observers};
+pub(crate) use ports::flow_of;
 
 /// Why a run has no report.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ pub(super) const fn connect_port(flow: usize) -> u16 {
 }
 
 /// The flow a packet belongs to: the lower one of its ports is the one listened on.
-pub(super) const fn flow_of(ports: (u16, u16)) -> Option<usize> {
+pub(crate) const fn flow_of(ports: (u16, u16)) -> Option<usize> {
     let low = if ports.0 < ports.1 { ports.0 } else { ports.1 };
     if low >= LISTEN {
         Some((low - LISTEN) as usize)

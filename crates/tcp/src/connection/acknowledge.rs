@@ -349,6 +349,7 @@ impl Connection {
         if self.telemetry.counters.data_segments == 0 {
             return;
         }
+        self.trace_losses(event.now);
         let bytes_in_flight = self.bytes_in_flight();
         let Self {
             telemetry,

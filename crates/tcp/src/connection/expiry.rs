@@ -65,6 +65,7 @@ impl Connection {
             self.on_segment_size_changed();
         }
         self.lose_flight(now, prior_in_flight);
+        self.trace_losses(now);
         self.rtt.back_off(self.snd.una);
         self.update_pacing();
         self.timers
@@ -86,6 +87,7 @@ impl Connection {
     fn on_reorder_timeout(&mut self, now: Instant) {
         self.telemetry.trace.add(now, || Traced::Timeout("reorder"));
         let lost = self.detect_losses(now);
+        self.trace_losses(now);
         if lost > 0 {
             self.on_loss(now, self.flight_size());
             let (in_flight, mss) = (self.log.in_flight(), self.mtu.mss().into());

@@ -1,5 +1,7 @@
 //! What follows from losses for the rest of the connection: timers, counters, audits and the trace.
 
+use core::ops::Range;
+
 use tack_base::{Instant, StreamOffset};
 
 use super::Connection;
@@ -84,6 +86,15 @@ impl Connection {
             self.audit.end();
             self.telemetry.trace.add(now, || Traced::Recovery("begins"));
             self.timers.stop(Timer::Probe);
+        }
+    }
+
+    /// Tells the trace what was marked lost since the last time.
+    pub(super) fn trace_losses(&mut self, now: Instant) {
+        while let Some(Range { start, end }) = self.log.pop_newly_lost() {
+            self.telemetry
+                .trace
+                .add(now, || Traced::Lost { start, end });
         }
     }
 

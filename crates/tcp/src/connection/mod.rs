@@ -375,6 +375,7 @@ impl Connection {
     /// Keeps what happens from now on, and why, for [`Connection::poll_trace`].
     pub fn enable_trace(&mut self) {
         self.telemetry.trace.switch_on();
+        self.log.watch_losses();
     }
 
     /// The oldest traced event not polled yet. Poll often: a few thousand are kept.

@@ -33,9 +33,22 @@ impl SentLog {
         let (range, len) = (segment.start..segment.end, segment.len());
         self.in_flight -= len;
         self.lost_bytes += len;
+        if let Some(newly_lost) = &mut self.newly_lost {
+            newly_lost.push(range.clone());
+        }
         self.lost.insert(range);
         self.trim();
         len
+    }
+
+    /// Keeps what is marked lost from now on, for [`Self::pop_newly_lost`].
+    pub(crate) fn watch_losses(&mut self) {
+        self.newly_lost.get_or_insert_default();
+    }
+
+    /// The last segment marked lost that was not taken yet.
+    pub(crate) fn pop_newly_lost(&mut self) -> Option<Range<StreamOffset>> {
+        self.newly_lost.as_mut()?.pop()
     }
 
     /// Marks every segment in flight with more than `len` positions lost. Returns the positions

@@ -45,6 +45,8 @@ pub(crate) struct SentLog {
     lost_bytes: u64,
     /// Segments in the log that were retransmitted.
     retransmitted_segments: usize,
+    /// What was marked lost and not taken yet, where anybody wants to know.
+    newly_lost: Option<Vec<Range<StreamOffset>>>,
     /// Kept so that reading blocks allocates nothing.
     added: Vec<Range<StreamOffset>>,
     /// Segments looked at one after the other, for tests of what a report costs.
@@ -68,6 +70,7 @@ impl SentLog {
             sacked_segments: 0,
             lost_bytes: 0,
             retransmitted_segments: 0,
+            newly_lost: None,
             added: Vec::new(),
             #[cfg(test)]
             visits: 0,

@@ -1,38 +1,43 @@
-//! `tack sweep --dask`: the Python package does the sweep on the workers of a scheduler. This
-//! program looks whether it can, starts it, and passes signals on.
+//! `--dask`: the Python package hands runs to the workers of a scheduler. This program looks
+//! whether it can, starts it, and passes signals on.
 
-use std::path::Path;
+use std::ffi::OsString;
 use std::process::Stdio;
 
-use tack_sweep::CODE_VERSION;
 use tokio::process::Command;
 
-use super::args::SweepRunArgs;
 use crate::exit::{Exit, Failure};
 use crate::signals::Signals;
 
 /// Names the interpreter that has the package.
 const PYTHON: &str = "TACK_PYTHON";
 
-/// Runs the plan on the workers of the scheduler at `address`.
-pub(super) async fn run(args: &SweepRunArgs, plan: &Path, address: &str) -> Result<Exit, Failure> {
+/// A module of the Python package that does the work.
+pub(crate) struct Runner {
+    /// Its name in the package.
+    pub(crate) module: &'static str,
+    /// The function of the package's native part that has the version of the code.
+    pub(crate) version: &'static str,
+    /// The version that it must have.
+    pub(crate) code: &'static str,
+}
+
+/// Has `runner` work with these arguments, and the scheduler at `address`.
+pub(crate) async fn run(
+    runner: &Runner,
+    address: &str,
+    arguments: Vec<OsString>,
+) -> Result<Exit, Failure> {
     let python = std::env::var(PYTHON).unwrap_or_else(|_| "python3".into());
-    check(&python).await?;
+    check(&python, runner).await?;
     let mut signals = Signals::new()?;
     let mut command = Command::new(&python);
     command
-        .args(["-m", "tack.dask_runner", "--dask", address, "--out"])
-        .arg(&args.out)
+        .args(["-m", &format!("tack.{}", runner.module), "--dask", address])
+        .args(arguments)
         .stdin(Stdio::null())
         // A Ctrl-C of the terminal reaches it once, by us.
         .process_group(0);
-    for setting in &args.overrides {
-        command.arg("--set").arg(setting);
-    }
-    if args.json {
-        command.arg("--json");
-    }
-    command.arg("--").arg(plan);
     let mut child = command
         .spawn()
         .map_err(|error| cannot_start(&python, &error))?;
@@ -58,10 +63,13 @@ pub(super) async fn run(args: &SweepRunArgs, plan: &Path, address: &str) -> Resu
 }
 
 /// The package must be there, with Dask, and of the version of this program.
-async fn check(python: &str) -> Result<(), Failure> {
-    const SCRIPT: &str = "import tack._core, distributed; print(tack._core.code_version())";
+async fn check(python: &str, runner: &Runner) -> Result<(), Failure> {
+    let script = format!(
+        "import tack._core, distributed; print(tack._core.{}())",
+        runner.version
+    );
     let output = Command::new(python)
-        .args(["-c", SCRIPT])
+        .args(["-c", &script])
         .stdin(Stdio::null())
         .output()
         .await
@@ -75,12 +83,13 @@ async fn check(python: &str) -> Result<(), Failure> {
         )));
     }
     let code = String::from_utf8_lossy(&output.stdout);
-    match code.trim() == CODE_VERSION {
+    match code.trim() == runner.code {
         true => Ok(()),
         false => Err(Failure::usage(format!(
-            "the Python package tack of {python} is of another version (code {}) than this program (code {CODE_VERSION}); \
+            "the Python package tack of {python} is of another version (code {}) than this program (code {}); \
              install it again by `pip install ./crates/py[dask]`",
-            code.trim()
+            code.trim(),
+            runner.code
         ))),
     }
 }
