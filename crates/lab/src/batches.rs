@@ -213,10 +213,6 @@ impl Batches {
     }
 
     /// The next task, of at most `most` runs of one scenario; `None` when all are out.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "its length is the caller's choice"
-    )]
     pub fn next(&mut self, most: usize) -> Option<Batch> {
         let first = self.waiting.pop_front()?;
         let mut points = vec![first];
