@@ -124,31 +124,6 @@ fn copies_of_segments_draw_no_more_reports() {
     }
 }
 
-/// Path 61022: requests over a round trip of 1.1 ms, and hosts that lose the end of what they send
-/// at once. Only a remainder may be acknowledged as late as delayed acknowledgements would be. A
-/// probe that grants 40 ms to whatever is in flight answers each loss that much too late.
-#[test]
-fn a_probe_waits_for_a_remainder_alone() {
-    let answers = |congestion: &str, ack: &str| {
-        let text = format!(
-            "duration = '10s'\n[wired]\nrate = '98071kbps'\ndelay = '571us'\nqueue = '1.0bdp'\n\
-             rate_reverse = '22327kbps'\nshort_sends_reverse = 0.2133\nbatch_reverse = 64\n\
-             [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\ntimestamps = false\n\
-             app = 'request:17156B,9193B,gap=3354us'\n"
-        );
-        let done = |seed| flows(&text, seed)[0].requests.expect("it asks").completed;
-        (1..=6).into_par_iter().map(done).sum::<u64>()
-    };
-    CONTROLLERS.par_iter().for_each(|congestion| {
-        let [tack, plain] = ["tack", "delayed:2"].map(|ack| answers(congestion, ack));
-        println!("{congestion}: {tack} answers, {plain} with delayed:2");
-        assert!(
-            tack >= plain,
-            "{congestion}: {tack}, {plain} with delayed:2"
-        );
-    });
-}
-
 /// Path 60762: the way there is dark for 96 ms. Reports of an open loss that the receiver repeats
 /// do not know what was sent again into the dark: one segment asks then. They had shown that the
 /// whole flight was lost, which left twice more in vain.

@@ -1,7 +1,5 @@
 //! What happens when a timer of a connection runs out.
 
-use core::time::Duration;
-
 use tack_base::Instant;
 
 use super::due::Due;
@@ -9,7 +7,6 @@ use super::keep_alive::Silence;
 use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
-use crate::ack::policy::LossDetectedBy;
 use crate::recovery::tlp::TailLossProbe;
 use crate::trace::Traced;
 
@@ -65,7 +62,6 @@ impl Connection {
             self.on_segment_size_changed();
         }
         self.lose_flight(now, prior_in_flight);
-        self.trace_losses(now);
         self.rtt.back_off(self.snd.una);
         self.update_pacing();
         self.timers
@@ -87,7 +83,6 @@ impl Connection {
     fn on_reorder_timeout(&mut self, now: Instant) {
         self.telemetry.trace.add(now, || Traced::Timeout("reorder"));
         let lost = self.detect_losses(now);
-        self.trace_losses(now);
         if lost > 0 {
             self.on_loss(now, self.flight_size());
             let (in_flight, mss) = (self.log.in_flight(), self.mtu.mss().into());
@@ -100,7 +95,7 @@ impl Connection {
     /// because an acknowledgement is merely late. Nothing that the peer reports enters the
     /// allowance.
     #[inline]
-    pub(super) fn retransmission_timeout(&self) -> Duration {
+    pub(super) fn retransmission_timeout(&self) -> core::time::Duration {
         self.rtt.rto() + self.feedback.contract().timeout_allowance
     }
 
@@ -115,32 +110,17 @@ impl Connection {
                 .set(Timer::Retransmit, now + self.retransmission_timeout());
         }
         if self.recovery.may_probe() && self.hears_sack() && self.log.lost_bytes() == 0 {
-            let at = now + TailLossProbe::timeout(self.rtt.smoothed(), self.longest_ack_delay());
+            let timeout = TailLossProbe::timeout(
+                self.rtt.smoothed(),
+                self.log.segment_count() < self.feedback.contract().max_segments as usize,
+                self.feedback.contract().max_delay,
+            );
+            let at = now + timeout;
             // RFC 8985 §7.2: a retransmission timeout that would come first becomes a probe.
             let rto_at = self.timers.get(Timer::Retransmit).unwrap_or(at);
             self.timers.set(Timer::Probe, at.min(rto_at));
         } else {
             self.timers.stop(Timer::Probe);
-        }
-    }
-
-    /// How long the peer may hold back the acknowledgement of what is in flight. Only a remainder,
-    /// for which it waits for more, is held back as long as delayed acknowledgements would be:
-    /// fewer segments than it counts, or with TACK, whose reports follow the clock once they are
-    /// due, fewer bytes than L segments.
-    #[inline]
-    fn longest_ack_delay(&self) -> Duration {
-        let contract = self.feedback.contract();
-        let is_remainder = match contract.loss_detected_by {
-            LossDetectedBy::Sender => self.log.segment_count() < contract.max_segments as usize,
-            LossDetectedBy::Receiver => {
-                self.log.in_flight() < u64::from(contract.least_segments) * self.max_payload()
-            }
-        };
-        if is_remainder {
-            contract.max_delay
-        } else {
-            contract.interval
         }
     }
 

@@ -35,10 +35,18 @@ pub(crate) enum ProbeOutcome {
 }
 
 impl TailLossProbe {
-    /// The probe timeout from now (RFC 8985 §7.2). The acknowledgement of what is in flight may be
-    /// held back for `peer_delay` (WCDelAckT, where that is one segment).
-    pub(crate) fn timeout(smoothed: Option<Duration>, peer_delay: Duration) -> Duration {
-        smoothed.map_or(INITIAL, |smoothed| smoothed * 2 + peer_delay)
+    /// The probe timeout from now (RFC 8985 §7.2). A lone segment may have its acknowledgement held
+    /// back for `peer_delay` (WCDelAckT).
+    pub(crate) fn timeout(
+        smoothed: Option<Duration>,
+        single_segment: bool,
+        peer_delay: Duration,
+    ) -> Duration {
+        match smoothed {
+            None => INITIAL,
+            Some(smoothed) if single_segment => smoothed * 2 + peer_delay,
+            Some(smoothed) => smoothed * 2,
+        }
     }
 
     /// True while a probe is unanswered: the next step is the retransmission timer's.
