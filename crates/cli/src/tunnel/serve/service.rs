@@ -104,7 +104,8 @@ impl Service {
 
     fn say(&self, key: &PublicKey, words: &dyn std::fmt::Display) {
         if self.verbose {
-            eprintln!("tack: {}: {words}", self.access.name(key));
+            let name = self.access.name(key);
+            eprintln!("tack: {}: {words}", name.trim_end_matches(':'));
         }
     }
 
