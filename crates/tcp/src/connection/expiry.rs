@@ -30,6 +30,8 @@ impl Connection {
                 Timer::Idle => self.on_idle_timeout(now),
             }
         }
+        // What a timer found lost leaves again before the next acknowledgement.
+        self.trace_losses(now);
     }
 
     /// SYN or SYN-ACK was not acknowledged in time.

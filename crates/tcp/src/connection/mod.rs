@@ -234,12 +234,13 @@ impl Connection {
 
     /// The path reported (ICMP "packet too big") that IP packets longer than `mtu` bytes do not
     /// fit.
-    pub fn handle_path_mtu(&mut self, _now: Instant, mtu: u16) {
+    pub fn handle_path_mtu(&mut self, now: Instant, mtu: u16) {
         if self.mtu.on_path_mtu(mtu) {
             self.on_segment_size_changed();
             // What was too long is lost for certain, and not by congestion (RFC 1191 §6.5).
             let lost = self.log.mark_lost_longer_than(self.max_payload());
             self.recovery.on_marked_lost(lost);
+            self.trace_losses(now);
             self.timers.stop(Timer::Probe);
         }
     }
