@@ -5,6 +5,7 @@
 mod connection;
 mod duel;
 mod pairing;
+mod records;
 mod rohc;
 mod transfer;
 mod wire;
@@ -12,6 +13,7 @@ mod wire;
 pub use connection::{Run, connection_ops};
 pub use duel::{Match, duel};
 pub use pairing::{code, meeting, ticket};
+pub use records::records;
 pub use rohc::{rohc_packets, rohc_streams};
 pub use transfer::transfer_frames;
 pub use wire::{encapsulation, ip, options, segment, tack_lists};

@@ -47,6 +47,11 @@ fn ip_seeds() {
 }
 
 #[test]
+fn records_seeds() {
+    replay("records", super::records);
+}
+
+#[test]
 fn transfer_frames_seeds() {
     replay("transfer_frames", super::transfer_frames);
 }

@@ -42,8 +42,11 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// `3 files, 1.00 GiB in 2.1 s, 4.09 Gbit/s`.
+/// `3 files, 1.00 GiB in 2.1 s, 4.09 Gbit/s`; without bytes no rate.
 pub(crate) fn transferred(count: u64, bytes: u64, seconds: f64) -> String {
+    if bytes == 0 {
+        return format!("{}, 0 B in {seconds:.1} s", files(count));
+    }
     let rate = Rate::from_bits_per_sec(bits_per_second(bytes, seconds) as u64);
     format!(
         "{}, {} in {seconds:.1} s, {rate}",

@@ -10,7 +10,7 @@ use crate::peers::PeerName;
 use crate::state::StateArgs;
 use crate::values::duration;
 
-/// How long a program with a code is looked for on the local network, unless told otherwise.
+/// How long a side that is not there yet is waited for, where either may be started first.
 const SEARCH: Duration = Duration::from_secs(60);
 
 /// How to reach a peer that waits.
@@ -22,7 +22,7 @@ pub(crate) struct PeerArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) remember: Option<PeerName>,
     /// Wait this time for the other side if it is not there yet [default: 60s for a code on this
-    /// network, else 0s]
+    /// network, and for files to or from a name; else 0s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     wait: Option<Duration>,
     #[command(flatten)]
@@ -39,9 +39,9 @@ pub(crate) struct MeetingArgs {
 }
 
 impl PeerArgs {
-    /// How long to wait for the other side, `searching` the local network or not.
-    pub(crate) fn wait(&self, searching: bool) -> Duration {
+    /// How long to wait for the other side; `usual`: without being told to.
+    pub(crate) fn wait(&self, usual: bool) -> Duration {
         self.wait
-            .unwrap_or(if searching { SEARCH } else { Duration::ZERO })
+            .unwrap_or(if usual { SEARCH } else { Duration::ZERO })
     }
 }

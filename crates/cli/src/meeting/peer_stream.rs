@@ -11,7 +11,7 @@ use tack_pairing::PublicKey;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::net::TransportFigures;
-use crate::transfer::channel::{Channel, PeerKey, Writer};
+use crate::transfer::channel::{Channel, PeerKey, Writer, first_sent};
 
 /// A connection to a peer.
 #[derive(Debug)]
@@ -224,6 +224,10 @@ impl Writer for PeerWriter {
 
     fn figures(&self) -> Option<TransportFigures> {
         Some(TransportFigures::from(&self.stats()))
+    }
+
+    fn sent_bytes(&self) -> Option<u64> {
+        Some(first_sent(&self.stats()))
     }
 
     async fn finished(&self) -> io::Result<()> {

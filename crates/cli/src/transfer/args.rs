@@ -10,7 +10,7 @@ use tack_base::Rate;
 
 use super::protocol::Taken;
 use super::receiver::existing::Existing;
-use super::sender::progress::Volume;
+use super::volume::Volume;
 use crate::address::{Address, Reach, ReachArgs};
 use crate::exit::Failure;
 use crate::meeting::{MeetingArgs, Target, is_explicit};
@@ -97,6 +97,9 @@ pub(crate) struct SendArgs {
     /// Leave out what matches the patterns in a file, as in .gitignore; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) exclude_from: Vec<PathBuf>,
+    /// Leave out what the files .gitignore and .ignore in the folders sent say
+    #[arg(long)]
+    pub(crate) ignore_files: bool,
     /// Send at most at this rate (10M is 10 Mbit/s)
     #[arg(long, value_name = "RATE", value_parser = rate_above_zero)]
     pub(crate) bwlimit: Option<Rate>,
@@ -133,11 +136,7 @@ pub(crate) struct SendArgs {
 impl SendArgs {
     /// How much is said.
     pub(crate) fn volume(&self) -> Volume {
-        match (self.quiet, self.verbose) {
-            (true, _) => Volume::Quiet,
-            (_, true) => Volume::Verbose,
-            _ => Volume::Normal,
-        }
+        Volume::from_flags(self.quiet, self.verbose)
     }
 
     /// What to do about names that are taken at the receiver.
@@ -227,7 +226,6 @@ pub(crate) struct RecvArgs {
     #[arg(long, group = "existing")]
     rename: bool,
     /// Allow senders to delete files here that are missing from their folders (their --delete)
-    /// (their --delete)
     #[arg(long, requires = "existing", conflicts_with_all = ["skip", "rename"])]
     pub(crate) delete: bool,
     /// Ask on the terminal before accepting a transfer
@@ -242,6 +240,12 @@ pub(crate) struct RecvArgs {
     /// Print JSON to standard output: the listening address, then one object per transfer
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print only errors, and what to type on the other side
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Name each file that is stored, unchanged or removed
+    #[arg(short, long)]
+    verbose: bool,
     /// Maximum number of transfers at a time; further senders wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_TRANSFERS)))]
     pub(crate) max_transfers: u16,
@@ -260,6 +264,11 @@ pub(crate) struct RecvArgs {
 }
 
 impl RecvArgs {
+    /// How much is said.
+    pub(crate) fn volume(&self) -> Volume {
+        Volume::from_flags(self.quiet, self.verbose)
+    }
+
     /// One file goes to standard output.
     pub(crate) fn to_stdout(&self) -> bool {
         self.targets.first().is_some_and(|first| first == "-")

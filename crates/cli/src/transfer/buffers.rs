@@ -27,6 +27,8 @@ const LEAST_CHUNK: usize = 16 << 10;
 pub(crate) struct Buffer {
     bytes: Box<[u8]>,
     filled: usize,
+    /// Those of `filled` that are content of files.
+    content: usize,
 }
 
 impl Buffer {
@@ -34,6 +36,7 @@ impl Buffer {
         Self {
             bytes: vec![0; BUFFER].into_boxed_slice(),
             filled: 0,
+            content: 0,
         }
     }
 
@@ -225,7 +228,7 @@ impl Outgoing {
             Some(buffer) => buffer,
             None => {
                 let mut buffer = self.spent.blocking_recv().ok_or(Disconnected)?;
-                buffer.filled = 0;
+                (buffer.filled, buffer.content) = (0, 0);
                 buffer
             }
         };
@@ -268,6 +271,7 @@ impl Outgoing {
         free[..HEAD].copy_from_slice(&data_head(amount));
         let start = buffer.filled + HEAD;
         buffer.filled = start + amount;
+        buffer.content += amount;
         Ok(Ok(&buffer.bytes[start..start + amount]))
     }
 
@@ -287,7 +291,7 @@ impl Outgoing {
 }
 
 /// Writes buffers to the stream until the thread ends, `heartbeat` whenever it is idle for a
-/// second.
+/// second. `carried` hears how many bytes of content the stream took.
 ///
 /// Buffers hold whole frames, so a keep-alive may stand between any two of them.
 pub(crate) async fn drain<W: AsyncWrite + Unpin>(
@@ -296,15 +300,23 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
     spent: mpsc::Sender<Buffer>,
     heartbeat: &[u8],
     limit: Option<u64>,
+    carried: impl Fn(u64),
 ) -> io::Result<()> {
     let mut pace = limit.map(Pace::new);
     loop {
         match tokio::time::timeout(HEARTBEAT, full.recv()).await {
             Ok(Some(buffer)) => {
                 let buffer = buffer?;
+                let mut content = buffer.content;
+                // Of a buffer that is taken in part, what is around the content counts as content.
+                let mut wrote = |bytes: usize| {
+                    let bytes = bytes.min(content);
+                    content -= bytes;
+                    carried(bytes as u64);
+                };
                 match &mut pace {
-                    Some(pace) => pace.write(stream, buffer.filled()).await?,
-                    None => stream.write_all(buffer.filled()).await?,
+                    Some(pace) => pace.write(stream, buffer.filled(), &mut wrote).await?,
+                    None => write_all(stream, buffer.filled(), &mut wrote).await?,
                 }
                 // What is asked must not wait in a buffer of an encrypted stream.
                 stream.flush().await?;
@@ -318,6 +330,23 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
             }
         }
     }
+}
+
+/// Writes all of `bytes`; `wrote` hears of each piece that the stream took.
+pub(super) async fn write_all<W: AsyncWrite + Unpin>(
+    stream: &mut W,
+    mut bytes: &[u8],
+    wrote: &mut impl FnMut(usize),
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let taken = stream.write(bytes).await?;
+        if taken == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        wrote(taken);
+        bytes = &bytes[taken..];
+    }
+    Ok(())
 }
 
 /// How long a side may be idle before it says that it is alive.

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use tack::{OwnedReadHalf, OwnedWriteHalf, Stream};
+use tack::{OwnedReadHalf, OwnedWriteHalf, Stats, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::net::TransportFigures;
@@ -33,6 +33,9 @@ pub(crate) trait Writer: AsyncWrite + Unpin + Send + 'static {
 
     /// Counters of the transport.
     fn figures(&self) -> Option<TransportFigures>;
+
+    /// Bytes of our stream that were sent, each counted once; `None` where nobody counts.
+    fn sent_bytes(&self) -> Option<u64>;
 
     /// Waits until the peer has everything, the end of our stream included. Call `shutdown` first.
     fn finished(&self) -> impl Future<Output = io::Result<()>> + Send;
@@ -66,6 +69,10 @@ impl Writer for OwnedWriteHalf {
         Some(TransportFigures::from(&self.stats()))
     }
 
+    fn sent_bytes(&self) -> Option<u64> {
+        Some(first_sent(&self.stats()))
+    }
+
     async fn finished(&self) -> io::Result<()> {
         OwnedWriteHalf::finished(self).await
     }
@@ -77,6 +84,11 @@ impl Writer for OwnedWriteHalf {
     fn abort(self) {
         self.reset();
     }
+}
+
+/// Bytes that a transport sent, without those that it sent again.
+pub(crate) fn first_sent(stats: &Stats) -> u64 {
+    stats.data_bytes.saturating_sub(stats.retransmitted_bytes)
 }
 
 /// Pipes in memory, for tests.
@@ -152,6 +164,10 @@ pub(crate) mod pipe {
         }
 
         fn figures(&self) -> Option<TransportFigures> {
+            None
+        }
+
+        fn sent_bytes(&self) -> Option<u64> {
             None
         }
 

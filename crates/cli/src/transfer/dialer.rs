@@ -151,7 +151,11 @@ impl MeetingParams<'_> {
             udp_port: TRANSFER_UDP_PORT,
             family: Family::Any,
             connect_timeout: self.connect_timeout,
-            wait: self.args.peer.wait(matches!(target, Target::Code(_, None))),
+            // Whoever has a name may be the first to start, too.
+            wait: self
+                .args
+                .peer
+                .wait(matches!(target, Target::Code(_, None) | Target::Name(_))),
             remember: self.args.peer.remember.as_ref(),
         };
         let (link, met) = meeting::reach(&connect_options).await?;

@@ -1,4 +1,4 @@
-//! Files as groups of 1 MiB. Each group has a BLAKE3 chaining value; merged they give the hash of
+//! Files as groups of 256 KiB. Each group has a BLAKE3 chaining value; merged they give the hash of
 //! the file.
 //!
 //! BLAKE3 is a tree over chunks of 1 KiB (BLAKE3 paper, section 2.4), and a group of a power of two
@@ -10,8 +10,10 @@ use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_ro
 
 use super::protocol::{Hash, Value};
 
-/// Bytes of a group; the last one of a file may be shorter.
-pub(crate) const GROUP: u64 = 1 << 20;
+/// Bytes of a group; the last one of a file may be shorter. What a receiver has of a group that is
+/// not complete is sent again: a quarter of the MiB that a kill may cost, the rest of which is for
+/// what was on its way.
+pub(crate) const GROUP: u64 = 256 << 10;
 
 /// Number of groups in a file of `size` bytes.
 pub(crate) fn groups_in(size: u64) -> u64 {

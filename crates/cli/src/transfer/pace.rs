@@ -3,8 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWrite;
 use tokio::time::Instant;
+
+use super::buffers::write_all;
 
 /// Time that went by without use and is made up for: a timer that fired late, a stream that took
 /// nothing for a moment. What is more is lost, so that no pause becomes a longer burst.
@@ -32,16 +34,17 @@ impl Pace {
         usize::try_from(self.rate / 20).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Writes piece by piece, each when its time has come.
+    /// Writes piece by piece, each when its time has come; `wrote` hears what the stream took.
     pub(super) async fn write<W: AsyncWrite + Unpin>(
         &mut self,
         stream: &mut W,
         bytes: &[u8],
+        wrote: &mut impl FnMut(usize),
     ) -> io::Result<()> {
         for piece in bytes.chunks(self.piece()) {
             tokio::time::sleep_until(self.free).await;
             self.spend(Instant::now(), piece.len());
-            stream.write_all(piece).await?;
+            write_all(stream, piece, wrote).await?;
         }
         Ok(())
     }
@@ -99,15 +102,20 @@ mod tests {
     async fn a_pause_becomes_a_short_burst_only() {
         let (mut stream, mut far) = tokio::io::duplex(4 * RATE as usize);
         let mut pace = Pace::new(RATE);
-        pace.write(&mut stream, &[1; 1000]).await.unwrap();
+        pace.write(&mut stream, &[1; 1000], &mut |_| ())
+            .await
+            .unwrap();
         far.read_exact(&mut [0; 1000]).await.unwrap();
         tokio::time::sleep(Duration::from_secs(30)).await;
         let mut bytes = vec![2; 2 * RATE as usize];
         // Up to a moment before the next piece would be due.
         let most = Duration::from_millis(49);
-        let writing = tokio::time::timeout(most, pace.write(&mut stream, &bytes)).await;
+        let mut wrote = 0;
+        let mut count = |bytes| wrote += bytes;
+        let writing = tokio::time::timeout(most, pace.write(&mut stream, &bytes, &mut count)).await;
         assert!(writing.is_err());
         let burst = far.read(&mut bytes).await.unwrap();
         assert_eq!(burst, 5 * pace.piece(), "the credit and a piece");
+        assert_eq!(wrote, burst);
     }
 }

@@ -302,7 +302,7 @@ impl Report {
                 self.skipped - self.skipped_links,
                 "neither files nor folders nor links",
             ),
-            (self.excluded, "named by --exclude"),
+            (self.excluded, "named by --exclude or ignore files"),
         ];
         let reasons = reasons.into_iter().filter(|(count, _)| *count > 0);
         reasons

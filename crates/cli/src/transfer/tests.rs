@@ -10,19 +10,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 
 use super::channel::Channel;
+use super::groups::GROUP;
 use super::protocol::{Hello, Kind, NameRules, Reply, Request, Taken};
 use super::receiver::admission::Admission;
 use super::receiver::committer::Committer;
 use super::receiver::existing::Existing;
 use super::receiver::holder::Sessions;
+use super::receiver::part;
 use super::receiver::progress::LiveProgress;
 use super::receiver::serve::{Served, Service, serve};
 use super::receiver::store::Store;
 use super::report::{Listing, Report};
 use super::sender::confirmations::Confirmations;
-use super::sender::options::{Exclude, Links, Options, Source};
+use super::sender::exclude::Exclude;
+use super::sender::options::{Links, Options, Source};
 use super::sender::progress::Progress;
 use super::sender::send::{Outbound, SendError, send};
+use super::volume::Volume;
 
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -33,7 +37,7 @@ fn service(dir: &Path, silence: Duration) -> Arc<Service> {
         listing: Listing::Files,
         admission: Admission::default(),
         sessions: Sessions::default(),
-        live: LiveProgress::default(),
+        live: LiveProgress::new(Volume::Quiet, false),
         silence,
         greeting: Duration::from_secs(2),
     })
@@ -416,7 +420,7 @@ async fn a_transfer_that_is_cut_off_goes_on_where_it_was() {
         let path_ = cut_after(middle_near, middle_far, limit);
         let ((sent, report, served), ()) = tokio::join!(transfer(&path, &dir, near, far), path_);
         // Groups that were here are not sent again.
-        let most = (SIZE as u64 - here) + (1 << 20);
+        let most = (SIZE as u64 - here) + GROUP;
         assert!(report.carried <= most, "{} of {most}", report.carried);
         if limit == u64::MAX {
             sent.unwrap();
@@ -455,7 +459,8 @@ async fn what_is_on_the_disk_is_not_trusted() {
     // Bytes of the part change, of the second group; and the source, of the first.
     let part = fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
     let mut bytes = fs::read(&part).unwrap();
-    bytes[(1 << 20) + 77] ^= 1;
+    let here = bytes.len() as u64;
+    bytes[GROUP as usize + 77] ^= 1;
     fs::write(&part, bytes).unwrap();
     let mut content = content;
     content[5] ^= 1;
@@ -465,8 +470,9 @@ async fn what_is_on_the_disk_is_not_trusted() {
     sent.unwrap();
     served.result.unwrap();
     assert!(fs::read(dir.join("large")).unwrap() == content);
-    // Groups 0 and 1, and those from the break on.
-    assert_eq!(report.carried, 4 << 20);
+    // Their groups, and those from the break on.
+    let from = here / GROUP * GROUP;
+    assert_eq!(report.carried, 2 * GROUP + (6 << 20) - from);
 }
 
 #[tokio::test]
@@ -502,7 +508,14 @@ async fn a_part_is_told_only_to_the_peer_that_began_it() {
         confirmations.take_report().carried
     };
     attempt([1; 32], 2_500_000).await;
+    let part = dir.join(part::name(&[1; 32], Path::new("large")));
+    let here = fs::metadata(part).unwrap().len();
+    let what_it_lacked = (4 << 20) - here / GROUP * GROUP;
     assert_eq!(attempt([2; 32], u64::MAX).await, 4 << 20, "all of it");
     fs::remove_file(dir.join("large")).unwrap();
-    assert_eq!(attempt([1; 32], u64::MAX).await, 2 << 20, "what it lacked");
+    assert_eq!(
+        attempt([1; 32], u64::MAX).await,
+        what_it_lacked,
+        "what it lacked"
+    );
 }

@@ -105,7 +105,7 @@ fn a_receiver_that_permits_it_is_updated_by_groups() {
     assert_eq!(changed.code, Some(0), "{changed:?}");
     assert_eq!(counts(&changed), [3, 1, 0, 0]);
     // One group of the large file, and the small ones.
-    assert_eq!(changed.json()["carried_bytes"], (1 << 20) + 8);
+    assert_eq!(changed.json()["carried_bytes"], (256 << 10) + 8);
     assert!(tree(&folder.root) == tree(&receiver.path("folder")));
 
     // Newer at the receiver.
@@ -132,7 +132,7 @@ fn a_receiver_that_permits_it_is_updated_by_groups() {
 #[test]
 fn a_dry_run_changes_nothing_and_lists_what_would_come() {
     let folder = folder();
-    let receiver = Receiver::start(&["--overwrite"]);
+    let mut receiver = Receiver::start(&["--overwrite"]);
     let dry = receiver.send(&["--dry-run", folder.root.to_str().unwrap()]);
     assert_eq!(dry.code, Some(0), "{dry:?}");
     assert_eq!(dry.stdout.lines().count(), 3, "{}", dry.stdout);
@@ -149,6 +149,11 @@ fn a_dry_run_changes_nothing_and_lists_what_would_come() {
     assert!(listed[0].ends_with("folder/added"), "{listed:?}");
     assert!(dry.stderr.contains("1 unchanged"), "{}", dry.stderr);
     assert!(tree(&receiver.path("folder")) == before);
+    receiver.running.signal(rustix::process::Signal::INT);
+    let said = receiver.running.ended().stderr;
+    for what in ["would store 3 files, 5.00 MiB\n", "would store 3 files, 5.00 MiB, 1 unchanged\n"] {
+        assert!(said.contains(what), "{said}");
+    }
 }
 
 #[test]
@@ -173,6 +178,63 @@ fn patterns_leave_files_out_and_a_limit_is_kept() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("--max-bytes"), "{}", refused.stderr);
     assert!(!receiver.path("much").exists());
+}
+
+#[test]
+fn ignore_files_leave_files_out_where_that_is_asked_for() {
+    let folder = folder();
+    let write = |name: &str, content: &str| {
+        let path = folder.root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    };
+    write(".gitignore", "*.o\n/build/\na{b\n");
+    write("inner/.gitignore", "!wanted.o\n");
+    for name in ["a.o", "build/y", "inner/b.o", "inner/wanted.o"] {
+        write(name, name);
+    }
+    let receiver = Receiver::start(&["--overwrite", "--delete"]);
+    let all = folder.send(&receiver, &[]);
+    assert_eq!((all.code, counts(&all)[0]), (Some(0), 9), "{all:?}");
+    // What is left out stays where it is, and what is gone goes.
+    fs::remove_file(folder.root.join("same")).unwrap();
+    fs::remove_dir_all(folder.root.join("build")).unwrap();
+    let some = folder.send(&receiver, &["--ignore-files", "--delete"]);
+    assert_eq!(some.code, Some(0), "{some:?}");
+    let summary = some.json();
+    assert_eq!((counts(&some)[1], &summary["excluded"]), (5, &2.into()));
+    assert_eq!(summary["removed"], 1);
+    assert!(receiver.path("folder/build/y").exists() && !receiver.path("folder/same").exists());
+    assert!(
+        some.stderr.contains(".gitignore: line 3"),
+        "{}",
+        some.stderr
+    );
+}
+
+#[test]
+fn a_receiver_names_what_it_stores_or_says_nothing() {
+    let folder = folder();
+    let said = |options: &[&str]| {
+        let mut receiver = Receiver::start(options);
+        for _ in 0..2 {
+            assert_eq!(folder.send(&receiver, &[]).code, Some(0));
+            while receiver.running.line()["event"] != "transfer" {}
+        }
+        receiver.running.signal(rustix::process::Signal::INT);
+        let ended = receiver.running.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stderr
+    };
+    assert_eq!(said(&["-q"]), "");
+    let named = said(&["-v"]);
+    for line in [
+        "tack: folder/inner/small\n",
+        "tack: folder/same: unchanged\n",
+    ] {
+        assert!(named.contains(line), "{named}");
+    }
+    assert!(!said(&[]).contains("folder/same"));
 }
 
 #[test]

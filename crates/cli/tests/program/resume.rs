@@ -183,15 +183,8 @@ fn killed_again_and_again(size: u64, kills: u64, roams: bool, protection: Protec
     let carried = summary["carried_bytes"].as_u64().unwrap();
     let twice = carried.saturating_sub(size - began);
     eprintln!("{twice} bytes more than were missing, after {losses} losses of the last sender");
-    // The group that was not complete. Where nobody says that the path is gone, the window fills
-    // before the silence is noticed.
-    let each = if roams { 3 * MIB } else { MIB };
-    // How much a receiver that is killed holds in memory differs with the load: judged in clear
-    // text.
-    assert!(
-        twice <= losses * each || matches!(inbox.protection, Protection::Encrypted(_)),
-        "{twice} bytes after {losses} losses"
-    );
+    // The group that was not complete, and what was on its way.
+    assert!(twice <= losses * MIB, "{twice} bytes after {losses} losses");
 }
 
 #[test]
@@ -207,7 +200,7 @@ fn a_side_that_is_killed_goes_on_where_it_was() {
 #[test]
 fn a_side_that_is_killed_goes_on_with_encryption_too() {
     let (size, kills) = if is_long() {
-        (64 * MIB, 30)
+        (256 * MIB, 100)
     } else {
         (8 * MIB, 2)
     };
@@ -221,7 +214,7 @@ fn a_side_that_is_killed_and_comes_back_from_elsewhere_goes_on() {
     } else {
         (8 * MIB, 2)
     };
-    killed_again_and_again(size, kills, true, Protection::Clear);
+    killed_again_and_again(size, kills, true, Protection::encrypted());
 }
 
 #[test]

@@ -45,3 +45,6 @@ pub use limits::HandshakeLimits;
 pub use listener::{Admission, HandshakeStats, SecureListenOptions, SecureListener};
 pub use split::{SecureReadHalf, SecureReuniteError, SecureWriteHalf};
 pub use stream::SecureStream;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use traffic::trial::records as trial_of_records;

@@ -6,7 +6,7 @@ use std::fmt;
 pub(crate) const MAGIC: [u8; 8] = *b"tackfile";
 /// The version spoken here. Version 3 asks before it sends: files are offered, and those that are
 /// wanted are sent, whole or by groups.
-pub(crate) const VERSION: u16 = 3;
+pub(crate) const VERSION: u16 = 4;
 /// Bytes of a frame's head.
 pub(crate) const HEAD: usize = 5;
 /// Largest payload of a data frame.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use indicatif::HumanBytes;
 use serde::Serialize;
 use tack_pairing::meeting::{Authenticated, Intent, ProofMethod};
 use tokio::io::{AsyncRead, AsyncWriteExt};
@@ -30,6 +31,7 @@ use crate::transfer::names::printable;
 use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::Listing;
 use crate::transfer::summary;
+use crate::transfer::volume::Volume;
 
 /// Time limit for the greeting of a peer.
 const GREETING: Duration = Duration::from_secs(10);
@@ -69,7 +71,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
             ask: args.confirm,
         },
         sessions: Sessions::default(),
-        live: LiveProgress::new(args.json),
+        live: LiveProgress::new(args.volume(), args.json),
         silence: args.timeout,
         greeting: GREETING,
     });
@@ -109,7 +111,8 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                     tokio::spawn(turn_away(stream.into_split(), Refusal::Busy, BUSY));
                     continue;
                 }
-                let (service, stopped, json) = (Arc::clone(&service), stopped.clone(), args.json);
+                let (service, stopped) = (Arc::clone(&service), stopped.clone());
+                let (json, volume) = (args.json, args.volume());
                 let closing = closing.clone();
                 let (listener, once) = (Arc::clone(&listener), args.is_once());
                 transfers.spawn(async move {
@@ -129,7 +132,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
                     let is_dry_run = ended.served.is_dry_run();
                     // On a separate thread: a slow reader of our output must not stop other
                     // transfers. The place goes only then, so that summaries do not pile up.
-                    let told = tokio::task::spawn_blocking(move || tell(json, ended)).await;
+                    let told = tokio::task::spawn_blocking(move || tell(json, volume, ended)).await;
                     drop(place);
                     // With --once the transfer itself is still to come.
                     match told {
@@ -279,7 +282,7 @@ async fn fetch(
         if ended.served.report.carried > 0 {
             since = Instant::now();
         }
-        match (tell(args.json, ended)?, signal) {
+        match (tell(args.json, args.volume(), ended)?, signal) {
             (_, Some(signal)) => return Ok(signal),
             (ConnectionOutcome::Ended(exit), None) => return Ok(exit),
             (ConnectionOutcome::MayReturn(time), None)
@@ -308,6 +311,9 @@ fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
             serde_json::to_writer(&mut *out, &listening)?;
             writeln!(out)
         });
+    }
+    if args.volume() == Volume::Quiet {
+        return Ok(());
     }
     let place = if args.to_stdout() {
         "to standard output".to_owned()
@@ -360,7 +366,7 @@ enum ConnectionOutcome {
 }
 
 /// Prints the outcome of a connection.
-fn tell(json: bool, ended: Ended) -> Result<ConnectionOutcome, Failure> {
+fn tell(json: bool, volume: Volume, ended: Ended) -> Result<ConnectionOutcome, Failure> {
     let Ended {
         mut served,
         peer,
@@ -408,13 +414,23 @@ fn tell(json: bool, ended: Ended) -> Result<ConnectionOutcome, Failure> {
                 files(report.files)
             );
         }
+        None if volume == Volume::Quiet => {}
+        None if report.dry_run => {
+            let (count, bytes) = report.would;
+            eprintln!(
+                "dry run from {peer}: would store {}, {}{}",
+                files(count),
+                HumanBytes(bytes),
+                report.spared_text()
+            );
+        }
         None => eprintln!(
             "{}{} from {peer}",
             transferred(report.files, report.bytes, served.seconds),
             report.spared_text()
         ),
     }
-    if error.is_none() {
+    if error.is_none() && volume != Volume::Quiet {
         for (count, why) in &report.left_out {
             eprintln!("tack: the sender left out {count}: {why}");
         }

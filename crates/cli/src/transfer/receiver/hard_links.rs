@@ -64,25 +64,25 @@ impl Cursor<'_> {
             && !self.is_dry()
         {
             let _reserved = self.reserve(entry.name)?;
-            if self.link_to(entry, first)? {
-                return Ok(Answer::Have(Kept::Linked));
+            if let Some(kept) = self.link_to(entry, first)? {
+                return Ok(Answer::Have(kept));
             }
         }
         self.offer(entry, None)
     }
 
-    /// Makes the further name, unless something speaks against it.
-    fn link_to(&mut self, entry: &Entry<'_>, first: &Path) -> Result<bool, Refused> {
+    /// Makes the further name, unless it is there or something speaks against it.
+    fn link_to(&mut self, entry: &Entry<'_>, first: &Path) -> Result<Option<Kept>, Refused> {
         let storage = |error: Errno| Refused::storage(&error.into());
         let above = first.parent().unwrap_or(first);
         let (Ok(above), Some(name)) = (self.store.dir(above), first.file_name()) else {
-            return Ok(false);
+            return Ok(None);
         };
         let Ok(source) = stat(&above, name) else {
-            return Ok(false);
+            return Ok(None);
         };
         if !is_same_file(entry, &source) {
-            return Ok(false);
+            return Ok(None);
         }
         let (above, fd) = (above.as_fd(), self.dir.as_fd());
         let flags = AtFlags::empty();
@@ -90,7 +90,7 @@ impl Cursor<'_> {
             Err(Errno::NOENT) => rustix::fs::linkat(above, name, fd, entry.name, flags),
             Err(error) => return Err(storage(error)),
             Ok(found) if (found.st_dev, found.st_ino) == (source.st_dev, source.st_ino) => {
-                return Ok(true);
+                return Ok(Some(Kept::Unchanged));
             }
             Ok(found) if self.may_become(entry, &found) => {
                 let temporary = temporary_name();
@@ -101,16 +101,16 @@ impl Cursor<'_> {
                         let _ = rustix::fs::unlinkat(fd, &temporary, AtFlags::empty());
                     })
             }
-            Ok(_) => return Ok(false),
+            Ok(_) => return Ok(None),
         };
         match made {
             Ok(()) => {
                 self.changed = true;
-                Ok(true)
+                Ok(Some(Kept::Linked))
             }
             // A file system without hard links, or with too few.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK | Errno::XDEV | Errno::NOSYS) => {
-                Ok(false)
+                Ok(None)
             }
             Err(error) => Err(storage(error)),
         }

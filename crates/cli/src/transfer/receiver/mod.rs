@@ -12,7 +12,7 @@ pub(super) mod holder;
 mod mirror;
 mod offer;
 mod output;
-mod part;
+pub(super) mod part;
 mod pending_directories;
 pub(super) mod progress;
 mod queue;

@@ -98,7 +98,7 @@ impl Cursor<'_> {
                 wanted.listed = u64::try_from(found.st_size).unwrap_or(0);
             }
         }
-        if let Some(size) = entry.size.filter(|size| *size > GROUP) {
+        if let Some(size) = entry.size.filter(|size| *size > part::SMALL) {
             let name = part::name(self.holder.owner(), &wanted.path);
             let len = part::len(&self.dir, &name);
             if len > 0 {

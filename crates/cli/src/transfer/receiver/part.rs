@@ -22,6 +22,9 @@ use crate::transfer::groups::GROUP;
 /// How long a part waits for its sender.
 pub(crate) const KEPT: Duration = Duration::from_secs(14 * 24 * 3600);
 
+/// Files of at most so many bytes have no part: they are sent again as a whole.
+pub(crate) const SMALL: u64 = 1 << 20;
+
 const PREFIX: &str = ".tack-";
 const SUFFIX: &str = ".part";
 

@@ -1,8 +1,9 @@
-//! What a receiver shows of a transfer under way: a bar on a terminal, events in JSON.
+//! What a receiver shows of a transfer under way: a bar on a terminal, names, events in JSON.
 
+use std::path::Path;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
@@ -11,18 +12,33 @@ use crate::printer::with_stdout;
 use crate::progress;
 use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
 use crate::transfer::names::printable;
+use crate::transfer::volume::Volume;
 
 /// The progress display of all transfers of a receiver.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct LiveProgress {
     json: bool,
+    volume: Volume,
     bars: MultiProgress,
 }
 
 impl LiveProgress {
-    pub(crate) fn new(json: bool) -> Self {
-        let bars = MultiProgress::new();
-        Self { json, bars }
+    pub(crate) fn new(volume: Volume, json: bool) -> Self {
+        let target = match volume {
+            Volume::Quiet => ProgressDrawTarget::hidden(),
+            Volume::Normal | Volume::Verbose => ProgressDrawTarget::stderr(),
+        };
+        let bars = MultiProgress::with_draw_target(target);
+        Self { json, volume, bars }
+    }
+
+    /// Names an entry, and what became of it, if that is not that it was stored.
+    pub(super) fn name(&self, path: &Path, what: Option<&str>) {
+        if self.volume == Volume::Verbose {
+            let path = printable(&path.to_string_lossy());
+            let what = what.map_or(String::new(), |what| format!(": {what}"));
+            self.bars.suspend(|| eprintln!("tack: {path}{what}"));
+        }
     }
 
     /// A display for a transfer that begins.

@@ -89,7 +89,8 @@ where
     let holder = Holder::new(writer.peer_key());
     let report = Report::new(service.listing);
     let peer = writer.peer_addr();
-    let session = Arc::new(Session::new(reply_in, report, Arc::clone(&holder), peer));
+    let (names, live) = (Arc::clone(&holder), service.live.clone());
+    let session = Arc::new(Session::new(reply_in, report, names, peer, live));
 
     let thread = {
         let (session, service) = (Arc::clone(&session), Arc::clone(service));

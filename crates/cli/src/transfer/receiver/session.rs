@@ -9,8 +9,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::hard_links::FirstNames;
 use super::holder::Holder;
+use super::progress::LiveProgress;
 use super::refused::Refused;
-use crate::transfer::protocol::{Hash, Hello, Refusal, Reply};
+use crate::transfer::protocol::{Hash, Hello, Kept, Refusal, Reply};
 use crate::transfer::report::Report;
 
 /// Entries whose answers may be outstanding: bounds what a sender that never reads can pile up.
@@ -34,6 +35,7 @@ pub(crate) struct Session {
     passed: AtomicU64,
     /// The file that is being received.
     current: Mutex<PathBuf>,
+    live: LiveProgress,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +54,7 @@ impl Session {
         report: Report,
         holder: Arc<Holder>,
         peer: SocketAddr,
+        live: LiveProgress,
     ) -> Self {
         Self {
             replies,
@@ -65,6 +68,7 @@ impl Session {
             first_names: Mutex::default(),
             passed: AtomicU64::new(0),
             current: Mutex::default(),
+            live,
         }
     }
 
@@ -173,12 +177,38 @@ impl Session {
         let path = other.as_deref().unwrap_or(path);
         self.first_names().is_here(index, path);
         self.report().file(path, size, hash);
+        self.live.name(path, None);
         self.reply(Reply::Confirm {
             index,
             size,
             hash: *hash,
             name: name.unwrap_or_default(),
         });
+    }
+
+    /// A symbolic link is stored.
+    pub(super) fn link(&self, path: &Path, target: &[u8], hash: &Hash) {
+        self.report().link(path, target, hash);
+        self.live.name(path, None);
+    }
+
+    /// A file or a link need not be sent.
+    pub(super) fn kept(&self, path: &Path, kept: Kept) {
+        self.report().kept(kept);
+        self.live.name(
+            path,
+            match kept {
+                Kept::Unchanged => Some("unchanged"),
+                Kept::Skipped | Kept::Newer => Some("left as it was"),
+                Kept::Linked => None,
+            },
+        );
+    }
+
+    /// An entry that the sender does not have was removed.
+    pub(super) fn removed(&self, path: &Path) {
+        self.report().removed += 1;
+        self.live.name(path, Some("removed"));
     }
 
     pub(super) fn reject(&self, index: u64, path: &Path, refused: Refused) {

@@ -10,7 +10,8 @@ use tack_pairing::meeting::Intent;
 
 use super::attempts::{Dialer, Outcome, RetryLimits, send_patiently};
 use super::confirmations::Confirmations;
-use super::options::{Exclude, Links, Options, Source, total};
+use super::exclude::Exclude;
+use super::options::{Links, Options, Source, total};
 use super::progress::Progress;
 use super::send::Outbound;
 use crate::exit::{Exit, Failure};
@@ -26,6 +27,7 @@ use crate::transfer::names;
 use crate::transfer::protocol::Hello;
 use crate::transfer::report::{Listing, Report};
 use crate::transfer::summary;
+use crate::transfer::volume::Volume;
 
 /// How long the last acknowledgements may take after everything was confirmed.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -72,7 +74,9 @@ async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDi
             backlog: MAX_FAILED_HANDSHAKES,
         })
         .await?;
-        eprintln!("listening on {}", listener.addresses().join(", "));
+        if args.volume() != Volume::Quiet {
+            eprintln!("listening on {}", listener.addresses().join(", "));
+        }
         listener.invite()?;
         return Ok(PeerDialer::waiting(listener));
     };
@@ -300,7 +304,7 @@ fn options(args: &SendArgs) -> Result<Options, Failure> {
         checksum: args.checksum,
         dry_run: args.dry_run,
         delete: args.delete,
-        exclude,
+        exclude: exclude.with_ignore_files(args.ignore_files),
     })
 }
 

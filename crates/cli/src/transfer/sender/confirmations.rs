@@ -320,9 +320,15 @@ impl Confirmations {
         self.state().report.left_out_here()
     }
 
-    /// Bytes of content went to the stream.
+    /// The stream took bytes of content.
     pub(crate) fn carried(&self, bytes: u64) {
         self.state().report.carried += bytes;
+    }
+
+    /// Of the bytes that the stream took, these never left: the connection was lost before.
+    pub(crate) fn never_left(&self, bytes: u64) {
+        let report = &mut self.state().report;
+        report.carried = report.carried.saturating_sub(bytes);
     }
 
     /// The receiver serves its maximum of transfers: reports it once.

@@ -129,7 +129,6 @@ impl Contents<'_> {
             let len = chunk.len() as u64;
             (at, run) = (at + len, run - len);
             self.progress.add(len);
-            self.confirmations.carried(len);
         }
         Ok(())
     }
@@ -251,7 +250,6 @@ impl Contents<'_> {
             let len = self.out.data(bytes.len() as u64, copy)??.len();
             bytes = &bytes[len..];
             self.progress.add(len as u64);
-            self.confirmations.carried(len as u64);
         }
         Ok(())
     }
@@ -281,7 +279,6 @@ impl Contents<'_> {
                     let len = chunk.len() as u64;
                     size += len;
                     self.progress.add(len);
-                    self.confirmations.carried(len);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {

@@ -6,9 +6,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use ignore::gitignore::Gitignore;
-
 use super::content::Contents;
+use super::exclude::Excluded;
 use super::options::{Options, Source};
 use crate::transfer::buffers::Disconnected;
 use crate::transfer::protocol::Request;
@@ -26,7 +25,7 @@ pub(super) fn remove_extras(
         confirmations.note(Path::new("--delete"), why);
         return Ok(());
     }
-    let folders = folders(sources, options);
+    let mut folders = folders(sources, options);
     // The last path that stays: the folders around it follow, and stay, too.
     let mut kept = PathBuf::new();
     loop {
@@ -40,7 +39,7 @@ pub(super) fn remove_extras(
                 None
             } else {
                 folders
-                    .iter()
+                    .iter_mut()
                     .find_map(|folder| folder.lacks(path, extra.is_dir))
             };
             match place {
@@ -66,7 +65,7 @@ struct Folder<'a> {
     root: &'a Path,
     /// The name of the folder at the receiver.
     name: &'a OsStr,
-    exclude: Gitignore,
+    exclude: Excluded,
 }
 
 fn folders<'a>(sources: &'a [Source], options: &Options) -> Vec<Folder<'a>> {
@@ -85,7 +84,7 @@ fn folders<'a>(sources: &'a [Source], options: &Options) -> Vec<Folder<'a>> {
 impl Folder<'_> {
     /// Where this would be here, if it is surely not here and nobody wants it left out of the
     /// transfer.
-    fn lacks(&self, path: &Path, is_dir: bool) -> Option<PathBuf> {
+    fn lacks(&mut self, path: &Path, is_dir: bool) -> Option<PathBuf> {
         let below = path.strip_prefix(self.name).ok()?;
         let is_plain = below
             .components()
@@ -94,11 +93,7 @@ impl Folder<'_> {
             return None;
         }
         let place = self.root.join(below);
-        if self
-            .exclude
-            .matched_path_or_any_parents(&place, is_dir)
-            .is_ignore()
-        {
+        if self.exclude.leaves_out_below(&place, is_dir) {
             return None;
         }
         match place.symlink_metadata() {
@@ -117,7 +112,7 @@ impl Folder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::Exclude;
+    use super::super::exclude::Exclude;
     use super::*;
 
     #[test]
@@ -128,7 +123,7 @@ mod tests {
         std::fs::write(root.join("inner/here"), "x").unwrap();
         std::os::unix::fs::symlink("nowhere", root.join("link")).unwrap();
         let exclude = Exclude::new(vec!["*.o".to_owned(), "/build/".to_owned()]).unwrap();
-        let folder = Folder {
+        let mut folder = Folder {
             root: &root,
             name: OsStr::new("sent"),
             exclude: exclude.below(&root),

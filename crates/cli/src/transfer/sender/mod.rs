@@ -6,6 +6,7 @@ pub(super) mod command;
 pub(super) mod confirmations;
 mod content;
 mod directories;
+pub(super) mod exclude;
 mod extras;
 mod mirror;
 mod monitor;

@@ -12,16 +12,7 @@ use crate::printer::with_stdout;
 use crate::progress;
 use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
 use crate::transfer::names::printable;
-
-/// How many messages to print.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Volume {
-    /// Print errors only.
-    Quiet,
-    Normal,
-    /// Print each file as well.
-    Verbose,
-}
+use crate::transfer::volume::Volume;
 
 /// The progress display and the messages of a sender.
 #[derive(Clone, Debug)]

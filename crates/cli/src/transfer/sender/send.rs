@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -92,7 +93,18 @@ where
     R: AsyncRead + Unpin,
     W: Writer,
 {
-    let result = run(reader, writer, outbound, confirmations, progress).await;
+    // Bytes of content that the stream took.
+    let taken = AtomicU64::new(0);
+    let carried = |bytes| {
+        taken.fetch_add(bytes, Ordering::Relaxed);
+        confirmations.carried(bytes);
+    };
+    let result = run(reader, writer, outbound, confirmations, progress, carried).await;
+    if result.is_err()
+        && let Some(left) = writer.sent_bytes()
+    {
+        confirmations.never_left(taken.into_inner().saturating_sub(left));
+    }
     confirmations.disconnect();
     result
 }
@@ -103,6 +115,7 @@ async fn run<R, W>(
     outbound: Outbound,
     confirmations: &Arc<Confirmations>,
     progress: &Progress,
+    carried: impl Fn(u64),
 ) -> Result<(), SendError>
 where
     R: AsyncRead + Unpin,
@@ -150,7 +163,8 @@ where
         })
     };
     let writing = async {
-        drain(&mut writer, ring.full_out, ring.spent_in, &heartbeat, limit).await?;
+        let (full, spent) = (ring.full_out, ring.spent_in);
+        drain(&mut writer, full, spent, &heartbeat, limit, carried).await?;
         writer.shutdown().await?;
         // The answers decide when the transfer is over.
         std::future::pending::<io::Result<()>>().await

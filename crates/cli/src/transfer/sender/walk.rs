@@ -100,7 +100,7 @@ impl Walker<'_> {
 
     fn path(&mut self, root: &Path, name: &OsStr) -> Result<(), Disconnected> {
         let top = name;
-        let exclude = self.options.exclude.below(root);
+        let mut exclude = self.options.exclude.below(root);
         let links = self.options.links;
         // The path of an entry at the receiver.
         let sent_as = |path: &Path| match path.strip_prefix(root) {
@@ -133,7 +133,11 @@ impl Walker<'_> {
             }
             let path = entry.path();
             let file_type = entry.file_type();
-            if entry.depth() > 0 && exclude.matched(path, file_type.is_dir()).is_ignore() {
+            let is_excluded = entry.depth() > 0 && exclude.leaves_out(path, file_type.is_dir());
+            while let Some((path, why)) = exclude.next_fault() {
+                self.confirmations().note(&path, &why);
+            }
+            if is_excluded {
                 self.confirmations().exclude();
                 if file_type.is_dir() {
                     walk.skip_current_dir();

@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod trial;
 
 use std::io::IoSlice;
 use std::ops::Range;

@@ -10,6 +10,7 @@ use super::super::config::Setup;
 use super::super::handshake::Side;
 use super::super::identity::Identity;
 use super::super::verify::{RawKeys, Wanted};
+use super::trial::{pair as two, records};
 use super::*;
 
 fn setup() -> Setup {
@@ -52,23 +53,6 @@ fn beside_rustls(tickets: usize) -> (Traffic, Connection) {
     }
     hear(&mut server, &words);
     (client.into_traffic().unwrap(), server)
-}
-
-/// Both sides here.
-fn two() -> (Traffic, Traffic) {
-    let (config, _) = setup().client().unwrap();
-    let mut client = Side::Client(UnbufferedClientConnection::new(config, name()).unwrap());
-    let (config, _) = setup().server().unwrap();
-    let mut server = Side::Server(rustls::server::UnbufferedServerConnection::new(config).unwrap());
-    let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
-    while client.advance(&mut to_client, &mut to_server).unwrap() {
-        server.advance(&mut to_server, &mut to_client).unwrap();
-    }
-    assert!(!server.advance(&mut to_server, &mut to_client).unwrap());
-    (
-        client.into_traffic().unwrap(),
-        server.into_traffic().unwrap(),
-    )
 }
 
 fn sealed(traffic: &mut Traffic, bytes: &[u8]) -> Vec<u8> {
@@ -325,4 +309,24 @@ fn what_is_held_is_bounded_and_nothing_when_idle() {
     assert_eq!(read(&mut server, 100).0, [7; 1000]);
     server.receive(0, |_, _| ());
     assert_eq!(server.incoming.capacity(), 0);
+}
+
+#[test]
+fn no_path_and_no_peer_makes_a_reader_take_what_was_not_sent() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for _ in 0..if cfg!(debug_assertions) { 300 } else { 3_000 } {
+        let len = next() % 200;
+        let mut script: Vec<u8> = (0..len).map(|_| next() as u8).collect();
+        // Some of it is for the peer.
+        if let [_, high, low, ..] = &mut script[..] {
+            (*high, *low) = (0, (next() % (len + 1)) as u8);
+        }
+        records(&script);
+    }
 }

@@ -137,7 +137,7 @@ impl<R: BufRead> Receiver<'_, R> {
             }
             Ok(Answer::Have(kept)) => {
                 self.session.pass(entry.data);
-                self.session.report().kept(kept);
+                self.session.kept(&self.cursor.path_of(entry.name), kept);
                 self.session.reply(Reply::Have { index, kept });
             }
             Err(refused) => {
@@ -160,7 +160,7 @@ impl<R: BufRead> Receiver<'_, R> {
         match made {
             Ok(true) => {
                 let (hash, name) = (*blake3::hash(target).as_bytes(), Vec::new());
-                self.session.report().link(&path, target, &hash);
+                self.session.link(&path, target, &hash);
                 let size = target.len() as u64;
                 self.session.reply(Reply::Confirm {
                     index,
@@ -171,7 +171,7 @@ impl<R: BufRead> Receiver<'_, R> {
             }
             Ok(false) => {
                 let kept = Kept::Unchanged;
-                self.session.report().kept(kept);
+                self.session.kept(&path, kept);
                 self.session.reply(Reply::Have { index, kept });
             }
             Err(refused) => self.session.reject(index, &path, refused),

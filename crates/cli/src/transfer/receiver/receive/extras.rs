@@ -51,7 +51,7 @@ impl<R: BufRead> Receiver<'_, R> {
         let removed = self.cursor.remove(&extra);
         let message = match removed {
             Ok(()) => {
-                self.session.report().removed += 1;
+                self.session.removed(&extra.path);
                 String::new()
             }
             Err(refused) => {
