@@ -151,7 +151,10 @@ fn a_dry_run_changes_nothing_and_lists_what_would_come() {
     assert!(tree(&receiver.path("folder")) == before);
     receiver.running.signal(rustix::process::Signal::INT);
     let said = receiver.running.ended().stderr;
-    for what in ["would store 3 files, 5.00 MiB\n", "would store 3 files, 5.00 MiB, 1 unchanged\n"] {
+    for what in [
+        "would store 3 files, 5.00 MiB\n",
+        "would store 3 files, 5.00 MiB, 1 unchanged\n",
+    ] {
         assert!(said.contains(what), "{said}");
     }
 }

@@ -30,7 +30,7 @@ const GROUPS: u8 = 0x89;
 
 /// What a sender greets with: no wishes, and sizes that it does not know.
 fn hello() -> Vec<u8> {
-    let mut hello = b"tackfile\x00\x03\x00".to_vec();
+    let mut hello = b"tackfile\x00\x04\x00".to_vec();
     hello.extend_from_slice(&[7; 16]);
     hello.extend_from_slice(&[0; 6]);
     hello.extend_from_slice(&[0xff; 16]);
@@ -290,6 +290,7 @@ async fn broken_frames_end_the_transfer_and_nothing_else() {
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         b"\x01\x00\x00\x00\x0atackfile\x00\x01",
         b"\x01\x00\x00\x00\x0atackfile\x00\x02",
+        b"\x01\x00\x00\x00\x0atackfile\x00\x03",
         b"\x01\x00\x00\x00\x02ta",
     ] {
         let mut liar = Liar::connect(&receiver).await;
@@ -371,7 +372,7 @@ async fn a_receiver_that_lies_is_noticed() {
     let source = tempfile::tempdir().unwrap();
     let path = source.path().join("file");
     fs::write(&path, "content").unwrap();
-    let welcome = b"\x81\x00\x00\x00\x0btackfile\x00\x03\x00";
+    let welcome = b"\x81\x00\x00\x00\x0btackfile\x00\x04\x00";
     let want = [&[WANT, 0, 0, 0, 16][..], &[0; 16]].concat();
     let mut other_hash = vec![CONFIRM, 0, 0, 0, 48];
     other_hash.extend_from_slice(&[0; 8]);
