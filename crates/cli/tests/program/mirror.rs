@@ -53,10 +53,13 @@ fn what_the_sender_does_not_have_is_removed_below_its_folders_only() {
     assert_eq!(folder.send(&receiver, &[]).code, Some(0));
     let _ = receiver.running.line();
     clutter(&receiver, outside.path());
-    let before = tree(receiver.dir.path());
+    let names = || tree(receiver.dir.path()).into_keys().collect::<Vec<_>>();
+    let before = names();
 
-    // Without --delete, and in a dry run, nothing goes.
+    // Without --delete, and in a dry run, nothing goes. The former sets the folder's time again.
     assert_eq!(folder.send(&receiver, &[]).code, Some(0));
+    assert!(names() == before);
+    let before = tree(receiver.dir.path());
     let dry = folder.send(&receiver, &["--delete", "-n"]);
     assert_eq!(dry.code, Some(0), "{dry:?}");
     assert!(tree(receiver.dir.path()) == before);
