@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
 
-use super::pace::Pace;
+use super::pace::{Pace, write_all};
 use super::protocol::{HEAD, MAX_DATA, data_head};
 
 /// Bytes of one buffer: a data frame of the largest size.
@@ -330,23 +330,6 @@ pub(crate) async fn drain<W: AsyncWrite + Unpin>(
             }
         }
     }
-}
-
-/// Writes all of `bytes`; `wrote` hears of each piece that the stream took.
-pub(super) async fn write_all<W: AsyncWrite + Unpin>(
-    stream: &mut W,
-    mut bytes: &[u8],
-    wrote: &mut impl FnMut(usize),
-) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let taken = stream.write(bytes).await?;
-        if taken == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        wrote(taken);
-        bytes = &bytes[taken..];
-    }
-    Ok(())
 }
 
 /// How long a side may be idle before it says that it is alive.

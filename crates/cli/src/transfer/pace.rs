@@ -3,10 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
-
-use super::buffers::write_all;
 
 /// Time that went by without use and is made up for: a timer that fired late, a stream that took
 /// nothing for a moment. What is more is lost, so that no pause becomes a longer burst.
@@ -55,6 +53,23 @@ impl Pace {
         let earliest = now.checked_sub(CREDIT).unwrap_or(now);
         self.free = self.free.max(earliest) + Duration::from_nanos(nanos);
     }
+}
+
+/// Writes all of `bytes`; `wrote` hears of each piece that the stream took.
+pub(super) async fn write_all<W: AsyncWrite + Unpin>(
+    stream: &mut W,
+    mut bytes: &[u8],
+    wrote: &mut impl FnMut(usize),
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let taken = stream.write(bytes).await?;
+        if taken == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        wrote(taken);
+        bytes = &bytes[taken..];
+    }
+    Ok(())
 }
 
 #[cfg(test)]

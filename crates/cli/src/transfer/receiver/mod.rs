@@ -10,6 +10,7 @@ mod flusher;
 mod hard_links;
 pub(super) mod holder;
 mod mirror;
+mod naming;
 mod offer;
 mod output;
 pub(super) mod part;

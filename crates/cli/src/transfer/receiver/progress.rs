@@ -1,12 +1,12 @@
-//! What a receiver shows of a transfer under way: a bar on a terminal, names, events in JSON.
+//! What a receiver shows of a transfer under way: a bar on a terminal, events in JSON.
 
-use std::path::Path;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
+use super::naming::Naming;
 use super::session::Session;
 use crate::printer::with_stdout;
 use crate::progress;
@@ -15,30 +15,16 @@ use crate::transfer::names::printable;
 use crate::transfer::volume::Volume;
 
 /// The progress display of all transfers of a receiver.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct LiveProgress {
     json: bool,
-    volume: Volume,
-    bars: MultiProgress,
+    pub(super) naming: Naming,
 }
 
 impl LiveProgress {
     pub(crate) fn new(volume: Volume, json: bool) -> Self {
-        let target = match volume {
-            Volume::Quiet => ProgressDrawTarget::hidden(),
-            Volume::Normal | Volume::Verbose => ProgressDrawTarget::stderr(),
-        };
-        let bars = MultiProgress::with_draw_target(target);
-        Self { json, volume, bars }
-    }
-
-    /// Names an entry, and what became of it, if that is not that it was stored.
-    pub(super) fn name(&self, path: &Path, what: Option<&str>) {
-        if self.volume == Volume::Verbose {
-            let path = printable(&path.to_string_lossy());
-            let what = what.map_or(String::new(), |what| format!(": {what}"));
-            self.bars.suspend(|| eprintln!("tack: {path}{what}"));
-        }
+        let naming = Naming::new(volume);
+        Self { json, naming }
     }
 
     /// A display for a transfer that begins.
@@ -46,7 +32,7 @@ impl LiveProgress {
         let bar = progress::bar(None, UNKNOWN);
         TransferProgress {
             json: self.json,
-            bar: self.bars.add(bar),
+            bar: self.naming.bars.add(bar),
             has_total: false,
             telling: None,
         }

@@ -89,8 +89,8 @@ where
     let holder = Holder::new(writer.peer_key());
     let report = Report::new(service.listing);
     let peer = writer.peer_addr();
-    let (names, live) = (Arc::clone(&holder), service.live.clone());
-    let session = Arc::new(Session::new(reply_in, report, names, peer, live));
+    let (names, naming) = (Arc::clone(&holder), service.live.naming.clone());
+    let session = Arc::new(Session::new(reply_in, report, names, peer, naming));
 
     let thread = {
         let (session, service) = (Arc::clone(&session), Arc::clone(service));

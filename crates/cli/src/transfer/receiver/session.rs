@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::hard_links::FirstNames;
 use super::holder::Holder;
-use super::progress::LiveProgress;
+use super::naming::Naming;
 use super::refused::Refused;
 use crate::transfer::protocol::{Hash, Hello, Kept, Refusal, Reply};
 use crate::transfer::report::Report;
@@ -35,7 +35,7 @@ pub(crate) struct Session {
     passed: AtomicU64,
     /// The file that is being received.
     current: Mutex<PathBuf>,
-    live: LiveProgress,
+    naming: Naming,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Session {
         report: Report,
         holder: Arc<Holder>,
         peer: SocketAddr,
-        live: LiveProgress,
+        naming: Naming,
     ) -> Self {
         Self {
             replies,
@@ -68,7 +68,7 @@ impl Session {
             first_names: Mutex::default(),
             passed: AtomicU64::new(0),
             current: Mutex::default(),
-            live,
+            naming,
         }
     }
 
@@ -177,7 +177,7 @@ impl Session {
         let path = other.as_deref().unwrap_or(path);
         self.first_names().is_here(index, path);
         self.report().file(path, size, hash);
-        self.live.name(path, None);
+        self.naming.name(path, None);
         self.reply(Reply::Confirm {
             index,
             size,
@@ -189,13 +189,13 @@ impl Session {
     /// A symbolic link is stored.
     pub(super) fn link(&self, path: &Path, target: &[u8], hash: &Hash) {
         self.report().link(path, target, hash);
-        self.live.name(path, None);
+        self.naming.name(path, None);
     }
 
     /// A file or a link need not be sent.
     pub(super) fn kept(&self, path: &Path, kept: Kept) {
         self.report().kept(kept);
-        self.live.name(
+        self.naming.name(
             path,
             match kept {
                 Kept::Unchanged => Some("unchanged"),
@@ -208,7 +208,7 @@ impl Session {
     /// An entry that the sender does not have was removed.
     pub(super) fn removed(&self, path: &Path) {
         self.report().removed += 1;
-        self.live.name(path, Some("removed"));
+        self.naming.name(path, Some("removed"));
     }
 
     pub(super) fn reject(&self, index: u64, path: &Path, refused: Refused) {
