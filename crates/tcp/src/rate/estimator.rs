@@ -113,8 +113,15 @@ impl RateEstimator {
         let told = match measured {
             Measured::BySender => None,
             // Reports of losses carry no rate. Where they come often, the next report that carries
-            // one may deliver nothing by itself: the sample waits for it.
-            Measured::ByReceiver(None) => return None,
+            // one may deliver nothing by itself: the sample waits for it. What left meanwhile counts
+            // deliveries from this report on, and so it must count sending from what this report
+            // delivered: else the sample has deliveries of a shorter time than its interval.
+            Measured::ByReceiver(None) => {
+                if let Some(sample) = self.sample {
+                    self.first_sent_at = sample.sent_at;
+                }
+                return None;
+            }
             Measured::ByReceiver(rate) => rate,
         };
         let sample = self.sample.take()?;
@@ -169,5 +176,76 @@ impl RateEstimator {
     #[inline]
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    use tack_base::StreamOffset;
+
+    use crate::send::sent::Transmission;
+
+    /// A segment of 1,000 bytes leaves each millisecond and is delivered after 20 ms. What was
+    /// delivered is told each `losses` milliseconds without a rate, and each 12 ms with `told`
+    /// bytes a second. The rates sampled in a second, bytes a second, once the first two round
+    /// trips are over.
+    fn samples(losses: u64, told: u64) -> Vec<u64> {
+        const ROUND_TRIP: u64 = 20;
+        let mut rate = RateEstimator::new(Instant::ZERO);
+        let mut flying = Vec::new();
+        let mut samples = Vec::new();
+        for ms in 0..1_000_u64 {
+            let now = Instant::from_millis(ms);
+            let reports = ms % 12 == 0;
+            if ms >= ROUND_TRIP && (reports || ms % losses == 0) {
+                for delivered in flying.drain(..(flying.len() - ROUND_TRIP as usize)) {
+                    rate.on_delivered(now, &delivered);
+                }
+                let measured = reports.then(|| Rate::from_bytes_per_sec(told));
+                let sample = rate.finish_ack(
+                    Some(Duration::from_millis(ROUND_TRIP)),
+                    Measured::ByReceiver(measured),
+                    false,
+                );
+                if ms >= 3 * ROUND_TRIP {
+                    samples.extend(sample.map(|sample| sample.delivery_rate.bytes_per_sec()));
+                }
+            }
+            let start = StreamOffset(1 + ms * 1_000);
+            let mut transmission = Transmission::new(start..start + 1_000, now, false);
+            transmission.flight = rate.on_send(now, flying.len() as u64 * 1_000);
+            flying.push(Delivered {
+                number: PacketNumber(ms),
+                transmission,
+                retransmitted: false,
+                was_lost: false,
+            });
+        }
+        assert!(samples.len() > 70, "{}", samples.len());
+        samples
+    }
+
+    /// Reports of losses deliver without telling a rate. Sending counts from them as deliveries do:
+    /// samples of one over the interval of the other had 15 % less than the path carries.
+    #[test]
+    fn reports_without_a_rate_leave_the_next_sample_whole() {
+        for losses in [1, 3, 5, 1_000] {
+            for rate in samples(losses, 1_000_000) {
+                assert!((950_000..=1_000_000).contains(&rate), "{losses}: {rate}");
+            }
+        }
+    }
+
+    /// A receiver that tells of ten times what arrived gets it no faster.
+    #[test]
+    fn a_receiver_tells_of_no_more_than_was_delivered() {
+        for losses in [1, 3, 1_000] {
+            for rate in samples(losses, 10_000_000) {
+                assert!(rate <= 1_050_000, "{losses}: {rate}");
+            }
+        }
     }
 }
