@@ -7,6 +7,7 @@
 
 mod address;
 mod args;
+mod carrier;
 mod dask;
 mod demo;
 mod discovery;

@@ -8,6 +8,7 @@ use tack::secure::{Identity, PublicKey, SecureError, SecureStream};
 use tack::{Builder, Config, ConnectError, Endpoint, Stats, Stream};
 
 use crate::address::{Address, Family, Reach};
+use crate::carrier::CarrierArgs;
 use crate::exit::Failure;
 
 /// The UDP port of `tack recv`.
@@ -28,7 +29,7 @@ pub(crate) const PERF_PORT: u16 = tack::DEFAULT_PORT + 3;
 pub(crate) const MET_PERF_PORT: u16 = tack::DEFAULT_PORT + 5;
 
 /// Where to connect from and to, and how patiently.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Dial {
     /// Unless the address names another.
     pub(crate) udp_port: u16,
@@ -40,6 +41,7 @@ pub(crate) struct Dial {
     /// The local address; `None` takes one from which the peer can be reached.
     pub(crate) from: Option<IpAddr>,
     pub(crate) connect_timeout: Duration,
+    pub(crate) carrier: CarrierArgs,
 }
 
 /// Connects to the first address of `to` that answers, each from a socket of its own, in clear
@@ -158,9 +160,8 @@ impl Dial {
             Some(from) => builder.bind(SocketAddr::new(from, 0)),
             None => builder.bind_towards(address),
         };
-        builder
-            .insecure(self.reach == Reach::Anywhere)
-            .build()
+        self.carrier
+            .build(builder.insecure(self.reach == Reach::Anywhere))
             .map_err(|error| error.to_string())
     }
 
@@ -190,9 +191,10 @@ async fn sensible<T>(
     }
 }
 
-/// Opens the socket of a server on the first address of `at`; with an identity it may serve
-/// encrypted connections.
+/// Opens the socket of a server on the first address of `at`, or its device; with an identity it may
+/// serve encrypted connections.
 pub(crate) async fn serve(
+    carrier: &CarrierArgs,
     at: &Address,
     udp_port: u16,
     reach: Reach,
@@ -205,12 +207,13 @@ pub(crate) async fn serve(
         Some(identity) => Endpoint::builder().identity(identity),
         None => Endpoint::builder(),
     };
-    builder
+    let builder = builder
         .bind(address)
         .insecure(reach == Reach::Anywhere)
-        .max_connections(max_connections)
-        .build()
-        .map_err(|error| Failure::network(format!("cannot listen on {address}: {error}")))
+        .max_connections(max_connections);
+    carrier
+        .build(builder)
+        .map_err(|error| carrier.cannot_listen(address, &error))
 }
 
 /// What one side's connection counted, for JSON output and for `tack perf`'s exchange of results.

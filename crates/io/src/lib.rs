@@ -1,20 +1,26 @@
-//! Carriers for TCP segments: batched UDP sockets, their clock and a timer precise enough for
-//! pacing.
+//! Carriers for TCP segments: batched UDP sockets and TUN devices, their clock and a timer precise
+//! enough for pacing.
 //!
 //! Nothing here decides anything about the protocol. A carrier moves batches of equally sized
-//! datagrams, says what it can do ([`UdpSender::max_batch`], [`PacingTimer::GRANULARITY`]) and
+//! datagrams or packets, says what it can do ([`UdpSender::max_batch`], [`PacingTimer::GRANULARITY`]) and
 //! loses nothing that the kernel did not lose: a batch the kernel takes only in part is reported
 //! with what is left of it.
 #![deny(unsafe_code)]
 
 mod address;
 mod clock;
+#[cfg(target_os = "linux")]
+pub mod namespace;
+#[cfg(target_os = "linux")]
+mod netlink;
 pub mod realtime;
 mod timer;
+pub mod tun;
 pub mod udp;
 
 pub use clock::Clock;
 pub use timer::PacingTimer;
+pub use tun::{TunNetwork, TunOptions, TunReceiver, TunSender};
 pub use udp::{
     Datagrams, Received, Segmentation, SendCause, SendError, UdpOptions, UdpReceiver, UdpSender,
 };

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tack_io::Segmentation;
+use tack_io::{Segmentation, TunOptions};
 use tack_tcp::{AckPolicyFactory, Config, ControllerFactory};
 use tokio::net::{ToSocketAddrs, lookup_host};
 
@@ -12,7 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::error::InsecureAddress;
 use crate::listener::Listener;
 use crate::secure::Identity;
-use crate::settings::{Coalesce, Settings};
+use crate::settings::{CarrierKind, Coalesce, Settings};
 
 /// Settings of an [`Endpoint`]; made by [`Endpoint::builder`].
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,38 @@ impl Builder {
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.settings.bind = address;
+        self
+    }
+
+    /// Makes the endpoint a host of its own behind a TUN device, in place of a UDP socket
+    /// (Linux). It then speaks TCP in IP packets with every host that the kernel routes to, and
+    /// TACK with those that speak it. The device, its addresses and routes exist as long as the
+    /// endpoint.
+    ///
+    /// A peer's address is its IP address and TCP port. [`Builder::bind`],
+    /// [`Builder::segmentation`] and [`Builder::socket_buffer`] have no effect.
+    ///
+    /// ```no_run
+    /// use tack::{Endpoint, TunNetwork, TunOptions};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let network = TunNetwork {
+    ///     kernel: "10.77.0.1".parse()?,
+    ///     prefix: 24,
+    ///     stack: "10.77.0.2".parse()?,
+    /// };
+    /// let endpoint = Endpoint::builder()
+    ///     .tun(TunOptions::new(network))
+    ///     .insecure(true)
+    ///     .build()?;
+    /// let stream = endpoint.connect("10.77.0.1:80").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tun(mut self, options: TunOptions) -> Self {
+        self.settings.carrier = CarrierKind::Tun(options);
         self
     }
 
@@ -141,12 +173,21 @@ impl Builder {
     ///
     /// # Errors
     /// `PermissionDenied` with an [`InsecureAddress`] inside for an address beyond loopback with
-    /// neither [`Builder::identity`] nor [`Builder::insecure`]; `Unsupported` outside a tokio
-    /// runtime; otherwise what the system says about the address.
+    /// neither [`Builder::identity`] nor [`Builder::insecure`], or a TUN device without the
+    /// capability CAP_NET_ADMIN; `NotFound` where the machine has no TUN devices; `InvalidInput`
+    /// for addresses that a TUN device cannot have; `Unsupported` outside a tokio runtime, or for
+    /// TUN on other systems than Linux; otherwise what the system says about the address.
     pub fn build(self) -> io::Result<Endpoint> {
         let guarded = self.settings.insecure || self.settings.identity.is_some();
-        if !guarded && !is_loopback(self.settings.bind) {
-            return Err(InsecureAddress(self.settings.bind).into());
+        let local = match &self.settings.carrier {
+            CarrierKind::Udp => Some(self.settings.bind),
+            CarrierKind::Tun(options) => options
+                .networks
+                .first()
+                .map(|network| SocketAddr::new(network.stack, 0)),
+        };
+        if let Some(local) = local.filter(|local| !guarded && !is_loopback(*local)) {
+            return Err(InsecureAddress(local).into());
         }
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(io::Error::new(

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use tack_tcp::Config;
 use tokio::net::{ToSocketAddrs, lookup_host};
 
-use crate::address::{DEFAULT_PORT, is_loopback};
+use crate::address::is_loopback;
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectError, InsecureAddress};
 use crate::secure::Identity;
@@ -29,7 +29,8 @@ pub struct Connect<'a, A> {
     peer: A,
     /// `None`: one of its own.
     endpoint: Option<&'a Endpoint>,
-    port: u16,
+    /// `None`: the carrier's.
+    port: Option<u16>,
     config: Option<Config>,
 }
 
@@ -46,14 +47,15 @@ impl<'a, A> Connect<'a, A> {
         Self {
             peer,
             endpoint,
-            port: DEFAULT_PORT,
+            port: None,
             config: None,
         }
     }
 
-    /// The TCP port to connect to. Default [`DEFAULT_PORT`].
+    /// The TCP port to connect to. Default [`DEFAULT_PORT`](crate::DEFAULT_PORT); behind a TUN
+    /// device that of the address.
     pub fn port(mut self, port: u16) -> Self {
-        self.port = port;
+        self.port = Some(port);
         self
     }
 
@@ -127,9 +129,9 @@ impl<'a, A: ToSocketAddrs + Send + 'a> IntoFuture for Connect<'a, A> {
 }
 
 impl Endpoint {
-    /// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address, or a name and UDP port such as
-    /// `localhost:7777`) with the endpoint's settings, unless the returned [`Connect`] is told
-    /// otherwise.
+    /// Connects to [`DEFAULT_PORT`](crate::DEFAULT_PORT) of `peer` (its UDP address, or a name and
+    /// UDP port such as `localhost:7777`) with the endpoint's settings, unless the returned
+    /// [`Connect`] is told otherwise. Behind a TUN device the port of `peer` is its TCP port.
     ///
     /// ```no_run
     /// # async fn example(endpoint: tack::Endpoint) -> Result<(), tack::ConnectError> {
@@ -147,7 +149,7 @@ impl Endpoint {
     }
 }
 
-/// Connects to [`DEFAULT_PORT`] of `peer` (its UDP address, or a name and UDP port such as
+/// Connects to [`DEFAULT_PORT`](crate::DEFAULT_PORT) of `peer` (its UDP address, or a name and UDP port such as
 /// `localhost:7777`) from a socket of its own, on loopback.
 ///
 /// # Errors
@@ -159,7 +161,7 @@ pub fn connect<'a, A: ToSocketAddrs + Send + 'a>(peer: A) -> Connect<'a, A> {
 async fn open(
     endpoint: &Endpoint,
     peer: SocketAddr,
-    port: u16,
+    port: Option<u16>,
     config: Option<&Config>,
     content: &Content,
 ) -> Result<Stream, ConnectError> {
@@ -167,10 +169,11 @@ async fn open(
     if matches!(content, Content::Clear) && !handle.insecure && !is_loopback(peer) {
         return Err(InsecureAddress(peer).into());
     }
-    if handle.local.is_ipv4() && peer.ip().to_canonical().is_ipv6() {
+    if !handle.local.reaches(peer.ip().to_canonical()) {
         return Err(ConnectError::AddressFamily(peer));
     }
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let shown = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let (peer, port) = handle.local.name(shown, port);
     let config = handle.prepare(config.unwrap_or(&handle.config), Some(peer));
     let id = handle.run(|state, now| {
         state.check_open()?;
@@ -181,6 +184,6 @@ async fn open(
     })?;
     // From here on dropping the future drops the stream, which lets go of the connection.
     let stream = Stream::new(handle.clone(), id);
-    stream.established(peer, port).await?;
+    stream.established(shown, port).await?;
     Ok(stream)
 }

@@ -380,6 +380,8 @@ impl Inner {
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
-        self.handle.local
+        self.handle
+            .local
+            .address_towards(self.peer, self.local_port)
     }
 }

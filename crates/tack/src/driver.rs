@@ -1,5 +1,5 @@
-//! The driver: the task that receives datagrams, keeps the timer, and waits until a full socket is
-//! writable.
+//! The driver: the task that receives datagrams or packets, keeps the timer, and waits until a full
+//! socket is writable.
 
 use std::future::Future;
 use std::io;
@@ -9,9 +9,10 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use tack_base::Instant;
-use tack_io::{Received, UdpReceiver};
+use tack_io::{Received, TunReceiver, UdpReceiver};
 use tack_wire::{ParseError, Segment};
 
+use crate::carrier::Receiver;
 use crate::shared::Shared;
 use crate::state::{Life, State};
 use crate::wakers::keep;
@@ -19,20 +20,31 @@ use crate::wakers::keep;
 /// Runs until no handle is left and every connection has finished.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
-    receiver: UdpReceiver,
+    receiver: Receiver,
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, receiver: UdpReceiver) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, receiver: Receiver) -> Self {
         Self { shared, receiver }
     }
 
-    /// Receives with one system call. Ready when another one may find more.
+    /// Receives once. Ready when there may be more.
     fn receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shared = Arc::clone(&self.shared);
+        match &mut self.receiver {
+            Receiver::Udp(receiver) => Self::receive_datagrams(&self.shared, receiver, cx),
+            Receiver::Tun(receiver) => Self::receive_packets(&self.shared, receiver, cx),
+        }
+    }
+
+    /// Receives from a socket with one system call.
+    fn receive_datagrams(
+        shared: &Shared,
+        receiver: &mut UdpReceiver,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         let received = loop {
-            ready!(self.receiver.poll_readable(cx))?;
-            match self.receiver.receive(&shared.clock) {
+            ready!(receiver.poll_readable(cx))?;
+            match receiver.receive(&shared.clock) {
                 Ok(received) => break received,
                 // The poller learns of it: ask it again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -62,6 +74,44 @@ impl Driver {
         }
         Poll::Ready(Ok(()))
     }
+
+    /// Receives a batch of packets from a TUN device.
+    ///
+    /// # Errors
+    /// When the runtime shuts down, or the device is gone.
+    fn receive_packets(
+        shared: &Shared,
+        receiver: &mut TunReceiver,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let packets = loop {
+            ready!(receiver.poll_readable(cx))?;
+            match receiver.receive(&shared.clock) {
+                Ok(packets) => break packets,
+                // The poller learns of it: ask it again.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        };
+        let local = &shared.local;
+        if shared.uncoalesced.load(Ordering::Relaxed) == 0 {
+            shared.run(|state, now| {
+                state.receives += 1;
+                for packet in packets {
+                    state.take_packet(now, local, &packet);
+                }
+                state.wake_acceptors();
+            });
+        } else {
+            for packet in packets {
+                shared.run(|state, now| {
+                    state.take_packet(now, local, &packet);
+                    state.wake_acceptors();
+                });
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
 }
 
 /// Most ICMP errors that one poll reads.
@@ -70,8 +120,12 @@ const ANSWERS: usize = 32;
 impl Driver {
     /// Reads which peers' ports are closed.
     fn refused(&mut self, cx: &mut Context<'_>) {
+        // What ICMP says to a host arrives among its packets.
+        let Receiver::Udp(receiver) = &mut self.receiver else {
+            return;
+        };
         for _ in 0..ANSWERS {
-            match self.receiver.poll_refused(cx) {
+            match receiver.poll_refused(cx) {
                 Poll::Ready(Ok(peer)) => self.shared.run(|state, now| state.refused(now, peer)),
                 // Where the system does not tell, timers find out.
                 Poll::Ready(Err(_)) | Poll::Pending => return,
@@ -107,7 +161,7 @@ impl Future for Driver {
         // in the cache.
         match self.receive(cx) {
             Poll::Ready(Ok(())) => cx.waker().wake_by_ref(),
-            // The runtime shuts down.
+            // The runtime shuts down, or the device is gone.
             Poll::Ready(Err(_)) => return Poll::Ready(()),
             Poll::Pending => {}
         }

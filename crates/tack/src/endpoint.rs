@@ -1,4 +1,4 @@
-//! One UDP socket with its connections.
+//! One UDP socket or TUN device with its connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use tack_io::{PacingTimer, UdpOptions};
+use tack_io::PacingTimer;
 use tack_tcp::{ConnectionId, Endpoint as Core, EndpointConfig};
 
 use crate::address::is_loopback;
+use crate::carrier;
 use crate::driver::Driver;
 use crate::error::{InsecureAddress, ListenError, ShutdownTimedOut};
 use crate::listen::ListenOptions;
@@ -22,7 +23,8 @@ use crate::state::{Acceptors, Life};
 use crate::stream::Stream;
 use crate::wait::{Queue, wait_until};
 
-/// One UDP socket with any number of connections. Cheap to clone: all clones are the same endpoint.
+/// One UDP socket, or one host behind a TUN device ([`Builder::tun`](crate::Builder::tun)), with any
+/// number of connections. Cheap to clone: all clones are the same endpoint.
 ///
 /// It lives as long as any clone, listener or stream of it, and then in the background until the
 /// dropped streams have delivered what was written to them.
@@ -31,7 +33,8 @@ pub struct Endpoint {
     pub(crate) handle: Handle,
 }
 
-/// Counters of an endpoint's socket, since it was opened.
+/// Counters of an endpoint's socket or device, since it was opened. A packet of a TUN device counts
+/// as a datagram, and as one where it carries many segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CarrierStats {
@@ -43,8 +46,13 @@ pub struct CarrierStats {
     pub datagrams_received: u64,
     /// System calls that delivered datagrams; not counted with [`crate::Coalesce::Off`].
     pub receives: u64,
-    /// Datagrams received that are not TCP segments.
+    /// Datagrams received that are not TCP segments; behind a TUN device also packets that no host
+    /// takes: fragments, wrong checksums, impossible sources.
     pub malformed: u64,
+    /// Errors about segments (ICMP) that a connection believed; behind a TUN device only.
+    pub path_errors: u64,
+    /// Errors about segments that were not under way.
+    pub path_errors_ignored: u64,
     /// Segments received that belong to no connection and no listener.
     pub strays: u64,
     /// Sends that failed for another reason than a full socket; the datagrams were lost.
@@ -77,11 +85,7 @@ impl Endpoint {
     }
 
     pub(crate) fn open(settings: &Settings) -> io::Result<Self> {
-        let mut options = UdpOptions::new(settings.bind);
-        options.segmentation = settings.segmentation;
-        options.socket_buffer = settings.socket_buffer;
-        options.refusals = true;
-        let (sender, receiver) = options.open()?;
+        let (sender, receiver) = carrier::open(settings)?;
         let mut secret = [0; 16];
         getrandom::fill(&mut secret)?;
         let core = Core::new(EndpointConfig {
@@ -101,9 +105,18 @@ impl Endpoint {
         })
     }
 
-    /// The UDP address the socket is bound to.
+    /// The UDP address the socket is bound to; behind a TUN device an address of the host, with
+    /// port 0.
     pub fn local_addr(&self) -> SocketAddr {
-        self.handle.local
+        self.handle.local.address()
+    }
+
+    /// Name of the TUN device; `None` for a UDP socket.
+    pub fn device(&self) -> Option<&str> {
+        match &self.handle.local {
+            carrier::Local::Socket(_) => None,
+            carrier::Local::Host { device, .. } => Some(device),
+        }
     }
 
     /// Accepts connections to TCP port `port` with the endpoint's settings.
@@ -120,8 +133,9 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::listen`].
     pub fn listen_with(&self, port: u16, options: ListenOptions) -> Result<Listener, ListenError> {
-        if !self.handle.insecure && !is_loopback(self.handle.local) {
-            return Err(InsecureAddress(self.handle.local).into());
+        let local = self.handle.local.address();
+        if !self.handle.insecure && !is_loopback(local) {
+            return Err(InsecureAddress(local).into());
         }
         self.listen_encrypted(port, options)
     }
@@ -166,6 +180,8 @@ impl Endpoint {
             datagrams_received: state.received,
             receives: state.receives,
             malformed: state.malformed,
+            path_errors: state.core.stats().path_errors,
+            path_errors_ignored: state.core.stats().path_errors_ignored,
             strays: state.core.stats().strays,
             send_failures: state.outgoing.failures,
             offload_refused: state.outgoing.sender().refusals(),

@@ -34,8 +34,9 @@ pub enum ConnectError {
     /// The peer is beyond loopback, the connection in clear text, and `insecure` not set.
     #[error(transparent)]
     Insecure(#[from] InsecureAddress),
-    /// The socket is bound to an IPv4 address and the peer has an IPv6 one.
-    #[error("{0} cannot be reached from a socket bound to an IPv4 address; bind to an IPv6 one")]
+    /// The endpoint has no address of the peer's family: its socket is bound to an IPv4 address
+    /// and the peer has an IPv6 one, or its TUN device has no such network.
+    #[error("{0} cannot be reached from an endpoint without an address of its family, {family}", family = family(.0))]
     AddressFamily(SocketAddr),
     /// The connection's ports are in use, or none is free: see [`PortError`](crate::PortError).
     #[error(transparent)]
@@ -48,8 +49,9 @@ pub enum ConnectError {
         /// The TCP port asked for.
         port: u16,
     },
-    /// The peer's host reported a closed UDP port (ICMP).
-    #[error("nobody listens at {0} (connection refused)")]
+    /// ICMP reported a closed UDP port of the peer's host, or, behind a TUN device, that the host
+    /// cannot be reached.
+    #[error("nobody listens at {0}, or it cannot be reached (an ICMP error)")]
     Unreachable(SocketAddr),
     /// The peer did not answer in time.
     #[error("{0} does not answer")]
@@ -186,6 +188,10 @@ impl From<ConnectionEnded> for io::Error {
     }
 }
 
+fn family(address: &SocketAddr) -> &'static str {
+    if address.is_ipv4() { "IPv4" } else { "IPv6" }
+}
+
 fn kind(reason: CloseReason) -> io::ErrorKind {
     match reason {
         CloseReason::Graceful => io::ErrorKind::BrokenPipe,
@@ -204,7 +210,9 @@ fn describe(reason: CloseReason) -> &'static str {
         CloseReason::Graceful => "the connection is closed",
         CloseReason::Reset => "the peer reset the connection",
         CloseReason::Refused => "the peer refused the connection",
-        CloseReason::Unreachable => "the peer is gone: nobody has its UDP port any more",
+        CloseReason::Unreachable => {
+            "the peer is gone: it cannot be reached, or its UDP port is closed"
+        }
         CloseReason::TimedOut => "the peer stopped answering",
         CloseReason::Aborted => "the connection was aborted on this side",
         CloseReason::Dishonest => "the peer acknowledged what it was not sent",

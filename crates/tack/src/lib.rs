@@ -2,7 +2,8 @@
 //! acknowledgement and congestion control.
 //!
 //! An [`Endpoint`] is one UDP socket with any number of connections, told apart by the peer's
-//! address and their TCP ports. A [`Listener`] accepts connections to one port. A [`Stream`] is one
+//! address and their TCP ports; or, with [`Builder::tun`], a host behind a TUN device that speaks
+//! plain TCP with any other. A [`Listener`] accepts connections to one port. A [`Stream`] is one
 //! connection and reads and writes like tokio's `TcpStream`. Dropping a stream closes it gracefully
 //! in the background.
 //!
@@ -111,6 +112,7 @@
 
 mod address;
 mod builder;
+mod carrier;
 mod connect;
 mod connection;
 mod driver;
@@ -119,6 +121,7 @@ mod error;
 mod listen;
 mod listener;
 mod outgoing;
+mod packets;
 pub mod secure;
 mod settings;
 mod shared;
@@ -144,7 +147,7 @@ pub use settings::Coalesce;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use stream::Stream;
 pub use tack_base::{Instant, Rate, StreamOffset};
-pub use tack_io::Segmentation;
+pub use tack_io::{Segmentation, TunNetwork, TunOptions};
 pub use tack_tcp::ConnectError as PortError;
 pub use tack_tcp::config::{Audits, KeepAlive};
 pub use tack_tcp::{

@@ -26,9 +26,11 @@ impl Listener {
         Self { handle, port }
     }
 
-    /// The UDP address that peers connect to.
+    /// The UDP address that peers connect to; behind a TUN device the address of the host, with the
+    /// TCP port.
     pub fn local_addr(&self) -> SocketAddr {
-        self.handle.local
+        let local = &self.handle.local;
+        local.shown(local.address(), self.port)
     }
 
     /// The TCP port that peers connect to.

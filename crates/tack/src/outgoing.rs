@@ -1,14 +1,19 @@
 //! Sending: one batch at a time from the core to the socket; what a short send leaves over is kept.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use tack_base::Instant;
-use tack_io::{Datagrams, SendCause, UdpSender};
+use tack_io::udp::SendCause;
 use tack_tcp::{Batch, Endpoint as Core};
 use tack_wire::Ecn;
 
+use crate::carrier::Sender;
+
 /// Most datagrams of one batch: what the kernel's segmentation offload takes.
 const MAX_BATCH: usize = 64;
+/// Most answers to echo requests that wait to leave.
+const MAX_REPLIES: usize = 32;
 
 /// The transmitting side of an endpoint.
 ///
@@ -16,9 +21,11 @@ const MAX_BATCH: usize = 64;
 /// what waits is at most one batch, and back-pressure reaches the connections at once.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    sender: UdpSender,
+    sender: Sender,
     buffer: Vec<u8>,
     pending: Option<Pending>,
+    /// Whole packets that answer echo requests.
+    replies: VecDeque<Vec<u8>>,
     pub(crate) datagrams: u64,
     pub(crate) batches: u64,
     pub(crate) failures: u64,
@@ -44,30 +51,53 @@ pub(crate) enum Flushed {
     TooLong {
         /// The peer.
         peer: SocketAddr,
-        /// UDP payload bytes.
+        /// Bytes of the segment.
         len: usize,
     },
 }
 
 impl Outgoing {
-    pub(crate) fn new(sender: UdpSender) -> Self {
-        let buffer = Vec::with_capacity(tack_io::udp::MAX_BATCH_BYTES);
+    pub(crate) fn new(sender: Sender) -> Self {
+        let room = MAX_BATCH * sender.prefix();
+        let buffer = Vec::with_capacity(tack_io::udp::MAX_BATCH_BYTES + room);
         Self {
             sender,
             buffer,
             pending: None,
+            replies: VecDeque::new(),
             datagrams: 0,
             batches: 0,
             failures: 0,
         }
     }
 
-    pub(crate) fn sender(&self) -> &UdpSender {
+    pub(crate) fn sender(&self) -> &Sender {
         &self.sender
+    }
+
+    /// Has an answer to an echo request leave; none where too many wait.
+    pub(crate) fn reply(&mut self, packet: Vec<u8>) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back(packet);
+        }
+    }
+
+    /// Sends the answers that wait. One that the device does not take is lost, as pings may be.
+    fn send_replies(&mut self) {
+        while let Some(packet) = self.replies.pop_front() {
+            if let Sender::Tun(sender) = &mut self.sender
+                && sender.send_packet(&packet).is_err()
+            {
+                self.failures += 1;
+            }
+        }
     }
 
     /// Sends what the core wants to send until it has nothing more or the socket is full.
     pub(crate) fn flush(&mut self, core: &mut Core, now: Instant) -> Flushed {
+        if !self.replies.is_empty() {
+            self.send_replies();
+        }
         loop {
             if let Some(pending) = self.pending {
                 match self.send(pending) {
@@ -77,8 +107,9 @@ impl Outgoing {
             }
             self.buffer.clear();
             let max_batch = self.sender.max_batch().min(MAX_BATCH);
+            let prefix = self.sender.prefix();
             let Some((peer, transmit)) =
-                core.poll_transmit(now, &mut Batch::new(&mut self.buffer, 0, max_batch))
+                core.poll_transmit(now, &mut Batch::new(&mut self.buffer, prefix, max_batch))
             else {
                 return Flushed::Idle;
             };
@@ -95,19 +126,14 @@ impl Outgoing {
     }
 
     fn send(&mut self, mut pending: Pending) -> Result<(), Flushed> {
-        let contents = &self.buffer[pending.sent..];
+        let contents = &mut self.buffer[pending.sent..];
         let Pending {
             peer,
             ecn,
             segment_size,
             ..
         } = pending;
-        let Err(error) = self.sender.send(&Datagrams {
-            peer,
-            ecn,
-            contents,
-            segment_size,
-        }) else {
+        let Err(error) = self.sender.send(peer, ecn, contents, segment_size) else {
             return Ok(());
         };
         pending.sent += error.sent;
@@ -123,7 +149,9 @@ impl Outgoing {
                 self.failures += 1;
                 Err(Flushed::TooLong {
                     peer,
-                    len: segment_size.min(self.buffer.len() - pending.sent),
+                    len: segment_size
+                        .min(self.buffer.len() - pending.sent)
+                        .saturating_sub(self.sender.prefix()),
                 })
             }
             SendCause::Failed(_) => {

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use tack_io::{Segmentation, UdpOptions};
+use tack_io::{Segmentation, TunOptions, UdpOptions};
 use tack_tcp::Config;
 
 use crate::secure::Identity;
@@ -20,9 +20,20 @@ pub enum Coalesce {
     Off,
 }
 
+/// What carries the segments of an endpoint.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum CarrierKind {
+    /// A UDP socket.
+    #[default]
+    Udp,
+    /// A TUN device.
+    Tun(TunOptions),
+}
+
 /// What a builder gathers.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    pub(crate) carrier: CarrierKind,
     pub(crate) bind: SocketAddr,
     pub(crate) insecure: bool,
     pub(crate) identity: Option<Identity>,
@@ -40,6 +51,7 @@ impl Default for Settings {
         let bind = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let socket = UdpOptions::new(bind);
         Self {
+            carrier: CarrierKind::default(),
             bind,
             insecure: false,
             identity: None,

@@ -3,7 +3,7 @@
 //! Reads and writes work on the core directly, under one lock, and what they cause to be sent
 //! leaves on the calling task. Only arrivals, timers and a full socket need the driver.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +12,7 @@ use tack_io::{Clock, PacingTimer};
 use tack_tcp::config::Carrier;
 use tack_tcp::{Config, Endpoint as Core};
 
+use crate::carrier::Local;
 use crate::outgoing::Outgoing;
 use crate::secure::Identity;
 use crate::settings::{Coalesce, Settings};
@@ -46,7 +47,7 @@ impl Drop for LastOut {
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) timer: PacingTimer,
-    pub(crate) local: SocketAddr,
+    pub(crate) local: Local,
     pub(crate) insecure: bool,
     pub(crate) identity: Option<Identity>,
     /// How many guards ask for each segment to be answered by itself; at zero, batches are
@@ -64,17 +65,17 @@ impl Shared {
         core: Core,
         outgoing: Outgoing,
     ) -> Self {
-        let local = outgoing.sender().local_addr();
+        let local = outgoing.sender().local();
         let state = State::new(core, outgoing);
         Self {
             clock: Clock::new(),
             timer,
-            local,
             insecure: settings.insecure,
             identity: settings.identity.clone(),
             uncoalesced: AtomicUsize::new(usize::from(settings.coalesce == Coalesce::Off)),
             config: settings.config.clone(),
-            mtu: settings.mtu,
+            mtu: settings.mtu.min(local.mtu()),
+            local,
             state: Mutex::new(state),
         }
     }
@@ -125,11 +126,12 @@ impl Shared {
     /// A listener has no peer: the larger headers of IPv6 are assumed where the socket can use
     /// them.
     pub(crate) fn prepare(&self, config: &Config, peer: Option<SocketAddr>) -> Config {
-        let ipv6 = match peer {
-            Some(peer) => peer.ip().to_canonical().is_ipv6(),
-            None => self.local.is_ipv6(),
+        let peer = match peer {
+            Some(peer) => peer.ip().to_canonical(),
+            None if self.local.has_ipv6() => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         };
-        let overhead: u16 = if ipv6 { 40 + 8 } else { 20 + 8 };
+        let overhead = self.local.overhead(peer);
         let room = self.mtu.saturating_sub(overhead + 20);
         let max_batch = self.look(|state, _| state.outgoing.sender().max_batch());
         Config {

@@ -7,6 +7,7 @@ use std::task::Waker;
 use tack_base::Instant;
 use tack_io::PacingTimer;
 use tack_tcp::{ConnectionId, Endpoint as Core, State as TcpState};
+use tack_wire::icmp::smaller_mtu;
 
 use crate::address::is_loopback;
 use crate::error::EndpointClosed;
@@ -197,15 +198,11 @@ impl State {
         }
     }
 
-    /// A datagram of `len` bytes was too long for the path to `peer`: tells its connections the
+    /// A segment of `len` bytes was too long for the path to `peer`: tells its connections the
     /// next smaller usual MTU.
     fn narrow(&mut self, now: Instant, peer: SocketAddr, len: usize) {
-        // Common MTUs (RFC 1191 §7, with today's tunnels and the IPv6 minimum), largest first.
-        const PLATEAUS: [u16; 12] = [
-            32_000, 17_914, 9_000, 8_166, 4_352, 2_002, 1_492, 1_400, 1_280, 1_006, 508, 296,
-        ];
-        let packet = len + if peer.is_ipv6() { 48 } else { 28 };
-        let Some(&mtu) = PLATEAUS.iter().find(|mtu| usize::from(**mtu) < packet) else {
+        let overhead = self.outgoing.sender().local().overhead(peer.ip());
+        let Some(mtu) = smaller_mtu(len + usize::from(overhead)) else {
             return;
         };
         let Self {

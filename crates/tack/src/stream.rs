@@ -43,10 +43,11 @@ impl Stream {
         } = handle
             .look(|state, _| state.core.tuple(id))
             .unwrap_or(Tuple {
-                peer: handle.local,
+                peer: handle.local.address(),
                 local_port: 0,
                 remote_port: 0,
             });
+        let peer = handle.local.shown(peer, remote_port);
         Self {
             inner: Arc::new(Inner {
                 handle,
@@ -88,12 +89,12 @@ impl Stream {
         .await
     }
 
-    /// The local UDP address.
+    /// The local UDP address; behind a TUN device this side's address and TCP port.
     pub fn local_addr(&self) -> SocketAddr {
-        self.inner.handle.local
+        self.inner.local()
     }
 
-    /// The peer's UDP address.
+    /// The peer's UDP address; behind a TUN device its address and TCP port.
     pub fn peer_addr(&self) -> SocketAddr {
         self.inner.peer
     }

@@ -40,7 +40,7 @@ pub mod transmit;
 pub use ack::{AckKind, AckPolicy, AckPolicyFactory};
 pub use cc::{Algorithm, CongestionController, ControllerFactory, ParseAlgorithmError};
 pub use config::Config;
-pub use connection::{CloseReason, Connection, Event, ReadError, State, WriteError};
+pub use connection::{CloseReason, Connection, Event, PathError, ReadError, State, WriteError};
 pub use endpoint::{
     ConnectError, ConnectionId, Endpoint, EndpointConfig, EndpointStats, Incoming, ListenError,
     SynFilter, Tuple, Verdict,

@@ -10,11 +10,13 @@ extern crate std;
 
 pub mod checksum;
 pub mod encapsulation;
+pub mod icmp;
 pub mod ip;
 pub mod options;
 pub mod segment;
 pub mod seq;
 pub mod tack;
+pub mod train;
 
 pub use options::{SackBlock, SackBlocks, TcpOptions, Timestamps};
 pub use segment::{Flags, Header, ParseError, Segment};

@@ -62,7 +62,11 @@ pub(crate) async fn reach(
                 if let (Target::Code(code, _), ProofMethod::Code) = (options.target, met.how) {
                     used_codes::note(options.state, code, &met.peer, link.peer_addr())?;
                 }
-                let address = Address::of(link.peer_addr(), options.udp_port);
+                // Behind a TUN device the port is that of TCP, and every service has its own.
+                let address = match link.endpoint().device() {
+                    Some(_) => Address::from(link.peer_addr().ip()),
+                    None => Address::of(link.peer_addr(), options.udp_port),
+                };
                 update_known_peers(options.state, &met, options.remember, Some(address))?;
                 return Ok((link, met));
             }

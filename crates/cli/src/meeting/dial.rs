@@ -7,6 +7,7 @@ use tack::secure::{Identity, PublicKey, SecureError, SecureStream};
 use tack::{Config, ConnectError, Endpoint};
 
 use super::ALPN;
+use crate::carrier::CarrierArgs;
 use crate::net;
 
 /// Options of a connection to any peer.
@@ -19,6 +20,7 @@ pub(crate) struct Dial {
     /// The local address; `None` takes one from which the peer can be reached.
     pub(crate) from: Option<IpAddr>,
     pub(crate) config: Config,
+    pub(crate) carrier: CarrierArgs,
 }
 
 /// The reason why a connection failed.
@@ -45,9 +47,9 @@ impl Dial {
             if let Some(from) = self.from {
                 builder = builder.bind(SocketAddr::new(from, 0));
             }
-            let endpoint = builder
-                .identity(identity)
-                .build()
+            let endpoint = self
+                .carrier
+                .build(builder.identity(identity.clone()))
                 .map_err(|error| DialError::Other(error.to_string()))?;
             let connect = endpoint
                 .connect(address)
@@ -57,6 +59,8 @@ impl Dial {
                 Some(key) => connect.expecting(key, ALPN),
                 None => connect.any_key(ALPN),
             };
+            // A device is that of all connections, whatever key each of them shows.
+            let connect = connect.identity(identity);
             let connected = tokio::select! {
                 connected = connect.into_future() => connected,
                 () = net::strange(&endpoint) => return Err(DialError::Other(net::NOT_TACK.into())),

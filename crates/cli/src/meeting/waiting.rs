@@ -27,6 +27,7 @@ use super::peer_stream::PeerStream;
 use super::show;
 use super::{ALPN, CODE_PORT, channel};
 use crate::address::{Address, Family, Reach};
+use crate::carrier::CarrierArgs;
 use crate::discovery::{Announcement, reachable};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
@@ -93,6 +94,7 @@ pub(crate) struct WaitingConfig<'a> {
     pub(crate) tcp_port: u16,
     pub(crate) config: Config,
     pub(crate) max_connections: usize,
+    pub(crate) carrier: &'a CarrierArgs,
 }
 
 /// A peer that was admitted.
@@ -123,6 +125,8 @@ struct Shared {
     has_code: bool,
     remember: Option<PeerName>,
     addresses: Vec<SocketAddr>,
+    /// The addresses are those of this machine on its networks, where codes are looked for.
+    is_on_network: bool,
     announcement: Mutex<Option<Announcement>>,
     /// A code may have been burnt.
     look: Notify,
@@ -141,22 +145,24 @@ impl WaitingSide {
             .resolve(config.udp_port, Reach::Anywhere, config.family);
         let address = resolved.await?[0];
         let bind = |address: SocketAddr| {
-            Endpoint::builder()
+            let builder = Endpoint::builder()
                 .bind(address)
                 .identity(own.identity.clone())
-                .max_connections(config.max_connections)
-                .build()
+                .max_connections(config.max_connections);
+            config.carrier.build(builder)
         };
         let endpoint = match bind(address) {
             // A system without IPv6.
-            Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
+            Err(_) if !config.carrier.is_tun() && address.ip() == Ipv6Addr::UNSPECIFIED => {
                 bind((Ipv4Addr::UNSPECIFIED, address.port()).into())
             }
             bound => bound,
         };
-        let endpoint = endpoint
-            .map_err(|error| Failure::network(format!("cannot listen on {address}: {error}")))?;
-        let addresses = reachable(endpoint.local_addr());
+        let endpoint = endpoint.map_err(|error| config.carrier.cannot_listen(address, &error))?;
+        let addresses = match config.carrier.addresses(config.udp_port) {
+            Some(addresses) => addresses,
+            None => reachable(endpoint.local_addr()),
+        };
         let args = config.args;
         let current_code = CurrentCode::new(None);
         let shared = Arc::new(Shared {
@@ -180,6 +186,7 @@ impl WaitingSide {
             has_code: !args.no_code,
             remember: config.remember,
             addresses,
+            is_on_network: !config.carrier.is_tun(),
             announcement: Mutex::new(None),
             look: Notify::new(),
             complaints: AtomicU32::new(0),
@@ -298,7 +305,7 @@ impl Shared {
         let address = self
             .addresses
             .first()
-            .filter(|address| !address.ip().is_loopback());
+            .filter(|address| !address.ip().is_loopback() && self.is_on_network);
         let mut is_announced = false;
         if let Some(address) = address {
             match Announcement::new(number, *address) {

@@ -13,6 +13,7 @@ use super::request::{
     TestRequest,
 };
 use crate::address::{Address, Family};
+use crate::carrier::CarrierArgs;
 use crate::exit::Failure;
 use crate::meeting::{MeetingArgs, Target};
 use crate::net::{CLEAR_PERF_UDP_PORT, PERF_UDP_PORT};
@@ -151,6 +152,8 @@ pub(crate) struct PerfArgs {
     #[arg(long)]
     insecure: bool,
     #[command(flatten)]
+    pub(crate) carrier: CarrierArgs,
+    #[command(flatten)]
     pub(crate) meeting: MeetingArgs,
 }
 
@@ -237,6 +240,11 @@ impl PerfArgs {
         if self.udp && !self.is_clear() {
             return Err(Failure::usage(
                 "UDP tests (-u) are not encrypted, but this test is to be; `tack perf --help` says what -u needs",
+            ));
+        }
+        if self.udp && self.carrier.is_tun() {
+            return Err(Failure::usage(
+                "UDP tests (-u) need --carrier udp: behind a TUN device there is TCP alone",
             ));
         }
         let direction = match (self.reverse, self.bidir) {

@@ -164,6 +164,7 @@ pub(crate) async fn dial(
         family: args.family(),
         from: args.bind,
         connect_timeout: args.connect_timeout,
+        carrier: args.carrier.clone(),
     };
     match server {
         Target::Address(address) if args.is_clear() => {
@@ -220,6 +221,7 @@ async fn meet(
             service: SERVICE,
             from: args.bind,
             config: config.clone(),
+            carrier: args.carrier.clone(),
         },
         udp_port: PERF_UDP_PORT,
         family: args.family(),
@@ -350,8 +352,18 @@ impl ControlListener {
         let at = args.listen_address();
         let (udp_port, family) = (args.udp_port(), args.family());
         let transport = ListenOptions::new().config(config.clone()).backlog(backlog);
-        let serve =
-            |reach, identity| net::serve(&at, udp_port, reach, family, max_connections, identity);
+        let serve = |reach, identity| {
+            let carrier = &args.carrier;
+            net::serve(
+                carrier,
+                &at,
+                udp_port,
+                reach,
+                family,
+                max_connections,
+                identity,
+            )
+        };
         if args.is_clear() {
             let endpoint = serve(Reach::Anywhere, None).await?;
             let listener = endpoint
@@ -378,6 +390,7 @@ impl ControlListener {
             tcp_port: MET_PERF_PORT,
             config,
             max_connections,
+            carrier: &args.carrier,
         };
         let waiting_side = WaitingSide::open(state, own.clone(), waiting_config).await?;
         let endpoint = waiting_side.endpoint().clone();

@@ -12,6 +12,7 @@ use super::protocol::Taken;
 use super::receiver::existing::Existing;
 use super::volume::Volume;
 use crate::address::{Address, Reach, ReachArgs};
+use crate::carrier::CarrierArgs;
 use crate::exit::Failure;
 use crate::meeting::{MeetingArgs, Target, is_explicit};
 use crate::values::{duration, listen, rate, silence, size};
@@ -30,6 +31,8 @@ pub(crate) struct TransportArgs {
     /// speak it), every, delayed:2, delayed:8,timer=40ms
     #[arg(long, value_name = "POLICY", default_value_t)]
     pub(crate) ack: AckKind,
+    #[command(flatten)]
+    pub(crate) carrier: CarrierArgs,
 }
 
 impl TransportArgs {

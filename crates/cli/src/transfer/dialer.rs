@@ -73,6 +73,7 @@ impl<'a> PeerDialer<'a> {
                 family: Family::Any,
                 from: None,
                 connect_timeout: dialing.connect_timeout,
+                carrier: dialing.transport.carrier.clone(),
             };
             ConnectMethod::Clear(Box::new((address, dial, config)))
         } else {
@@ -89,6 +90,7 @@ impl<'a> PeerDialer<'a> {
                     service: dialing.service,
                     from: None,
                     config,
+                    carrier: dialing.transport.carrier.clone(),
                 },
                 connect_timeout: dialing.connect_timeout,
             }))

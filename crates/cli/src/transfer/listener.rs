@@ -40,6 +40,7 @@ impl TransferListener {
         if listen.reach.reach() == Reach::Anywhere {
             let local = Address::local(TRANSFER_UDP_PORT);
             let endpoint = net::serve(
+                &listen.transport.carrier,
                 listen.at.unwrap_or(&local),
                 TRANSFER_UDP_PORT,
                 Reach::Anywhere,
@@ -68,6 +69,7 @@ impl TransferListener {
             tcp_port: TRANSFER_PORT,
             config,
             max_connections: listen.max_connections,
+            carrier: &listen.transport.carrier,
         };
         let waiting_side = WaitingSide::open(state, own, waiting_config).await?;
         Ok(Self::Secure(Box::new(waiting_side)))

@@ -197,6 +197,7 @@ impl Finder {
                 service: SERVICE,
                 from: None,
                 config: args.config(),
+                carrier: args.transport.carrier.clone(),
             },
             udp_port: SERVE_UDP_PORT,
             family: Family::Any,

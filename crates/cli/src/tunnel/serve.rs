@@ -109,6 +109,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
             tcp_port: SERVE_PORT,
             config: config.clone(),
             max_connections: args.max_connections as usize + BEFORE_A_PLACE,
+            carrier: &args.transport.carrier,
         },
     )
     .await?;

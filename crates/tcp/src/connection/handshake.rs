@@ -23,4 +23,6 @@ pub(super) struct Handshake {
     pub(super) peer_scale: Option<u8>,
     /// Both sides want the same acknowledgement mechanism, beyond what every TCP does.
     pub(super) mechanism_agreed: bool,
+    /// The path to this peer is known to drop SYNs that offer a mechanism.
+    pub(super) offer_withheld: bool,
 }

@@ -21,6 +21,7 @@ mod memory;
 pub(crate) mod offer;
 mod opening;
 mod output;
+mod path_error;
 mod peer_fin;
 mod peer_segments;
 mod persist;
@@ -63,6 +64,7 @@ use crate::trace::TraceEvent;
 pub use application::{ReadError, WriteError};
 pub use close_reason::CloseReason;
 pub use events::Event;
+pub use path_error::PathError;
 pub use state::State;
 
 use acking::Acking;

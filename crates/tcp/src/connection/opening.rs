@@ -16,7 +16,28 @@ use crate::ack::policy::AckReason;
 use crate::cc;
 use crate::recv::window::ReceiveWindow;
 
+/// So many SYNs offer a mechanism; the ones after them do not.
+const OFFERS: u32 = 2;
+
 impl Connection {
+    /// The path to the peer drops SYNs that offer an acknowledgement mechanism: do not offer it.
+    pub(crate) fn withhold_offer(&mut self) {
+        self.handshake.offer_withheld = true;
+    }
+
+    /// True once the connection is open, and only a SYN without the offer was answered: the path
+    /// seems to drop those with it. The last one is what was answered, as those before it left a
+    /// second or more earlier.
+    pub(crate) fn opened_without_offer(&self) -> bool {
+        self.state.is_synchronized()
+            && !self.handshake.passive
+            && !self.handshake.offer_withheld
+            && !self.handshake.mechanism_agreed
+            && self.handshake.transmissions > OFFERS
+            && self.config.sack
+            && self.config.offer().is_some()
+    }
+
     /// Takes what the peer's SYN (or SYN-ACK) says.
     pub(super) fn learn_from_syn(&mut self, now: Instant, segment: &Segment<'_>) {
         let options = &segment.header.options;
@@ -76,7 +97,7 @@ impl Connection {
         let offer = if answer {
             self.handshake.mechanism_agreed
         } else {
-            self.handshake.transmissions < 2
+            self.handshake.transmissions < OFFERS && !self.handshake.offer_withheld
         };
         self.config.offer().filter(|_| offer && self.config.sack)
     }

@@ -11,6 +11,7 @@ mod listener;
 mod memory;
 mod outcome;
 mod passive;
+mod plain_peers;
 mod records;
 mod stats;
 mod strays;
@@ -21,7 +22,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use tack_base::Instant;
-use tack_wire::{Ecn, Segment};
+use tack_wire::{Ecn, Segment, SeqNum};
 
 pub use self::config::EndpointConfig;
 pub use self::error::{ConnectError, ListenError};
@@ -32,6 +33,7 @@ use self::listener::Listener;
 pub use self::listener::{Incoming, SynFilter, Verdict};
 use self::memory::{LOOKED_AT, Memory};
 use self::outcome::Outcome;
+use self::plain_peers::PlainPeers;
 use self::records::Records;
 pub use self::stats::EndpointStats;
 use self::strays::Strays;
@@ -40,7 +42,7 @@ use self::table::{MAX_CONNECTIONS, Owner, Table};
 use crate::config::Config;
 use crate::connection::pressure::Pressure;
 use crate::connection::time_wait::TimeWait;
-use crate::connection::{Connection, State};
+use crate::connection::{Connection, PathError, State};
 use crate::transmit::{Batch, Transmit};
 
 /// Many connections behind one carrier.
@@ -69,6 +71,7 @@ pub struct Endpoint {
     /// round trips.
     lingers_until: Option<Instant>,
     listeners: BTreeMap<u16, Listener>,
+    plain_peers: PlainPeers,
     strays: Strays,
     stats: EndpointStats,
 }
@@ -86,6 +89,7 @@ impl Endpoint {
             time_wait: Records::new(),
             lingers_until: None,
             listeners: BTreeMap::new(),
+            plain_peers: PlainPeers::default(),
             strays: Strays::new(),
             stats: EndpointStats::default(),
         }
@@ -189,7 +193,10 @@ impl Endpoint {
         };
         let iss = self.secrets.isn(now, &tuple);
         let seed = self.secrets.seed(&tuple, self.table.serial());
-        let connection = Connection::connect(config, local_port, remote_port, iss, seed, now);
+        let mut connection = Connection::connect(config, local_port, remote_port, iss, seed, now);
+        if self.plain_peers.contains(now, peer.ip()) {
+            connection.withhold_offer();
+        }
         Ok(self.table.insert(tuple, connection, Owner::Application))
     }
 
@@ -252,7 +259,11 @@ impl Endpoint {
                 }
                 if iss_floor.is_none() {
                     entry.connection.set_pressure(pressure);
+                    let opening = entry.connection.state() == State::SynSent;
                     entry.connection.handle_segment(now, arrived, segment, ecn);
+                    if opening && entry.connection.opened_without_offer() {
+                        self.plain_peers.remember(now, peer.ip());
+                    }
                     self.table.activate(id);
                     return Some(id);
                 }
@@ -292,6 +303,35 @@ impl Endpoint {
             self.stats.resets += 1;
         }
         None
+    }
+
+    /// A router or a host said (by ICMP) that a segment to `peer` with sequence number `seq` did not
+    /// arrive. Returns whether a connection believed it; see [`Connection::handle_path_error`].
+    ///
+    /// A half-open connection of a listener takes no notice: its record says too little to check
+    /// the error.
+    pub fn handle_path_error(
+        &mut self,
+        now: Instant,
+        tuple: &Tuple,
+        seq: SeqNum,
+        error: PathError,
+    ) -> bool {
+        let believed = match self.table.route(tuple) {
+            Some(id) => {
+                self.table.activate(id);
+                self.table
+                    .get_mut(id)
+                    .is_some_and(|entry| entry.connection.handle_path_error(now, seq, error))
+            }
+            None => false,
+        };
+        if believed {
+            self.stats.path_errors += 1;
+        } else {
+            self.stats.path_errors_ignored += 1;
+        }
+        believed
     }
 
     /// What names a connection on this endpoint.

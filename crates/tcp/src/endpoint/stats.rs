@@ -18,6 +18,10 @@ pub struct EndpointStats {
     pub cookies_sent: u64,
     /// Connections that came of those.
     pub cookies_accepted: u64,
+    /// Errors of the path (ICMP) that a connection believed.
+    pub path_errors: u64,
+    /// Errors of the path about no segment that was under way.
+    pub path_errors_ignored: u64,
     /// Records of TIME-WAIT forgotten before their time, because there were too many.
     pub time_wait_evicted: u64,
 }

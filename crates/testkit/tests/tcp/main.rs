@@ -22,6 +22,7 @@ mod mtu;
 mod optimistic_receivers;
 mod options;
 mod pacing;
+mod path_errors;
 mod plugged;
 mod random_operations;
 mod retransmission_timeout;

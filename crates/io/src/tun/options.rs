@@ -1,0 +1,164 @@
+//! What a device is set up with.
+
+use std::io;
+use std::net::IpAddr;
+
+/// One network of a TUN device: two hosts, the kernel and the stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TunNetwork {
+    /// The kernel's address on the device.
+    pub kernel: IpAddr,
+    /// Length of the network's prefix, bits: what the kernel routes into the device.
+    pub prefix: u8,
+    /// The stack's address.
+    pub stack: IpAddr,
+}
+
+/// Options for opening a TUN device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TunOptions {
+    /// Name of the device, at most 15 bytes. Default: the kernel picks one (`tun0`).
+    pub name: Option<String>,
+    /// Networks, at most one of each family, and at least one.
+    pub networks: Vec<TunNetwork>,
+    /// More destinations (address and length of the prefix) that the kernel routes into the device.
+    pub routes: Vec<(IpAddr, u8)>,
+    /// MTU of the device, bytes; 576 to 65535 with IPv4, 1280 to 65535 with IPv6. Default 1500.
+    pub mtu: u16,
+    /// Whether kernel and stack pass many segments at once, with checksums left out between them,
+    /// where the segments allow it. Default true.
+    pub offload: bool,
+    /// Packets that the kernel queues for the stack. Default 1000.
+    pub queue: u32,
+}
+
+impl TunOptions {
+    /// The default options with one network.
+    pub fn new(network: TunNetwork) -> Self {
+        Self {
+            name: None,
+            networks: vec![network],
+            routes: Vec::new(),
+            mtu: 1500,
+            offload: true,
+            queue: 1000,
+        }
+    }
+
+    /// The stack's address of the family of `peer`, if it has one.
+    pub fn stack_towards(&self, peer: IpAddr) -> Option<IpAddr> {
+        let mut stacks = self.networks.iter().map(|network| network.stack);
+        stacks.find(|stack| stack.is_ipv4() == peer.is_ipv4())
+    }
+
+    /// # Errors
+    /// `InvalidInput` with what is wrong and what would be right.
+    pub(super) fn check(&self) -> io::Result<()> {
+        let wrong = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        if self.networks.is_empty() {
+            return wrong(
+                "a TUN device needs a network, such as 10.77.0.1/24 and 10.77.0.2".into(),
+            );
+        }
+        for network in &self.networks {
+            let TunNetwork {
+                kernel,
+                prefix,
+                stack,
+            } = *network;
+            if kernel.is_ipv4() != stack.is_ipv4() {
+                return wrong(format!(
+                    "the kernel's address {kernel} and the stack's address {stack} must be of one family"
+                ));
+            }
+            if kernel == stack {
+                return wrong(format!(
+                    "the kernel and the stack cannot both be {kernel}: they are two hosts"
+                ));
+            }
+            for address in [kernel, stack] {
+                if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+                    return wrong(format!(
+                        "{address} cannot be the address of a TUN device; expected one such as 10.77.0.1"
+                    ));
+                }
+            }
+            check_prefix(kernel, prefix)?;
+        }
+        for (destination, prefix) in &self.routes {
+            check_prefix(*destination, *prefix)?;
+        }
+        for family in [true, false] {
+            let count = self
+                .networks
+                .iter()
+                .filter(|network| network.stack.is_ipv4() == family)
+                .count();
+            if count > 1 {
+                return wrong("a TUN device takes one IPv4 and one IPv6 network at most".into());
+            }
+        }
+        let least = if self.networks.iter().any(|network| network.stack.is_ipv6()) {
+            1280
+        } else {
+            576
+        };
+        if self.mtu < least {
+            return wrong(format!(
+                "expected an MTU of at least {least} bytes, got {}",
+                self.mtu
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn check_prefix(address: IpAddr, prefix: u8) -> io::Result<()> {
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    if prefix <= longest {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("a prefix of {address} has at most {longest} bits, got {prefix}"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(kernel: &str, prefix: u8, stack: &str) -> TunNetwork {
+        TunNetwork {
+            kernel: kernel.parse().unwrap(),
+            prefix,
+            stack: stack.parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_set_up_is_named() {
+        let refused = |options: &TunOptions| options.check().unwrap_err().to_string();
+        let good = TunOptions::new(network("10.77.0.1", 24, "10.77.0.2"));
+        good.check().unwrap();
+        let with = |network| TunOptions::new(network);
+        assert!(refused(&with(network("10.77.0.1", 24, "fd77::2"))).contains("one family"));
+        assert!(refused(&with(network("10.77.0.1", 24, "10.77.0.1"))).contains("two hosts"));
+        assert!(refused(&with(network("10.77.0.1", 33, "10.77.0.2"))).contains("32 bits"));
+        assert!(refused(&with(network("127.0.0.1", 8, "127.0.0.2"))).contains("127.0.0.1"));
+        let mut six = with(network("fd77::1", 64, "fd77::2"));
+        six.mtu = 1279;
+        assert!(refused(&six).contains("1280"));
+        let mut two = good.clone();
+        two.networks.push(network("10.78.0.1", 24, "10.78.0.2"));
+        assert!(refused(&two).contains("one IPv4"));
+        let mut none = good.clone();
+        none.networks.clear();
+        assert!(refused(&none).contains("needs a network"));
+        assert_eq!(
+            good.stack_towards("192.0.2.1".parse().unwrap()),
+            Some("10.77.0.2".parse().unwrap())
+        );
+        assert_eq!(good.stack_towards("fd77::1".parse().unwrap()), None);
+    }
+}

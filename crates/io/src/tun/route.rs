@@ -1,0 +1,74 @@
+//! Routes into the device.
+
+use std::io;
+use std::net::IpAddr;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use crate::netlink;
+
+/// Has the kernel send what goes to `destination`, a network of `prefix` bits, into device number
+/// `device`. The route disappears with the device.
+///
+/// # Errors
+/// What the kernel answers, such as that there is such a route.
+pub(super) fn add(device: u32, destination: IpAddr, prefix: u8) -> io::Result<()> {
+    let mut message = RouteMessage::default();
+    message.header = RouteHeader {
+        address_family: match destination {
+            IpAddr::V4(_) => AddressFamily::Inet,
+            IpAddr::V6(_) => AddressFamily::Inet6,
+        },
+        destination_prefix_length: prefix,
+        table: RouteHeader::RT_TABLE_MAIN,
+        protocol: RouteProtocol::Static,
+        scope: RouteScope::Link,
+        kind: RouteType::Unicast,
+        ..RouteHeader::default()
+    };
+    message.attributes.push(RouteAttribute::Destination(
+        network(destination, prefix).into(),
+    ));
+    message.attributes.push(RouteAttribute::Oif(device));
+    netlink::request(
+        RouteNetlinkMessage::NewRoute(message),
+        NLM_F_CREATE | NLM_F_EXCL,
+    )
+}
+
+/// The address with the bits behind the prefix cleared: the kernel refuses others.
+fn network(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX
+                .checked_shl(32 - u32::from(prefix))
+                .unwrap_or_default();
+            std::net::Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX
+                .checked_shl(128 - u32::from(prefix))
+                .unwrap_or_default();
+            std::net::Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_bits_are_cleared() {
+        let cut = |address: &str, prefix| network(address.parse().unwrap(), prefix).to_string();
+        assert_eq!(cut("10.77.3.9", 24), "10.77.3.0");
+        assert_eq!(cut("10.77.3.9", 32), "10.77.3.9");
+        assert_eq!(cut("10.77.3.9", 0), "0.0.0.0");
+        assert_eq!(cut("fd77::9", 64), "fd77::");
+        assert_eq!(cut("fd77::9", 128), "fd77::9");
+    }
+}

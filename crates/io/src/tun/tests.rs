@@ -1,0 +1,186 @@
+//! The device against the kernel, each test in a network namespace that it makes.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, checksum, ip};
+
+use super::*;
+use crate::clock::Clock;
+use crate::namespace::Namespace;
+
+fn network(kernel: &str, prefix: u8, stack: &str) -> TunNetwork {
+    TunNetwork {
+        kernel: kernel.parse().unwrap(),
+        prefix,
+        stack: stack.parse().unwrap(),
+    }
+}
+
+fn both() -> TunOptions {
+    let mut options = TunOptions::new(network("10.77.0.1", 24, "10.77.0.2"));
+    options.networks.push(network("fd77::1", 64, "fd77::2"));
+    options
+}
+
+/// Runs `test` in a network namespace and a runtime of its own; says so where it cannot.
+fn isolated<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    let run = move || -> Result<(), String> {
+        Namespace::enter_new().map_err(|error| format!("no network namespace: {error}"))?;
+        if let Err(error) = std::fs::metadata("/dev/net/tun") {
+            return Err(format!("no /dev/net/tun: {error}"));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            tokio::time::timeout(Duration::from_secs(60), test())
+                .await
+                .expect("the test ends");
+        });
+        Ok(())
+    };
+    match std::thread::spawn(run).join() {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) => println!("SKIPPED: {why}"),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Packets from the kernel until one passes `wanted`.
+async fn receive<T>(
+    receiver: &mut TunReceiver,
+    mut wanted: impl FnMut(&TunPacket<'_>, &ip::Packet<'_>) -> Option<T>,
+) -> T {
+    let clock = Clock::new();
+    loop {
+        poll_fn(|cx| receiver.poll_readable(cx)).await.unwrap();
+        match receiver.receive(&clock) {
+            Ok(packets) => {
+                for packet in packets {
+                    if let Ok(outer) = ip::parse(packet.bytes)
+                        && let Some(found) = wanted(&packet, &outer)
+                    {
+                        return found;
+                    }
+                }
+            }
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}"),
+        }
+    }
+}
+
+fn devices() -> String {
+    std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()
+}
+
+#[test]
+fn a_device_has_its_addresses_and_routes_and_is_gone_when_dropped() {
+    isolated(|| async {
+        let mut options = both();
+        options.name = Some("tacktest".into());
+        options.routes = vec![("192.0.2.7".parse().unwrap(), 24)];
+        options.mtu = 1400;
+        let (sender, mut receiver) = options.open().unwrap();
+        assert_eq!((sender.name(), sender.mtu()), ("tacktest", 1400));
+        assert!(devices().contains("tacktest"));
+        // The kernel routes all three to us, from its own addresses.
+        for (to, from) in [
+            ("10.77.0.2:9", "10.77.0.1"),
+            ("192.0.2.200:9", "10.77.0.1"),
+            ("[fd77::2]:9", "fd77::1"),
+        ] {
+            let to: SocketAddr = to.parse().unwrap();
+            let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            let socket = UdpSocket::bind(any).unwrap();
+            socket.send_to(b"datagram", to).unwrap();
+            let src = receive(&mut receiver, |_, outer| {
+                (outer.dst == to.ip()).then_some(outer.src)
+            })
+            .await;
+            assert_eq!(src, from.parse::<IpAddr>().unwrap());
+        }
+        // A second one of this name cannot be had, and the error says why.
+        let error = options.open().unwrap_err();
+        assert!(error.to_string().contains("tacktest"), "{error}");
+        drop(receiver);
+        drop(sender);
+        assert!(!devices().contains("tacktest"));
+    });
+}
+
+/// A segment that the kernel answers with a reset: nobody listens there.
+async fn stray(options: TunOptions) {
+    let (mut sender, mut receiver) = options.open().unwrap();
+    for peer in ["10.77.0.1", "fd77::1"] {
+        let peer: IpAddr = peer.parse().unwrap();
+        let header = Header {
+            src_port: 4000,
+            dst_port: 5000,
+            seq: SeqNum(77),
+            flags: Flags::SYN,
+            ..Header::default()
+        };
+        let mut contents = vec![0; PREFIX + header.encoded_len()];
+        header.emit(&mut contents[PREFIX..]);
+        let packet_size = contents.len();
+        poll_fn(|cx| sender.poll_writable(cx)).await.unwrap();
+        sender
+            .send(&mut Packets {
+                peer,
+                ecn: Ecn::NotEct,
+                contents: &mut contents,
+                packet_size,
+            })
+            .unwrap();
+        receive(&mut receiver, |packet, outer| {
+            if outer.src != peer || outer.protocol != checksum::PROTOCOL_TCP {
+                return None;
+            }
+            let is_right = checksum::verify_tcp(outer.src, outer.dst, outer.payload);
+            assert!(packet.verified || is_right);
+            let segment = Segment::parse(outer.payload).unwrap();
+            assert_eq!(segment.header.flags, Flags::RST.with(Flags::ACK));
+            assert_eq!(segment.header.ack, SeqNum(78));
+            Some(())
+        })
+        .await;
+    }
+}
+
+#[test]
+fn the_kernel_takes_our_segments_and_answers() {
+    isolated(|| stray(both()));
+}
+
+#[test]
+fn the_kernel_takes_our_segments_without_offload() {
+    isolated(|| {
+        let mut options = both();
+        options.offload = false;
+        stray(options)
+    });
+}
+
+#[test]
+fn a_packet_beyond_the_mtu_is_named() {
+    isolated(|| async {
+        let (mut sender, _receiver) = both().open().unwrap();
+        let mut contents = vec![0; PREFIX + 1481];
+        let packet_size = contents.len();
+        let mut packets = Packets {
+            peer: "10.77.0.1".parse().unwrap(),
+            ecn: Ecn::NotEct,
+            contents: &mut contents,
+            packet_size,
+        };
+        let error = sender.send(&mut packets).unwrap_err();
+        assert!(
+            matches!(error.cause, crate::SendCause::TooLong),
+            "{error:?}"
+        );
+    });
+}

@@ -1,0 +1,192 @@
+//! A user-space forwarder between two TUN devices of two network namespaces, with the simulator's
+//! faults, or a middlebox of the test's own.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+use tack_base::{Instant, Rate};
+use tack_io::namespace::Namespace;
+use tack_io::{Clock, PacingTimer, TunNetwork, TunOptions, TunReceiver, TunSender};
+use tack_sim::link::{Bound, LinkRate};
+use tack_sim::packet::{Checksums, Head, Inner, Packet};
+use tack_sim::path::{Path, PathConfig};
+use tack_wire::ip;
+
+use crate::world::ip as address;
+
+/// From the near namespace to the far one, and back.
+pub(crate) const THERE: usize = 0;
+pub(crate) const BACK: usize = 1;
+
+/// Decides about a packet, and may rewrite it: false drops it.
+pub(crate) type Rule = Box<dyn FnMut(usize, &mut Packet) -> bool + Send>;
+
+/// Two namespaces with a forwarder between them. The thread is in the near one.
+pub(crate) struct Link {
+    pub(crate) near: Namespace,
+    pub(crate) far: Namespace,
+    task: tokio::task::JoinHandle<()>,
+    /// Packets that the forwarder took in, by direction.
+    pub(crate) passed: Arc<Mutex<[u64; 2]>>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The kernel's address in the near namespace.
+pub(crate) const NEAR: &str = "10.80.0.1";
+
+/// A path without faults: fast, with a queue that overflows only when it is full.
+pub(crate) fn clean() -> PathConfig {
+    PathConfig::new(
+        LinkRate::Fixed(Rate::from_bits_per_sec(200_000_000)),
+        Duration::from_millis(2),
+        Bound::Packets(500),
+    )
+}
+
+impl Link {
+    /// Namespaces in which this thread's is the near one; the near one routes 10.77.1.0/24 through
+    /// the forwarder, the far one 10.80.0.0/24 and 10.77.2.0/24.
+    pub(crate) fn new(paths: [PathConfig; 2], seed: u64, rule: Rule) -> Self {
+        let near = Namespace::current().unwrap();
+        let near_device = device("10.80.0.1", "10.80.0.2", &["10.77.1.0"]);
+        let far = Namespace::enter_new().unwrap();
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        let far_device = device("10.80.1.1", "10.80.1.2", &["10.80.0.0", "10.77.2.0"]);
+        near.enter().unwrap();
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        let passed = Arc::<Mutex<[u64; 2]>>::default();
+        let forwarder = Forwarder {
+            devices: [near_device, far_device],
+            paths: [
+                Path::new(&paths[THERE], seed, 1),
+                Path::new(&paths[BACK], seed, 0),
+            ],
+            rule,
+            clock: Clock::new(),
+            timer: PacingTimer::new().unwrap(),
+            passed: Arc::clone(&passed),
+        };
+        Self {
+            near,
+            far,
+            task: tokio::spawn(forwarder.run()),
+            passed,
+        }
+    }
+
+    /// Runs `work` in the far namespace.
+    pub(crate) fn far<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.far.enter().unwrap();
+        let result = work();
+        self.near.enter().unwrap();
+        result
+    }
+}
+
+fn device(kernel: &str, stack: &str, routes: &[&str]) -> (TunSender, TunReceiver) {
+    let mut options = TunOptions::new(TunNetwork {
+        kernel: address(kernel),
+        prefix: 24,
+        stack: address(stack),
+    });
+    options.offload = false;
+    options.routes = routes.iter().map(|route| (address(route), 24)).collect();
+    options.open().unwrap()
+}
+
+struct Forwarder {
+    /// Near, far.
+    devices: [(TunSender, TunReceiver); 2],
+    /// There, back.
+    paths: [Path; 2],
+    rule: Rule,
+    clock: Clock,
+    timer: PacingTimer,
+    passed: Arc<Mutex<[u64; 2]>>,
+}
+
+impl Forwarder {
+    async fn run(mut self) {
+        loop {
+            self.take_in();
+            self.deliver();
+            let now = self.clock.now();
+            let next = self.paths.iter().filter_map(Path::next_arrival).min();
+            if let Some(next) = next {
+                self.timer.arm(now, next).unwrap();
+            }
+            poll_fn(|cx| {
+                let ready = self
+                    .devices
+                    .iter()
+                    .any(|(_, receiver)| receiver.poll_readable(cx).is_ready());
+                if ready || self.timer.poll_expired(cx).is_ready() {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+            .await;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn take_in(&mut self) {
+        for direction in [THERE, BACK] {
+            let receiver = &mut self.devices[direction].1;
+            let Ok(packets) = receiver.receive(&self.clock) else {
+                continue;
+            };
+            for received in packets {
+                let Some(mut packet) = packet(received.bytes, received.arrived) else {
+                    continue;
+                };
+                self.passed.lock().unwrap()[direction] += 1;
+                if (self.rule)(direction, &mut packet) {
+                    self.paths[direction].send(self.clock.now(), packet);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self) {
+        let now = self.clock.now();
+        for direction in [THERE, BACK] {
+            while let Some((_, mut packet)) = self.paths[direction].receive(now) {
+                packet.write_checksums();
+                let bytes = [&packet.head[..], &packet.payload].concat();
+                // The device may be full, as any link.
+                let _ = self.devices[1 - direction].0.send_packet(&bytes);
+            }
+        }
+    }
+}
+
+/// The packet that these bytes are, if it is one of TCP in IPv4, with its checksums to be written
+/// again.
+fn packet(bytes: &[u8], at: Instant) -> Option<Packet> {
+    let outer = ip::parse(bytes).ok()?;
+    if outer.protocol != tack_wire::checksum::PROTOCOL_TCP || !outer.src.is_ipv4() {
+        return None;
+    }
+    let tcp_len = usize::from(*outer.payload.get(12)? >> 4) * 4;
+    let head_len = ip::IPV4_HEADER_LEN + tcp_len;
+    let mut head = Head::from_slice(bytes.get(..head_len)?)?;
+    head[10..12].fill(0);
+    head[36..38].fill(0);
+    Some(Packet {
+        head,
+        payload: bytes[head_len..].to_vec().into(),
+        checksums: Checksums::Blank,
+        declared: None,
+        inner: Inner::Unknown,
+        sent: at,
+    })
+}

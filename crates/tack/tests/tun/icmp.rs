@@ -1,0 +1,183 @@
+//! ICMP: errors that are heard, errors that are not believed, and echo requests.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::pattern::exchange;
+use crate::world::{host, ip, isolated, options, sysctl};
+
+/// Routes for another host behind this one, by `ip`.
+fn run(line: &str) {
+    let mut words = line.split(' ');
+    let output = Command::new(words.next().unwrap())
+        .args(words)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+}
+
+/// A host that cannot be reached ends an attempt to connect at once, without waiting for SYN
+/// retransmissions.
+#[test]
+fn an_unreachable_host_is_told_at_once() {
+    isolated(|| async {
+        sysctl("ipv4/ip_forward", "1");
+        sysctl("ipv6/conf/all/forwarding", "1");
+        let endpoint = host(options(0));
+        run("ip route add unreachable 192.0.2.0/24");
+        run("ip -6 route add unreachable fd78::/64");
+        for peer in ["192.0.2.1:80", "[fd78::1]:80"] {
+            let peer: SocketAddr = peer.parse().unwrap();
+            let error = endpoint.connect(peer).await.unwrap_err();
+            assert!(
+                matches!(error, tack::ConnectError::Unreachable(at) if at == peer),
+                "{error}"
+            );
+        }
+        assert_eq!(endpoint.carrier_stats().path_errors, 2);
+    });
+}
+
+/// A link behind the router takes less: the router says so, and the stream goes on in smaller
+/// segments.
+#[test]
+fn packet_too_big_makes_segments_smaller() {
+    isolated(|| async {
+        sysctl("ipv4/ip_forward", "1");
+        sysctl("ipv6/conf/all/forwarding", "1");
+        let client = host(options(1));
+        // The kernel side of the server takes 1300 bytes, which its MSS does not say. Twelve bytes of
+        // each segment are TACK's option.
+        let server = host(options(2));
+        let device = server.device().unwrap().to_owned();
+        run(&format!("ip link set {device} mtu 1300"));
+        let listener = server.listen(80).unwrap();
+        for (address, mss) in [("10.77.2.2", 1248), ("fd77:2::2", 1228)] {
+            let connect = client.connect(SocketAddr::new(ip(address), 80));
+            let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
+            let (mut ours, mut theirs) = (ours.unwrap(), theirs.unwrap().0);
+            assert!(ours.stats().mss > 1300, "{:?}", ours.stats().mss);
+            exchange(&mut ours, &mut theirs, 1 << 20).await;
+            assert_eq!(ours.stats().mss, mss);
+        }
+        assert!(client.carrier_stats().path_errors >= 2);
+    });
+}
+
+/// An error about a sequence number that is not under way is a forgery, and changes nothing.
+#[test]
+fn a_forged_error_is_not_believed() {
+    isolated(|| async {
+        let endpoint = host(options(0));
+        let listener = TcpListener::bind("10.77.0.1:0").await.unwrap();
+        let connect = endpoint.connect(listener.local_addr().unwrap());
+        let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
+        let (mut ours, (mut theirs, _)) = (ours.unwrap(), theirs.unwrap());
+        let mss = ours.stats().mss;
+        let (src, dst) = (ours.local_addr(), ours.peer_addr());
+        let raw = raw_icmp();
+        for seq in [0_u32, 1 << 30, 2 << 30, 3 << 30] {
+            let error = frag_needed(src, dst, seq, 600);
+            raw.send_to(&error, &SocketAddr::new(src.ip(), 0).into())
+                .unwrap();
+        }
+        while endpoint.carrier_stats().path_errors_ignored < 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(endpoint.carrier_stats().path_errors, 0);
+        assert_eq!(ours.stats().mss, mss);
+        exchange(&mut ours, &mut theirs, 100_000).await;
+    });
+}
+
+fn raw_icmp() -> socket2::Socket {
+    let protocol = Some(socket2::Protocol::ICMPV4);
+    socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::RAW, protocol).unwrap()
+}
+
+/// "Fragmentation needed" about a segment from `src` to `dst`.
+fn frag_needed(src: SocketAddr, dst: SocketAddr, seq: u32, mtu: u16) -> Vec<u8> {
+    use tack_wire::{checksum, ip};
+    let mut message = vec![3, 4, 0, 0, 0, 0];
+    message.extend(mtu.to_be_bytes());
+    let mut quoted = [0; 28];
+    let head = ip::Emit::new(src.ip(), dst.ip(), checksum::PROTOCOL_TCP, 1460);
+    ip::emit_header(&mut quoted, &head);
+    quoted[20..22].copy_from_slice(&src.port().to_be_bytes());
+    quoted[22..24].copy_from_slice(&dst.port().to_be_bytes());
+    quoted[24..28].copy_from_slice(&seq.to_be_bytes());
+    message.extend(quoted);
+    let checksum = checksum::internet(&message);
+    message[2..4].copy_from_slice(&checksum);
+    message
+}
+
+/// A hop limit that runs out on the way ends an attempt to connect.
+#[test]
+fn a_loop_on_the_way_is_told() {
+    isolated(|| async {
+        sysctl("ipv4/ip_forward", "1");
+        let endpoint = host(options(0));
+        // nftables makes the hop limit one, so that the router drops the packet.
+        let rules = "table ip t { chain c { type filter hook prerouting priority -300; ip daddr 192.0.2.1 ip ttl set 1; }; }";
+        let loaded = Command::new("nft").arg(rules).output();
+        match loaded {
+            Ok(output) if output.status.success() => {}
+            other => {
+                println!("SKIPPED: no nft: {other:?}");
+                return;
+            }
+        }
+        run("ip route add 192.0.2.0/24 via 10.77.0.2");
+        let peer: SocketAddr = "192.0.2.1:80".parse().unwrap();
+        let error = endpoint.connect(peer).await.unwrap_err();
+        assert!(
+            matches!(error, tack::ConnectError::Unreachable(_)),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn pings_are_answered() {
+    isolated(|| async {
+        let endpoint = host(options(0));
+        for (address, from) in [("10.77.0.2", "10.77.0.1"), ("fd77:0::2", "fd77:0::1")] {
+            let (to, from) = (ip(address), ip(from));
+            let (domain, protocol, kind) = if to.is_ipv4() {
+                (socket2::Domain::IPV4, socket2::Protocol::ICMPV4, [8, 0])
+            } else {
+                (socket2::Domain::IPV6, socket2::Protocol::ICMPV6, [128, 129])
+            };
+            let raw = socket2::Socket::new(domain, socket2::Type::RAW, Some(protocol)).unwrap();
+            raw.set_nonblocking(true).unwrap();
+            raw.bind(&SocketAddr::new(from, 0).into()).unwrap();
+            // The kernel fills in ICMPv6 checksums, and not those of ICMP.
+            let mut request = vec![kind[0], 0, 0, 0, 0, 7, 0, 9, b'p', b'i', b'n', b'g'];
+            if to.is_ipv4() {
+                let checksum = tack_wire::checksum::internet(&request);
+                request[2..4].copy_from_slice(&checksum);
+            }
+            raw.send_to(&request, &SocketAddr::new(to, 0).into())
+                .unwrap();
+            let mut heard = [0; 256];
+            loop {
+                match (&raw).read(&mut heard) {
+                    Ok(len) => {
+                        if heard[..len].ends_with(b"ping") {
+                            assert_eq!(heard[len - 12], kind[1], "{:?}", &heard[..len]);
+                            break;
+                        }
+                    }
+                    Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        drop(endpoint);
+    });
+}

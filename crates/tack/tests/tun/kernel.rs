@@ -1,0 +1,152 @@
+//! The kernel's TCP on the other side: bytes identical both ways, both streams ended.
+
+use std::net::SocketAddr;
+
+use tack::{Config, Endpoint, Stream};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::pattern::exchange;
+use crate::world::{build, host, ip, isolated, options, sysctl};
+
+/// The addresses of the kernel and of the stack on device 0.
+const HOSTS: [(&str, &str); 2] = [("10.77.0.1", "10.77.0.2"), ("fd77:0::1", "fd77:0::2")];
+
+/// A connection that we open to the kernel.
+async fn to_kernel(endpoint: &Endpoint, kernel: &str, config: &Config) -> (Stream, TcpStream) {
+    let listener = TcpListener::bind((ip(kernel), 0)).await.unwrap();
+    let connect = endpoint.connect(listener.local_addr().unwrap());
+    let connect = connect.config(config.clone());
+    let (ours, theirs) = tokio::join!(connect.into_future(), listener.accept());
+    (ours.unwrap(), theirs.unwrap().0)
+}
+
+/// A connection that the kernel opens to us.
+async fn from_kernel(endpoint: &Endpoint, stack: &str, config: &Config) -> (Stream, TcpStream) {
+    let options = tack::ListenOptions::new().config(config.clone());
+    let listener = endpoint.listen_with(8000, options).unwrap();
+    let address = SocketAddr::new(ip(stack), 8000);
+    let (ours, theirs) = tokio::join!(listener.accept(), TcpStream::connect(address));
+    (ours.unwrap().0, theirs.unwrap())
+}
+
+/// Both streams have ended: the connection closes in order on our side.
+async fn ends_well(stream: Stream) {
+    let finished = stream.finished().await;
+    finished.expect("the peer has everything");
+}
+
+async fn both_ways(endpoint: &Endpoint, config: &Config, len: u64) {
+    for (kernel, stack) in HOSTS {
+        let (mut ours, mut theirs) = to_kernel(endpoint, kernel, config).await;
+        assert_eq!(ours.peer_addr(), theirs.local_addr().unwrap());
+        assert_eq!(ours.local_addr(), theirs.peer_addr().unwrap());
+        exchange(&mut ours, &mut theirs, len).await;
+        ends_well(ours).await;
+        let (mut ours, mut theirs) = from_kernel(endpoint, stack, config).await;
+        assert_eq!(ours.peer_addr(), theirs.local_addr().unwrap());
+        exchange(&mut ours, &mut theirs, len).await;
+        ends_well(ours).await;
+    }
+}
+
+#[test]
+fn streams_with_the_kernel_are_right_both_ways() {
+    isolated(|| async {
+        let endpoint = host(options(0));
+        both_ways(&endpoint, &Config::default(), 4 << 20).await;
+        let stats = endpoint.carrier_stats();
+        assert_eq!((stats.malformed, stats.send_failures), (0, 0), "{stats:?}");
+    });
+}
+
+#[test]
+fn streams_with_the_kernel_are_right_without_offload() {
+    isolated(|| async {
+        let mut plain = options(0);
+        plain.offload = false;
+        let endpoint = host(plain);
+        both_ways(&endpoint, &Config::default(), 1 << 20).await;
+        let stats = endpoint.carrier_stats();
+        assert_eq!((stats.malformed, stats.send_failures), (0, 0), "{stats:?}");
+    });
+}
+
+/// The kernel does not know TACK: the connection is that of any two hosts.
+#[test]
+fn the_kernel_gets_plain_tcp() {
+    isolated(|| async {
+        let endpoint = host(options(0));
+        let (mut ours, mut theirs) = to_kernel(&endpoint, "10.77.0.1", &Config::default()).await;
+        exchange(&mut ours, &mut theirs, 1 << 20).await;
+        let stats = ours.stats();
+        assert_eq!(stats.acks_tack, 0, "{stats:?}");
+        assert!(stats.acks_delayed > 0, "{stats:?}");
+        ends_well(ours).await;
+    });
+}
+
+/// What either side may do without: SACK, timestamps, window scaling, on ours or the kernel's, with
+/// small packets and large ones.
+#[test]
+fn every_set_of_options_works() {
+    isolated(|| async {
+        for mtu in [1280, 1500, 9000] {
+            for offload in [true, false] {
+                let mut device = options(0);
+                device.mtu = mtu;
+                device.offload = offload;
+                let endpoint = build(Endpoint::builder().mtu(mtu).tun(device));
+                for bits in 0..8 {
+                    let on = |bit: u32| bits >> bit & 1 == 1;
+                    // The kernel does without in one half of the cases, we in the other.
+                    let setting = |bit| if on(bit) { "1" } else { "0" };
+                    let (theirs, config) = if (bits + u32::from(offload)) % 2 == 0 {
+                        ([setting(0), setting(1), setting(2)], Config::default())
+                    } else {
+                        let config = Config {
+                            sack: on(0),
+                            timestamps: on(1),
+                            window_scaling: on(2),
+                            ..Config::default()
+                        };
+                        (["1"; 3], config)
+                    };
+                    sysctl("ipv4/tcp_sack", theirs[0]);
+                    sysctl("ipv4/tcp_timestamps", theirs[1]);
+                    sysctl("ipv4/tcp_window_scaling", theirs[2]);
+                    both_ways(&endpoint, &config, 200_000).await;
+                }
+                let stats = endpoint.carrier_stats();
+                assert_eq!((stats.malformed, stats.send_failures), (0, 0), "{stats:?}");
+                drop(endpoint);
+                // The device is gone once the endpoint's task has ended.
+                while std::fs::read_to_string("/proc/thread-self/net/dev")
+                    .unwrap()
+                    .contains("tun")
+                {
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+            }
+        }
+    });
+}
+
+/// A port that nobody listens on is refused at once, on either side.
+#[test]
+fn closed_ports_are_refused() {
+    isolated(|| async {
+        let endpoint = host(options(0));
+        for (kernel, stack) in HOSTS {
+            let error = endpoint
+                .connect(SocketAddr::new(ip(kernel), 9))
+                .await
+                .unwrap_err();
+            assert!(
+                matches!(error, tack::ConnectError::Refused { port: 9, .. }),
+                "{error}"
+            );
+            let error = TcpStream::connect((ip(stack), 9)).await.unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+        }
+    });
+}

@@ -1,0 +1,12 @@
+//! The library as a host behind a TUN device, against the Linux kernel's TCP and itself, in network
+//! namespaces that the tests make. They take root and TUN, and say so where they cannot run.
+#![cfg(target_os = "linux")]
+
+mod forwarder;
+mod icmp;
+mod impaired;
+mod kernel;
+mod middlebox;
+mod pattern;
+mod two_ends;
+mod world;
