@@ -94,7 +94,7 @@ const ROOMS: &[Room] = &[
         ..room(IO, &[BASE, WIRE])
     },
     Room {
-        tests_use: &[SIM],
+        tests_use: &[SIM, TESTKIT],
         ..room(TACK, &[BASE, WIRE, TCP, IO])
     },
     room(PLOT, &[]),

@@ -2,6 +2,7 @@
 //! waits does so while others work.
 
 mod again;
+mod carrier;
 mod discovery;
 mod emulate;
 mod endings;

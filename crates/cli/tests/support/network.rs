@@ -98,6 +98,16 @@ impl Network {
         });
     }
 
+    /// Any program on a host.
+    #[allow(dead_code, reason = "not every test binary has one to run")]
+    pub(crate) fn command(&self, host: usize, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.names[host], program])
+            .stdin(Stdio::null());
+        command
+    }
+
     /// `tack` on a host, for a person whose files are in `state`.
     pub(crate) fn tack(&self, host: usize) -> Command {
         let mut command = Command::new("ip");

@@ -2,6 +2,7 @@
 //! namespaces that the tests make. They take root and TUN, and say so where they cannot run.
 #![cfg(target_os = "linux")]
 
+mod conformance;
 mod forwarder;
 mod icmp;
 mod impaired;

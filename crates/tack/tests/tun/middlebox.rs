@@ -131,7 +131,7 @@ fn stripped_from_some_segments_the_bytes_arrive_all_the_same() {
         let counted = Arc::clone(&stripped);
         let rule: Rule = Box::new(move |direction, packet| {
             count += 1;
-            if count % 3 == 0 && boxes[direction].pass(packet) {
+            if count.is_multiple_of(3) && boxes[direction].pass(packet) {
                 counted.fetch_add(1, Ordering::Relaxed);
             }
             true

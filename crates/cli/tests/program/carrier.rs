@@ -1,0 +1,109 @@
+//! `--carrier tun`: two programs of one machine, each a host behind its own TUN device, with the
+//! kernel as the router between them. In a network namespace, which takes root and iproute2.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::support::invitation::Waiting;
+use crate::support::network::{Network, network};
+use crate::support::{Running, finish, noise};
+
+/// Where the two are.
+const HERE: &str = "10.77.1.2/24";
+const THERE: &str = "10.77.2.2/24";
+
+/// A machine that forwards, and may make devices.
+fn router() -> Option<Network> {
+    if let Err(error) = fs::metadata("/dev/net/tun") {
+        println!("SKIPPED: no /dev/net/tun: {error}");
+        return None;
+    }
+    let network = network(1, |_| Ok(()))?;
+    let mut forward = network.command(0, "sh");
+    let done = forward
+        .args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])
+        .status();
+    assert!(done.unwrap().success());
+    Some(network)
+}
+
+fn tun<'a>(command: &'a mut Command, address: &str) -> &'a mut Command {
+    command.args(["--carrier", "tun", "--tun-address", address])
+}
+
+fn devices(network: &Network) -> String {
+    let listed = network.command(0, "ip").args(["-o", "link"]).output();
+    String::from_utf8(listed.unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_file_travels_encrypted_between_two_devices_which_are_gone_afterwards() {
+    let Some(network) = router() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name);
+    fs::create_dir(path("inbox")).unwrap();
+    let content = noise(1, 3_000_000);
+    fs::write(path("file"), &content).unwrap();
+    let on = |user: &str| {
+        let mut command = network.tack(0);
+        command.env("TACK_STATE_DIR", path(user));
+        command
+    };
+
+    let mut receive = on("there");
+    receive.args(["recv", "--once", "--dir"]).arg(path("inbox"));
+    let (mut receiver, invitation) = Waiting::start(tun(&mut receive, THERE));
+    assert_eq!(invitation.address, "10.77.2.2:7777");
+    let mut send = on("here");
+    send.arg("send").arg(path("file")).arg(&invitation.ticket);
+    let sent = finish(tun(&mut send, HERE));
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(receiver.child.wait().unwrap().success());
+    assert_eq!(fs::read(path("inbox/file")).unwrap(), content);
+    assert!(!devices(&network).contains("tun"), "{}", devices(&network));
+}
+
+#[test]
+fn a_test_between_two_devices_uses_tack_and_a_killed_server_leaves_no_device() {
+    let Some(network) = router() else { return };
+    let mut serve = network.tack(0);
+    serve.args(["perf", "--server", "--insecure", "--json"]);
+    let mut server = Running::start(tun(&mut serve, THERE));
+    let first = server.line();
+    assert_eq!(first["event"], "listening", "{first}");
+    let mut test = network.tack(0);
+    test.args(["perf", "10.77.2.2", "--insecure", "--json", "-n", "4MiB"]);
+    let ended = finish(tun(&mut test, HERE));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let server_side = &ended.json()["server"][0]["transport"];
+    assert!(
+        server_side["acks_by_kind"]["tack"].as_u64().unwrap() > 0,
+        "{server_side}"
+    );
+    assert_eq!(server_side["acks_by_kind"]["delayed"], 0);
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    assert!(!devices(&network).contains("tun"), "{}", devices(&network));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let Some(network) = router() else { return };
+    let mut command = network.tack(0);
+    let ended = finish(command.args(["perf", "--server", "--insecure", "--carrier", "tun"]));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("--tun-address"), "{ended:?}");
+
+    // Root without capabilities.
+    let program = network.tack(0);
+    let mut words: Vec<_> = program.get_args().map(ToOwned::to_owned).collect();
+    let at = words.len() - 1;
+    let wrapper = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+    words.splice(at..at, wrapper.map(Into::into));
+    let mut command = Command::new("ip");
+    command.args(words).stdin(Stdio::null());
+    command.args(["perf", "--server", "--insecure"]);
+    let ended = finish(tun(&mut command, THERE));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.stderr.contains("CAP_NET_ADMIN"), "{ended:?}");
+}

@@ -1,0 +1,10 @@
+//! Packet scripts in the form of the testkit, played over TUN against the kernel's TCP and against
+//! ours by the same player: the kernel validates the script, and the script validates us.
+//!
+//! Time is real here. What leaves is waited for, however long it takes; a copy of what has left
+//! before does not count where something else is expected, because a slow machine makes timers run
+//! out.
+
+mod player;
+mod scripts;
+mod subject;

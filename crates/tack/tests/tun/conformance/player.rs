@@ -1,0 +1,438 @@
+//! The player: a host of raw packets behind a TUN device, which sends what a script says and
+//! compares what comes.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tack_io::tun::{PREFIX, Packets};
+use tack_io::{Clock, TunNetwork, TunOptions, TunReceiver, TunSender};
+use tack_testkit::script::{self, Action, OptionsSpec, SegmentSpec, When};
+use tack_wire::checksum::{self, PROTOCOL_TCP};
+use tack_wire::{Ecn, Flags, Header, SackBlock, Segment, SeqNum, TcpOptions, Timestamps, icmp, ip};
+
+use super::subject::{Opening, PORT, Subject, Who};
+use crate::world::ip as address;
+
+/// The player's port.
+const PLAYER_PORT: u16 = 2000;
+/// How long a segment is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The initial sequence number of the player: numbers wrap in each script.
+const ISS: SeqNum = SeqNum(u32::MAX - 700);
+
+pub(crate) struct Player {
+    sender: TunSender,
+    receiver: TunReceiver,
+    clock: Clock,
+    subject: Subject,
+    who: Who,
+    inbox: VecDeque<Arrival>,
+    /// What came, to tell copies.
+    seen: Vec<Header>,
+    ports: Option<u16>,
+    iss: Option<SeqNum>,
+    /// Whether the player and the subject offered timestamps.
+    timestamps: (bool, bool),
+    newest: u32,
+    written: u64,
+    read: u64,
+    began: tack_base::Instant,
+    trace: String,
+}
+
+/// A segment that came.
+#[derive(Clone, Debug)]
+struct Arrival {
+    header: Header,
+    payload: Vec<u8>,
+    ecn: Ecn,
+}
+
+/// Byte number `position` of either stream.
+fn byte(position: u64) -> u8 {
+    (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+impl Player {
+    pub(crate) fn new(who: Who, opening: Opening) -> Self {
+        let network = TunNetwork {
+            kernel: address("10.79.0.1"),
+            prefix: 24,
+            stack: address("10.79.0.2"),
+        };
+        let mut options = TunOptions::new(network);
+        options.offload = false;
+        let (sender, receiver) = options.open().unwrap();
+        let clock = Clock::new();
+        Self {
+            sender,
+            receiver,
+            began: clock.now(),
+            clock,
+            subject: Subject::new(who, opening, SocketAddr::new(network.stack, PLAYER_PORT)),
+            who,
+            inbox: VecDeque::new(),
+            seen: Vec::new(),
+            ports: (opening == Opening::Passive).then_some(PORT),
+            iss: None,
+            timestamps: (false, false),
+            newest: 0,
+            written: 0,
+            read: 0,
+            trace: String::new(),
+        }
+    }
+
+    /// Plays a script. Everything that leaves must be expected, except for copies of what left
+    /// before.
+    pub(crate) async fn run(&mut self, text: &str) {
+        let lines = script::parse(text).unwrap_or_else(|why| panic!("{why}"));
+        for line in &lines {
+            let place = format!("line {} against {:?}", line.number, self.who);
+            if let Action::Silence = line.action {
+                let When::After(time) = line.when else {
+                    panic!("{place}: silence lasts for a time");
+                };
+                self.demand_silence(time, &place).await;
+                continue;
+            }
+            if let When::After(time) = line.when
+                && !time.is_zero()
+            {
+                tokio::time::sleep(time).await;
+            }
+            self.step(&line.action, &place).await;
+        }
+    }
+
+    async fn step(&mut self, action: &Action, place: &str) {
+        match action {
+            Action::Arrive(spec) => {
+                for spec in spec.train() {
+                    self.send(&spec).await;
+                }
+            }
+            Action::Leave(spec) => {
+                for spec in spec.train() {
+                    self.expect(&spec, place).await;
+                }
+            }
+            Action::Write(len) => {
+                let from = self.written;
+                self.written += *len as u64;
+                let bytes: Vec<u8> = (from..self.written).map(byte).collect();
+                self.subject.write(&bytes).await;
+            }
+            Action::Read(len) => {
+                let from = self.read;
+                self.read += *len as u64;
+                let bytes: Vec<u8> = (from..self.read).map(byte).collect();
+                let read = self.subject.read(*len).await;
+                assert!(read == bytes, "{place}: other bytes\n{}", self.trace);
+            }
+            Action::Eof => {
+                let end = self.subject.read_some().await;
+                assert!(matches!(end, Ok(0)), "{place}: {end:?}\n{}", self.trace);
+            }
+            Action::Finish => self.subject.finish().await,
+            Action::Abort => self.subject.abort().await,
+            Action::PathMtu(mtu) => self.narrow(*mtu).await,
+            Action::Event(Some(tack_tcp_event)) => {
+                let wanted = match format!("{tack_tcp_event:?}").as_str() {
+                    "Connected" => {
+                        self.subject.opened().await.unwrap();
+                        return;
+                    }
+                    "Closed(Refused)" => {
+                        let error = self.subject.opened().await.unwrap_err();
+                        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+                        return;
+                    }
+                    "Closed(Reset)" => std::io::ErrorKind::ConnectionReset,
+                    other => panic!("{place}: the player knows no event {other}"),
+                };
+                let end = self.subject.read_some().await;
+                let kind = end.as_ref().map_err(std::io::Error::kind);
+                assert_eq!(kind, Err(wanted), "{place}\n{}", self.trace);
+            }
+            other => panic!("{place}: the player cannot do {other:?}"),
+        }
+    }
+
+    fn subject_iss(&self) -> SeqNum {
+        self.iss.unwrap_or(SeqNum(0))
+    }
+
+    fn timestamp(&self) -> u32 {
+        let millis = self.clock.now().saturating_since(self.began).as_millis();
+        1_000_000 + millis as u32
+    }
+
+    async fn send(&mut self, spec: &SegmentSpec) {
+        let options = match &spec.options {
+            Some(options) => self.options_of(options),
+            None if self.timestamps == (true, true) => TcpOptions {
+                timestamps: Some(Timestamps {
+                    value: self.timestamp(),
+                    echo: self.newest,
+                }),
+                ..TcpOptions::default()
+            },
+            None => TcpOptions::default(),
+        };
+        if spec.flags.syn() {
+            self.timestamps.0 = options.timestamps.is_some();
+        }
+        let header = Header {
+            src_port: PLAYER_PORT,
+            dst_port: self.ports.expect("the subject's port is known"),
+            seq: ISS + spec.seq,
+            ack: spec.ack.map_or(SeqNum(0), |ack| self.subject_iss() + ack),
+            flags: spec.flags,
+            window: spec.window.unwrap_or(u16::MAX),
+            urgent: spec.urgent.unwrap_or(0),
+            options,
+        };
+        let mut contents = vec![0; PREFIX + header.encoded_len()];
+        header.emit(&mut contents[PREFIX..]);
+        contents.extend((0..spec.len).map(|at| byte(u64::from(spec.seq + at) - 1)));
+        self.note("<", &header, spec.len as usize);
+        let packet_size = contents.len();
+        poll_fn(|cx| self.sender.poll_writable(cx)).await.unwrap();
+        self.sender
+            .send(&mut Packets {
+                peer: self.subject.address,
+                ecn: spec.ecn.unwrap_or_default(),
+                contents: &mut contents,
+                packet_size,
+            })
+            .unwrap();
+    }
+
+    fn options_of(&self, spec: &OptionsSpec) -> TcpOptions {
+        let mut options = TcpOptions {
+            mss: spec.mss,
+            window_scale: spec.window_scale,
+            sack_permitted: spec.sack_permitted,
+            timestamps: spec.timestamps.map(|(value, echo)| Timestamps {
+                value: value.unwrap_or(self.timestamp()),
+                echo: echo.unwrap_or(self.newest),
+            }),
+            ..TcpOptions::default()
+        };
+        for (start, end) in &spec.sack {
+            options.sack.push(SackBlock {
+                start: self.subject_iss() + *start,
+                end: self.subject_iss() + *end,
+            });
+        }
+        options
+    }
+
+    /// The next segment of the subject, within `limit`.
+    async fn next(&mut self, limit: Duration) -> Option<Arrival> {
+        let wait = async {
+            while self.inbox.is_empty() {
+                poll_fn(|cx| self.receiver.poll_readable(cx)).await.unwrap();
+                let Ok(packets) = self.receiver.receive(&self.clock) else {
+                    continue;
+                };
+                for packet in packets {
+                    let Ok(outer) = ip::parse(packet.bytes) else {
+                        continue;
+                    };
+                    if outer.src != self.subject.address || outer.protocol != PROTOCOL_TCP {
+                        continue;
+                    }
+                    let is_right = checksum::verify_tcp(outer.src, outer.dst, outer.payload);
+                    assert!(is_right, "the checksum of what leaves is right");
+                    let segment = Segment::parse(outer.payload).unwrap();
+                    self.inbox.push_back(Arrival {
+                        header: segment.header,
+                        payload: segment.payload.to_vec(),
+                        ecn: outer.ecn,
+                    });
+                }
+            }
+        };
+        tokio::time::timeout(limit, wait).await.ok()?;
+        let arrival = self.inbox.pop_front()?;
+        self.learn(&arrival);
+        Some(arrival)
+    }
+
+    fn learn(&mut self, arrival: &Arrival) {
+        let header = &arrival.header;
+        if header.flags.syn() {
+            self.iss = Some(header.seq);
+            self.ports = Some(header.src_port);
+            self.timestamps.1 = header.options.timestamps.is_some();
+        }
+        if let Some(timestamps) = header.options.timestamps {
+            self.newest = timestamps.value;
+        }
+        self.note(">", header, arrival.payload.len());
+        let position = u64::from(header.seq.0.wrapping_sub(self.subject_iss().0)).wrapping_sub(1);
+        for (at, found) in (position..).zip(&arrival.payload) {
+            assert_eq!(*found, byte(at), "byte {at} of the stream\n{}", self.trace);
+        }
+    }
+
+    async fn expect(&mut self, spec: &SegmentSpec, place: &str) {
+        loop {
+            let Some(arrival) = self.next(PATIENCE).await else {
+                panic!(
+                    "{place}: expected {spec:?}, but nothing came\n{}",
+                    self.trace
+                );
+            };
+            let difference = self.difference(&arrival, spec);
+            let is_copy = self.is_copy(&arrival.header);
+            self.seen.push(arrival.header.clone());
+            if difference.is_empty() {
+                return;
+            }
+            assert!(
+                is_copy,
+                "{place}: not what was expected:\n{difference}\n{}",
+                self.trace
+            );
+        }
+    }
+
+    /// A copy of what came before, whatever its window and its time.
+    fn is_copy(&self, header: &Header) -> bool {
+        self.seen.iter().any(|seen| {
+            let push = |flags: Flags| flags.0 & !Flags::PSH.0;
+            (seen.seq, seen.ack, push(seen.flags)) == (header.seq, header.ack, push(header.flags))
+                && seen.options.sack == header.options.sack
+        })
+    }
+
+    async fn demand_silence(&mut self, time: Duration, place: &str) {
+        let end = self.clock.now() + time;
+        loop {
+            let left = end.saturating_since(self.clock.now());
+            let Some(arrival) = self.next(left).await else {
+                return;
+            };
+            assert!(
+                self.is_copy(&arrival.header),
+                "{place}: this was not expected: {:?}\n{}",
+                arrival.header,
+                self.trace
+            );
+        }
+    }
+
+    /// Anything that asks whether a window is still closed: one byte of the stream at most.
+    pub(crate) async fn expect_probe(&mut self) {
+        let probe = self.next(PATIENCE).await.expect("a probe");
+        assert!(probe.payload.len() <= 1, "{probe:?}\n{}", self.trace);
+        self.seen.push(probe.header);
+    }
+
+    /// A router says that the first segment in flight was too long.
+    async fn narrow(&mut self, mtu: u16) {
+        let last = self.seen.last().expect("something left").clone();
+        let mut message = vec![3, 4, 0, 0, 0, 0];
+        message.extend(mtu.to_be_bytes());
+        let player = address("10.79.0.2");
+        let mut quoted = [0; 28];
+        let head = ip::Emit::new(self.subject.address, player, PROTOCOL_TCP, 1440);
+        ip::emit_header(&mut quoted, &head);
+        quoted[20..22].copy_from_slice(&last.src_port.to_be_bytes());
+        quoted[22..24].copy_from_slice(&last.dst_port.to_be_bytes());
+        quoted[24..28].copy_from_slice(&last.seq.0.to_be_bytes());
+        message.extend(quoted);
+        let sum = checksum::internet(&message);
+        message[2..4].copy_from_slice(&sum);
+        let head = ip::Emit::new(
+            player,
+            self.subject.address,
+            icmp::PROTOCOL_ICMP,
+            message.len(),
+        );
+        let mut packet = vec![0; ip::IPV4_HEADER_LEN];
+        ip::emit_header(&mut packet, &head);
+        packet.extend(message);
+        poll_fn(|cx| self.sender.poll_writable(cx)).await.unwrap();
+        self.sender.send_packet(&packet).unwrap();
+    }
+
+    /// Where a segment is not as a line has it; empty when it is.
+    fn difference(&self, arrival: &Arrival, spec: &SegmentSpec) -> String {
+        let mut text = String::new();
+        let mut demand =
+            |what: &str, found: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug| {
+                let (found, expected) = (format!("{found:?}"), format!("{expected:?}"));
+                if found != expected {
+                    writeln!(text, "    {what}: {found}, expected {expected}").unwrap();
+                }
+            };
+        let header = &arrival.header;
+        let without_push = |flags: Flags| Flags(flags.0 & !Flags::PSH.0);
+        demand(
+            "flags",
+            &without_push(header.flags),
+            &without_push(spec.flags),
+        );
+        let seq = header.seq.0.wrapping_sub(self.subject_iss().0);
+        demand("seq", &seq, &spec.seq);
+        demand("length", &arrival.payload.len(), &spec.len);
+        demand("port", &header.dst_port, &PLAYER_PORT);
+        let relative = |n: SeqNum| n.0.wrapping_sub(ISS.0);
+        if let Some(ack) = spec.ack {
+            demand("ack", &relative(header.ack), &ack);
+        }
+        if let Some(ecn) = spec.ecn {
+            demand("ecn", &arrival.ecn, &ecn);
+        }
+        let Some(options) = &spec.options else {
+            return text;
+        };
+        let (found, closed) = (&header.options, !options.open);
+        if closed || options.mss.is_some() {
+            demand("mss", &found.mss, &options.mss);
+        }
+        if closed || options.window_scale.is_some() {
+            demand("wscale", &found.window_scale, &options.window_scale);
+        }
+        if closed || options.sack_permitted {
+            demand("sackOK", &found.sack_permitted, &options.sack_permitted);
+        }
+        if closed || !options.sack.is_empty() {
+            let blocks: Vec<_> = found
+                .sack
+                .iter()
+                .map(|block| (relative(block.start), relative(block.end)))
+                .collect();
+            demand("sack", &blocks, &options.sack);
+        }
+        if closed || options.timestamps.is_some() {
+            let is = found.timestamps.is_some();
+            demand("TS", &is, &options.timestamps.is_some());
+        }
+        text
+    }
+
+    fn note(&mut self, direction: &str, header: &Header, len: usize) {
+        let at = self.clock.now().saturating_since(self.began);
+        let (own, other) = match direction {
+            "<" => (ISS, self.subject_iss()),
+            _ => (self.subject_iss(), ISS),
+        };
+        let seq = header.seq.0.wrapping_sub(own.0);
+        let ack = header.ack.0.wrapping_sub(other.0);
+        let (flags, window) = (header.flags, header.window);
+        writeln!(
+            self.trace,
+            "{at:?} {direction} {flags:?} {seq}({len}) ack {ack} win {window} <{}>",
+            header.options
+        )
+        .unwrap();
+    }
+}

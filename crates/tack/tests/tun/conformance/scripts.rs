@@ -1,0 +1,440 @@
+//! The scripts, by subject.
+
+use super::player::Player;
+use super::subject::{Opening, Who};
+use crate::world::{isolated, sysctl};
+
+/// Plays `script` against both.
+fn play(opening: Opening, script: &'static str) {
+    for who in [Who::Kernel, Who::Ours] {
+        isolated(move || async move {
+            sysctl("ipv4/tcp_ecn", "1");
+            Player::new(who, opening).run(script).await;
+        });
+    }
+}
+
+fn passive(script: &'static str) {
+    play(Opening::Passive, script);
+}
+
+/// RFC 9293 §3.5, RFC 7323 §2.2, RFC 2018 §2: options are answered in kind, data is acknowledged.
+#[test]
+fn handshake_with_all_options() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,sackOK,wscale 7,TS>
+        * > S. 0:0(0) ack 1 <mss 1460,sackOK,TS,...>
+        < . 1:1(0) ack 1
+        event Connected
+        < P. 1:1001(1000) ack 1
+        * > . 1:1(0) ack 1001 <TS>
+        read 1000
+        write 500
+        * > P. 1:501(500) ack 1001 <TS>
+        < . 1001:1001(0) ack 501
+        ",
+    );
+}
+
+/// RFC 9293 §3.7.1 (MUST-15): without an MSS option 536 bytes; nothing is offered to who offers
+/// nothing.
+#[test]
+fn handshake_without_options() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <>
+        * > S. 0:0(0) ack 1 <mss 1460>
+        < . 1:1(0) ack 1
+        write 1072
+        * > . 1:1073(1072) ack 1 <> each 536
+        < . 1:1(0) ack 1073
+        ",
+    );
+}
+
+#[test]
+fn active_open() {
+    play(
+        Opening::Active,
+        "
+        * > S 0:0(0) <mss 1460,sackOK,TS,...>
+        < S. 0:0(0) ack 1 win 65535 <mss 1000,sackOK>
+        * > . 1:1(0) ack 1 <>
+        event Connected
+        write 1500
+        * > . 1:1001(1000) ack 1
+        * > P. 1001:1501(500) ack 1
+        < . 1:1(0) ack 1501
+        ",
+    );
+}
+
+/// RFC 9293 §3.5.2: a reset that acknowledges the SYN refuses; one that does not is ignored
+/// (RFC 5961).
+#[test]
+fn refused() {
+    play(
+        Opening::Active,
+        "
+        * > S 0:0(0)
+        < R. 0:0(0) ack 77
+        < R 0:0(0)
+        < R. 0:0(0) ack 1
+        event Closed Refused
+        ",
+    );
+}
+
+/// RFC 9293 §3.5, figure 8.
+#[test]
+fn simultaneous_open() {
+    play(
+        Opening::Active,
+        "
+        * > S 0:0(0)
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < S. 0:0(0) ack 1 win 65535 <mss 1000>
+        * > . 1:1(0) ack 1
+        event Connected
+        write 100
+        * > P. 1:101(100) ack 1
+        < . 1:1(0) ack 101
+        ",
+    );
+}
+
+/// RFC 9293 §3.6, figure 13.
+#[test]
+fn simultaneous_close() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        finish
+        * > F. 1:1(0) ack 1
+        < F. 1:1(0) ack 1
+        * > . 2:2(0) ack 2
+        < . 2:2(0) ack 2
+        eof
+        +50ms > nothing
+        ",
+    );
+}
+
+/// RFC 9293 §3.6: the peer ends its stream, ours goes on.
+#[test]
+fn half_close() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        < F. 1:1(0) ack 1
+        * > . 1:1(0) ack 2
+        eof
+        write 1000
+        * > P. 1:1001(1000) ack 2
+        < . 2:2(0) ack 1001
+        finish
+        * > F. 1001:1001(0) ack 2
+        < . 2:2(0) ack 1002
+        ",
+    );
+}
+
+/// RFC 9293 §3.6.1, §3.10.7.8: who closes first waits, and acknowledges the FIN again.
+#[test]
+fn time_wait_answers_a_repeated_fin() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        event Connected
+        finish
+        * > F. 1:1(0) ack 1
+        < . 1:1(0) ack 2
+        < F. 1:1(0) ack 2
+        * > . 2:2(0) ack 2
+        < F. 1:1(0) ack 2
+        * > . 2:2(0) ack 2
+        ",
+    );
+}
+
+/// RFC 2018 §4: the block that arrived last comes first; acknowledgements of disorder at once.
+#[test]
+fn disorder_is_reported_by_sack() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,sackOK>
+        * > S. 0:0(0) ack 1 <mss 1460,sackOK>
+        < . 1:1(0) ack 1
+        < . 1001:2001(1000) ack 1
+        * > . 1:1(0) ack 1 <sack 1001:2001>
+        < . 3001:4001(1000) ack 1
+        * > . 1:1(0) ack 1 <sack 3001:4001 1001:2001>
+        < . 1:1001(1000) ack 1
+        * > . 1:1(0) ack 2001 <sack 3001:4001>
+        < . 2001:3001(1000) ack 1
+        * > . 1:1(0) ack 4001 <>
+        read 4000
+        ",
+    );
+}
+
+/// Bytes that arrive twice count once, wherever segments are cut.
+#[test]
+fn overlapping_data() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        < . 2001:3001(1000) ack 1
+        * > . 1:1(0) ack 1
+        < . 1501:2501(1000) ack 1
+        * > . 1:1(0) ack 1
+        < . 1:1001(1000) ack 1
+        * > . 1:1(0) ack 1001
+        < . 501:1701(1200) ack 1
+        * > . 1:1(0) ack 3001
+        < . 1:501(500) ack 1
+        * > . 1:1(0) ack 3001
+        read 3000
+        ",
+    );
+}
+
+/// RFC 2018 §5, RFC 6675: what SACK leaves out is sent again without a timeout.
+#[test]
+fn sack_brings_back_what_is_missing() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,sackOK>
+        * > S. 0:0(0) ack 1 <mss 1460,sackOK>
+        < . 1:1(0) ack 1
+        write 6000
+        * > . 1:6001(6000) ack 1 each 1000
+        < . 1:1(0) ack 1 <sack 1001:2001>
+        < . 1:1(0) ack 1 <sack 1001:3001>
+        < . 1:1(0) ack 1 <sack 1001:6001>
+        * > . 1:1001(1000) ack 1
+        < . 1:1(0) ack 6001
+        ",
+    );
+}
+
+/// RFC 6298 §5: what is not acknowledged is sent again after a timeout.
+#[test]
+fn silence_brings_back_what_is_unacknowledged() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        write 1000
+        * > P. 1:1001(1000) ack 1
+        * > P. 1:1001(1000) ack 1
+        * > P. 1:1001(1000) ack 1
+        < . 1:1(0) ack 1001
+        ",
+    );
+}
+
+/// RFC 7323 §2.3: windows are shifted, and kept to.
+#[test]
+fn scaled_windows_are_kept_to() {
+    passive(
+        "
+        < S 0:0(0) win 1000 <mss 1000,wscale 2>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1 win 250
+        write 5000
+        * > . 1:1001(1000) ack 1
+        +100ms > nothing
+        < . 1:1(0) ack 1001 win 1000
+        * > . 1001:5001(4000) ack 1 each 1000
+        < . 1:1(0) ack 5001 win 1000
+        ",
+    );
+}
+
+/// RFC 9293 §3.8.6.1: a closed window is probed, and what opens it is heard.
+#[test]
+fn closed_windows_are_probed() {
+    for who in [Who::Kernel, Who::Ours] {
+        isolated(move || async move {
+            let mut player = Player::new(who, Opening::Passive);
+            player
+                .run(
+                    "
+                    < S 0:0(0) win 65535 <mss 1000>
+                    * > S. 0:0(0) ack 1
+                    < . 1:1(0) ack 1 win 0
+                    event Connected
+                    write 1000
+                    ",
+                )
+                .await;
+            for _ in 0..2 {
+                player.expect_probe().await;
+                player.run("< . 1:1(0) ack 1 win 0").await;
+            }
+            player
+                .run(
+                    "
+                    < . 1:1(0) ack 1 win 1000
+                    * > P. 1:1001(1000) ack 1
+                    < . 1:1(0) ack 1001
+                    ",
+                )
+                .await;
+        });
+    }
+}
+
+/// RFC 7323 §5: a segment from the past is acknowledged and dropped.
+#[test]
+fn paws() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,TS>
+        * > S. 0:0(0) ack 1 <TS,...>
+        < . 1:1(0) ack 1
+        < P. 1:1001(1000) ack 1
+        * > . 1:1(0) ack 1001
+        < P. 1001:2001(1000) ack 1 <TS val 7 ecr *>
+        * > . 1:1(0) ack 1001
+        read 1000
+        < P. 1001:2001(1000) ack 1
+        * > . 1:1(0) ack 2001
+        read 1000
+        ",
+    );
+}
+
+/// RFC 5961 §3.2: a reset in the window, but not at its edge, is challenged; at its edge it counts.
+#[test]
+fn resets_are_validated() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        event Connected
+        < R 5000:5000(0)
+        * > . 1:1(0) ack 1
+        < R 200000:200000(0)
+        < R 1:1(0)
+        event Closed Reset
+        ",
+    );
+}
+
+/// RFC 5961 §4: a SYN in a connection is challenged, whatever its number.
+#[test]
+fn syns_are_challenged() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        event Connected
+        < S 1:1(0)
+        * > . 1:1(0) ack 1
+        < P. 1:1001(1000) ack 1
+        * > . 1:1(0) ack 1001
+        read 1000
+        ",
+    );
+}
+
+/// RFC 9293 §3.10.7.4, RFC 5961 §5.2: an acknowledgement of what was not sent is answered, and
+/// means nothing.
+#[test]
+fn acknowledgements_from_the_future_are_answered() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        event Connected
+        write 1000
+        * > P. 1:1001(1000) ack 1
+        < P. 1:101(100) ack 5000
+        * > . 1001:1001(0) ack 1
+        < P. 1:101(100) ack 1001
+        * > . 1001:1001(0) ack 101
+        read 100
+        ",
+    );
+}
+
+/// RFC 1191 §6.3: what was too long leaves again in smaller segments.
+#[test]
+fn path_mtu_is_reduced() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1460>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        write 1460
+        * > P. 1:1461(1460) ack 1
+        mtu 1000
+        * > . 1:961(960) ack 1
+        * > P. 961:1461(500) ack 1
+        < . 1:1(0) ack 1461
+        ",
+    );
+}
+
+/// RFC 3168 §6.1.1: who asks for ECN gets it, and its data is marked as capable.
+#[test]
+fn ecn_is_negotiated() {
+    passive(
+        "
+        < SEW 0:0(0) win 65535 <mss 1000>
+        * > S.E 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        write 1000
+        * > P. 1:1001(1000) ack 1 ecn ect0
+        < . 1:1(0) ack 1001
+        < P. 1:1001(1000) ack 1001 ecn ce
+        * > .E 1001:1001(0) ack 1001
+        < PW. 1001:2001(1000) ack 1001 ecn ect0
+        * > . 1001:1001(0) ack 2001
+        read 2000
+        ",
+    );
+}
+
+/// An application that aborts resets the peer.
+#[test]
+fn abort_resets() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        abort
+        * > R. 1:1(0) ack 1
+        < P. 1:1001(1000) ack 1
+        * > R 1:1(0)
+        ",
+    );
+}
+
+/// RFC 9293 §3.10.7.1: a segment of no connection is reset, with the number that it expects.
+#[test]
+fn strays_are_reset() {
+    passive(
+        "
+        < . 1:1(0) ack 500
+        * > R 500:500(0)
+        ",
+    );
+}

@@ -1,0 +1,190 @@
+//! Who is played against: a socket of the kernel, or a stream of ours.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tack::{Config, Endpoint, ListenOptions, Stream, TunNetwork, TunOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
+
+use crate::world::{build, ip, sysctl};
+
+/// Whose TCP is under test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Who {
+    Kernel,
+    Ours,
+}
+
+/// Who opens the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Opening {
+    /// The script.
+    Passive,
+    /// The TCP under test.
+    Active,
+}
+
+/// One connection under test.
+enum Connection {
+    Kernel(TcpStream),
+    Ours(Stream),
+}
+
+/// The TCP under test and its application.
+pub(crate) struct Subject {
+    pub(crate) address: IpAddr,
+    opening: Option<JoinHandle<io::Result<Connection>>>,
+    connection: Option<Connection>,
+    /// The host of ours, as long as it is needed.
+    _endpoint: Option<Endpoint>,
+}
+
+/// Where the subject listens.
+pub(crate) const PORT: u16 = 8080;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Subject {
+    /// Listens, or begins to connect to `player`.
+    pub(crate) fn new(who: Who, opening: Opening, player: SocketAddr) -> Self {
+        match who {
+            Who::Kernel => {
+                let address = ip("10.79.0.1");
+                let opening = match opening {
+                    Opening::Passive => {
+                        let socket = TcpSocket::new_v4().unwrap();
+                        socket.bind(SocketAddr::new(address, PORT)).unwrap();
+                        let listener: TcpListener = socket.listen(16).unwrap();
+                        tokio::spawn(async move { listener.accept().await.map(|(it, _)| it) })
+                    }
+                    Opening::Active => {
+                        let socket = TcpSocket::new_v4().unwrap();
+                        tokio::spawn(socket.connect(player))
+                    }
+                };
+                let opening = tokio::spawn(async move {
+                    let stream = opening.await.unwrap()?;
+                    // As ours by default.
+                    stream.set_nodelay(true)?;
+                    Ok(Connection::Kernel(stream))
+                });
+                Self::opening(address, opening, None)
+            }
+            Who::Ours => {
+                sysctl("ipv4/ip_forward", "1");
+                let network = TunNetwork {
+                    kernel: ip("10.77.1.1"),
+                    prefix: 24,
+                    stack: ip("10.77.1.2"),
+                };
+                let endpoint = build(Endpoint::builder().tun(TunOptions::new(network)));
+                // The kernel knows no TACK; a script that is to fit both does without.
+                let config = Config {
+                    ack: "delayed:2".parse().unwrap(),
+                    ..Config::default()
+                };
+                let host = endpoint.clone();
+                let opening = match opening {
+                    Opening::Passive => {
+                        let options = ListenOptions::new().config(config);
+                        let listener = endpoint.listen_with(PORT, options).unwrap();
+                        tokio::spawn(async move {
+                            let (stream, _) = listener.accept().await?;
+                            Ok(Connection::Ours(stream))
+                        })
+                    }
+                    Opening::Active => tokio::spawn(async move {
+                        let stream = host.connect(player).config(config).await?;
+                        Ok(Connection::Ours(stream))
+                    }),
+                };
+                Self::opening(network.stack, opening, Some(endpoint))
+            }
+        }
+    }
+
+    fn opening(
+        address: IpAddr,
+        opening: JoinHandle<io::Result<Connection>>,
+        endpoint: Option<Endpoint>,
+    ) -> Self {
+        Self {
+            address,
+            opening: Some(opening),
+            connection: None,
+            _endpoint: endpoint,
+        }
+    }
+
+    /// Waits until the connection is open.
+    pub(crate) async fn opened(&mut self) -> io::Result<()> {
+        if let Some(opening) = self.opening.take() {
+            let opened = tokio::time::timeout(PATIENCE, opening).await;
+            self.connection = Some(opened.expect("the application hears of it").unwrap()?);
+        }
+        Ok(())
+    }
+
+    async fn connection(&mut self) -> &mut Connection {
+        self.opened().await.unwrap();
+        self.connection.as_mut().expect("it is open")
+    }
+
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        let written = match self.connection().await {
+            Connection::Kernel(stream) => stream.write_all(bytes).await,
+            Connection::Ours(stream) => stream.write_all(bytes).await,
+        };
+        written.unwrap();
+    }
+
+    /// Reads so many bytes.
+    pub(crate) async fn read(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        let reading = async {
+            match self.connection().await {
+                Connection::Kernel(stream) => stream.read_exact(&mut bytes).await,
+                Connection::Ours(stream) => stream.read_exact(&mut bytes).await,
+            }
+        };
+        let read = tokio::time::timeout(PATIENCE, reading).await;
+        read.expect("the bytes are there").unwrap();
+        bytes
+    }
+
+    /// What a read finds: bytes, the end, or an error.
+    pub(crate) async fn read_some(&mut self) -> io::Result<usize> {
+        let mut bytes = [0; 16];
+        let reading = async {
+            match self.connection().await {
+                Connection::Kernel(stream) => stream.read(&mut bytes).await,
+                Connection::Ours(stream) => stream.read(&mut bytes).await,
+            }
+        };
+        let read = tokio::time::timeout(PATIENCE, reading).await;
+        read.expect("the application hears of it")
+    }
+
+    pub(crate) async fn finish(&mut self) {
+        let finished = match self.connection().await {
+            Connection::Kernel(stream) => stream.shutdown().await,
+            Connection::Ours(stream) => stream.shutdown().await,
+        };
+        finished.unwrap();
+    }
+
+    pub(crate) async fn abort(&mut self) {
+        self.opened().await.unwrap();
+        match self.connection.take().expect("it is open") {
+            Connection::Kernel(stream) => {
+                // Linger for no time at all: a reset.
+                socket2::SockRef::from(&stream)
+                    .set_linger(Some(Duration::ZERO))
+                    .unwrap();
+            }
+            Connection::Ours(stream) => stream.reset(),
+        }
+    }
+}
