@@ -64,6 +64,10 @@ impl TunOptions {
             .map_err(explain("set the mode"))?;
         let index = device.if_index().map_err(explain("read the number"))?;
         for network in &self.networks {
+            if let IpAddr::V6(kernel) = network.kernel {
+                route::add_address(index, kernel, network.prefix)
+                    .map_err(explain(&format!("add the address {kernel}")))?;
+            }
             // An address alone makes a route to its prefix; the stack may lie outside.
             let all = if network.stack.is_ipv4() { 32 } else { 128 };
             route::add(index, network.stack, all)
@@ -103,10 +107,9 @@ impl TunOptions {
             builder = builder.name(name.as_str());
         }
         for network in &self.networks {
-            builder = match network.kernel {
-                IpAddr::V4(kernel) => builder.ipv4(kernel, network.prefix, None),
-                IpAddr::V6(kernel) => builder.ipv6(kernel, network.prefix),
-            };
+            if let IpAddr::V4(kernel) = network.kernel {
+                builder = builder.ipv4(kernel, network.prefix, None);
+            }
         }
         builder.build_sync().map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => io::Error::new(

@@ -1,15 +1,37 @@
-//! Routes into the device.
+//! Routes into the device, and its IPv6 address.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink;
+
+/// Gives device number `device` the IPv6 address `address`, in a network of `prefix` bits, at once:
+/// without asking on the device whether somebody else has it (RFC 4862 §5.4), as tun-rs would have
+/// the kernel do, after which packets to it are lost for a while.
+///
+/// # Errors
+/// What the kernel answers, such as that IPv6 is turned off.
+pub(super) fn add_address(device: u32, address: Ipv6Addr, prefix: u8) -> io::Result<()> {
+    let mut message = AddressMessage::default();
+    message.header.family = AddressFamily::Inet6;
+    message.header.prefix_len = prefix;
+    message.header.flags = AddressHeaderFlags::Nodad;
+    message.header.index = device;
+    message
+        .attributes
+        .push(AddressAttribute::Address(address.into()));
+    netlink::request(
+        RouteNetlinkMessage::NewAddress(message),
+        NLM_F_CREATE | NLM_F_EXCL,
+    )
+}
 
 /// Has the kernel send what goes to `destination`, a network of `prefix` bits, into device number
 /// `device`. The route disappears with the device.

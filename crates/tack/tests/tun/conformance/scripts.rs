@@ -47,7 +47,7 @@ fn handshake_without_options() {
         * > S. 0:0(0) ack 1 <mss 1460>
         < . 1:1(0) ack 1
         write 1072
-        * > . 1:1073(1072) ack 1 <> each 536
+        * > . 1:1073(1072) ack 1 each 536 <>
         < . 1:1(0) ack 1073
         ",
     );
@@ -58,7 +58,7 @@ fn active_open() {
     play(
         Opening::Active,
         "
-        * > S 0:0(0) <mss 1460,sackOK,TS,...>
+        * > SEW 0:0(0) <mss 1460,sackOK,TS,...>
         < S. 0:0(0) ack 1 win 65535 <mss 1000,sackOK>
         * > . 1:1(0) ack 1 <>
         event Connected
@@ -77,7 +77,7 @@ fn refused() {
     play(
         Opening::Active,
         "
-        * > S 0:0(0)
+        * > SEW 0:0(0)
         < R. 0:0(0) ack 77
         < R 0:0(0)
         < R. 0:0(0) ack 1
@@ -92,7 +92,7 @@ fn simultaneous_open() {
     play(
         Opening::Active,
         "
-        * > S 0:0(0)
+        * > SEW 0:0(0)
         < S 0:0(0) win 65535 <mss 1000>
         * > S. 0:0(0) ack 1
         < S. 0:0(0) ack 1 win 65535 <mss 1000>
@@ -239,7 +239,6 @@ fn silence_brings_back_what_is_unacknowledged() {
         write 1000
         * > P. 1:1001(1000) ack 1
         * > P. 1:1001(1000) ack 1
-        * > P. 1:1001(1000) ack 1
         < . 1:1(0) ack 1001
         ",
     );
@@ -250,15 +249,20 @@ fn silence_brings_back_what_is_unacknowledged() {
 fn scaled_windows_are_kept_to() {
     passive(
         "
-        < S 0:0(0) win 1000 <mss 1000,wscale 2>
+        < S 0:0(0) win 65535 <mss 1000,wscale 2>
         * > S. 0:0(0) ack 1
-        < . 1:1(0) ack 1 win 250
+        < . 1:1(0) ack 1 win 16000
+        < P. 1:101(100) ack 1 win 16000
+        * > . 1:1(0) ack 101
+        read 100
+        < . 101:101(0) ack 1 win 250
+        +20ms write 0
         write 5000
-        * > . 1:1001(1000) ack 1
+        * > . 1:1001(1000) ack 101
         +100ms > nothing
-        < . 1:1(0) ack 1001 win 1000
-        * > . 1001:5001(4000) ack 1 each 1000
-        < . 1:1(0) ack 5001 win 1000
+        < . 101:101(0) ack 1001 win 1000
+        * > . 1001:5001(4000) ack 101 each 1000
+        < . 101:101(0) ack 5001 win 1000
         ",
     );
 }
@@ -274,9 +278,10 @@ fn closed_windows_are_probed() {
                     "
                     < S 0:0(0) win 65535 <mss 1000>
                     * > S. 0:0(0) ack 1
-                    < . 1:1(0) ack 1 win 0
+                    < . 1:1(0) ack 1
                     event Connected
-                    write 1000
+                    < . 1:1(0) ack 1 win 0
+                    +20ms write 1000
                     ",
                 )
                 .await;
