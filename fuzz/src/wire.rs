@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tack_wire::options::MAX_OPTIONS_LEN;
 use tack_wire::tack::{Lists, ListsWriter};
 use tack_wire::{
-    Ecn, Header, Segment, TcpOptions, checksum, encapsulation as tcp_in_udp, ip as packet,
+    Ecn, Header, Segment, TcpOptions, checksum, encapsulation as tcp_in_udp, icmp, ip as packet,
 };
 
 /// A TCP segment: parse, agree with another parser on whether it is one, write again, compare.
@@ -118,6 +118,8 @@ pub fn ip(bytes: &[u8]) {
         })
     );
 
+    hear_icmp(&parsed);
+
     // Extension headers and options are gone afterwards; a payload may be empty only without them
     // in IPv6, whose length field would be zero.
     if parsed.payload.is_empty() && parsed.src.is_ipv6() {
@@ -137,6 +139,45 @@ pub fn ip(bytes: &[u8]) {
     written.extend_from_slice(parsed.payload);
     // A protocol number that names an extension header cannot come back: parsing never returns one.
     assert_eq!(packet::parse(&written), Ok(parsed));
+}
+
+/// The payload as a message of ICMP, with its checksum made right, where most would fail. An echo
+/// request is answered with a message that asks for nothing.
+fn hear_icmp(parsed: &packet::Packet<'_>) {
+    let protocol = match parsed.src {
+        IpAddr::V4(_) => icmp::PROTOCOL_ICMP,
+        IpAddr::V6(_) => icmp::PROTOCOL_ICMPV6,
+    };
+    let mut payload = parsed.payload.to_vec();
+    if payload.len() >= 4 {
+        payload[2..4].fill(0);
+        let sum = match parsed.src {
+            IpAddr::V4(_) => checksum::internet(&payload),
+            IpAddr::V6(_) => {
+                let len = payload.len();
+                let mut sum = checksum::Sum::pseudo_header(parsed.src, parsed.dst, protocol, len);
+                sum.add(&payload);
+                sum.finish()
+            }
+        };
+        payload[2..4].copy_from_slice(&sum);
+    }
+    let message = packet::Packet {
+        protocol,
+        payload: &payload,
+        ..*parsed
+    };
+    if let Some(icmp::Message::EchoRequest(request)) = icmp::parse(&message) {
+        let mut reply = vec![0; request.len()];
+        icmp::emit_echo_reply(&mut reply, parsed.dst, parsed.src, request);
+        let reply = packet::Packet {
+            src: parsed.dst,
+            dst: parsed.src,
+            payload: &reply,
+            ..message
+        };
+        assert_eq!(icmp::parse(&reply), None);
+    }
 }
 
 /// The lists in the data field of an acknowledgement: parse, write again, compare.

@@ -3,11 +3,13 @@
 #![cfg(target_os = "linux")]
 
 mod conformance;
+mod flood;
 mod forwarder;
 mod icmp;
 mod impaired;
 mod kernel;
 mod middlebox;
 mod pattern;
+mod programs;
 mod two_ends;
 mod world;

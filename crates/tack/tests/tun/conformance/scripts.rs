@@ -165,6 +165,49 @@ fn time_wait_answers_a_repeated_fin() {
     );
 }
 
+/// RFC 9293 §3.6.1: a SYN beyond what was used opens a connection anew out of TIME-WAIT.
+#[test]
+fn time_wait_gives_way_to_a_new_connection() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        event Connected
+        finish
+        * > F. 1:1(0) ack 1
+        < F. 1:1(0) ack 2
+        * > . 2:2(0) ack 2
+        < S 5000:5000(0) win 65535 <mss 1000>
+        * > S. 0:0(0) ack 5001
+        < . 5001:5001(0) ack 1
+        < P. 5001:5101(100) ack 1
+        * > . 1:1(0) ack 5101
+        ",
+    );
+}
+
+/// RFC 8985 §7, §6.2: the tail is probed for long before a timeout, and what is missing before it
+/// comes again.
+#[test]
+fn tail_loss_is_probed_for() {
+    passive(
+        "
+        < S 0:0(0) win 65535 <mss 1000,sackOK>
+        * > S. 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        write 3000
+        * > . 1:3001(3000) ack 1 each 1000
+        * > P. 2001:3001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 2001:3001>
+        * > . 1:1001(1000) ack 1
+        < . 1:1(0) ack 1001 <sack 2001:3001>
+        * > . 1001:2001(1000) ack 1
+        < . 1:1(0) ack 3001
+        ",
+    );
+}
+
 /// RFC 2018 §4: the block that arrived last comes first; acknowledgements of disorder at once.
 #[test]
 fn disorder_is_reported_by_sack() {

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tack::{Config, Endpoint, ListenOptions, Stream, TunNetwork, TunOptions};
+use tack::{Config, Endpoint, ListenOptions, Listener, Stream, TunNetwork, TunOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -38,8 +39,15 @@ pub(crate) struct Subject {
     pub(crate) address: IpAddr,
     opening: Option<JoinHandle<io::Result<Connection>>>,
     connection: Option<Connection>,
-    /// The host of ours, as long as it is needed.
-    _endpoint: Option<Endpoint>,
+    _kept: Kept,
+}
+
+/// What lives as long as the subject: a listener goes on to listen, and a host to be there.
+#[expect(dead_code, reason = "it is held, and not looked at")]
+enum Kept {
+    Nothing,
+    Kernel(Arc<TcpListener>),
+    Ours(Endpoint, Option<Arc<Listener>>),
 }
 
 /// Where the subject listens.
@@ -49,6 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 impl Subject {
     /// Listens, or begins to connect to `player`.
     pub(crate) fn new(who: Who, opening: Opening, player: SocketAddr) -> Self {
+        let mut kept = Kept::Nothing;
         match who {
             Who::Kernel => {
                 let address = ip("10.79.0.1");
@@ -56,7 +65,8 @@ impl Subject {
                     Opening::Passive => {
                         let socket = TcpSocket::new_v4().unwrap();
                         socket.bind(SocketAddr::new(address, PORT)).unwrap();
-                        let listener: TcpListener = socket.listen(16).unwrap();
+                        let listener = Arc::new(socket.listen(16).unwrap());
+                        kept = Kept::Kernel(Arc::clone(&listener));
                         tokio::spawn(async move { listener.accept().await.map(|(it, _)| it) })
                     }
                     Opening::Active => {
@@ -70,7 +80,7 @@ impl Subject {
                     stream.set_nodelay(true)?;
                     Ok(Connection::Kernel(stream))
                 });
-                Self::opening(address, opening, None)
+                Self::opening(address, opening, kept)
             }
             Who::Ours => {
                 sysctl("ipv4/ip_forward", "1");
@@ -85,36 +95,37 @@ impl Subject {
                     ack: "delayed:2".parse().unwrap(),
                     ..Config::default()
                 };
-                let host = endpoint.clone();
                 let opening = match opening {
                     Opening::Passive => {
                         let options = ListenOptions::new().config(config);
                         let listener = endpoint.listen_with(PORT, options).unwrap();
+                        let listener = Arc::new(listener);
+                        kept = Kept::Ours(endpoint, Some(Arc::clone(&listener)));
                         tokio::spawn(async move {
                             let (stream, _) = listener.accept().await?;
                             Ok(Connection::Ours(stream))
                         })
                     }
-                    Opening::Active => tokio::spawn(async move {
-                        let stream = host.connect(player).config(config).await?;
-                        Ok(Connection::Ours(stream))
-                    }),
+                    Opening::Active => {
+                        let host = endpoint.clone();
+                        kept = Kept::Ours(endpoint, None);
+                        tokio::spawn(async move {
+                            let stream = host.connect(player).config(config).await?;
+                            Ok(Connection::Ours(stream))
+                        })
+                    }
                 };
-                Self::opening(network.stack, opening, Some(endpoint))
+                Self::opening(network.stack, opening, kept)
             }
         }
     }
 
-    fn opening(
-        address: IpAddr,
-        opening: JoinHandle<io::Result<Connection>>,
-        endpoint: Option<Endpoint>,
-    ) -> Self {
+    fn opening(address: IpAddr, opening: JoinHandle<io::Result<Connection>>, kept: Kept) -> Self {
         Self {
             address,
             opening: Some(opening),
             connection: None,
-            _endpoint: endpoint,
+            _kept: kept,
         }
     }
 

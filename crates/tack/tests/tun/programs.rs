@@ -1,0 +1,146 @@
+//! Ordinary programs on the kernel's TCP at the other end: curl, nginx, socat.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tack::{Endpoint, Stream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::pattern::{check, write};
+use crate::world::{host, ip, isolated, options};
+
+/// A program that is killed when the test ends.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a program in this namespace; `None`, and says so, where it is not installed.
+fn start(name: &str, arguments: &[&str]) -> Option<Program> {
+    let started = Command::new(name)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match started {
+        Ok(child) => Some(Program(child)),
+        Err(error) => {
+            println!("SKIPPED: no {name}: {error}");
+            None
+        }
+    }
+}
+
+/// Connects once the program listens.
+async fn connect(endpoint: &Endpoint, address: SocketAddr) -> Stream {
+    loop {
+        match endpoint.connect(address).await {
+            Ok(stream) => return stream,
+            Err(error) => assert!(
+                matches!(error, tack::ConnectError::Refused { .. }),
+                "{error}"
+            ),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Three million bytes that repeat nowhere near.
+fn content() -> Vec<u8> {
+    (0..750_000_u32)
+        .flat_map(|number| number.wrapping_mul(0x9e37_79b9).to_le_bytes())
+        .collect()
+}
+
+#[test]
+fn a_file_from_nginx() {
+    isolated(|| async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), content()).unwrap();
+        let config = format!(
+            "daemon off; master_process off; pid {0}/pid; error_log {0}/errors;
+             events {{}}
+             http {{ access_log off; server {{ listen 10.77.0.1:8080; root {0}; }} }}",
+            folder.path().display()
+        );
+        fs::write(path("config"), config).unwrap();
+        let endpoint = host(options(0));
+        let Some(_nginx) = start("nginx", &["-c", path("config").to_str().unwrap()]) else {
+            return;
+        };
+        let mut stream = connect(&endpoint, "10.77.0.1:8080".parse().unwrap()).await;
+        stream
+            .write_all(b"GET /file HTTP/1.0\r\n\r\n")
+            .await
+            .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200"));
+        assert!(answer.ends_with(&content()));
+    });
+}
+
+#[test]
+fn a_file_to_curl() {
+    isolated(|| async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let endpoint = host(options(0));
+        let listener = endpoint.listen(80).unwrap();
+        for url in ["http://10.77.0.2/", "http://[fd77:0::2]/"] {
+            let arguments = ["--silent", "--output", file.to_str().unwrap(), url];
+            let Some(mut curl) = start("curl", &arguments) else {
+                return;
+            };
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).await.unwrap();
+                request.extend(byte);
+            }
+            assert!(request.starts_with(b"GET / HTTP/1.1\r\n"));
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                content().len()
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&content()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            stream.finished().await.unwrap();
+            let status = loop {
+                if let Some(status) = curl.0.try_wait().unwrap() {
+                    break status;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            };
+            assert!(status.success(), "{status}");
+            assert_eq!(fs::read(&file).unwrap(), content());
+        }
+    });
+}
+
+#[test]
+fn an_echo_through_socat() {
+    isolated(|| async {
+        let endpoint = host(options(0));
+        let listen = "TCP-LISTEN:9000,bind=10.77.0.1,reuseaddr";
+        let Some(_socat) = start("socat", &[listen, "EXEC:cat"]) else {
+            return;
+        };
+        let stream = connect(&endpoint, SocketAddr::new(ip("10.77.0.1"), 9000)).await;
+        let (mut reader, mut writer) = stream.into_split();
+        tokio::join!(
+            write(&mut writer, 1, 500_000),
+            check(&mut reader, 1, 500_000)
+        );
+    });
+}
