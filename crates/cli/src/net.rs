@@ -195,8 +195,8 @@ async fn sensible<T>(
     }
 }
 
-/// Opens the socket of a server on the first address of `at`, or its device; with an identity it may
-/// serve encrypted connections.
+/// Opens the socket of a server on the first address of `at`, or its device; with an identity it
+/// may serve encrypted connections.
 pub(crate) async fn serve(
     carrier: &CarrierArgs,
     at: &Address,

@@ -2,9 +2,9 @@
 //! enough for pacing.
 //!
 //! Nothing here decides anything about the protocol. A carrier moves batches of equally sized
-//! datagrams or packets, says what it can do ([`UdpSender::max_batch`], [`PacingTimer::GRANULARITY`]) and
-//! loses nothing that the kernel did not lose: a batch the kernel takes only in part is reported
-//! with what is left of it.
+//! datagrams or packets, says what it can do ([`UdpSender::max_batch`],
+//! [`PacingTimer::GRANULARITY`]) and loses nothing that the kernel did not lose: a batch the kernel
+//! takes only in part is reported with what is left of it.
 #![deny(unsafe_code)]
 
 mod address;

@@ -26,8 +26,8 @@ impl Namespace {
         File::open("/proc/thread-self/ns/net").map(Self)
     }
 
-    /// Moves this thread into a new namespace, whose loopback device is up. Sockets and devices that
-    /// the thread opens from now on belong to it, as do threads and programs that it starts.
+    /// Moves this thread into a new namespace, whose loopback device is up. Sockets and devices
+    /// that the thread opens from now on belong to it, as do threads and programs that it starts.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_SYS_ADMIN; otherwise what the system says.

@@ -2,9 +2,9 @@
 //! through a user-space forwarder between two devices, in the same run.
 //!
 //! `cargo bench -p tack --bench tun -- [--seconds N] [--rounds N]`, as root: each contestant has
-//! network namespaces of its own. All packets have 1,500 bytes. Without offload each one is a system
-//! call for whoever reads or writes a device; the forwarder does both. The contestants take turns,
-//! so that a busy machine is busy for all. Prints the median rate of each, and ratios.
+//! network namespaces of its own. All packets have 1,500 bytes. Without offload each one is a
+//! system call for whoever reads or writes a device; the forwarder does both. The contestants take
+//! turns, so that a busy machine is busy for all. Prints the median rate of each, and ratios.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -236,7 +236,7 @@ async fn forward(
     stop: &AtomicBool,
 ) {
     let clock = Clock::new();
-    let mut pass = |from: &mut TunReceiver, to: &mut TunSender| {
+    let pass = |from: &mut TunReceiver, to: &mut TunSender| {
         if let Ok(packets) = from.receive(&clock) {
             for packet in packets {
                 let _ = to.send_packet(packet.bytes);

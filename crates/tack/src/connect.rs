@@ -149,8 +149,8 @@ impl Endpoint {
     }
 }
 
-/// Connects to [`DEFAULT_PORT`](crate::DEFAULT_PORT) of `peer` (its UDP address, or a name and UDP port such as
-/// `localhost:7777`) from a socket of its own, on loopback.
+/// Connects to [`DEFAULT_PORT`](crate::DEFAULT_PORT) of `peer` (its UDP address, or a name and UDP
+/// port such as `localhost:7777`) from a socket of its own, on loopback.
 ///
 /// # Errors
 /// [`ConnectError`]; see [`Endpoint::connect`].

@@ -23,8 +23,8 @@ use crate::state::{Acceptors, Life};
 use crate::stream::Stream;
 use crate::wait::{Queue, wait_until};
 
-/// One UDP socket, or one host behind a TUN device ([`Builder::tun`](crate::Builder::tun)), with any
-/// number of connections. Cheap to clone: all clones are the same endpoint.
+/// One UDP socket, or one host behind a TUN device ([`Builder::tun`](crate::Builder::tun)), with
+/// any number of connections. Cheap to clone: all clones are the same endpoint.
 ///
 /// It lives as long as any clone, listener or stream of it, and then in the background until the
 /// dropped streams have delivered what was written to them.

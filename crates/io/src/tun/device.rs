@@ -1,4 +1,4 @@
-//! Opening and configuring the device, and its registration with the runtime.
+//! The device: how it is made, and its registration with the runtime.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -10,9 +10,6 @@ use tokio::io::unix::AsyncFd;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::options::TunOptions;
-use super::receive::TunReceiver;
-use super::route;
-use super::send::TunSender;
 
 /// The device; it disappears, with its addresses and routes, when the last owner drops it.
 pub(super) type Device = Arc<AsyncFd<Descriptor>>;
@@ -40,78 +37,42 @@ impl AsRawFd for Descriptor {
     }
 }
 
-impl TunOptions {
-    /// Creates the device, gives it its addresses, and routes to it. Must be called within a tokio
-    /// runtime whose I/O is enabled.
-    ///
-    /// # Errors
-    /// `InvalidInput` for options that make no sense; `PermissionDenied` without CAP_NET_ADMIN;
-    /// `NotFound` without TUN support (`/dev/net/tun`); otherwise what the system says.
-    pub fn open(&self) -> io::Result<(TunSender, TunReceiver)> {
-        self.check()?;
-        let device = self.create()?;
-        let explain = |step: &str| {
-            let step = step.to_string();
-            move |error: io::Error| {
-                io::Error::new(
-                    error.kind(),
-                    format!("cannot {step} of the TUN device: {error}"),
-                )
-            }
-        };
-        device
-            .set_nonblocking(true)
-            .map_err(explain("set the mode"))?;
-        let index = device.if_index().map_err(explain("read the number"))?;
-        for network in &self.networks {
-            if let IpAddr::V6(kernel) = network.kernel {
-                route::add_address(index, kernel, network.prefix)
-                    .map_err(explain(&format!("add the address {kernel}")))?;
-            }
-            // An address alone makes a route to its prefix; the stack may lie outside.
-            let all = if network.stack.is_ipv4() { 32 } else { 128 };
-            route::add(index, network.stack, all)
-                .map_err(explain(&format!("add the route to {}", network.stack)))?;
-        }
-        for (destination, prefix) in &self.routes {
-            route::add(index, *destination, *prefix)
-                .map_err(explain(&format!("add the route to {destination}/{prefix}")))?;
-        }
-        let name = device.name().map_err(explain("read the name"))?;
-        // SAFETY: the device owns its descriptor and is never lent out mutably, so the descriptor
-        // stays open and the same until the `AsyncFd` is dropped.
-        #[expect(
-            unsafe_code,
-            reason = "registering with the poller takes a promise about the descriptor"
-        )]
-        let registered = unsafe {
-            AsyncFd::register_with_interest(
-                Descriptor(device),
-                Interest::READABLE | Interest::WRITABLE,
-            )
-        };
-        let device = Arc::new(registered?);
-        Ok((
-            TunSender::new(Arc::clone(&device), self, name),
-            TunReceiver::new(device, self),
-        ))
-    }
+/// Registers the device with the runtime.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn register(device: SyncDevice) -> io::Result<Device> {
+    // SAFETY: the device owns its descriptor and is never lent out mutably, so the descriptor stays
+    // open and the same until the `AsyncFd` is dropped.
+    #[expect(
+        unsafe_code,
+        reason = "registering with the poller takes a promise about the descriptor"
+    )]
+    let registered = unsafe {
+        AsyncFd::register_with_interest(Descriptor(device), Interest::READABLE | Interest::WRITABLE)
+    };
+    Ok(Arc::new(registered?))
+}
 
-    fn create(&self) -> io::Result<SyncDevice> {
-        let mut builder = DeviceBuilder::new()
-            .mtu(self.mtu)
-            .offload(self.offload)
-            .tx_queue_len(self.queue)
-            .enable(true);
-        if let Some(name) = &self.name {
-            builder = builder.name(name.as_str());
+/// Creates the device, with its IPv4 address, and turns it on.
+///
+/// # Errors
+/// Why it cannot be had, in words.
+pub(super) fn create(options: &TunOptions) -> io::Result<SyncDevice> {
+    let mut builder = DeviceBuilder::new()
+        .mtu(options.mtu)
+        .offload(options.offload)
+        .tx_queue_len(options.queue)
+        .enable(true);
+    if let Some(name) = &options.name {
+        builder = builder.name(name.as_str());
+    }
+    for network in &options.networks {
+        if let IpAddr::V4(kernel) = network.kernel {
+            builder = builder.ipv4(kernel, network.prefix, None);
         }
-        for network in &self.networks {
-            if let IpAddr::V4(kernel) = network.kernel {
-                builder = builder.ipv4(kernel, network.prefix, None);
-            }
-        }
-        builder.build_sync().map_err(|error| match error.raw_os_error() {
+    }
+    builder.build_sync().map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
@@ -127,10 +88,9 @@ impl TunOptions {
                 io::ErrorKind::AddrInUse,
                 format!(
                     "another program has the TUN device {} ({error})",
-                    self.name.as_deref().unwrap_or_default()
+                    options.name.as_deref().unwrap_or_default()
                 ),
             ),
             _ => io::Error::new(error.kind(), format!("cannot set up a TUN device: {error}")),
         })
-    }
 }

@@ -10,6 +10,8 @@
 
 #[cfg(target_os = "linux")]
 mod device;
+#[cfg(target_os = "linux")]
+mod open;
 mod options;
 #[cfg(target_os = "linux")]
 mod receive;

@@ -50,8 +50,8 @@ fn packet_too_big_makes_segments_smaller() {
         sysctl("ipv4/ip_forward", "1");
         sysctl("ipv6/conf/all/forwarding", "1");
         let client = host(options(1));
-        // The kernel side of the server takes 1300 bytes, which its MSS does not say. Twelve bytes of
-        // each segment are TACK's option.
+        // The kernel side of the server takes 1300 bytes, which its MSS does not say. Twelve bytes
+        // of each segment are TACK's option.
         let server = host(options(2));
         let device = server.device().unwrap().to_owned();
         run(&format!("ip link set {device} mtu 1300"));

@@ -1,5 +1,5 @@
-//! The kernel and we over a path that loses, reorders, repeats and damages packets: bytes identical,
-//! and both streams end.
+//! The kernel and we over a path that loses, reorders, repeats and damages packets: bytes
+//! identical, and both streams end.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -305,8 +305,8 @@ impl Endpoint {
         None
     }
 
-    /// A router or a host said (by ICMP) that a segment to `peer` with sequence number `seq` did not
-    /// arrive. Returns whether a connection believed it; see [`Connection::handle_path_error`].
+    /// A router or a host said (by ICMP) that a segment to `peer` with sequence number `seq` did
+    /// not arrive. Returns whether a connection believed it; see [`Connection::handle_path_error`].
     ///
     /// A half-open connection of a listener takes no notice: its record says too little to check
     /// the error.

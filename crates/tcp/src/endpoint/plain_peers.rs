@@ -7,9 +7,9 @@ use core::time::Duration;
 
 use tack_base::Instant;
 
-/// How long such a path is remembered. A SYN or two may also be lost by chance, and then connections
-/// do without for this time; a path that really drops them costs the next connection after it three
-/// seconds.
+/// How long such a path is remembered. A SYN or two may also be lost by chance, and then
+/// connections do without for this time; a path that really drops them costs the next connection
+/// after it three seconds.
 const MEMORY: Duration = Duration::from_secs(600);
 /// How many peers are remembered; the oldest gives way.
 const MOST: usize = 256;

@@ -1,5 +1,5 @@
-//! What ICMP says of segments (RFC 1122 §4.2.3.9, RFC 5927), and paths that drop SYNs with an option
-//! that they do not know.
+//! What ICMP says of segments (RFC 1122 §4.2.3.9, RFC 5927), and paths that drop SYNs with an
+//! option that they do not know.
 
 use std::net::SocketAddr;
 use std::time::Duration;

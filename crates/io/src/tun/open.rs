@@ -1,0 +1,57 @@
+//! Opening a device: its addresses, its routes and its two halves.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::device;
+use super::options::TunOptions;
+use super::receive::TunReceiver;
+use super::route;
+use super::send::TunSender;
+
+impl TunOptions {
+    /// Creates the device, gives it its addresses, and routes to it. Must be called within a tokio
+    /// runtime whose I/O is enabled.
+    ///
+    /// # Errors
+    /// `InvalidInput` for options that make no sense; `PermissionDenied` without CAP_NET_ADMIN;
+    /// `NotFound` without TUN support (`/dev/net/tun`); otherwise what the system says.
+    pub fn open(&self) -> io::Result<(TunSender, TunReceiver)> {
+        self.check()?;
+        let device = device::create(self)?;
+        let explain = |step: &str| {
+            let step = step.to_string();
+            move |error: io::Error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("cannot {step} of the TUN device: {error}"),
+                )
+            }
+        };
+        device
+            .set_nonblocking(true)
+            .map_err(explain("set the mode"))?;
+        let index = device.if_index().map_err(explain("read the number"))?;
+        for network in &self.networks {
+            if let IpAddr::V6(kernel) = network.kernel {
+                route::add_address(index, kernel, network.prefix)
+                    .map_err(explain(&format!("add the address {kernel}")))?;
+            }
+            // An address alone makes a route to its prefix; the stack may lie outside.
+            let all = if network.stack.is_ipv4() { 32 } else { 128 };
+            route::add(index, network.stack, all)
+                .map_err(explain(&format!("add the route to {}", network.stack)))?;
+        }
+        for (destination, prefix) in &self.routes {
+            route::add(index, *destination, *prefix)
+                .map_err(explain(&format!("add the route to {destination}/{prefix}")))?;
+        }
+        let name = device.name().map_err(explain("read the name"))?;
+        let device = device::register(device)?;
+        Ok((
+            TunSender::new(Arc::clone(&device), self, name),
+            TunReceiver::new(device, self),
+        ))
+    }
+}
