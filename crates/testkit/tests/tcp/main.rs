@@ -14,6 +14,7 @@ mod half_open;
 mod handshake;
 mod hostile_feedback;
 mod hostile_peers;
+mod invalid_reports;
 mod keep_alive;
 mod loss_recovery;
 mod lying_reports;
