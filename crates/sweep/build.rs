@@ -10,7 +10,7 @@ mod sources;
 fn main() {
     println!("cargo:rerun-if-changed=sources.rs");
     let mut places = sources::simulator();
-    places.extend(["src/measures.rs", "src/expression.rs"].map(PathBuf::from));
+    places.extend(["src/run_columns.rs", "src/expression.rs"].map(PathBuf::from));
     println!(
         "cargo:rustc-env=TACK_SWEEP_CODE={}",
         sources::version(&places)

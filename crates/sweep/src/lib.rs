@@ -36,11 +36,11 @@
 mod embedded;
 mod expression;
 mod folder;
-mod measures;
 pub mod parquet_file;
 mod plan;
 mod quantity;
 mod report;
+mod run_columns;
 mod sweep;
 mod table;
 mod task;
@@ -50,9 +50,9 @@ pub use embedded::{
 };
 pub use expression::{Expression, ExpressionError, FUNCTIONS};
 pub use folder::{Folder, FolderError, Read};
-pub use measures::MOST_FLOWS;
 pub use plan::{About, Plan, Point};
 pub use report::{Choice, Report, ReportError};
+pub use run_columns::MOST_FLOWS;
 pub use sweep::{Accepted, Batch, Counts, Damage, DataFile, Sweep, read_file};
 pub use table::{Cell, ReadError, Table};
 pub use tack_stats::Estimate;

@@ -17,8 +17,8 @@ use tack_sim::ScenarioError;
 use tack_sim::scenario::{Files, Reader, Value, parse_tree};
 
 use crate::expression::Expression;
-use crate::measures::{Extent, MOST_FLOWS};
 use crate::parquet_file::{Column, Kind};
+use crate::run_columns::{Extent, MOST_FLOWS};
 use axis::Axis;
 pub use expansion::Point;
 use expansion::{Base, Expansion, Setting, line_of, read_settings};

@@ -8,7 +8,7 @@ use tack_base::Instant;
 use super::World;
 use super::air::InFlight;
 use super::crowd::{Crowds, Standing};
-use super::onlookers::Failing;
+use super::overhearing::Failing;
 use crate::frame::NodeId;
 
 /// With more radios that go by themselves, the wakes of all radios are asked for the first.
@@ -63,7 +63,7 @@ impl<M: Clone> World<M> {
     /// woken is said then.
     #[inline]
     pub(super) fn single_out_failing(&mut self, position: usize) {
-        if self.onlookers.is_noisy() {
+        if self.overhearing.is_noisy() {
             let crowds = self.crowds.as_ref().map_or(0, |crowds| crowds.crowds.len());
             for number in 0..crowds {
                 self.single_out_failing_of(number, position);
@@ -81,7 +81,7 @@ impl<M: Clone> World<M> {
                 return;
             }
             let hit = crowd.radio.hit;
-            let failing = match self.onlookers.failing(flight, hit, self.mac.is_qos) {
+            let failing = match self.overhearing.failing(flight, hit, self.mac.is_qos) {
                 // Then it is the same for all.
                 Failing::All => return,
                 Failing::Some(failing) => &failing[passed..],

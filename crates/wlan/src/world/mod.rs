@@ -18,7 +18,7 @@ mod crowd;
 mod host;
 mod joining;
 mod medium;
-mod onlookers;
+mod overhearing;
 mod receive;
 mod source;
 mod wakes;
@@ -40,7 +40,7 @@ use accounts::{Accounts, QueueMeter};
 use air::{Air, Radio};
 use crowd::Crowds;
 use host::Hosts;
-use onlookers::Onlookers;
+use overhearing::Overhearing;
 use source::Source;
 use wakes::Wakes;
 
@@ -86,7 +86,7 @@ pub struct World<M> {
     crowds: Option<Crowds>,
     air: Air<M>,
     errors: Vec<ErrorModel>,
-    onlookers: Onlookers,
+    overhearing: Overhearing,
     noise: Vec<RandomStream>,
     sources: Vec<Option<Source>>,
     queues: Vec<QueueMeter>,
@@ -141,7 +141,7 @@ impl<M: Clone> World<M> {
             audience,
             air: Air::default(),
             errors: config.errors(count),
-            onlookers: Onlookers::new(config, count, seed),
+            overhearing: Overhearing::new(config, count, seed),
             noise: Vec::with_capacity(count),
             sources: (0..count).map(|_| None).collect(),
             queues: Vec::with_capacity(count),

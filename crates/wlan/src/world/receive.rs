@@ -17,8 +17,8 @@ impl<M: Clone> World<M> {
             return true;
         }
         let ppdu = &flight.ppdu;
-        if ppdu.to != Some(at) && self.onlookers.is_noisy() && self.onlookers.has(at) {
-            return self.onlookers.can_read(at, flight, hit, self.mac.is_qos);
+        if ppdu.to != Some(at) && self.overhearing.is_noisy() && self.overhearing.has(at) {
+            return self.overhearing.can_read(at, flight, hit, self.mac.is_qos);
         }
         let Frame::Data(Data { mpdus, .. }) = &ppdu.frame else {
             return hit.is_none() && !self.is_lost(ppdu.from, at, ppdu.mode, ppdu.psdu);

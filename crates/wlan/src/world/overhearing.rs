@@ -1,4 +1,4 @@
-//! Which of the radios that only look on noise keeps from reading a PPDU.
+//! Radios that overhear a PPDU which is not for them: which of them noise keeps from reading it.
 //!
 //! Each of them fails to read it by itself, all with the same probability. Instead of asking each,
 //! the next that fails is drawn: how many radios there are before it has a geometric distribution.
@@ -26,13 +26,13 @@ type Hit = Option<(Instant, Instant)>;
 pub(super) enum Failing<'a> {
     /// Everybody: other signals have spoilt all of it.
     All,
-    /// These, ascending, as far as they look on.
+    /// These, ascending, as far as they overhear it.
     Some(&'a [u16]),
 }
 
-/// Radios whose noise is that of most, as far as they look on.
+/// Radios whose noise is that of most, as far as they overhear it.
 #[derive(Debug)]
-pub(super) struct Onlookers {
+pub(super) struct Overhearing {
     noise: ErrorModel,
     /// By radio, whether its noise is this.
     are_alike: Vec<bool>,
@@ -44,7 +44,7 @@ pub(super) struct Onlookers {
     failing: Vec<u16>,
 }
 
-impl Onlookers {
+impl Overhearing {
     pub(super) fn new(config: &WorldConfig, radios: usize, seed: u64) -> Self {
         let errors = config.errors(radios);
         let is_alike = |(index, error): (usize, &ErrorModel)| {
@@ -95,7 +95,7 @@ impl Onlookers {
         }
     }
 
-    /// Whether `at`, as those that [`Onlookers::failing`] speaks of, can read `flight` or a part of
+    /// Whether `at`, as those that [`Overhearing::failing`] speaks of, can read `flight` or a part of
     /// it.
     pub(super) fn can_read<M>(
         &mut self,

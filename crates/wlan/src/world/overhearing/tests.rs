@@ -47,13 +47,13 @@ fn each_is_drawn_by_itself_with_the_same_probability() {
     }
 }
 
-fn onlookers(noise: ErrorModel) -> (Onlookers, WorldConfig) {
+fn overhearing(noise: ErrorModel) -> (Overhearing, WorldConfig) {
     let timing = Timing::new(Standard::A, Standard::A.band(), Preamble::Long);
     let mode = crate::phy::Mode::Ofdm(OfdmRate::R54);
     let mut config = WorldConfig::new(MacConfig::new(Standard::A, timing, mode), 400);
     config.error = noise;
     config.station_errors = vec![(NodeId(3), ErrorModel::Rate(0.7))];
-    (Onlookers::new(&config, 401, 7), config)
+    (Overhearing::new(&config, 401, 7), config)
 }
 
 /// A PPDU of a millisecond with these frames, or a beacon if there are none.
@@ -100,10 +100,10 @@ fn flight(config: &WorldConfig, number: u64, lens: &[u32]) -> InFlight<u32> {
 
 #[test]
 fn what_is_left_of_a_ppdu_must_all_be_spoilt() {
-    let (onlookers, config) = onlookers(ErrorModel::Rate(0.25));
+    let (radios, config) = overhearing(ErrorModel::Rate(0.25));
     let probability = |lens: &[u32], hit: Hit| {
         let flight = flight(&config, 1, lens);
-        onlookers.probability(&flight, hit, true)
+        radios.probability(&flight, hit, true)
     };
     let first = Some((Instant::ZERO, Instant::from_micros(100)));
     let all = Some((Instant::ZERO, Instant::from_micros(1_000)));
@@ -119,11 +119,11 @@ fn what_is_left_of_a_ppdu_must_all_be_spoilt() {
 
 #[test]
 fn who_fails_depends_on_the_ppdu_and_what_was_hit_of_it() {
-    let (mut onlookers, config) = onlookers(ErrorModel::Rate(0.1));
-    assert!(onlookers.has(NodeId(1)) && !onlookers.has(NodeId(3)) && !onlookers.has(NodeId::AP));
+    let (mut radios, config) = overhearing(ErrorModel::Rate(0.1));
+    assert!(radios.has(NodeId(1)) && !radios.has(NodeId(3)) && !radios.has(NodeId::AP));
     let mut failing = |number, hit| {
         let flight = flight(&config, number, &[1_000, 1_000]);
-        match onlookers.failing(&flight, hit, true) {
+        match radios.failing(&flight, hit, true) {
             Failing::All => Vec::new(),
             Failing::Some(failing) => failing.to_vec(),
         }
