@@ -3,14 +3,14 @@
 //! the measure.
 
 use rayon::prelude::*;
-use tack_sim::{Checks, FlowReport, Observers, Scenario, run};
+use tack_sim::{FlowReport, Observers, Scenario, run};
 
-const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
+use crate::{checks_of_long_runs, controllers};
 
-/// Runs a scenario, every invariant checked at every event.
+/// Runs a scenario; the long form checks every invariant at every event.
 fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
     let scenario = Scenario::from_toml("found.toml", text, &[]).expect("the scenario is sound");
-    let mut observers = Observers::default().checking(Checks::EveryEvent);
+    let mut observers = Observers::default().checking(checks_of_long_runs());
     match run(&scenario, seed, &mut observers) {
         Ok(report) => report.flows,
         Err(broken) => panic!("{broken}\n{text}"),
@@ -32,7 +32,7 @@ fn seconds_with_blackout(congestion: &str, ack: &str, start: u32, length: u32) -
 /// before ours arrived, which time alone tells.
 #[test]
 fn an_acknowledgement_on_data_undoes_a_timeout() {
-    let cases: Vec<_> = CONTROLLERS
+    let cases: Vec<_> = controllers()
         .iter()
         .flat_map(|congestion| [181, 210].map(|start| (congestion, start)))
         .flat_map(|(congestion, start)| [300, 447].map(|length| (congestion, start, length)))
@@ -55,7 +55,7 @@ fn an_acknowledgement_on_data_undoes_a_timeout() {
 /// brought nothing new, and the timeout is undone though its flight is acknowledged.
 #[test]
 fn a_report_of_a_needless_retransmission_undoes_a_timeout() {
-    let cases: Vec<_> = CONTROLLERS
+    let cases: Vec<_> = controllers()
         .iter()
         .flat_map(|congestion| [100, 120, 150, 175].map(|start| (congestion, start)))
         .flat_map(|(congestion, start)| [300, 447].map(|length| (congestion, start, length)))
@@ -111,7 +111,7 @@ fn copies_of_segments_draw_no_more_reports() {
         let flow = &flows(&text, 1)[0];
         flow.acks as f64 / flow.data_segments as f64
     };
-    for congestion in CONTROLLERS {
+    for congestion in controllers() {
         let [tack, plain] = ["tack", "delayed:2"].map(|ack| acks(congestion, ack, "1.0"));
         let without = acks(congestion, "tack", "0.0");
         println!(
@@ -146,7 +146,7 @@ fn what_is_sent_into_a_blackout_is_not_all_sent_again() {
         let sum = |figure: fn(&(u64, u64)) -> u64| runs.iter().map(figure).sum::<u64>() as f64;
         sum(|run| run.0) / sum(|run| run.1)
     };
-    CONTROLLERS.par_iter().for_each(|congestion| {
+    controllers().par_iter().for_each(|congestion| {
         let [tack, plain] = ["tack", "delayed:2"].map(|ack| 100.0 * repeated(congestion, ack));
         println!("{congestion}: {tack:.1} % again, {plain:.1} % with delayed:2");
         // What the search flags: six points more.

@@ -24,6 +24,17 @@ fn is_long() -> bool {
     std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
+const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
+
+/// CUBIC and BBR, and all of them in the long form.
+fn controllers() -> &'static [&'static str] {
+    if is_long() {
+        &CONTROLLERS
+    } else {
+        &CONTROLLERS[1..3]
+    }
+}
+
 /// What the longest families check: every invariant at every event takes many times as long as the
 /// run itself where windows are large.
 fn checks_of_long_runs() -> Checks {
