@@ -113,9 +113,9 @@ impl RateEstimator {
         let told = match measured {
             Measured::BySender => None,
             // Reports of losses carry no rate. Where they come often, the next report that carries
-            // one may deliver nothing by itself: the sample waits for it. What left meanwhile counts
-            // deliveries from this report on, and so it must count sending from what this report
-            // delivered: else the sample has deliveries of a shorter time than its interval.
+            // one may deliver nothing by itself: the sample waits for it. What left meanwhile
+            // counts deliveries from this report on, and so it must count sending from what this
+            // report delivered: else the sample has deliveries of a shorter time than its interval.
             Measured::ByReceiver(None) => {
                 if let Some(sample) = self.sample {
                     self.first_sent_at = sample.sent_at;

@@ -95,8 +95,8 @@ impl Overhearing {
         }
     }
 
-    /// Whether `at`, as those that [`Overhearing::failing`] speaks of, can read `flight` or a part of
-    /// it.
+    /// Whether `at`, as those that [`Overhearing::failing`] speaks of, can read `flight` or a part
+    /// of it.
     pub(super) fn can_read<M>(
         &mut self,
         at: NodeId,

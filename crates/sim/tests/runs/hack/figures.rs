@@ -35,8 +35,8 @@ impl Figures {
     }
 }
 
-/// Runs a scenario. No acknowledgement may be rebuilt wrongly. The long form checks every invariant at
-/// every event: a sender that does not get on breaks one.
+/// Runs a scenario. No acknowledgement may be rebuilt wrongly. The long form checks every invariant
+/// at every event: a sender that does not get on breaks one.
 pub(crate) fn figures(text: &str, keys: &[&str]) -> Figures {
     let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
     let report = play(text, &keys, crate::checks_of_long_runs()).unwrap();

@@ -145,8 +145,8 @@ fn many_that_go_by_themselves_are_woken_in_time() {
     assert!(most > 40, "{most}");
 }
 
-/// Each radio that overhears misses a frame with the same probability, whatever the others do, and whether it
-/// is in the crowd or not.
+/// Each radio that overhears misses a frame with the same probability, whatever the others do, and
+/// whether it is in the crowd or not.
 #[test]
 fn noise_hits_each_overhearing_radio_alike() {
     const NOISE: f64 = 0.1;
