@@ -1,6 +1,10 @@
 //! Progress of a sender, as seen on the wire: its oldest unacknowledged byte is sent again in
 //! time, and does not wait for long while the path carries other segments of the connection.
 //!
+//! The path carries segments in the time between two transmissions of the oldest byte if one arrived
+//! in each direction in that time. What arrived once says nothing of a path that went dark after
+//! it, and a timer that has backed off meanwhile is no fault.
+//!
 //! Nothing here comes from the connection. Its retransmission timeout may be wrong, and its
 //! scoreboard too: what counts is which segments the two hosts sent and got, and how long they
 //! took.
@@ -76,6 +80,10 @@ pub(super) struct Progress {
     is_syn_acknowledged: bool,
     /// Segments that arrived since: at the peer, and acknowledgements of it back at the sender.
     arrived: [u64; 2],
+    /// Whether any arrived since the oldest number was sent last.
+    delivers: [bool; 2],
+    /// How long the path delivered, of the time before that.
+    delivered_for: Duration,
     /// Longest delay from host to host, of both directions.
     delays: [Option<Duration>; 2],
     /// Longest time that the oldest number waited.
@@ -103,6 +111,8 @@ impl Progress {
             is_measured: false,
             is_syn_acknowledged: false,
             arrived: [0; 2],
+            delivers: [false; 2],
+            delivered_for: Duration::ZERO,
             delays: [None; 2],
             longest: Duration::ZERO,
             measured: Duration::ZERO,
@@ -133,6 +143,8 @@ impl Progress {
         }
         if !seq.after(una) && end.after(una) {
             self.attempts += 1;
+            self.delivered_for = self.delivered_for(now);
+            self.delivers = [false; 2];
             self.sent_at = now;
             if self.attempts > 1 {
                 self.doublings += 1;
@@ -147,12 +159,14 @@ impl Progress {
     /// A segment of the sender with numbers of its own arrived after `delay`.
     pub(super) fn on_delivered(&mut self, delay: Duration) {
         self.arrived[0] += 1;
+        self.delivers[0] = true;
         self.delays[0] = self.delays[0].max(Some(delay));
     }
 
     /// An acknowledgement of everything before `ack` arrived at the sender after `delay`.
     pub(super) fn on_acknowledged(&mut self, now: Instant, ack: SeqNum, delay: Duration) {
         self.arrived[1] += 1;
+        self.delivers[1] = true;
         self.delays[1] = self.delays[1].max(Some(delay));
         if let Some((una, highest)) = self.numbers
             && ack.after(una)
@@ -188,7 +202,20 @@ impl Progress {
         self.attempts = attempts;
         self.doublings_before = self.doublings;
         self.arrived = [0; 2];
+        self.delivers = [false; 2];
+        self.delivered_for = Duration::ZERO;
         self.is_counted = false;
+    }
+
+    /// How long the path delivered since the oldest number changed.
+    fn delivered_for(&self, now: Instant) -> Duration {
+        let last = now.saturating_since(self.sent_at);
+        self.delivered_for
+            + if self.delivers == [true; 2] {
+                last
+            } else {
+                Duration::ZERO
+            }
     }
 
     /// What the sender's first timeout for a segment can come to on this path, at most: a smoothed
@@ -219,14 +246,15 @@ impl Progress {
         }
         let timeout = self.timeout();
         let delivers = self.arrived.iter().all(|count| *count >= DELIVERED);
+        let delivered_for = self.delivered_for(now);
         let doubled = |doublings: u32| 1_u32 << doublings.min(12);
         let silent = now.saturating_since(self.sent_at);
         let most_silent = (timeout * MARGIN).saturating_mul(doubled(self.doublings));
         let most_waited = (timeout * TIMEOUTS).saturating_mul(doubled(self.doublings_before));
-        let what = if delivers && waited >= LEAST.max(most_waited) {
+        let what = if delivers && delivered_for >= LEAST.max(most_waited) {
             format!(
-                "the oldest byte has been unacknowledged for {waited:.1?}, although {} segments of this side and {} of the \
-                 other arrived meanwhile (a timeout is {timeout:.1?} at most)",
+                "the oldest byte has been unacknowledged for {waited:.1?}, although the path delivered for {delivered_for:.1?}: \
+                 {} segments of this side and {} of the other arrived meanwhile (a timeout is {timeout:.1?} at most)",
                 self.arrived[0], self.arrived[1],
             )
         } else if silent >= most_silent.clamp(LEAST_SILENCE, MOST_SILENCE) {
@@ -308,6 +336,37 @@ mod tests {
                 found = found.or(progress.check(at(100 * tenth)));
             }
             assert_eq!(found.is_some(), delivers, "{found:?}");
+        }
+    }
+
+    /// Answers to what had left before arrive, and then the path swallows each retransmission of the
+    /// timer: paths 62572 and 62716 of the random search. When it delivers again the timer has
+    /// backed off, and the other side, whose timer runs out first, is heard before.
+    #[test]
+    fn a_path_that_goes_dark_after_the_last_answers_is_no_stall() {
+        for goes_dark in [true, false] {
+            let mut progress = sender();
+            for milli in 1..=20 {
+                progress.on_delivered(DELAY);
+                progress.on_acknowledged(at(1_020 + milli), SeqNum(100), DELAY);
+            }
+            let (mut now, mut found) = (1_000, None);
+            for doubling in 0..6 {
+                now += 200 << doubling;
+                found = found.or(progress.check(at(now)));
+                progress.on_sent(at(now), SeqNum(100), 100);
+                if !goes_dark {
+                    progress.on_delivered(DELAY);
+                    progress.on_acknowledged(at(now + 40), SeqNum(100), DELAY);
+                }
+            }
+            for milli in 0..20 {
+                progress.on_acknowledged(at(now + 100 + milli), SeqNum(100), DELAY);
+                found = found.or(progress.check(at(now + 100 + milli)));
+            }
+            progress.on_delivered(DELAY);
+            found = found.or(progress.check(at(now + 200)));
+            assert_eq!(found.is_none(), goes_dark, "{found:?}");
         }
     }
 

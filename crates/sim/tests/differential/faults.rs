@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use tack_base::random::RandomStream;
 
-use crate::draft::{Draft, pick, scaled, share};
+use super::draft::{Draft, pick, scaled, share};
 
 /// What the faults need to know of the path that they spoil.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::figures::Figures;
-use crate::paths::{Path, Work};
+use super::figures::Figures;
+use super::paths::{Path, Work};
 
 /// What is wrong with TACK on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,8 +152,8 @@ pub(crate) fn exceeds(tack: &Figures, acks_per_byte: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::paths::path;
     use super::*;
-    use crate::paths::path;
 
     /// A path like `number`'s with this work, and a neighbour that is alike.
     fn bulk() -> Path {

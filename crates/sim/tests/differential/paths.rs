@@ -2,8 +2,8 @@
 
 use tack_base::random::RandomStream;
 
-use crate::draft::{Draft, Keys, pick, scaled, share};
-use crate::faults::{FAULTS, Fault, Shape, micros};
+use super::draft::{Draft, Keys, pick, scaled, share};
+use super::faults::{FAULTS, Fault, Shape, micros};
 
 pub(crate) const CONTROLLERS: [&str; 5] = ["new_reno", "cubic", "bbr", "vegas", "compound"];
 

@@ -124,6 +124,58 @@ fn copies_of_segments_draw_no_more_reports() {
     }
 }
 
+/// Path 61498: a receive buffer of less than three segments, and segments of 1,448 bytes. Each that is
+/// read moves the edge of the window: as it did not, each report said that the window was closed,
+/// and a window update followed at once.
+#[test]
+fn a_buffer_of_two_segments_needs_no_window_update_for_each() {
+    for congestion in CONTROLLERS {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| {
+            let text = format!(
+                "duration = '10s'\n[wired]\nrate = '2084kbps'\ndelay = '39425us'\nqueue = '2.0bdp'\n\
+                 [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\napp = 'request:11326B,14300B,gap=95975us'\n\
+                 timestamps = false\nreceive_buffer = '4096B'\n"
+            );
+            flows(&text, 1).remove(0)
+        });
+        let per_segment = tack.acks as f64 / tack.data_segments as f64;
+        println!(
+            "{congestion}: {} acknowledgements of {} segments, with delayed:2 {} of {}",
+            tack.acks, tack.data_segments, plain.acks, plain.data_segments
+        );
+        assert!(per_segment < 0.9, "{congestion}: {per_segment:.2}");
+        assert!(
+            tack.bytes_delivered >= plain.bytes_delivered,
+            "{congestion}"
+        );
+    }
+}
+
+/// Path 61169: data both ways, and the way back is a queue of many round trips. A report that is the
+/// last of a flight is repeated because some get lost; its answer waits in that queue, and what is
+/// repeated before it could come only makes the queue longer.
+#[test]
+fn reports_are_not_repeated_into_a_queue_that_holds_their_answer() {
+    let acks = |congestion: &str, ack: &str| {
+        let of = |seed| {
+            let text = format!(
+                "duration = '300s'\n[wired]\nrate = '1109kbps'\ndelay = '15151us'\nqueue = '5p'\nloss_reverse = 0.0377\n\
+                 rate_reverse = '64kbps'\n[[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\nbytes = '300000B'\n\
+                 app = 'duplex'\nsend_buffer = '5838B'\n"
+            );
+            let flow = flows(&text, seed).remove(0);
+            assert!(flow.completion_s.is_some(), "it ends");
+            flow.acks as f64
+        };
+        (1..=4).map(of).sum::<f64>() / 4.0
+    };
+    for congestion in CONTROLLERS {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| acks(congestion, ack));
+        println!("{congestion}: {tack:.0} acknowledgements, {plain:.0} with delayed:2");
+        assert!(tack < 1.9 * plain, "{congestion}: {tack} and {plain}");
+    }
+}
+
 /// Path 60762: the way there is dark for 96 ms. Reports of an open loss that the receiver repeats
 /// do not know what was sent again into the dark: one segment asks then. They had shown that the
 /// whole flight was lost, which left twice more in vain.

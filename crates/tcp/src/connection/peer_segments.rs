@@ -10,6 +10,9 @@ use crate::rtt::timestamps::TimestampClock;
 /// So many shorter segments in a row, and that is the size of full segments.
 const SHORT_RUN: u8 = 16;
 
+/// The default MSS (RFC 9293 §3.7.1, MUST-15), bytes.
+const LEAST_STEP: u64 = 536;
+
 /// What the peer's segments have shown.
 #[derive(Debug)]
 pub(super) struct PeerSegments {
@@ -35,6 +38,13 @@ impl PeerSegments {
     #[inline]
     pub(super) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// By how much the right edge of a window has to move at least that asks for full-sized segments,
+    /// bytes (RFC 9293 §3.8.6.2.2, MUST-39). A peer of small segments does not make it silly.
+    #[inline]
+    pub(super) fn window_step(&self) -> u64 {
+        self.size.max(LEAST_STEP)
     }
 
     #[inline]

@@ -36,6 +36,8 @@ pub(crate) struct ReceiveWindow {
     edge: StreamOffset,
     /// Shift of our window field once scaling is agreed.
     scale: u8,
+    /// Payload of a full-sized segment, bytes: the edge moves by that much at least.
+    segment: u64,
     round_start: Instant,
     round_read: StreamOffset,
     /// What the application's pace asks for, bytes.
@@ -53,6 +55,7 @@ impl ReceiveWindow {
             cap,
             edge: StreamOffset::FIRST_BYTE,
             scale: 0,
+            segment: USUAL_SEGMENT,
             round_start: now,
             round_read: StreamOffset::FIRST_BYTE,
             target: 0,
@@ -79,6 +82,12 @@ impl ReceiveWindow {
     /// The shift that the handshake settled: zero without agreement.
     pub(crate) fn set_scale(&mut self, scale: u8) {
         self.scale = scale;
+    }
+
+    /// Full-sized segments carry `bytes` of payload from now on.
+    #[inline]
+    pub(crate) fn set_segment(&mut self, bytes: u64) {
+        self.segment = bytes;
     }
 
     /// First position that will not be accepted. Includes what rounding the window field up
@@ -115,10 +124,23 @@ impl ReceiveWindow {
         )
     }
 
+    /// By how much the edge moves at least, bytes: a full-sized segment (RFC 9293 §3.8.6.2.2,
+    /// MUST-39).
+    ///
+    /// Deviation: in a buffer that holds many segments it waits for [`USUAL_SEGMENT`], that is for
+    /// two segments with options. No sender stands still there for one segment of window.
+    fn step(&self) -> u64 {
+        if self.buffer < LARGE_BUFFER {
+            self.segment
+        } else {
+            USUAL_SEGMENT
+        }
+    }
+
     fn wanted_edge(&self, read: StreamOffset) -> StreamOffset {
         let free = read + self.buffer as u64;
         // Small advances of the edge would make the peer send small segments: hold them back.
-        let step = (self.buffer as u64 / 2).min(SILLY_STEP);
+        let step = (self.buffer as u64 / 2).min(self.step());
         if free >= self.edge + step {
             free
         } else {
@@ -171,7 +193,7 @@ impl ReceiveWindow {
         let current = self.edge.saturating_since(next);
         let offered = self.wanted_edge(read).saturating_since(next);
         offered >= current.saturating_mul(2).max(1)
-            && offered - current >= (self.buffer as u64 / 2).min(2 * SILLY_STEP)
+            && offered - current >= (self.buffer as u64 / 2).min(2 * self.step())
     }
 
     /// Takes `target` bytes and some segments for what a round trip of `round` asks for.
@@ -186,8 +208,11 @@ impl ReceiveWindow {
 /// Room beyond what the pace asks for, bytes: some segments, so that the first rounds grow.
 const SPARE: usize = 16 * 1460;
 
-/// A window edge moves by at least this much, about one full-sized segment.
-const SILLY_STEP: u64 = 1460;
+/// Payload of a full-sized segment without options, bytes.
+const USUAL_SEGMENT: u64 = 1460;
+
+/// A buffer of so many bytes holds dozens of segments.
+const LARGE_BUFFER: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -227,6 +252,24 @@ mod tests {
             StreamOffset(full),
             TEN_MS
         ));
+    }
+
+    /// A buffer of two segments and a bit: each segment that is read moves the edge, whatever the
+    /// peer's full size is (RFC 9293 MUST-39).
+    #[test]
+    fn a_full_sized_segment_that_is_read_moves_the_edge() {
+        for segment in [536, 1448, 1460] {
+            let mut window = ReceiveWindow::new(4096, 4096, Instant::ZERO);
+            window.set_segment(segment);
+            window.announce(StreamOffset(1), StreamOffset(1), false);
+            let edge = window.edge();
+            let less = StreamOffset(segment);
+            window.announce(less, less, false);
+            assert_eq!(window.edge(), edge, "{segment}: a byte less");
+            let read = StreamOffset(1 + segment);
+            window.announce(read, read, false);
+            assert_eq!(window.edge(), edge + segment);
+        }
     }
 
     #[test]

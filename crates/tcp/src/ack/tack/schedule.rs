@@ -22,6 +22,8 @@ const INITIAL_RTT: Duration = Duration::from_millis(100);
 pub(super) const BASE_GAPS: u64 = 4;
 /// How long a delivery rate once reached shows what the sender could use.
 const PEAK_RATE_WINDOW: Duration = Duration::from_secs(10);
+/// Longest time in queues that a report is not repeated for, whatever the sender says.
+const LONGEST_QUEUEING: Duration = Duration::from_secs(1);
 /// Growth of the delivery rate that shows a sender at probing, as BBR's own test has it.
 const GROWTH: f64 = 1.25;
 /// Round trips without such growth after which it is not believed any more.
@@ -55,6 +57,8 @@ pub(super) struct Schedule {
     pub(super) params: TackParams,
     /// The sender's RTTmin, as it said or as the handshake measured.
     pub(super) rtt_min: Duration,
+    /// By how much the round trip, as the sender said, is longer now than two without queues.
+    queueing: Duration,
     /// The sender says that it still probes for capacity.
     startup: bool,
     growth: Growth,
@@ -89,6 +93,7 @@ impl Schedule {
     pub(super) fn new(params: TackParams) -> Self {
         Self {
             rtt_min: INITIAL_RTT,
+            queueing: Duration::ZERO,
             startup: true,
             growth: Growth {
                 rate: Rate::ZERO,
@@ -214,6 +219,8 @@ impl Schedule {
         if sync.rtt_min > 0 {
             self.rtt_min = Duration::from_micros(sync.rtt_min.into());
         }
+        let longer = sync.rtt.saturating_sub(sync.rtt_min.saturating_mul(2));
+        self.queueing = Duration::from_micros(longer.into()).min(LONGEST_QUEUEING);
     }
 
     // What is pending.
@@ -282,10 +289,17 @@ impl Schedule {
     /// arrives.
     pub(super) fn due(&self, gaps: &Gaps, listed_gaps: bool) -> Option<DueReport> {
         if self.pending == 0 {
-            let wait = self.repeats.next(
-                || self.period(gaps),
-                listed_gaps && gaps.is_any_unreported(),
-            )?;
+            let unreported = listed_gaps && gaps.is_any_unreported();
+            // Where a queue is longer than the path, the answer to the last one waits in it, and copies
+            // would make it longer.
+            let queueing = if unreported {
+                Duration::ZERO
+            } else {
+                self.queueing
+            };
+            let wait = self
+                .repeats
+                .next(|| self.period(gaps) + queueing, unreported)?;
             return Some(DueReport::new(
                 self.last_report_at? + wait,
                 AckReason::Timer,

@@ -41,6 +41,9 @@ impl Connection {
         }
         self.peer_segments
             .on_segment(arrived, segment, &self.timestamps);
+        self.receiver
+            .window
+            .set_segment(self.peer_segments.window_step());
         // Cut to the window: what is beyond was sent although we did not offer it (or is a window
         // probe).
         let edge = self.receiver.window.edge();
