@@ -46,6 +46,8 @@ pub(crate) struct ConnectOptions<'a> {
 enum AttemptError {
     /// No answer yet: another attempt may succeed.
     Unreachable(String),
+    /// Somebody else answers at this address: another address may be right, another attempt is not.
+    Wrong(String),
     /// Another attempt would fail in the same way.
     Final(Failure),
 }
@@ -71,6 +73,7 @@ pub(crate) async fn reach(
                 return Ok((link, met));
             }
             Err(AttemptError::Final(failure)) => return Err(failure),
+            Err(AttemptError::Wrong(words)) => return Err(Failure::network(words)),
             Err(AttemptError::Unreachable(words)) => words,
         };
         let left = options.wait.saturating_sub(began.elapsed());
@@ -183,15 +186,23 @@ impl ConnectOptions<'_> {
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         let share = self.connect_timeout / count;
         let mut last = "the target has no address that can be reached from here".to_owned();
+        let mut all_wrong = !addresses.is_empty();
         for address in addresses {
-            match attempt(*address, share).await {
+            let words = match attempt(*address, share).await {
                 Err(AttemptError::Unreachable(words)) => {
-                    last = format!("cannot connect to {address}: {words}");
+                    all_wrong = false;
+                    words
                 }
+                Err(AttemptError::Wrong(words)) => words,
                 done => return done,
-            }
+            };
+            last = format!("cannot connect to {address}: {words}");
         }
-        Err(AttemptError::Unreachable(last))
+        Err(if all_wrong {
+            AttemptError::Wrong(last)
+        } else {
+            AttemptError::Unreachable(last)
+        })
     }
 
     /// Opens a stream with the long-term key to the owner of `key`.
@@ -207,7 +218,8 @@ impl ConnectOptions<'_> {
             .connect(address, self.dial.tcp_port, own, Some(key), share);
         dialed.await.map_err(|error| match error {
             DialError::Other(words) => AttemptError::Unreachable(words),
-            DialError::WrongKey { presented } => AttemptError::Unreachable(format!(
+            DialError::WrongService(words) => AttemptError::Wrong(words),
+            DialError::WrongKey { presented } => AttemptError::Wrong(format!(
                 "expected key {}, got {}: another installation uses this address now, or somebody on the path impersonates the peer",
                 short(&key),
                 short(&presented)
@@ -272,6 +284,7 @@ impl ConnectOptions<'_> {
             .connect(address, tcp_port, ephemeral, expected, share);
         dialed.await.map_err(|error| match error {
             DialError::Other(words) => AttemptError::Unreachable(words),
+            DialError::WrongService(words) => AttemptError::Wrong(words),
             DialError::WrongKey { .. } => {
                 AttemptError::Unreachable("its key changed between two connections".into())
             }
@@ -298,7 +311,9 @@ impl ConnectOptions<'_> {
             };
             match self.with_code(code, &addresses).await {
                 // Another instance may have the code, as long as ours was not shown to a wrong one.
-                Err(AttemptError::Unreachable(words)) => eprintln!("tack: {words}; looking on"),
+                Err(AttemptError::Unreachable(words) | AttemptError::Wrong(words)) => {
+                    eprintln!("tack: {words}; looking on");
+                }
                 done => return done,
             }
         }
@@ -322,6 +337,7 @@ impl ConnectOptions<'_> {
             let (stream, expected) = match dialed.await {
                 Ok(stream) => (stream, known),
                 Err(DialError::Other(words)) => return Err(AttemptError::Unreachable(words)),
+                Err(DialError::WrongService(words)) => return Err(AttemptError::Wrong(words)),
                 Err(DialError::WrongKey { presented }) => {
                     self.successor(address, known, presented, named.as_ref(), share)
                         .await?;

@@ -28,7 +28,9 @@ pub(crate) struct Dial {
 pub(super) enum DialError {
     /// The peer presented another key.
     WrongKey { presented: PublicKey },
-    /// Any other error, as a message.
+    /// What answers is nothing that could be met, as a message.
+    WrongService(String),
+    /// Any other error, as a message: there may be an answer later.
     Other(String),
 }
 
@@ -63,7 +65,7 @@ impl Dial {
             let connect = connect.identity(identity);
             let connected = tokio::select! {
                 connected = connect.into_future() => connected,
-                () = net::strange(&endpoint) => return Err(DialError::Other(net::NOT_TACK.into())),
+                () = net::strange(&endpoint) => return Err(DialError::WrongService(net::NOT_TACK.into())),
             };
             connected.map_err(|error| match error {
                 SecureError::WrongKey { presented, .. } => DialError::WrongKey { presented },
@@ -71,10 +73,13 @@ impl Dial {
                     DialError::Other("connection refused: no program listens on this port".into())
                 }
                 // Its stack answers, so the UDP port is right, and the service is not.
-                SecureError::Connect(ConnectError::Refused { .. }) => DialError::Other(format!(
-                    "another tack service listens there, expected `{}`",
-                    self.service
-                )),
+                SecureError::Connect(ConnectError::Refused { .. }) => {
+                    DialError::WrongService(format!(
+                        "another tack service listens there, expected `{}`",
+                        self.service
+                    ))
+                }
+                SecureError::PeerIsNotEncrypted => DialError::WrongService(error.to_string()),
                 error => DialError::Other(error.to_string()),
             })
         };

@@ -489,6 +489,31 @@ fn a_look_at_the_key_is_not_told_as_a_refusal() {
 }
 
 #[test]
+fn whoever_has_a_name_may_start_first() {
+    let (alice, bob) = (Side::new(), Side::new());
+    let file = bob.file("file", 100);
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    bob.run(&["peers", "add", "alice", &alice.key(), "--address", &address]);
+    alice.run(&["peers", "add", "bob", &bob.key()]);
+    let mut sender = bob
+        .command(&["send", text(&file), "alice:"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(sender.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("waiting for it"), "{line}");
+    let mut receiver = alice.command(&["recv", "--once", "--dir", "inbox", "--listen", &address]);
+    let (code, _) = Waiting::start(&mut receiver).end();
+    assert_eq!(code, Some(0));
+    assert_eq!(sender.wait().unwrap().code(), Some(0));
+    assert_eq!(alice.received("file"), Some(vec![7; 100]));
+}
+
+#[test]
 #[expect(
     clippy::disallowed_methods,
     reason = "two figures for the same real time are compared"
