@@ -186,6 +186,10 @@ fn read(mut stream: &TcpStream, limit: Duration) -> f64 {
 fn write(mut stream: TcpStream, done: &AtomicBool) {
     // The default differs between machines.
     let _ = socket2::SockRef::from(&stream).set_tcp_congestion(b"cubic");
+    // What ends the connection may get lost with the forwarder.
+    stream
+        .set_write_timeout(Some(Duration::from_secs(1)))
+        .unwrap();
     let block = vec![7; BLOCK];
     while !done.load(Ordering::Relaxed) && stream.write_all(&block).is_ok() {}
 }
