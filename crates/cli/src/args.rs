@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::demo::DemoArgs;
+use crate::doctor::DoctorArgs;
 use crate::emulate::EmulateArgs;
 use crate::exit::EXIT_CODES;
 use crate::identity::IdArgs;
 use crate::lab::LabCommand;
+use crate::observe::{LogArgs, StatusArgs};
 use crate::peers::PeersArgs;
 use crate::perf::PerfArgs;
 use crate::sim::SimArgs;
@@ -21,6 +23,8 @@ use crate::tunnel::{ConnectArgs, ForwardArgs, ServeArgs};
 #[derive(Debug, Parser)]
 #[command(name = "tack", version, after_long_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -36,9 +40,16 @@ pub(crate) enum Command {
     /// Measure a path: throughput, round-trip time, losses, acknowledgements
     #[command(after_long_help = EXIT_CODES)]
     Perf(PerfArgs),
+    /// Measure what limits the path to a machine that runs `tack perf --server`, and what TACK
+    /// saves there
+    #[command(after_long_help = EXIT_CODES)]
+    Doctor(DoctorArgs),
     /// Let peers connect to targets that this machine reaches: the other end of tunnels
     #[command(after_long_help = EXIT_CODES)]
     Serve(ServeArgs),
+    /// Show what a running `tack serve` is doing
+    #[command(after_long_help = EXIT_CODES)]
+    Status(StatusArgs),
     /// Connect to a target behind a `tack serve`, on standard input and output (ssh's ProxyCommand)
     #[command(after_long_help = EXIT_CODES)]
     Connect(ConnectArgs),

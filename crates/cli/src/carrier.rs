@@ -10,6 +10,7 @@ use ipnet::IpNet;
 use tack::{Builder, Endpoint, TunNetwork, TunOptions};
 
 use crate::exit::Failure;
+use crate::observe;
 
 /// Options of the carrier.
 #[derive(Clone, Debug, Args)]
@@ -69,13 +70,16 @@ impl CarrierArgs {
     pub(crate) fn build(&self, builder: Builder) -> io::Result<Endpoint> {
         let options = self.options()?;
         let Some(options) = options else {
-            return builder.build();
+            let endpoint = builder.build()?;
+            observe::register(&endpoint);
+            return Ok(endpoint);
         };
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(endpoint) = &*opened {
             return Ok(endpoint.clone());
         }
         let endpoint = builder.mtu(options.mtu).tun(options).build()?;
+        observe::register(&endpoint);
         *opened = Some(endpoint.clone());
         Ok(endpoint)
     }

@@ -11,6 +11,7 @@ mod carrier;
 mod dask;
 mod demo;
 mod discovery;
+mod doctor;
 mod emulate;
 mod exit;
 mod identity;
@@ -20,6 +21,7 @@ mod links;
 mod manual;
 mod meeting;
 mod net;
+mod observe;
 mod peers;
 mod perf;
 mod printer;
@@ -39,6 +41,7 @@ use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 use exit::{Exit, Failure};
+use observe::{ObserveArgs, Watch};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -53,7 +56,7 @@ fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    let exit = match run(cli.command) {
+    let exit = match cli.log.begin().and_then(|()| run(cli.command)) {
         Ok(exit) => exit,
         Err(failure) if failure.is_broken_pipe() => Exit::Done,
         Err(failure) => {
@@ -66,12 +69,25 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Send(args) => within_runtime(transfer::send(args)),
-        Command::Recv(args) => within_runtime(transfer::recv(args)),
-        Command::Perf(args) => within_runtime(perf::run(args)),
-        Command::Serve(args) => within_runtime(tunnel::serve(args)),
+        Command::Send(args) => watched("send", args.observe.clone(), transfer::send(args)),
+        Command::Recv(args) => watched("recv", args.observe.clone(), transfer::recv(args)),
+        Command::Perf(args) => watched("perf", args.observe.clone(), perf::run(args)),
+        Command::Serve(args) => {
+            let control = Some(args.state.open()?.path().to_owned());
+            let (program, observe) = ("serve", args.observe.clone());
+            within_runtime(observe::watched(
+                Watch {
+                    program,
+                    args: &observe,
+                    control,
+                },
+                tunnel::serve(args),
+            ))
+        }
+        Command::Doctor(args) => within_runtime(doctor::run(args)),
+        Command::Status(args) => within_runtime(observe::status(args)),
         Command::Connect(args) => within_runtime(tunnel::connect(args)),
-        Command::Forward(args) => within_runtime(tunnel::forward(args)),
+        Command::Forward(args) => watched("forward", args.observe.clone(), tunnel::forward(args)),
         Command::Id(args) => identity::id(&args),
         Command::Peers(args) => peers::peers(args),
         Command::Sim(args) => sim::run(&args),
@@ -87,6 +103,20 @@ fn run(command: Command) -> Result<Exit, Failure> {
         }
         Command::Man { out } => manual::write(&out),
     }
+}
+
+/// Runs an asynchronous command that can be watched.
+fn watched(
+    program: &'static str,
+    observe: ObserveArgs,
+    command: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    let watch = Watch {
+        program,
+        args: &observe,
+        control: None,
+    };
+    within_runtime(observe::watched(watch, command))
 }
 
 /// Threads that may block. A transfer has one from its beginning to its end, and afterwards, before

@@ -1,6 +1,8 @@
 """Files of other programs: mahimahi's traces, iperf3's results, and qlog for qvis."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pandas
@@ -141,6 +143,18 @@ def lossy():
     return tack.simulate(tack.Scenario(LOSSY), events=True)
 
 
+def assert_is_as_the_draft_has_it(log):
+    for trace in log["traces"]:
+        times = [event["time"] for event in trace["events"]]
+        assert times == sorted(times)
+        for event in trace["events"]:
+            assert set(event) == {"time", "name", "data"}
+            category, _, _ = event["name"].partition(":")
+            assert event["name"] in STANDARD or category == "tack"
+            if category != "tack":
+                assert set(event["data"]) <= STANDARD[event["name"]] | {"tack"}
+
+
 def test_a_qlog_file_is_as_the_draft_has_it(lossy, tmp_path):
     path = tmp_path / "run.qlog"
     tack.write_qlog(lossy.events, path, title="two flows")
@@ -151,15 +165,7 @@ def test_a_qlog_file_is_as_the_draft_has_it(lossy, tmp_path):
         {"name": "server", "type": "server"},
         {"name": "client", "type": "client"},
     ] * 2
-    for trace in log["traces"]:
-        times = [event["time"] for event in trace["events"]]
-        assert times == sorted(times)
-        for event in trace["events"]:
-            assert set(event) == {"time", "name", "data"}
-            category, _, _ = event["name"].partition(":")
-            assert event["name"] in STANDARD or category == "tack"
-            if category != "tack":
-                assert set(event["data"]) <= STANDARD[event["name"]] | {"tack"}
+    assert_is_as_the_draft_has_it(log)
 
 
 def test_a_qlog_file_has_the_bytes_of_the_run(lossy, tmp_path):
@@ -232,3 +238,30 @@ def test_what_is_no_event_is_refused(tmp_path):
     assert not (tmp_path / "a.qlog").exists()
     with pytest.raises(ValueError, match="bad.ndjson:1: expected an event as a JSON object"):
         tack.write_qlog(written(tmp_path, "bad.ndjson", "hello\n"), tmp_path / "a.qlog")
+
+
+def test_traces_of_real_connections_become_qlog_files_as_well(tmp_path):
+    """``TACK`` names the program; CI sets it."""
+    program = os.environ.get("TACK")
+    if not program:
+        pytest.skip("SKIPPED: TACK does not name the program")
+    environment = os.environ | {"TACK_STATE_DIR": str(tmp_path / "state")}
+    served = [program, "perf", "--server", "--listen", "127.0.0.1:0", "--one-off", "--json", "--qlog", str(tmp_path / "server")]
+    with subprocess.Popen(served, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment) as server:
+        try:
+            address = json.loads(server.stdout.readline())["address"]
+            measured = [program, "perf", address, "--bytes", "16MiB", "--json", "--qlog", str(tmp_path / "client")]
+            subprocess.run(measured, check=True, capture_output=True, env=environment, timeout=120)
+            server.wait(timeout=60)
+        finally:
+            server.kill()
+    for side, kind in (("client", "server"), ("server", "client")):
+        # The larger one is that of the data; qlog calls the side that sends it the server.
+        events = max((tmp_path / side).iterdir(), key=lambda path: path.stat().st_size)
+        tack.write_qlog(events, tmp_path / f"{side}.qlog")
+        log = json.loads((tmp_path / f"{side}.qlog").read_text())
+        assert [trace["vantage_point"] for trace in log["traces"]] == [{"name": side, "type": kind}]
+        assert_is_as_the_draft_has_it(log)
+        names = {event["name"] for event in log["traces"][0]["events"]}
+        wanted = {"client": "recovery:metrics_updated", "server": "tack:ack_sent"}
+        assert wanted[side] in names

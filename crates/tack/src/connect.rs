@@ -179,6 +179,7 @@ async fn open(
         state.check_open()?;
         let id = state.core.connect(now, peer, port, 0, &config)?;
         state.slots.insert(id, Slot::default());
+        state.watch(id);
         state.dial(id);
         Ok::<_, ConnectError>(id)
     })?;

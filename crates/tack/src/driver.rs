@@ -198,6 +198,6 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.shared.run(|state, _| state.die());
+        self.shared.run(|state, now| state.die(now));
     }
 }

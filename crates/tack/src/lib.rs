@@ -118,8 +118,10 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod journal;
 mod listen;
 mod listener;
+mod monitor;
 mod outgoing;
 mod packets;
 pub mod secure;
@@ -141,8 +143,10 @@ pub use error::{
     AcceptError, ConnectError, ConnectionEnded, EndpointClosed, InsecureAddress, ListenError,
     ShutdownTimedOut,
 };
+pub use journal::{ConnectionView, Phase};
 pub use listen::ListenOptions;
 pub use listener::Listener;
+pub use monitor::{Monitor, Watching};
 pub use settings::Coalesce;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use stream::Stream;
@@ -152,8 +156,13 @@ pub use tack_tcp::ConnectError as PortError;
 pub use tack_tcp::config::{Audits, KeepAlive};
 pub use tack_tcp::{
     AckKind, AckPolicy, AckPolicyFactory, Algorithm, CloseReason, Config, CongestionController,
-    ControllerFactory, Incoming, Stats, Verdict,
+    ConnectionId, ControllerFactory, Incoming, Stats, Verdict,
 };
+
+/// What connections do and why, event by event, for a [`Monitor`] that wants it.
+pub mod trace {
+    pub use tack_tcp::trace::{AckReceived, AckSent, TraceEvent, Traced};
+}
 
 /// Acknowledgement policies: the events that an [`AckPolicy`] gets, its decisions and its contract.
 pub mod ack {

@@ -81,9 +81,11 @@ impl Listener {
         if let Some(id) = state.core.accept(self.port) {
             let slot = Slot {
                 connected: true,
+                accepted: true,
                 ..Slot::default()
             };
             state.slots.insert(id, slot);
+            state.watch(id);
             return Poll::Ready(Ok(id));
         }
         if state.life == Life::Open && state.acceptors.contains_key(&self.port) {

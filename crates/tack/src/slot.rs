@@ -21,6 +21,8 @@ pub(crate) struct Slot {
     /// Tasks that wait for the handshake, for the peer to have everything, or for the end.
     pub(crate) watchers: Waiters,
     pub(crate) connected: bool,
+    /// The peer opened the connection.
+    pub(crate) accepted: bool,
     pub(crate) finished: bool,
 }
 

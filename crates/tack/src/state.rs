@@ -11,6 +11,7 @@ use tack_wire::icmp::smaller_mtu;
 
 use crate::address::is_loopback;
 use crate::error::EndpointClosed;
+use crate::journal::Watched;
 use crate::outgoing::{Flushed, Outgoing};
 use crate::slot::Slot;
 use crate::waiters::Waiters;
@@ -45,6 +46,8 @@ pub(crate) struct State {
     pub(crate) receives: u64,
     pub(crate) malformed: u64,
     pub(crate) wakers: Wakers,
+    /// Somebody looks at the connections from beside.
+    pub(crate) watched: Option<Watched>,
 }
 
 /// How far an endpoint's life has come.
@@ -101,6 +104,7 @@ impl State {
             receives: 0,
             malformed: 0,
             wakers: Wakers::default(),
+            watched: None,
         }
     }
 
@@ -274,6 +278,7 @@ impl State {
     /// The application let go of `id`. What is returned may hold the last reference to a task: drop
     /// it without the lock.
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) -> Option<Slot> {
+        self.depart(now, id);
         let slot = self.slots.remove(&id);
         self.core.release(now, id);
         // Cleaned up when it is full: amortised constant cost, and the list stays proportional to
@@ -320,7 +325,10 @@ impl State {
     }
 
     /// Ends everything now, and wakes all that wait.
-    pub(crate) fn die(&mut self) {
+    pub(crate) fn die(&mut self, now: Instant) {
+        for id in self.held() {
+            self.depart(now, id);
+        }
         self.life = Life::Dead;
         let wakers = &mut self.wakers;
         #[expect(

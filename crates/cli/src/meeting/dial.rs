@@ -83,6 +83,7 @@ impl Dial {
                 error => DialError::Other(error.to_string()),
             })
         };
+        tracing::debug!(%address, tcp_port, "connecting");
         match tokio::time::timeout(connect_timeout, connecting).await {
             Ok(connected) => connected,
             Err(_) => Err(DialError::Other(format!(

@@ -15,7 +15,7 @@ use tack::secure::{Admission, Identity, SecureListenOptions, SecureListener, Sec
 use tack::{Config, Endpoint, ListenOptions};
 use tack_pairing::code::CurrentCode;
 use tack_pairing::meeting::{Authenticated, Intent, ProofMethod, Waiting};
-use tack_pairing::{Code, code};
+use tack_pairing::{Code, code, short};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -332,6 +332,7 @@ impl Shared {
     }
 
     fn complain(&self, peer: SocketAddr, why: &str) {
+        tracing::info!(%peer, why, "refused a peer");
         match self.complaints.fetch_add(1, Ordering::Relaxed) {
             count if count < MAX_COMPLAINTS => eprintln!("tack: refused {peer}: {why}"),
             MAX_COMPLAINTS => eprintln!("tack: further refused peers are not reported"),
@@ -423,6 +424,16 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
     {
         eprintln!("tack: {failure}");
     }
+    tracing::info!(
+        %peer,
+        key = short(&met.peer),
+        by = match met.how {
+            ProofMethod::Ticket(_) => "ticket",
+            ProofMethod::Code => "code",
+            ProofMethod::Known => "key",
+        },
+        "let a peer in"
+    );
     let link = PeerStream::Secure(Box::new(stream), met.peer);
     Some(AdmittedPeer { link, met })
 }

@@ -9,20 +9,55 @@ use tack::{AckKind, Algorithm};
 use tack_base::Rate;
 
 use super::request::{
-    Carrier, Coalescing, DEFAULT_DATAGRAM, Direction, Limit, MAX_STREAMS, MAX_TIME, ServerOutput,
-    TestRequest,
+    Carrier, Coalescing, DEFAULT_DATAGRAM, DEFAULT_MESSAGE, Direction, Exchange, Limit,
+    MAX_STREAMS, MAX_TIME, ServerOutput, TestRequest,
 };
 use crate::address::{Address, Family};
 use crate::carrier::CarrierArgs;
 use crate::exit::Failure;
 use crate::meeting::{MeetingArgs, Target};
 use crate::net::{CLEAR_PERF_UDP_PORT, PERF_UDP_PORT};
+use crate::observe::ObserveArgs;
 use crate::values::{duration, interval, listen, rate, size};
 
 /// Bytes of one write on a connection: what `--blockcount` counts unless `--length` says otherwise.
 const BLOCK: u64 = 128 << 10;
 /// Default rate of each stream of a UDP test, as in iperf3.
 const UDP_RATE: Rate = Rate::from_bits_per_sec(1_000_000);
+
+/// Whose JSON is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum JsonForm {
+    /// One object of our own.
+    Tack,
+    /// What `iperf3 -J` prints, with our object in it.
+    Iperf3,
+}
+
+/// Whose CSV is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum CsvForm {
+    /// What `iperf -y C -e` prints (iperf 2).
+    Iperf2,
+}
+
+/// What requests and responses run beside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum RrMode {
+    /// Nothing: all connections exchange requests and responses.
+    Alone,
+    /// Bulk data on all connections but one more.
+    Load,
+}
+
+/// What a test prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OutputForm {
+    Text,
+    Json,
+    Iperf3,
+    Iperf2,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct PerfArgs {
@@ -101,9 +136,38 @@ pub(crate) struct PerfArgs {
     /// Time between reports; 0s reports only the end
     #[arg(long, short, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     pub(crate) interval: Duration,
-    /// Print JSON instead of text: one object with intervals and summary, on a server one per test
-    #[arg(long, short = 'J')]
-    pub(crate) json: bool,
+    /// Print JSON instead of text: one object with intervals and summary, on a server one per test.
+    /// With iperf3 a client prints iperf3's object, and the own one in it under `tack`
+    #[arg(
+        long,
+        short = 'J',
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "tack"
+    )]
+    json: Option<JsonForm>,
+    /// Print CSV as iperf2 does (-y C), a row for each interval and one for the whole
+    #[arg(
+        long,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "iperf2",
+        conflicts_with_all = ["server", "json", "get_server_output"]
+    )]
+    csv: Option<CsvForm>,
+    /// Exchange requests and responses of --length bytes (1), one after the other, and report how
+    /// long each takes. With load, one connection does so beside the bulk data of the others
+    #[arg(
+        long,
+        value_name = "WHEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "alone",
+        conflicts_with_all = ["server", "udp"]
+    )]
+    rr: Option<RrMode>,
     /// Show the server's intervals too
     #[arg(long, conflicts_with = "server")]
     get_server_output: bool,
@@ -153,6 +217,8 @@ pub(crate) struct PerfArgs {
     insecure: bool,
     #[command(flatten)]
     pub(crate) carrier: CarrierArgs,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
     #[command(flatten)]
     pub(crate) meeting: MeetingArgs,
 }
@@ -235,6 +301,29 @@ impl PerfArgs {
         self.insecure
     }
 
+    /// What a client prints.
+    pub(crate) fn form(&self) -> OutputForm {
+        match (self.csv, self.json) {
+            (Some(CsvForm::Iperf2), _) => OutputForm::Iperf2,
+            (None, Some(JsonForm::Iperf3)) => OutputForm::Iperf3,
+            (None, Some(JsonForm::Tack)) => OutputForm::Json,
+            (None, None) => OutputForm::Text,
+        }
+    }
+
+    /// Whether a server prints JSON.
+    ///
+    /// # Errors
+    /// For iperf3's, which has no form for a server's tests.
+    pub(crate) fn server_json(&self) -> Result<bool, Failure> {
+        match self.json {
+            Some(JsonForm::Iperf3) => Err(Failure::usage(
+                "--json=iperf3 is for clients; a server prints one object for each test with --json",
+            )),
+            json => Ok(json.is_some()),
+        }
+    }
+
     /// The test that a client asks for.
     pub(crate) fn request(&self) -> Result<TestRequest, Failure> {
         if self.udp && !self.is_clear() {
@@ -252,10 +341,21 @@ impl PerfArgs {
             (true, false) => Direction::Down,
             (false, false) => Direction::Up,
         };
-        let block = self.length.unwrap_or(match self.udp {
-            true => u64::from(DEFAULT_DATAGRAM),
-            false => BLOCK,
-        });
+        let block = match (self.length, self.udp, self.rr) {
+            // Of bulk data beside requests: they have a length of their own.
+            (_, _, Some(RrMode::Load)) | (None, false, None) => BLOCK,
+            (Some(length), _, _) => length,
+            (None, true, _) => u64::from(DEFAULT_DATAGRAM),
+            (None, false, Some(RrMode::Alone)) => u64::from(DEFAULT_MESSAGE),
+        };
+        let exchange = match self.rr {
+            None => None,
+            Some(mode) => Some(Exchange {
+                bytes: u32::try_from(self.length.unwrap_or(DEFAULT_MESSAGE.into()))
+                    .map_err(|_| Failure::usage("expected messages of at most 1 MiB (--length)"))?,
+                beside_load: mode == RrMode::Load,
+            }),
+        };
         let limit = match (self.bytes, self.blockcount) {
             (Some(bytes), _) => Limit::Bytes(bytes),
             (None, Some(blocks)) => Limit::Bytes(blocks.saturating_mul(block)),
@@ -281,10 +381,11 @@ impl PerfArgs {
             limit,
             omit_millis: millis(self.omit),
             bitrate: bitrate.map(Rate::bits_per_sec),
-            server_output: match (self.get_server_output, self.json) {
+            exchange,
+            server_output: match (self.get_server_output, self.form()) {
                 (false, _) => ServerOutput::None,
-                (true, false) => ServerOutput::Text,
-                (true, true) => ServerOutput::Json,
+                (true, OutputForm::Text | OutputForm::Iperf2) => ServerOutput::Text,
+                (true, OutputForm::Json | OutputForm::Iperf3) => ServerOutput::Json,
             },
             interval_millis: millis(self.interval),
             congestion: self.congestion.to_string(),

@@ -8,10 +8,14 @@ use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::sync::{oneshot, watch as channel};
 
-use super::args::PerfArgs;
-use super::flow::{self, Budget, Job, Sending, cpu_time};
+use super::args::{OutputForm, PerfArgs};
+use super::exchange;
+use super::flow::{self, Budget, Job, Sending};
+use super::iperf2;
+use super::iperf3::{self, Setting};
 use super::lines::{heads, interval_lines, summary_lines};
 use super::omitted::agreements;
+use super::processor::CpuTime;
 use super::protocol::{
     ClientMessage, MAGIC, MAX_ANSWER, ServerMessage, TICKET, Ticket, read_message, write_message,
 };
@@ -39,8 +43,10 @@ pub(crate) async fn run(args: &PerfArgs, server: &Target) -> Result<Exit, Failur
     let mut test = Test {
         args,
         request: &request,
+        form: Some(args.form()),
         peer: server.shown(),
         protection: Protection::default(),
+        setting: Setting::now(),
         intervals: Vec::new(),
     };
     let outcome = tokio::select! {
@@ -61,6 +67,25 @@ pub(crate) async fn run(args: &PerfArgs, server: &Target) -> Result<Exit, Failur
     }
 }
 
+/// Runs one test that prints nothing.
+pub(crate) async fn measure(
+    args: &PerfArgs,
+    server: &Target,
+    request: &TestRequest,
+) -> Result<Summary, Failure> {
+    let mut test = Test {
+        args,
+        request,
+        form: None,
+        peer: server.shown(),
+        protection: Protection::default(),
+        setting: Setting::now(),
+        intervals: Vec::new(),
+    };
+    let results = test.run(server).await?;
+    results.summary.ok_or_else(unexpected)
+}
+
 /// Both sides' results.
 #[derive(Debug, Default)]
 struct Results {
@@ -73,8 +98,12 @@ struct Results {
 struct Test<'a> {
     args: &'a PerfArgs,
     request: &'a TestRequest,
+    /// What it prints, if it does.
+    form: Option<OutputForm>,
     peer: String,
     protection: Protection,
+    /// Where and when it runs.
+    setting: Setting,
     intervals: Vec<Interval>,
 }
 
@@ -104,25 +133,29 @@ impl Test<'_> {
         let (mut control, security) = security::dial(args, server, &config).await?;
         self.protection = Protection::of(&control);
         self.peer = control.peer_addr().to_string();
+        self.setting
+            .connected(control.local_addr(), control.peer_addr());
         let paths = within(
             connect_timeout,
             "begin",
             self.begin(&mut control, &security, &config),
         )
         .await?;
-        if !args.json {
+        self.setting.began();
+        if self.form == Some(OutputForm::Text) {
             let text = self.describe();
             with_stdout(|out| out.write_all(text.as_bytes()))?;
         }
         let coalescing = self.request.coalesce.apply(&control.endpoint());
-        let (began, cpu) = (Instant::now(), cpu_time());
+        let (began, cpu) = (Instant::now(), CpuTime::now());
         let (client, results) = self.run_flows(paths, &mut control).await?;
         let elapsed = began.elapsed().as_secs_f64();
         drop(coalescing);
-        let client_cpu = cpu_time().saturating_sub(cpu).as_secs_f64();
+        let client_cpu = CpuTime::now().since(cpu);
         let ServerMessage::Results {
             flows: server,
             cpu_seconds,
+            cpu_user_seconds,
             output,
         } = results
         else {
@@ -136,10 +169,12 @@ impl Test<'_> {
         // Everything is known; this only spares the server a wait for our end of the connection.
         let _ = endpoint.shutdown(WIND_UP).await;
         let cpu = Cpu {
-            client: client_cpu / elapsed,
+            client: client_cpu.total / elapsed,
             server: cpu_seconds / elapsed,
+            client_user: client_cpu.user / elapsed,
+            server_user: cpu_user_seconds.map(|seconds| seconds / elapsed),
         };
-        let summary = Some(Summary::new(self.request.direction, &client, &server, cpu));
+        let summary = Some(Summary::new(self.request, &client, &server, cpu));
         Ok(Results {
             client,
             server,
@@ -153,7 +188,18 @@ impl Test<'_> {
         let request = self.request;
         let what = match request.carrier {
             Carrier::Tcp => format!(
-                "congestion {}, acknowledgements {}{}",
+                "{}congestion {}, acknowledgements {}{}",
+                match request.exchange {
+                    None => String::new(),
+                    Some(exchange) => format!(
+                        "requests and responses of {} bytes{}, ",
+                        exchange.bytes,
+                        match exchange.beside_load {
+                            true => " on one more",
+                            false => "",
+                        }
+                    ),
+                },
                 request.congestion,
                 request.ack,
                 match request.coalesce {
@@ -179,6 +225,7 @@ impl Test<'_> {
             if request.streams == 1 { "" } else { "s" },
             self.peer,
             match request.direction {
+                _ if request.bulk_streams() == 0 => "the client asks",
                 Direction::Up => "the client sends",
                 Direction::Down => "the server sends",
                 Direction::Both => "both sides send",
@@ -234,7 +281,7 @@ impl Test<'_> {
             };
         }
         let mut streams = Vec::new();
-        for stream in 0..self.request.streams {
+        for stream in 0..self.request.connections() {
             let mut connection =
                 security
                     .another(control, port, config)
@@ -277,7 +324,7 @@ impl Test<'_> {
         control: &mut PeerStream,
     ) -> Result<(Vec<FlowResult>, ServerMessage), Failure> {
         let request = self.request;
-        let count = usize::from(request.streams);
+        let count = usize::from(request.connections());
         let timing = Timing::of(request, self.args.interval, None);
         let sending = Sending {
             limit: request.limit,
@@ -306,8 +353,17 @@ impl Test<'_> {
                         preface: TICKET,
                     };
                     let shared = flows.shared();
+                    let exchange = request.exchange_of(stream);
                     flows.spawn(async move {
-                        Ok(vec![flow::run(connection, job, agreement, shared).await?])
+                        let ended = match exchange {
+                            Some(exchange) => {
+                                let send = Some(sending);
+                                let job = Job { send, ..job };
+                                exchange::run(connection, job, exchange, agreement, shared).await?
+                            }
+                            None => flow::run(connection, job, agreement, shared).await?,
+                        };
+                        Ok(vec![ended])
                     });
                 }
             }
@@ -325,7 +381,7 @@ impl Test<'_> {
                 flows.spawn(udp::run(traffic, shared));
             }
         }
-        let intervals = Intervals::of_client(request.direction, count);
+        let intervals = Intervals::of_client(request);
         let (mut listening, mut speaking) = tokio::io::split(control);
         let telling = async {
             while let Some(omitted) = to_peer.next().await {
@@ -404,15 +460,25 @@ impl Test<'_> {
     }
 
     fn report(&mut self, interval: Interval) -> Result<(), Failure> {
-        if !self.args.json {
-            with_stdout(|out| out.write_all(interval_lines(&interval).as_bytes()))?;
+        match self.form {
+            Some(OutputForm::Text) => {
+                with_stdout(|out| out.write_all(interval_lines(&interval).as_bytes()))?;
+            }
+            Some(OutputForm::Iperf2) => {
+                let rows = iperf2::interval_rows(&self.setting, self.request, &interval);
+                with_stdout(|out| out.write_all(rows.as_bytes()))?;
+            }
+            Some(OutputForm::Json | OutputForm::Iperf3) | None => {}
         }
         self.intervals.push(interval);
         Ok(())
     }
 
     fn finish(&self, sides: &Results, error: Option<&str>) -> Result<(), Failure> {
-        if self.args.json {
+        let Some(form) = self.form else {
+            return Ok(());
+        };
+        if let OutputForm::Json | OutputForm::Iperf3 = form {
             let json = TestJson {
                 event: "test",
                 peer: self.peer.clone(),
@@ -426,13 +492,24 @@ impl Test<'_> {
                 error,
             };
             return with_stdout(|out| {
-                serde_json::to_writer(&mut *out, &json)?;
+                match form {
+                    OutputForm::Iperf3 => {
+                        let theirs = iperf3::document(&self.setting, &json)?;
+                        serde_json::to_writer_pretty(&mut *out, &theirs)?;
+                    }
+                    _ => serde_json::to_writer(&mut *out, &json)?,
+                }
                 writeln!(out)
             });
         }
         let Some(summary) = &sides.summary else {
             return Ok(());
         };
+        if form == OutputForm::Iperf2 {
+            let rows =
+                iperf2::summary_rows(&self.setting, self.request, &sides.client, &sides.server);
+            return with_stdout(|out| out.write_all(rows.as_bytes()));
+        }
         let mut text = summary_lines(summary);
         if let Some(Output::Text(output)) = &sides.output {
             text.push_str("server:\n");

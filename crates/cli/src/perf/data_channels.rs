@@ -40,11 +40,11 @@ pub(crate) async fn open_paths(
     let peer = control.peer_addr().ip();
     match request.carrier {
         Carrier::Tcp => {
-            let data = open_data_port((endpoint, security), config, request.streams)?;
+            let data = open_data_port((endpoint, security), config, request.connections())?;
             let port = data.port();
             write_message(control, &ServerMessage::Accepted { port, token }).await?;
-            let accepting = accept_all(&data, token, request.streams);
-            let connect_timeout = STEP + STEP_PER_CONNECTION * request.streams.into();
+            let accepting = accept_all(&data, token, request.connections());
+            let connect_timeout = STEP + STEP_PER_CONNECTION * request.connections().into();
             let streams = within(connect_timeout, "its data connections", accepting).await?;
             Ok(DataChannels::Connections(streams))
         }

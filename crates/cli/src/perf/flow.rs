@@ -18,7 +18,7 @@ use crate::meeting::PeerStream;
 use crate::net::TransportFigures;
 
 /// Bytes of one write and of one read.
-const BLOCK: usize = 128 << 10;
+pub(crate) const BLOCK: usize = 128 << 10;
 /// What a bitrate lets pass is written in pieces of this time.
 const PIECE: Duration = Duration::from_millis(10);
 /// A time later than the end of every test.
@@ -144,6 +144,7 @@ impl Counts {
             received_before: self.received.omitted,
             stats,
             datagrams: None,
+            times: None,
         }
     }
 
@@ -291,15 +292,6 @@ impl Pace {
         let due = self.began + self.rate?.time_for(sent);
         (due > now).then_some(due)
     }
-}
-
-/// Processor time of this process so far, all threads.
-pub(crate) fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(
-        time.tv_sec.unsigned_abs(),
-        time.tv_nsec.unsigned_abs() as u32,
-    )
 }
 
 #[cfg(test)]

@@ -23,6 +23,14 @@ pub(crate) fn heads(is_udp: bool) -> String {
 
 /// The last columns of a row.
 fn tail(row: &IntervalRow) -> String {
+    if let Some(latency) = &row.latency {
+        return format!(
+            "{} transactions, p50 {}, p99 {}",
+            latency.transactions,
+            millis(Some(latency.p50_us)),
+            millis(Some(latency.p99_us))
+        );
+    }
     match (&row.datagrams, row.role) {
         (Some(_), Role::Sender) => format!("{:>10} {:>16}", "-", "-"),
         (Some(datagrams), Role::Receiver) => format!(
@@ -37,6 +45,7 @@ fn tail(row: &IntervalRow) -> String {
             bytes(row.cwnd),
             millis(row.srtt_us)
         ),
+        (_, Role::Requester | Role::Responder) => String::new(),
         (None, Role::Receiver) => {
             format!("{:>6} {:>8} {:>11} {:>10}", "-", row.acks_sent, "-", "-")
         }
@@ -88,10 +97,11 @@ fn line(
     rate: f64,
     tail: &str,
 ) {
-    let role = if role == Role::Sender {
-        "send"
-    } else {
-        "receive"
+    let role = match role {
+        Role::Sender => "send",
+        Role::Receiver => "receive",
+        Role::Requester => "request",
+        Role::Responder => "respond",
     };
     let span = format!("{:.2}-{:.2} s", interval.start, interval.end);
     let rate = Rate::from_bits_per_sec(rate as u64).to_string();
@@ -158,6 +168,29 @@ pub(crate) fn summary_lines(summary: &Summary) -> String {
             shares.join(", ")
         );
     }
+    if let Some(rr) = &summary.rr {
+        let latency = &rr.latency;
+        let _ = writeln!(
+            text,
+            "rr: {} transactions of {} and {} bytes in {:.2} s, {:.1} per second",
+            latency.transactions,
+            rr.message_bytes,
+            rr.message_bytes,
+            rr.seconds,
+            rr.transactions_per_second,
+        );
+        let _ = writeln!(
+            text,
+            "rr: mean {}, min {}, p50 {}, p90 {}, p99 {}, p99.9 {}, max {}",
+            millis(Some(latency.mean_us)),
+            millis(Some(latency.min_us)),
+            millis(Some(latency.p50_us)),
+            millis(Some(latency.p90_us)),
+            millis(Some(latency.p99_us)),
+            millis(Some(latency.p999_us)),
+            millis(Some(latency.max_us)),
+        );
+    }
     let _ = writeln!(
         text,
         "processors: client {:.0} %, server {:.0} %",
@@ -180,7 +213,6 @@ mod tests {
     use super::*;
     use crate::net::{LimitedSeconds, TransportFigures};
     use crate::perf::report::Cpu;
-    use crate::perf::request::Direction;
     use crate::perf::results::FlowResult;
 
     #[test]
@@ -208,13 +240,20 @@ mod tests {
             },
             ..FlowResult::default()
         };
+        let request = serde_json::from_value(serde_json::json!({
+            "direction": "up", "streams": 1, "limit": {"millis": 2000},
+            "congestion": "bbr", "ack": "tack",
+        }))
+        .unwrap();
         let summary = Summary::new(
-            Direction::Up,
+            &request,
             &[sender],
             &[receiver],
             Cpu {
                 client: 0.5,
                 server: 0.25,
+                client_user: 0.4,
+                server_user: None,
             },
         );
         let up = summary.up.as_ref().unwrap();

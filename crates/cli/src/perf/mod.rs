@@ -9,9 +9,14 @@
 mod args;
 mod client;
 mod data_channels;
+mod exchange;
 mod flow;
+mod iperf2;
+mod iperf3;
+mod latency;
 mod lines;
 mod omitted;
+mod processor;
 mod protocol;
 mod recorded_output;
 mod report;
@@ -25,6 +30,9 @@ mod watch;
 use crate::exit::{Exit, Failure};
 
 pub(crate) use args::PerfArgs;
+pub(crate) use client::measure;
+pub(crate) use report::{Cpu, DirectionSummary, LimitedBy, RrSummary, Summary};
+pub(crate) use request::TestRequest;
 
 /// Runs a test or serves them.
 pub(crate) async fn run(args: PerfArgs) -> Result<Exit, Failure> {

@@ -45,6 +45,9 @@ pub(crate) enum ServerMessage {
     Results {
         flows: Vec<FlowResult>,
         cpu_seconds: f64,
+        /// Of those, in user mode.
+        #[serde(default)]
+        cpu_user_seconds: Option<f64>,
         /// Its intervals, if the request wants them.
         #[serde(default)]
         output: Option<Output>,

@@ -1,9 +1,12 @@
 //! What a test measured: intervals while it runs, a summary at its end; in JSON as they are, for
 //! people see `lines`.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use super::request::{Direction, TestRequest};
+use super::latency::{Latency, Times};
+use super::request::TestRequest;
 use super::results::{Datagrams, FlowResult, Snapshot};
 use super::security::Protection;
 use crate::net::AcksByKind;
@@ -15,6 +18,10 @@ use crate::printer::bits_per_second;
 pub(crate) enum Role {
     Sender,
     Receiver,
+    /// Sends requests and waits for responses.
+    Requester,
+    /// Answers requests.
+    Responder,
 }
 
 /// The counters of a connection in one role over an interval.
@@ -22,7 +29,7 @@ pub(crate) enum Role {
 pub(crate) struct IntervalRow {
     pub(crate) stream: usize,
     pub(crate) role: Role,
-    /// Sender: bytes newly acknowledged. Receiver: bytes newly read.
+    /// Sender: bytes newly acknowledged. All others: bytes newly read.
     pub(crate) bytes: u64,
     pub(crate) bits_per_second: f64,
     pub(crate) retransmitted_segments: u64,
@@ -31,6 +38,14 @@ pub(crate) struct IntervalRow {
     pub(crate) cwnd: u64,
     pub(crate) bytes_in_flight: u64,
     pub(crate) srtt_us: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rttvar_us: Option<f64>,
+    /// Bytes that the peer's window admits.
+    #[serde(default)]
+    pub(crate) snd_wnd: u64,
+    /// How long the transactions of the interval took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) latency: Option<Latency>,
     /// Counters of datagrams in a UDP test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) datagrams: Option<Datagrams>,
@@ -62,6 +77,10 @@ pub(crate) enum Output {
 pub(crate) struct Intervals {
     sends: bool,
     receives: bool,
+    /// Streams with bulk data; further ones exchange requests and responses.
+    bulk: usize,
+    /// This side sends the requests.
+    asks: bool,
     last_time: f64,
     last: Vec<Snapshot>,
     counted: Vec<Counted>,
@@ -102,26 +121,42 @@ impl Counted {
 
 impl Intervals {
     /// The intervals of the client's side.
-    pub(crate) fn of_client(direction: Direction, streams: usize) -> Self {
-        Self::new(direction.client_sends(), direction.server_sends(), streams)
+    pub(crate) fn of_client(request: &TestRequest) -> Self {
+        let direction = request.direction;
+        Self::new(
+            direction.client_sends(),
+            direction.server_sends(),
+            true,
+            request,
+        )
     }
 
     /// The intervals of the server's side.
-    pub(crate) fn of_server(direction: Direction, streams: usize) -> Self {
-        Self::new(direction.server_sends(), direction.client_sends(), streams)
+    pub(crate) fn of_server(request: &TestRequest) -> Self {
+        let direction = request.direction;
+        Self::new(
+            direction.server_sends(),
+            direction.client_sends(),
+            false,
+            request,
+        )
     }
 
-    fn new(sends: bool, receives: bool, streams: usize) -> Self {
+    fn new(sends: bool, receives: bool, asks: bool, request: &TestRequest) -> Self {
+        let streams = usize::from(request.connections());
         let nothing = |stream| Snapshot {
             stream,
             received: 0,
             received_before: None,
             stats: tack::Stats::default(),
             datagrams: None,
+            times: None,
         };
         Self {
             sends,
             receives,
+            bulk: request.bulk_streams(),
+            asks,
             last_time: 0.0,
             last: (0..streams).map(nothing).collect(),
             counted: vec![Counted::default(); streams],
@@ -144,6 +179,10 @@ impl Intervals {
             let datagrams = snapshot
                 .datagrams
                 .map(|now| now.since(&last.datagrams.unwrap_or_default()));
+            let times = snapshot.times.as_ref();
+            let latency = times.map(|times| times.since(last.times.as_ref()).latency());
+            let is_bulk = snapshot.stream < self.bulk;
+            let micros = |time: Option<Duration>| time.map(|time| time.as_nanos() as f64 / 1e3);
             let mut row = |role, bytes| {
                 rows.push(IntervalRow {
                     stream: snapshot.stream,
@@ -157,17 +196,27 @@ impl Intervals {
                     acks_received: stats.acks_received.saturating_sub(before.acks_received),
                     cwnd: stats.cwnd,
                     bytes_in_flight: stats.bytes_in_flight,
-                    srtt_us: stats.srtt.map(|srtt| srtt.as_nanos() as f64 / 1e3),
+                    srtt_us: micros(stats.srtt),
+                    rttvar_us: micros(stats.rttvar),
+                    snd_wnd: stats.snd_wnd,
+                    latency,
                     datagrams,
                 });
             };
-            if self.sends {
+            if !is_bulk {
+                let role = match self.asks {
+                    true => Role::Requester,
+                    false => Role::Responder,
+                };
+                row(role, snapshot.received.saturating_sub(last.received));
+            }
+            if is_bulk && self.sends {
                 row(
                     Role::Sender,
                     stats.bytes_acked.saturating_sub(before.bytes_acked),
                 );
             }
-            if self.receives {
+            if is_bulk && self.receives {
                 let counted = &mut self.counted[snapshot.stream];
                 row(Role::Receiver, counted.advance(&snapshot, omitted));
             }
@@ -365,6 +414,10 @@ impl LimitedBy {
 pub(crate) struct Cpu {
     pub(crate) client: f64,
     pub(crate) server: f64,
+    /// The part of `client` in user mode.
+    pub(crate) client_user: f64,
+    /// The part of `server` in user mode, where the server tells it.
+    pub(crate) server_user: Option<f64>,
 }
 
 /// The results of a test.
@@ -374,24 +427,73 @@ pub(crate) struct Summary {
     pub(crate) up: Option<DirectionSummary>,
     /// Results from server to client.
     pub(crate) down: Option<DirectionSummary>,
+    /// Requests and responses, of all connections that exchanged any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rr: Option<RrSummary>,
     pub(crate) cpu: Cpu,
 }
 
 impl Summary {
     pub(crate) fn new(
-        direction: Direction,
+        request: &TestRequest,
         client: &[FlowResult],
         server: &[FlowResult],
         cpu: Cpu,
     ) -> Self {
+        let bulk = request.bulk_streams();
+        let (client, asking) = client.split_at(bulk.min(client.len()));
+        let (server, _) = server.split_at(bulk.min(server.len()));
+        let has = |sends: bool| sends && bulk > 0;
         Self {
-            up: direction
-                .client_sends()
+            up: has(request.direction.client_sends())
                 .then(|| DirectionSummary::new(client, server)),
-            down: direction
-                .server_sends()
+            down: has(request.direction.server_sends())
                 .then(|| DirectionSummary::new(server, client)),
+            rr: request
+                .exchange
+                .map(|exchange| RrSummary::new(exchange.bytes, asking)),
             cpu,
+        }
+    }
+}
+
+/// Requests and responses of a finished test.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RrSummary {
+    /// Of a request, and of a response.
+    pub(crate) message_bytes: u32,
+    pub(crate) connections: usize,
+    pub(crate) seconds: f64,
+    pub(crate) transactions_per_second: f64,
+    /// Of all connections together.
+    #[serde(flatten)]
+    pub(crate) latency: Latency,
+    /// Smallest round trip that the transport measured.
+    pub(crate) min_rtt_us: Option<f64>,
+}
+
+impl RrSummary {
+    fn new(message_bytes: u32, asking: &[FlowResult]) -> Self {
+        let mut all = Times::new();
+        for times in asking.iter().filter_map(|flow| flow.times.as_ref()) {
+            all.merge(times);
+        }
+        let latency = all.latency();
+        let seconds = asking
+            .iter()
+            .map(|flow| flow.send_seconds)
+            .fold(0.0, f64::max);
+        let rtts = asking.iter().filter_map(|flow| flow.transport.min_rtt_us);
+        Self {
+            message_bytes,
+            connections: asking.len(),
+            seconds,
+            transactions_per_second: match seconds > 0.0 {
+                true => latency.transactions as f64 / seconds,
+                false => 0.0,
+            },
+            latency,
+            min_rtt_us: rtts.reduce(f64::min),
         }
     }
 }
@@ -417,6 +519,7 @@ pub(crate) struct TestJson<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perf::request::Direction;
 
     fn snapshot(acked: u64, received: u64, acks: u64) -> Snapshot {
         let mut stats = tack::Stats::default();
@@ -428,12 +531,21 @@ mod tests {
             received_before: None,
             stats,
             datagrams: None,
+            times: None,
         }
+    }
+
+    fn request(direction: Direction) -> TestRequest {
+        serde_json::from_value(serde_json::json!({
+            "direction": direction, "streams": 1, "limit": {"millis": 1000},
+            "congestion": "bbr", "ack": "tack",
+        }))
+        .unwrap()
     }
 
     #[test]
     fn intervals_are_differences() {
-        let mut intervals = Intervals::of_client(Direction::Both, 1);
+        let mut intervals = Intervals::of_client(&request(Direction::Both));
         let first = intervals.next(1.0, vec![snapshot(1_000_000, 500_000, 7)], false);
         assert_eq!((first.start, first.end), (0.0, 1.0));
         assert_eq!(first.sent_bits_per_second, 8e6);
@@ -449,7 +561,7 @@ mod tests {
     fn counted_intervals_begin_where_the_peer_says() {
         // Where this side's clock puts it, the peer's position, and when that is known.
         for (begin, before, known) in [(500, 480, 1), (500, 540, 1), (500, 500, 2), (500, 900, 2)] {
-            let mut intervals = Intervals::of_client(Direction::Down, 1);
+            let mut intervals = Intervals::of_client(&request(Direction::Down));
             let mut bytes = |received, is_known: bool, omitted| {
                 let mut snapshot = snapshot(0, received, 0);
                 snapshot.received_before = is_known.then_some(before);

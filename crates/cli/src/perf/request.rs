@@ -15,6 +15,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 const MAX_BUFFERS: u64 = 1 << 30;
 /// UDP payload that fits Ethernet with IPv6 and a few bytes of tunnel.
 pub(crate) const DEFAULT_DATAGRAM: u16 = 1448;
+/// Bytes of a request and of a response, unless another length is asked for.
+pub(crate) const DEFAULT_MESSAGE: u32 = 1;
+/// Most bytes of a request or a response.
+const MAX_MESSAGE: u32 = 1 << 20;
 /// Shortest payload of a datagram: its header.
 pub(crate) const MIN_DATAGRAM: u16 = 28;
 /// Longest UDP payload of an IPv4 packet.
@@ -79,6 +83,16 @@ pub(crate) enum Carrier {
     Udp { length: u16 },
 }
 
+/// Requests of the client, each of which the server answers with as many bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Exchange {
+    /// Of a request, and of a response.
+    pub(crate) bytes: u32,
+    /// On one connection more, beside bulk data on the others; else on all connections.
+    pub(crate) beside_load: bool,
+}
+
 /// In what form the client wants the server's intervals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -104,6 +118,9 @@ pub(crate) struct TestRequest {
     /// Most that each stream sends, bits per second.
     #[serde(default)]
     pub(crate) bitrate: Option<u64>,
+    /// Requests and responses, in the place of bulk data or beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exchange: Option<Exchange>,
     #[serde(default)]
     pub(crate) server_output: ServerOutput,
     /// Between the server's intervals, if they are wanted; 0 for none.
@@ -118,6 +135,31 @@ pub(crate) struct TestRequest {
 }
 
 impl TestRequest {
+    /// Connections with bulk data: the first ones.
+    pub(crate) fn bulk_streams(&self) -> usize {
+        match self.exchange {
+            Some(Exchange {
+                beside_load: false, ..
+            }) => 0,
+            Some(_) | None => self.streams.into(),
+        }
+    }
+
+    /// All connections.
+    pub(crate) fn connections(&self) -> u16 {
+        match self.exchange {
+            Some(Exchange {
+                beside_load: true, ..
+            }) => self.streams.saturating_add(1),
+            Some(_) | None => self.streams,
+        }
+    }
+
+    /// What a connection exchanges, if it is no bulk data.
+    pub(crate) fn exchange_of(&self, stream: usize) -> Option<Exchange> {
+        self.exchange.filter(|_| stream >= self.bulk_streams())
+    }
+
     /// Payload bytes of a datagram.
     pub(crate) fn datagram(&self) -> usize {
         match self.carrier {
@@ -167,6 +209,19 @@ impl TestRequest {
                 "expected {MIN_DATAGRAM} to {MAX_DATAGRAM} bytes of payload per datagram"
             ));
         }
+        if let Some(exchange) = self.exchange {
+            if !(1..=MAX_MESSAGE).contains(&exchange.bytes) {
+                return Err(format!(
+                    "expected requests and responses of 1 to {MAX_MESSAGE} bytes"
+                ));
+            }
+            if exchange.beside_load && matches!(self.limit, Limit::Bytes(_)) {
+                return Err("requests beside bulk data need a test that ends by time".into());
+            }
+            if self.carrier != Carrier::Tcp {
+                return Err("requests and responses need connections, not datagrams".into());
+            }
+        }
         if self.bitrate == Some(0) {
             return Err("expected a bitrate above zero".into());
         }
@@ -200,7 +255,7 @@ impl TestRequest {
         }
         if self.window.is_none() {
             // Many connections share what memory there is.
-            let share = (MAX_BUFFERS / u64::from(self.streams)) as usize;
+            let share = (MAX_BUFFERS / u64::from(self.connections())) as usize;
             config.send_buffer = config.send_buffer.min(share);
             config.receive_buffer = config.receive_buffer.min(share);
         }
@@ -227,6 +282,7 @@ mod tests {
             limit: Limit::Millis(1_000),
             omit_millis: 0,
             bitrate: None,
+            exchange: None,
             server_output: ServerOutput::None,
             interval_millis: 1_000,
             congestion: "cubic".into(),
@@ -285,6 +341,20 @@ mod tests {
             },
             TestRequest {
                 carrier: Carrier::Udp { length: 4 },
+                ..request()
+            },
+            TestRequest {
+                exchange: Some(Exchange {
+                    bytes: u32::MAX,
+                    beside_load: true,
+                }),
+                ..request()
+            },
+            TestRequest {
+                exchange: Some(Exchange {
+                    bytes: 0,
+                    beside_load: false,
+                }),
                 ..request()
             },
             TestRequest {

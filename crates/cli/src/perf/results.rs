@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tack::Stats;
 
+use super::latency::{Latency, Times};
 use crate::net::TransportFigures;
 
 /// The state of a connection at one moment, counted from its beginning.
@@ -15,6 +16,8 @@ pub(crate) struct Snapshot {
     pub(crate) stats: Stats,
     /// In a UDP test.
     pub(crate) datagrams: Option<Datagrams>,
+    /// Of transactions so far, where this side is the one that asks.
+    pub(crate) times: Option<Times>,
 }
 
 /// One side of a finished connection, without what was omitted.
@@ -33,6 +36,11 @@ pub(crate) struct FlowResult {
     /// In a UDP test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) datagrams: Option<Datagrams>,
+    /// Where this side sent requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) latency: Option<Latency>,
+    #[serde(skip)]
+    pub(crate) times: Option<Times>,
 }
 
 /// Datagrams of one stream at one side.

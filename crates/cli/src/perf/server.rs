@@ -14,8 +14,10 @@ use tokio::task::JoinSet;
 
 use super::args::PerfArgs;
 use super::data_channels::{DataChannels, open_paths, step};
-use super::flow::{self, Budget, Job, Sending, cpu_time};
+use super::exchange;
+use super::flow::{self, Budget, Job, Sending};
 use super::omitted::agreements;
+use super::processor::CpuTime;
 use super::protocol::{
     ClientMessage, MAGIC, MAX_REQUEST, ServerMessage, read_message, write_message,
 };
@@ -38,6 +40,7 @@ const MAX_FAILED_HANDSHAKES: usize = 64;
 
 /// Serves tests until a signal, or one with `--one-off`.
 pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
+    let json = args.server_json()?;
     let mut signals = Signals::new()?;
     let limits = Arc::new(Limits {
         clients: usize::from(args.max_clients),
@@ -45,7 +48,7 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         duration: args.max_duration,
         bytes: args.max_bytes,
     });
-    let connections = limits.clients * (usize::from(MAX_STREAMS) + 1) + 64;
+    let connections = limits.clients * (usize::from(MAX_STREAMS) + 2) + 64;
     // Requests and results are small; nothing about them is measured.
     let config = Config {
         user_timeout: Some(PATIENCE),
@@ -62,7 +65,7 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let (listener, endpoint) = ControlListener::open(opening).await?;
     let listener = Arc::new(listener);
     let address = endpoint.local_addr();
-    if args.json {
+    if json {
         with_stdout(|out| {
             writeln!(
                 out,
@@ -84,7 +87,6 @@ pub(crate) async fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         eprintln!("listening on {address}, {how}");
     }
     listener.invite()?;
-    let json = args.json;
     let mut tests = JoinSet::new();
     let exit = loop {
         tokio::select! {
@@ -174,6 +176,10 @@ fn tell(
     let sent: u64 = flows.iter().map(|flow| flow.sent).sum();
     let received: u64 = flows.iter().map(|flow| flow.received).sum();
     match &result {
+        Ok(_) => tracing::info!(%peer, sent, received, connections = flows.len(), "test ended"),
+        Err(error) => tracing::warn!(%peer, %error, "test failed"),
+    }
+    match &result {
         Ok(_) => eprintln!(
             "test with {peer}: {}, {} sent, {received} received",
             counted(flows.len() as u64, "connection"),
@@ -229,6 +235,13 @@ async fn serve(
             return refuse(control, ServerMessage::Refused { message }).await;
         }
     };
+    tracing::info!(
+        peer = %control.peer_addr(),
+        connections = request.connections(),
+        congestion = request.congestion,
+        ack = request.ack,
+        "test begins"
+    );
     let paths = open_paths(
         &mut control,
         (&context.endpoint, &context.security),
@@ -238,7 +251,7 @@ async fn serve(
     .await?;
     write_message(&mut control, &ServerMessage::Started).await?;
 
-    let cpu = cpu_time();
+    let cpu = CpuTime::now();
     let coalescing = request.coalesce.apply(&context.endpoint);
     let mut said = RecordedOutput::new(request);
     let outcome = run_flows(paths, &mut control, request, limits, &mut said).await;
@@ -257,9 +270,11 @@ async fn serve(
             return Err(error);
         }
     };
+    let used = CpuTime::now().since(cpu);
     let results = ServerMessage::Results {
         flows: flows.clone(),
-        cpu_seconds: cpu_time().saturating_sub(cpu).as_secs_f64(),
+        cpu_seconds: used.total,
+        cpu_user_seconds: Some(used.user),
         output: said.output(),
     };
     write_message(&mut control, &results).await?;
@@ -310,7 +325,7 @@ async fn run_flows(
     limits: &Limits,
     said: &mut RecordedOutput,
 ) -> io::Result<Vec<FlowResult>> {
-    let count = usize::from(request.streams);
+    let count = usize::from(request.connections());
     let interval = match request.server_output {
         ServerOutput::None => Duration::ZERO,
         // A client must not keep this side busy with looking.
@@ -345,8 +360,16 @@ async fn run_flows(
                     preface: 0,
                 };
                 let shared = flows.shared();
+                let exchange = request.exchange_of(stream);
                 flows.spawn(async move {
-                    Ok(vec![flow::run(connection, job, agreement, shared).await?])
+                    let ended = match exchange {
+                        Some(exchange) => {
+                            let job = Job { send: None, ..job };
+                            exchange::run(connection, job, exchange, agreement, shared).await?
+                        }
+                        None => flow::run(connection, job, agreement, shared).await?,
+                    };
+                    Ok(vec![ended])
                 });
             }
         }
@@ -401,7 +424,7 @@ async fn run_flows(
             Err(error) => error,
         }
     };
-    let intervals = Intervals::of_server(request.direction, count);
+    let intervals = Intervals::of_server(request);
     let running = watch(flows, intervals, timing, |interval| said.add(interval));
     let (mut running, mut telling) = (std::pin::pin!(running), std::pin::pin!(telling));
     let mut gone = std::pin::pin!(gone);

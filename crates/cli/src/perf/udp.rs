@@ -105,6 +105,7 @@ impl Stream {
             received_before: None,
             stats,
             datagrams: Some(self.figures),
+            times: None,
         }
     }
 }

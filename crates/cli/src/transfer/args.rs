@@ -15,6 +15,7 @@ use crate::address::{Address, Reach, ReachArgs};
 use crate::carrier::CarrierArgs;
 use crate::exit::Failure;
 use crate::meeting::{MeetingArgs, Target, is_explicit};
+use crate::observe::ObserveArgs;
 use crate::values::{duration, listen, rate, silence, size};
 
 /// Most transfers at a time that the command line accepts.
@@ -64,6 +65,8 @@ pub(crate) struct SendArgs {
     /// Name at the receiver, for one file or folder; required for standard input
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
     /// Send what symbolic links point to [default: they are sent as links, and the receiver accepts
     /// those that point below its directory]
     #[arg(long, conflicts_with = "skip_links")]
@@ -205,6 +208,8 @@ pub(crate) struct RecvArgs {
     /// standard input
     #[arg(value_name = "PEER", num_args = 0..=2)]
     targets: Vec<String>,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
     /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777
     /// of all IPv4 addresses, and with --insecure of 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = listen)]

@@ -18,6 +18,7 @@ use super::message::{Answer, Request};
 use super::pump::{self, join};
 use super::target::TunnelTarget;
 use crate::exit::{Exit, Failure};
+use crate::observe::ObserveArgs;
 use crate::signals::Signals;
 
 /// Connections that are carried at a time; more wait to be accepted.
@@ -44,6 +45,8 @@ pub(crate) struct ForwardArgs {
     peer: String,
     #[command(flatten)]
     tunnel: TunnelArgs,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
 }
 
 /// A port to listen on, and where its connections go.

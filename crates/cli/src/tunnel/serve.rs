@@ -19,6 +19,7 @@ use crate::address::{Address, Family};
 use crate::exit::{Exit, Failure};
 use crate::identity::OwnIdentity;
 use crate::meeting::{PeerStream, WaitArgs, WaitingConfig, WaitingSide};
+use crate::observe::{self, ObserveArgs};
 use crate::peers::PeerName;
 use crate::signals::Signals;
 use crate::state::StateArgs;
@@ -74,7 +75,9 @@ pub(crate) struct ServeArgs {
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]
-    state: StateArgs,
+    pub(crate) observe: ObserveArgs,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
 }
 
 /// Serves tunnels until a signal.
@@ -144,6 +147,8 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
         Arc::clone(&access),
         args.verbose,
     ));
+    let asked = Arc::clone(&service);
+    observe::extend_status(move || asked.status());
     let exit = loop {
         let stream = tokio::select! {
             arrival = waiting_side.accept() => {

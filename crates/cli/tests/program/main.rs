@@ -4,6 +4,7 @@
 mod again;
 mod carrier;
 mod discovery;
+mod doctor;
 mod emulate;
 mod endings;
 mod entries;
@@ -16,6 +17,7 @@ mod lab;
 mod meeting;
 mod memory;
 mod mirror;
+mod observe;
 mod output;
 mod perf;
 mod resume;

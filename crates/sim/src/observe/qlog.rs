@@ -33,10 +33,19 @@ impl<W: Write> Qlog<W> {
     ///
     /// # Errors
     /// Whatever `out` says to the first line.
-    pub fn new(mut out: W) -> io::Result<Self> {
+    pub fn new(out: W) -> io::Result<Self> {
+        Self::titled(out, "tack sim")
+    }
+
+    /// As [`Qlog::new`], for events that come from elsewhere: real connections, by
+    /// [`Observer::on_trace`].
+    ///
+    /// # Errors
+    /// As [`Qlog::new`].
+    pub fn titled(mut out: W, title: &str) -> io::Result<Self> {
         let head = json!({
             "qlog_format": "NDJSON",
-            "title": "tack sim",
+            "title": title,
             "time_unit": "ms",
             "categories": ["tack", "transport", "recovery"],
         });

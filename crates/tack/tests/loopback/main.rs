@@ -3,6 +3,7 @@
 mod accepting;
 mod carrier;
 mod lifecycle;
+mod monitor;
 mod names;
 mod pair;
 mod plugged;

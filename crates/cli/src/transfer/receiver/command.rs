@@ -385,6 +385,23 @@ fn tell(json: bool, volume: Volume, ended: Ended) -> Result<ConnectionOutcome, F
     }
     let returns = served.returns();
     let report = &mut served.report;
+    match &error {
+        None => tracing::info!(
+            %peer,
+            files = report.files,
+            bytes = report.bytes,
+            failed = report.failed,
+            seconds = served.seconds,
+            "received a transfer"
+        ),
+        Some(error) => tracing::warn!(
+            %peer,
+            files = report.files,
+            error,
+            may_return = returns.is_some(),
+            "a transfer broke off"
+        ),
+    }
     let exit = match (&error, report.failed, report.there()) {
         (None, 0, _) => Exit::Done,
         (None, _, there) if there > 0 => Exit::Partial,

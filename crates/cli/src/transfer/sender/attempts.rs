@@ -97,6 +97,7 @@ pub(crate) async fn send_patiently<D: Dialer>(
                 if since.elapsed() >= limit(lost) {
                     return Outcome::Ended(writer, Err(error));
                 }
+                tracing::warn!(%error, lost = error.is_lost(), "the transfer did not end");
                 if error.is_lost() {
                     progress.say(&format!("{error}; reconnecting"));
                 } else if !std::mem::replace(&mut told, true) {

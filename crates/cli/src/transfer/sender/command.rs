@@ -225,6 +225,17 @@ impl Ended<'_> {
         }
         self.summary(peer.clone(), error.as_deref(), figures)?;
         let report = &self.report;
+        match &error {
+            None => tracing::info!(
+                peer,
+                files = report.files,
+                bytes = report.bytes,
+                failed = report.failed,
+                seconds = self.seconds,
+                "sent a transfer"
+            ),
+            Some(error) => tracing::error!(peer, error, "the transfer failed"),
+        }
         if !self.json && error.is_none() && !self.progress.is_quiet() {
             if self.dry_run {
                 let (files, bytes) = report.would;

@@ -83,6 +83,17 @@ impl Service {
         }
     }
 
+    /// Carried connections of each peer, for `tack status`.
+    pub(super) fn status(&self) -> serde_json::Value {
+        let of_peer = self.places().of_peer.clone();
+        let of_peer = of_peer.into_iter().map(|(key, count)| {
+            let name = self.access.name(&PublicKey::from(key));
+            (name.trim_end_matches(':').to_owned(), count.into())
+        });
+        let peers: serde_json::Map<String, serde_json::Value> = of_peer.collect();
+        serde_json::json!({ "peers": peers })
+    }
+
     fn places(&self) -> std::sync::MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,6 +114,10 @@ impl Service {
     }
 
     fn say(&self, key: &PublicKey, words: &dyn std::fmt::Display) {
+        if tracing::enabled!(tracing::Level::INFO) {
+            let name = self.access.name(key);
+            tracing::info!(peer = name.trim_end_matches(':'), "{words}");
+        }
         if self.verbose {
             let name = self.access.name(key);
             eprintln!("tack: {}: {words}", name.trim_end_matches(':'));

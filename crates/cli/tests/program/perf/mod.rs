@@ -2,6 +2,7 @@
 
 mod figures;
 mod intervals;
+mod other_tools;
 mod serving;
 
 use std::net::SocketAddr;
