@@ -18,6 +18,16 @@ const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
 const ONE_WAY: &str = "app=bulk";
 /// Beta of TACK as the paths run it.
 const BETA: f64 = 4.0;
+/// The key of a path for how late the timers of the sender's host are.
+const LATE_TIMERS: &str = "late_timers";
+/// Plain policies that acknowledge less and less often.
+const SPARSE_PLAIN: [&str; 5] = [
+    "delayed:4",
+    "delayed:8",
+    "delayed:12",
+    "delayed:16",
+    "delayed:32",
+];
 /// Frames a second of a video, as the paths have it.
 const FRAMES: f64 = 30.0;
 
@@ -33,6 +43,7 @@ pub(crate) fn reason(path: &Path, flag: Flag, tack: &Figures, plain: &Figures) -
         Flag::Slow => even_share(path, tack, plain)
             .or_else(|| narrow_way_back(path, tack, plain))
             .or_else(|| denser_neighbour(path, tack, plain))
+            .or_else(|| late_timers(path, tack))
             .or_else(|| competition(path, tack))
             .or_else(|| density(path, tack, plain)),
         _ => None,
@@ -258,6 +269,40 @@ fn competition(path: &Path, tack: &Figures) -> Option<String> {
             tack_beside.goodput / 1e6,
             plain_beside.goodput / 1e6,
             plains.len(),
+        )
+    })
+}
+
+/// The timers of the sender's host are late. Where acknowledgements come often they let segments
+/// leave meanwhile; where they are rare each late timer, or each acknowledgement, ends in a burst.
+/// With timers on time the difference must be gone, and with late ones a plain policy that
+/// acknowledges no more often must be no faster than TACK.
+fn late_timers(path: &Path, tack: &Figures) -> Option<String> {
+    let key = |line: &str| line.split('=').next().unwrap_or_default().trim() == LATE_TIMERS;
+    let is_late = path.toml.lines().any(key);
+    if !is_late {
+        return None;
+    }
+    let [tack_on_time, plain_on_time] = Variant::both().map(|mut variant| {
+        variant.path_keys.push(format!("wired.{LATE_TIMERS}=0us"));
+        runs::fresh(path, &variant)
+    });
+    if judge(path, &tack_on_time, &plain_on_time).contains(&Flag::Slow) {
+        return None;
+    }
+    let (policy, sparse) = SPARSE_PLAIN
+        .iter()
+        .map(|policy| (policy, runs::fresh(path, &Variant::new(*policy))))
+        .find(|(_, sparse)| sparse.acks_per_byte() <= tack.acks_per_byte())?;
+    let is_alike = !judge(path, tack, &sparse).contains(&Flag::Slow);
+    is_alike.then(|| {
+        format!(
+            "timers are late: with timers on time TACK is {:.2} times as fast as {PLAIN}; with late ones it sends {:.0} per MB and is \
+             {:.2} times as fast as {policy}, which sends {:.0}",
+            gain(path, &tack_on_time, &plain_on_time),
+            1e6 * tack.acks_per_byte(),
+            gain(path, tack, &sparse),
+            1e6 * sparse.acks_per_byte(),
         )
     })
 }

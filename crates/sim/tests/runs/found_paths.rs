@@ -209,6 +209,129 @@ fn what_is_sent_into_a_blackout_is_not_all_sent_again() {
     });
 }
 
+/// Path 61022: requests over a round trip of 1.1 ms, and hosts that lose the end of what they send
+/// at once. Only a remainder may be acknowledged as late as delayed acknowledgements would be. A
+/// probe that grants 40 ms to whatever is in flight answers each loss that much too late.
+#[test]
+fn a_probe_waits_for_a_remainder_alone() {
+    let answers = |congestion: &str, ack: &str| {
+        let text = format!(
+            "duration = '10s'\n[wired]\nrate = '98071kbps'\ndelay = '571us'\nqueue = '1.0bdp'\n\
+             rate_reverse = '22327kbps'\nshort_sends_reverse = 0.2133\nbatch_reverse = 64\n\
+             [[flow]]\ncongestion = '{congestion}'\nack = '{ack}'\ntimestamps = false\n\
+             app = 'request:17156B,9193B,gap=3354us'\n"
+        );
+        let done = |seed| flows(&text, seed)[0].requests.expect("it asks").completed;
+        (1..=6).into_par_iter().map(done).sum::<u64>()
+    };
+    CONTROLLERS.par_iter().for_each(|congestion| {
+        let [tack, plain] = ["tack", "delayed:2"].map(|ack| answers(congestion, ack));
+        println!("{congestion}: {tack} answers, {plain} with delayed:2");
+        assert!(
+            tack >= plain,
+            "{congestion}: {tack}, {plain} with delayed:2"
+        );
+    });
+}
+
+/// Paths 61072 and 30807: requests whose answers overflow a queue shorter than the path. BBR is
+/// limited by the application and stays in its startup, so that each answer overflows the queue
+/// again: 49 answers instead of 149, and 48 instead of 87. Losses out of a queue that stands,
+/// answer by answer, end the startup. With queues a little longer and shorter `delayed:2` did the
+/// same.
+#[test]
+fn answers_that_overflow_a_queue_each_time_end_the_startup_of_bbr() {
+    let answers = |rate: &str, delay: &str, queue: &str, flow: &str, ack: &str| {
+        let text = format!(
+            "duration = '10s'\n[wired]\nrate = '{rate}'\ndelay = '{delay}'\nqueue = '{queue}'\n\
+             [[flow]]\ncongestion = 'bbr'\nack = '{ack}'\n{flow}\n"
+        );
+        flows(&text, 1)[0].requests.expect("it asks").completed
+    };
+    // The most answers that any queue allows are 149 and 87.
+    let paths = [
+        (
+            "4610kbps",
+            "12009us",
+            ["8p", "9p", "10p", "12p", "14p"],
+            "app = 'request:21174B,2170B'\nmss = 1000",
+            149,
+        ),
+        (
+            "2048kbps",
+            "27095us",
+            ["4p", "5p", "6p", "8p", "10p"],
+            "app = 'request:189B,10078B,gap=14682us'\nmss = 536",
+            87,
+        ),
+    ];
+    for (rate, delay, queues, flow, most) in paths {
+        for queue in queues {
+            for ack in ["tack", "delayed:2"] {
+                let answers = answers(rate, delay, queue, flow, ack);
+                println!("{rate}, {queue}, {ack}: {answers} answers");
+                assert!(
+                    3 * answers >= 2 * most,
+                    "{rate}, {queue}, {ack}: {answers} of {most}"
+                );
+            }
+        }
+    }
+}
+
+/// Losses at random keep BBR's startup where the application limits it: its rate samples say what
+/// the application sends, and pacing at no more than that delays each answer by up to a round trip.
+#[test]
+fn random_losses_do_not_end_the_startup_of_an_application_limited_bbr() {
+    let answers = |loss: f64, ack: &str| {
+        let text = format!(
+            "duration = '20s'\n[wired]\nrate = '50Mbps'\ndelay = '40ms'\nqueue = '1.0bdp'\nloss = {loss}\n\
+             [[flow]]\ncongestion = 'bbr'\nack = '{ack}'\napp = 'request:30000B,500B'\n"
+        );
+        let done = |seed| flows(&text, seed)[0].requests.expect("it asks").completed;
+        (1..=6).into_par_iter().map(done).sum::<u64>() as f64
+    };
+    for ack in ["tack", "delayed:2"] {
+        // A round trip of 80 ms more for each answer would be 20 % fewer of them.
+        let (few, many) = (answers(0.01, ack), answers(0.04, ack));
+        println!("{ack}: {few} answers with 1 % lost, {many} with 4 %");
+        assert!(many > 0.7 * few, "{ack}: {many}, {few}");
+    }
+}
+
+/// Path 60415: timers of the sender's host are up to 4.3 ms late, and the queue of ten packets
+/// drains in 0.6 ms. What a report frees leaves in bursts as long as the timers are late. A plain
+/// policy that acknowledges as seldom is no faster, and with timers on time TACK is as fast as
+/// `delayed:2`.
+#[test]
+fn with_late_timers_a_plain_policy_that_acknowledges_as_seldom_is_no_faster() {
+    let run = |ack: &str, late: &str| {
+        let text = format!(
+            "duration = '6s'\n[wired]\nrate = '194185kbps'\ndelay = '8724us'\nqueue = '10p'\n\
+             isn_rewrite = 'without_sack'\nlate_timers = '{late}'\nlate_processing = '315us'\n\
+             [[flow]]\ncongestion = 'new_reno'\nack = '{ack}'\nsend_buffer = '410103B'\n"
+        );
+        let runs: Vec<_> = (1..=4)
+            .into_par_iter()
+            .map(|seed| flows(&text, seed).remove(0))
+            .collect();
+        let sum = |figure: fn(&FlowReport) -> f64| runs.iter().map(figure).sum::<f64>();
+        let mbps = sum(|flow| flow.goodput_bps) / 4e6;
+        let acks = sum(|flow| flow.acks as f64) / sum(|flow| flow.bytes_delivered as f64) * 1e6;
+        println!("{ack}, late by {late}: {mbps:.1} Mbit/s, {acks:.0} acknowledgements a MB");
+        (mbps, acks)
+    };
+    let [tack, sparse, plain] = ["tack", "delayed:16", "delayed:2"].map(|ack| run(ack, "4315us"));
+    // What the search flags, and its reason.
+    assert!(tack.0 < 0.7 * plain.0, "{tack:?}, {plain:?}");
+    assert!(
+        sparse.1 <= tack.1 && sparse.0 <= tack.0,
+        "{tack:?}, {sparse:?}"
+    );
+    let [tack, plain] = ["tack", "delayed:2"].map(|ack| run(ack, "0us"));
+    assert!(tack.0 >= 0.95 * plain.0, "{tack:?}, {plain:?}");
+}
+
 /// Path 50266: one flow's acknowledgements fill the queue of a slow reverse link, and those of the
 /// other hardly get in. That does not come from TACK: the flow that acknowledges less often
 /// starves, and two that do it alike share, or chance decides.

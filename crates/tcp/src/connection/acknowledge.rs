@@ -11,6 +11,7 @@ use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
 use crate::ack::feedback::{ReadContext, SenderState};
+use crate::ack::policy::LossDetectedBy;
 use crate::cc::{Ack, Cause, Congestion, RateSample, RecoveryShaping};
 use crate::recovery::LossView;
 use crate::recovery::episodes::PlainAck;
@@ -171,6 +172,13 @@ impl Connection {
             self.feedback.info.rate,
             self.cc.in_slow_start(),
         );
+        // What was held back as a remainder does not tell how long a report takes that is due.
+        if self.feedback.contract().loss_detected_by == LossDetectedBy::Receiver
+            && event.delivery.bytes >= self.reported_bytes()
+            && let Some(left) = event.delivery.oldest_unrepeated()
+        {
+            self.recovery.on_answer(event.now.saturating_since(left));
+        }
     }
 
     /// A duplicate acknowledgement as RFC 5681 §2 has it, SACK blocks or not.

@@ -40,6 +40,12 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
+    /// When the oldest segment left, if all that was delivered had left once.
+    #[inline]
+    pub(super) fn oldest_unrepeated(&self) -> Option<Instant> {
+        self.oldest_sent_at.filter(|_| !self.repaired)
+    }
+
     #[inline]
     fn note(&mut self, delivered: &Delivered, snd_una: StreamOffset) {
         self.longest = self.longest.max(delivered.transmission.len());

@@ -7,7 +7,8 @@ use super::keep_alive::Silence;
 use super::state::State;
 use super::timers::Timer;
 use super::{CloseReason, Connection};
-use crate::recovery::tlp::TailLossProbe;
+use crate::ack::policy::LossDetectedBy;
+use crate::recovery::tlp::HeldBack;
 use crate::trace::Traced;
 
 impl Connection {
@@ -112,18 +113,44 @@ impl Connection {
                 .set(Timer::Retransmit, now + self.retransmission_timeout());
         }
         if self.recovery.may_probe() && self.hears_sack() && self.log.lost_bytes() == 0 {
-            let timeout = TailLossProbe::timeout(
-                self.rtt.smoothed(),
-                self.log.segment_count() < self.feedback.contract().max_segments as usize,
-                self.feedback.contract().max_delay,
-            );
-            let at = now + timeout;
+            let at = now
+                + self
+                    .recovery
+                    .probe_timeout(self.rtt.smoothed(), self.held_back());
             // RFC 8985 §7.2: a retransmission timeout that would come first becomes a probe.
             let rto_at = self.timers.get(Timer::Retransmit).unwrap_or(at);
             self.timers.set(Timer::Probe, at.min(rto_at));
         } else {
             self.timers.stop(Timer::Probe);
         }
+    }
+
+    /// How long the peer may hold back the acknowledgement of what is in flight. Only a remainder,
+    /// for which it waits for more, is held back as long as delayed acknowledgements would be:
+    /// fewer segments than it counts, or with TACK, whose reports follow the clock once they are
+    /// due, fewer bytes than L segments.
+    #[inline]
+    fn held_back(&self) -> HeldBack {
+        let contract = self.feedback.contract();
+        match contract.loss_detected_by {
+            LossDetectedBy::Sender if self.log.segment_count() < contract.max_segments as usize => {
+                HeldBack::Remainder(contract.max_delay)
+            }
+            LossDetectedBy::Sender => HeldBack::No,
+            LossDetectedBy::Receiver if self.log.in_flight() < self.reported_bytes() => {
+                HeldBack::Remainder(contract.max_delay)
+            }
+            LossDetectedBy::Receiver => HeldBack::Period {
+                period: contract.interval,
+                longest: contract.max_delay,
+            },
+        }
+    }
+
+    /// Bytes that a peer which reports by the clock waits for: L segments.
+    #[inline]
+    pub(super) fn reported_bytes(&self) -> u64 {
+        u64::from(self.feedback.contract().least_segments) * self.max_payload()
     }
 
     /// The peer's window is closed; one octet asks whether it still is.

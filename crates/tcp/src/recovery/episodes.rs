@@ -15,7 +15,7 @@ use super::frto::{Frto, Verdict};
 use super::prr::Prr;
 use super::rack::Rack;
 use super::retransmitted::Retransmitted;
-use super::tlp::{ProbeOutcome, TailLossProbe};
+use super::tlp::{HeldBack, ProbeOutcome, TailLossProbe};
 use super::{Detection, DetectionContext, LossDetector, LossView, Phase};
 use crate::cc::{Cause, Congestion, CongestionController, RecoveryShaping};
 use crate::ecn::EcnState;
@@ -99,7 +99,7 @@ impl LossRecovery {
             detector: Box::new(Rack::new()),
             dup_acks: DupAcks::default(),
             prr: None,
-            tlp: TailLossProbe::default(),
+            tlp: TailLossProbe::new(),
             evidence: EpisodeEvidence::default(),
             frto: Frto::default(),
             retransmitted: Retransmitted::default(),
@@ -423,6 +423,22 @@ impl LossRecovery {
     #[inline]
     pub(crate) fn is_probing(&self) -> bool {
         self.tlp.is_outstanding()
+    }
+
+    /// How long a probe waits from now; see [`TailLossProbe::timeout`].
+    #[inline]
+    pub(crate) fn probe_timeout(
+        &self,
+        smoothed: Option<Duration>,
+        held_back: HeldBack,
+    ) -> Duration {
+        self.tlp.timeout(smoothed, held_back)
+    }
+
+    /// A report that was due told of data that had left up to `took` ago, and only once.
+    #[inline]
+    pub(crate) fn on_answer(&mut self, took: Duration) {
+        self.tlp.on_answer(took);
     }
 
     /// A probe may leave when its timer runs out (RFC 8985 §7.2).

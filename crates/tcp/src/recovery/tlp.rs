@@ -3,10 +3,13 @@
 use core::ops::Range;
 use core::time::Duration;
 
+use tack_base::filter::WindowedMax;
 use tack_base::{Instant, StreamOffset};
 
 /// PTO before there is an RTT sample.
 const INITIAL: Duration = Duration::from_secs(1);
+/// Answers that are remembered.
+const ANSWERS: u64 = 16;
 
 /// A probe in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,10 +22,27 @@ pub(crate) struct Probe {
     pub(crate) repeated_at: Option<Instant>,
 }
 
+/// How long the peer may hold back the acknowledgement of what is in flight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HeldBack {
+    /// Not at all: it counts segments, and there are enough.
+    No,
+    /// It waits for more, up to so long.
+    Remainder(Duration),
+    /// It reports by the clock. What is in flight is enough for a report, which comes after
+    /// `period`; a remainder would be held back for `longest`.
+    Period { period: Duration, longest: Duration },
+}
+
 /// Tail loss probing of one connection: at most one probe at a time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TailLossProbe {
     probe: Option<Probe>,
+    /// The longest that reports which were due took, of the last [`ANSWERS`], from the departure
+    /// of the oldest segment that they are about to when they were handled. Round trips are
+    /// measured without what either host adds to them; timers meet that all the same.
+    answer: WindowedMax<Duration>,
+    answers: u64,
 }
 
 /// What an acknowledgement means for the probe.
@@ -35,18 +55,36 @@ pub(crate) enum ProbeOutcome {
 }
 
 impl TailLossProbe {
-    /// The probe timeout from now (RFC 8985 §7.2). A lone segment may have its acknowledgement held
-    /// back for `peer_delay` (WCDelAckT).
-    pub(crate) fn timeout(
-        smoothed: Option<Duration>,
-        single_segment: bool,
-        peer_delay: Duration,
-    ) -> Duration {
-        match smoothed {
-            None => INITIAL,
-            Some(smoothed) if single_segment => smoothed * 2 + peer_delay,
-            Some(smoothed) => smoothed * 2,
+    /// No probe, and no answer known.
+    pub(crate) const fn new() -> Self {
+        Self {
+            probe: None,
+            answer: WindowedMax::new(ANSWERS),
+            answers: 0,
         }
+    }
+
+    /// The probe timeout from now (RFC 8985 §7.2), with WCDelAckT where acknowledgements are held
+    /// back. Reports by the clock wait no longer than they have lately.
+    pub(crate) fn timeout(&self, smoothed: Option<Duration>, held_back: HeldBack) -> Duration {
+        let Some(smoothed) = smoothed else {
+            return INITIAL;
+        };
+        let two = smoothed * 2;
+        match (held_back, self.answer.get()) {
+            (HeldBack::No, _) => two,
+            (HeldBack::Remainder(delay), _) => two + delay,
+            (HeldBack::Period { longest, .. }, None) => two + longest,
+            (HeldBack::Period { period, longest }, Some(answer)) => {
+                (two + period).max(answer * 2).min(two + longest)
+            }
+        }
+    }
+
+    /// A report that was due told of data that had left up to `took` ago, and only once.
+    pub(crate) fn on_answer(&mut self, took: Duration) {
+        self.answers += 1;
+        self.answer.update(self.answers, took);
     }
 
     /// True while a probe is unanswered: the next step is the retransmission timer's.
@@ -104,5 +142,47 @@ impl TailLossProbe {
     /// The retransmission timer took over, or the connection moved on.
     pub(crate) fn cancel(&mut self) {
         self.probe = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    const BY_THE_CLOCK: HeldBack = HeldBack::Period {
+        period: ms(5),
+        longest: ms(40),
+    };
+
+    #[test]
+    fn a_probe_waits_for_reports_as_long_as_they_took() {
+        let mut probe = TailLossProbe::new();
+        let wait = |probe: &TailLossProbe| probe.timeout(Some(ms(20)), BY_THE_CLOCK);
+        // Nothing is known: as long as a remainder may be held back.
+        assert_eq!(wait(&probe), ms(80));
+        // Reports come at once, after a period, and from a host that wakes late.
+        for (took, expected) in [(20, 45), (25, 50), (35, 70), (300, 80)] {
+            probe.on_answer(ms(took));
+            assert_eq!(wait(&probe), ms(expected), "{took}");
+        }
+        // What was long ago does not count.
+        for _ in 0..2 * ANSWERS {
+            probe.on_answer(ms(25));
+        }
+        assert_eq!(wait(&probe), ms(50));
+    }
+
+    #[test]
+    fn a_remainder_is_granted_the_longest_delay_whatever_reports_took() {
+        let mut probe = TailLossProbe::new();
+        probe.on_answer(ms(20));
+        let smoothed = Some(ms(20));
+        assert_eq!(probe.timeout(smoothed, HeldBack::Remainder(ms(40))), ms(80));
+        assert_eq!(probe.timeout(smoothed, HeldBack::No), ms(40));
+        assert_eq!(probe.timeout(None, HeldBack::No), INITIAL);
     }
 }

@@ -53,7 +53,7 @@ use probe_bw::{CWND_GAIN, Cycle, PhaseView};
 use probe_rtt::ProbeRtt;
 use recovery::Recovery;
 use round::Round;
-use startup::{DRAIN_GAIN, FullPipe, HIGH_GAIN, OVERFULL};
+use startup::{DRAIN_GAIN, FullPipe, HIGH_GAIN, OVERFULL, QUEUED};
 
 /// Segments that are in flight at least, so that delayed acknowledgements flow.
 const MIN_WINDOW_SEGMENTS: u64 = 4;
@@ -246,7 +246,10 @@ impl Bbr {
     }
 
     fn update_full_pipe(&mut self, ack: &Ack, sample: Option<&RateSample>) {
-        self.full_pipe.on_ack(ack.prior_in_flight);
+        let floor = self.model.min_rtt().unwrap_or_default();
+        let is_queued = ack.rtt.is_some_and(|rtt| rtt > floor.mul_f64(QUEUED));
+        self.full_pipe
+            .on_ack(ack.prior_in_flight, ack.in_recovery, is_queued);
         let Some(sample) = sample.filter(|_| self.round.started()) else {
             return;
         };
@@ -430,6 +433,7 @@ impl CongestionController for Bbr {
             Cause::Loss => {
                 self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
                 self.recovery.enter_fast_recovery();
+                self.full_pipe.on_loss();
             }
             Cause::Timeout => {
                 self.recovery.save(self.cwnd, self.mode == Mode::ProbeRtt);
