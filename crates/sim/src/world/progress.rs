@@ -1,9 +1,9 @@
 //! Progress of a sender, as seen on the wire: its oldest unacknowledged byte is sent again in
 //! time, and does not wait for long while the path carries other segments of the connection.
 //!
-//! The path carries segments in the time between two transmissions of the oldest byte if one arrived
-//! in each direction in that time. What arrived once says nothing of a path that went dark after
-//! it, and a timer that has backed off meanwhile is no fault.
+//! The path carries segments in the time between two transmissions of the oldest byte if one
+//! arrived in each direction in that time. What arrived once says nothing of a path that went dark
+//! after it, and a timer that has backed off meanwhile is no fault.
 //!
 //! Nothing here comes from the connection. Its retransmission timeout may be wrong, and its
 //! scoreboard too: what counts is which segments the two hosts sent and got, and how long they
@@ -339,8 +339,8 @@ mod tests {
         }
     }
 
-    /// Answers to what had left before arrive, and then the path swallows each retransmission of the
-    /// timer: paths 62572 and 62716 of the random search. When it delivers again the timer has
+    /// Answers to what had left before arrive, and then the path swallows each retransmission of
+    /// the timer: paths 62572 and 62716 of the random search. When it delivers again the timer has
     /// backed off, and the other side, whose timer runs out first, is heard before.
     #[test]
     fn a_path_that_goes_dark_after_the_last_answers_is_no_stall() {

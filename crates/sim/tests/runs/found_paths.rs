@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 use tack_sim::{FlowReport, Observers, Scenario, run};
 
-use crate::{checks_of_long_runs, controllers};
+use crate::{CONTROLLERS, checks_of_long_runs, controllers};
 
 /// Runs a scenario; the long form checks every invariant at every event.
 fn flows(text: &str, seed: u64) -> Vec<FlowReport> {
@@ -124,9 +124,9 @@ fn copies_of_segments_draw_no_more_reports() {
     }
 }
 
-/// Path 61498: a receive buffer of less than three segments, and segments of 1,448 bytes. Each that is
-/// read moves the edge of the window: as it did not, each report said that the window was closed,
-/// and a window update followed at once.
+/// Path 61498: a receive buffer of less than three segments, and segments of 1,448 bytes. Each that
+/// is read moves the edge of the window: as it did not, each report said that the window was
+/// closed, and a window update followed at once.
 #[test]
 fn a_buffer_of_two_segments_needs_no_window_update_for_each() {
     for congestion in CONTROLLERS {
@@ -151,9 +151,9 @@ fn a_buffer_of_two_segments_needs_no_window_update_for_each() {
     }
 }
 
-/// Path 61169: data both ways, and the way back is a queue of many round trips. A report that is the
-/// last of a flight is repeated because some get lost; its answer waits in that queue, and what is
-/// repeated before it could come only makes the queue longer.
+/// Path 61169: data both ways, and the way back is a queue of many round trips. A report that is
+/// the last of a flight is repeated because some get lost; its answer waits in that queue, and what
+/// is repeated before it could come only makes the queue longer.
 #[test]
 fn reports_are_not_repeated_into_a_queue_that_holds_their_answer() {
     let acks = |congestion: &str, ack: &str| {
@@ -224,7 +224,7 @@ fn a_probe_waits_for_a_remainder_alone() {
         let done = |seed| flows(&text, seed)[0].requests.expect("it asks").completed;
         (1..=6).into_par_iter().map(done).sum::<u64>()
     };
-    CONTROLLERS.par_iter().for_each(|congestion| {
+    controllers().par_iter().for_each(|congestion| {
         let [tack, plain] = ["tack", "delayed:2"].map(|ack| answers(congestion, ack));
         println!("{congestion}: {tack} answers, {plain} with delayed:2");
         assert!(

@@ -40,8 +40,9 @@ impl PeerSegments {
         self.size
     }
 
-    /// By how much the right edge of a window has to move at least that asks for full-sized segments,
-    /// bytes (RFC 9293 §3.8.6.2.2, MUST-39). A peer of small segments does not make it silly.
+    /// By how much the right edge of a window has to move at least that asks for full-sized
+    /// segments, bytes (RFC 9293 §3.8.6.2.2, MUST-39). A peer of small segments does not make it
+    /// silly.
     #[inline]
     pub(super) fn window_step(&self) -> u64 {
         self.size.max(LEAST_STEP)

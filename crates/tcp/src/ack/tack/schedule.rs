@@ -290,8 +290,8 @@ impl Schedule {
     pub(super) fn due(&self, gaps: &Gaps, listed_gaps: bool) -> Option<DueReport> {
         if self.pending == 0 {
             let unreported = listed_gaps && gaps.is_any_unreported();
-            // Where a queue is longer than the path, the answer to the last one waits in it, and copies
-            // would make it longer.
+            // Where a queue is longer than the path, the answer to the last one waits in it, and
+            // copies would make it longer.
             let queueing = if unreported {
                 Duration::ZERO
             } else {
