@@ -20,6 +20,7 @@ mod mirror;
 mod observe;
 mod output;
 mod perf;
+mod real_paths;
 mod resume;
 mod sim;
 #[path = "../support/mod.rs"]
