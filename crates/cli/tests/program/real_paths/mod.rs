@@ -1,5 +1,5 @@
-//! The random search of `crates/sim/tests/differential/` over two real endpoints: the same paths and
-//! the same judgement, but UDP sockets, tokio and the machine's clock at both ends, and the
+//! The random search of `crates/sim/tests/differential/` over two real endpoints: the same paths
+//! and the same judgement, but UDP sockets, tokio and the machine's clock at both ends, and the
 //! emulator's links between them.
 //!
 //! The emulator has a wireless link on every path: a path of wires alone gets 802.11ac in front of
@@ -13,7 +13,7 @@
 //! more, and the medians decide:
 //!
 //! ```text
-//! TACK_REAL_SEARCH=1..100 cargo test --release -p tack-cli --test program -- real_paths --nocapture
+//! TACK_REAL_SEARCH=1..100 cargo test --release -p tack-cli --test program real_paths -- --nocapture
 //! ```
 
 #![allow(
@@ -48,8 +48,8 @@ const PLAIN: &str = "delayed:2";
 /// Fastest wire that is taken, bits per second: both ends, and the emulator between them, must keep
 /// up on a small machine that does other things.
 const FASTEST: f64 = 40e6;
-/// Faults that rewrite TCP headers, which the emulator carries unread, or that the simulator's hosts
-/// make: real ones have their own.
+/// Faults that rewrite TCP headers, which the emulator carries unread, or that the simulator's
+/// hosts make: real ones have their own.
 const LEFT_OUT: [&str; 5] = ["Strip", "Isn", "Skew", "Lateness", "ShortSends"];
 /// Where the quick form begins to look for paths, and how many of them it takes.
 const QUICK_FROM: u64 = 90_001;
