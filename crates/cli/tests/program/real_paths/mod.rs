@@ -13,7 +13,7 @@
 //! more, and the medians decide:
 //!
 //! ```text
-//! TACK_REAL_SEARCH=1..100 cargo test --release -p tack-cli --test program real_paths -- --nocapture
+//! TACK_REAL_SEARCH=1..99 cargo test --release -p tack-cli --test program real_paths -- --nocapture
 //! ```
 
 #![allow(
