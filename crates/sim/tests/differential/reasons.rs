@@ -16,6 +16,8 @@ const CHANCE: f64 = 0.1;
 const LARGE_SEND_BUFFER: &str = "send_buffer=64MiB";
 /// Data goes from the client to the server alone.
 const ONE_WAY: &str = "app=bulk";
+/// What the scenario of a path says where its application pauses.
+const PAUSE: &str = "pause=";
 /// Beta of TACK as the paths run it.
 const BETA: f64 = 4.0;
 /// The key of a path for how late the timers of the sender's host are.
@@ -249,8 +251,11 @@ fn narrow_way_back(path: &Path, tack: &Figures, plain: &Figures) -> Option<Strin
 /// to a tenth shorter and longer and, where the second flow begins later, with other beginnings,
 /// must not show the difference together, and of the plain flows there so many must get no more
 /// than TACK does here that TACK's share could be one of theirs.
+///
+/// The same goes for an application that pauses: whether the overflow that ends slow start is found
+/// before or after it stops decides which window it goes on with.
 fn competition(path: &Path, tack: &Figures) -> Option<String> {
-    if !path.shared {
+    if !path.shared && !path.toml.contains(PAUSE) {
         return None;
     }
     let [tacks, plains] = Variant::both().map(|variant| runs::beside(path, &variant));
@@ -264,7 +269,7 @@ fn competition(path: &Path, tack: &Figures) -> Option<String> {
         .count();
     is_chance(fallen, plains.len()).then(|| {
         format!(
-            "of two flows; on paths beside this one TACK has {:.2} Mbit/s and {PLAIN} {:.2}, and {fallen} of {} of those no more than \
+            "chance; on paths beside this one TACK has {:.2} Mbit/s and {PLAIN} {:.2}, and {fallen} of {} of those no more than \
              TACK here",
             tack_beside.goodput / 1e6,
             plain_beside.goodput / 1e6,
