@@ -8,6 +8,7 @@ mod pairing;
 mod records;
 mod rohc;
 mod transfer;
+mod tunnel;
 mod wire;
 
 pub use connection::{Run, connection_ops};
@@ -16,6 +17,7 @@ pub use pairing::{code, meeting, ticket};
 pub use records::records;
 pub use rohc::{rohc_packets, rohc_streams};
 pub use transfer::transfer_frames;
+pub use tunnel::{http_connect, socks, tunnel_messages};
 pub use wire::{encapsulation, ip, options, segment, tack_lists};
 
 #[cfg(test)]

@@ -103,3 +103,18 @@ fn code_seeds() {
 fn meeting_seeds() {
     replay("meeting", super::meeting);
 }
+
+#[test]
+fn socks_seeds() {
+    replay("socks", super::socks);
+}
+
+#[test]
+fn http_connect_seeds() {
+    replay("http_connect", super::http_connect);
+}
+
+#[test]
+fn tunnel_messages_seeds() {
+    replay("tunnel_messages", super::tunnel_messages);
+}

@@ -16,7 +16,7 @@ use crate::perf::PerfArgs;
 use crate::sim::SimArgs;
 use crate::sweep::SweepArgs;
 use crate::transfer::{RecvArgs, SendArgs};
-use crate::tunnel::{ConnectArgs, ForwardArgs, ServeArgs};
+use crate::tunnel::{ConnectArgs, ForwardArgs, ProxyArgs, ServeArgs};
 
 /// Reliable transport with few acknowledgements, for Wi-Fi: move files, measure a path, run
 /// simulations.
@@ -57,6 +57,10 @@ pub(crate) enum Command {
     /// way round
     #[command(after_long_help = EXIT_CODES)]
     Forward(ForwardArgs),
+    /// Give programs here a proxy, SOCKS5 and HTTP CONNECT, that reaches what a `tack serve`
+    /// reaches
+    #[command(after_long_help = EXIT_CODES)]
+    Proxy(ProxyArgs),
     /// Show this installation's public key, or make a new one
     #[command(after_long_help = EXIT_CODES)]
     Id(IdArgs),

@@ -75,19 +75,21 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Serve(args) => {
             let control = Some(args.state.open()?.path().to_owned());
             let (program, observe) = ("serve", args.observe.clone());
+            let socket = tunnel::inherited_socket()?;
             within_runtime(observe::watched(
                 Watch {
                     program,
                     args: &observe,
                     control,
                 },
-                tunnel::serve(args),
+                tunnel::serve(args, socket),
             ))
         }
         Command::Doctor(args) => within_runtime(doctor::run(args)),
         Command::Status(args) => within_runtime(observe::status(args)),
         Command::Connect(args) => within_runtime(tunnel::connect(args)),
         Command::Forward(args) => watched("forward", args.observe.clone(), tunnel::forward(args)),
+        Command::Proxy(args) => watched("proxy", args.observe.clone(), tunnel::proxy(args)),
         Command::Id(args) => identity::id(&args),
         Command::Peers(args) => peers::peers(args),
         Command::Sim(args) => sim::run(&args),

@@ -1,7 +1,8 @@
 //! How an endpoint is set up.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use tack_io::{Segmentation, TunOptions};
 use tack_tcp::{AckPolicyFactory, Config, ControllerFactory};
@@ -26,6 +27,7 @@ impl Builder {
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.settings.bind = address;
+        self.settings.adopted = None;
         self
     }
 
@@ -59,6 +61,17 @@ impl Builder {
     pub fn tun(mut self, options: TunOptions) -> Self {
         self.settings.carrier = CarrierKind::Tun(options);
         self
+    }
+
+    /// Takes a UDP socket that is bound already, such as one that a service manager has passed on,
+    /// in place of [`Builder::bind`].
+    ///
+    /// # Errors
+    /// What the system says about the socket's address.
+    pub fn socket(mut self, socket: UdpSocket) -> io::Result<Self> {
+        self.settings.bind = socket.local_addr()?;
+        self.settings.adopted = Some(Arc::new(socket));
+        Ok(self)
     }
 
     /// Binds to a free port of an address from which `peer` can be reached: loopback for a loopback

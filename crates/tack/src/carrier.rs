@@ -20,6 +20,7 @@ pub(crate) fn open(settings: &Settings) -> io::Result<(Sender, Receiver)> {
             options.segmentation = settings.segmentation;
             options.socket_buffer = settings.socket_buffer;
             options.refusals = true;
+            options.adopted = settings.adopted.clone();
             let (sender, receiver) = options.open()?;
             Ok((Sender::Udp(sender), Receiver::Udp(receiver)))
         }

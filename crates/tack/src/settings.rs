@@ -1,6 +1,7 @@
 //! The settings of an endpoint, as plain values.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use tack_io::{Segmentation, TunOptions, UdpOptions};
 use tack_tcp::Config;
@@ -35,6 +36,7 @@ pub(crate) enum CarrierKind {
 pub(crate) struct Settings {
     pub(crate) carrier: CarrierKind,
     pub(crate) bind: SocketAddr,
+    pub(crate) adopted: Option<Arc<UdpSocket>>,
     pub(crate) insecure: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) config: Config,
@@ -53,6 +55,7 @@ impl Default for Settings {
         Self {
             carrier: CarrierKind::default(),
             bind,
+            adopted: None,
             insecure: false,
             identity: None,
             config: Config::default(),

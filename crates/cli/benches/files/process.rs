@@ -66,6 +66,12 @@ impl Background {
         bail!("expected a line with {mark:?} from the program, got {all:?}")
     }
 
+    /// The number of the process.
+    #[allow(dead_code, reason = "one of the benchmarks asks")]
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Waits for its end, which has to be a good one.
     pub(crate) fn wait(mut self) -> Result<()> {
         let status = self.0.wait()?;

@@ -1,5 +1,6 @@
 //! What a waiting program decides: which tickets, codes and keys it lets in, and for what.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tack_pairing::code::{Attempt, CurrentCode, Unavailable};
@@ -19,11 +20,35 @@ pub(crate) struct WaitingHost {
     pub(super) current_code: Arc<CurrentCode>,
     /// The intent that the connecting side must have.
     pub(super) intent: Intent,
+    /// What it serves besides.
+    pub(super) also: AlsoServes,
+}
+
+/// Decides which intents a waiting program serves beside that of its invitations; these are for
+/// known peers.
+#[derive(Clone)]
+pub(crate) struct AlsoServes(Arc<dyn Fn(Intent) -> bool + Send + Sync>);
+
+impl AlsoServes {
+    pub(crate) fn by(serves: impl Fn(Intent) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(serves))
+    }
+
+    /// Serves nothing else.
+    pub(crate) fn nothing() -> Self {
+        Self::by(|_| false)
+    }
+}
+
+impl fmt::Debug for AlsoServes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AlsoServes")
+    }
 }
 
 impl Host for WaitingHost {
     fn serves(&mut self, intent: Intent) -> Result<(), Refusal> {
-        if intent == self.intent {
+        if intent == self.intent || (self.also.0)(intent) {
             Ok(())
         } else {
             Err(Refusal::Intent)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tack::secure::{Admission, Identity, SecureListenOptions, SecureListener, SecureStream};
-use tack::{Config, Endpoint, ListenOptions};
+use tack::{Builder, Config, Endpoint, ListenOptions};
 use tack_pairing::code::CurrentCode;
 use tack_pairing::meeting::{Authenticated, Intent, ProofMethod, Waiting};
 use tack_pairing::{Code, code, short};
@@ -20,7 +20,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::exchange::{self, MeetingError};
-use super::host::WaitingHost;
+use super::host::{AlsoServes, WaitingHost};
 use super::invitations::{Invitations, TicketUse};
 use super::known::update_known_peers;
 use super::peer_stream::PeerStream;
@@ -82,12 +82,16 @@ impl WaitArgs {
 pub(crate) struct WaitingConfig<'a> {
     /// The intent that the connecting side must have.
     pub(crate) intent: Intent,
+    /// What known peers may have besides.
+    pub(crate) also: AlsoServes,
     /// The command to type on the other side, without the target.
     pub(crate) command: &'static str,
     pub(crate) args: &'a WaitArgs,
     /// The name under which a peer is stored (`--remember`).
     pub(crate) remember: Option<PeerName>,
     pub(crate) listen: &'a Address,
+    /// A socket that is bound already, in place of `listen`.
+    pub(crate) socket: Option<UdpSocket>,
     pub(crate) family: Family,
     pub(crate) udp_port: u16,
     /// The TCP port of the service, within the UDP port.
@@ -140,18 +144,32 @@ impl WaitingSide {
         own: OwnIdentity,
         config: WaitingConfig<'_>,
     ) -> Result<Self, Failure> {
-        let resolved = config
-            .listen
-            .resolve(config.udp_port, Reach::Anywhere, config.family);
-        let address = resolved.await?[0];
-        let bind = |address: SocketAddr| {
-            let builder = Endpoint::builder()
-                .bind(address)
-                .identity(own.identity.clone())
-                .max_connections(config.max_connections);
-            config.carrier.build(builder)
+        let builder = Endpoint::builder()
+            .identity(own.identity.clone())
+            .max_connections(config.max_connections);
+        let bind = |address: SocketAddr| config.carrier.build(builder.clone().bind(address));
+        if config.socket.is_some() && config.carrier.is_tun() {
+            return Err(Failure::usage(
+                "--carrier tun has no UDP port, but the service manager has passed one on",
+            ));
+        }
+        let address = match &config.socket {
+            Some(socket) => socket.local_addr().map_err(|error| {
+                Failure::failed("the socket that was passed on cannot be used", error)
+            })?,
+            None => {
+                let resolved =
+                    config
+                        .listen
+                        .resolve(config.udp_port, Reach::Anywhere, config.family);
+                resolved.await?[0]
+            }
         };
-        let endpoint = match bind(address) {
+        let bound = match config.socket {
+            Some(socket) => builder.clone().socket(socket).and_then(Builder::build),
+            None => bind(address),
+        };
+        let endpoint = match bound {
             // A system without IPv6.
             Err(_) if !config.carrier.is_tun() && address.ip() == Ipv6Addr::UNSPECIFIED => {
                 bind((Ipv4Addr::UNSPECIFIED, address.port()).into())
@@ -172,6 +190,7 @@ impl WaitingSide {
                 invitations: Invitations::new(state.clone(), config.intent),
                 current_code: Arc::clone(&current_code),
                 intent: config.intent,
+                also: config.also,
             }),
             state,
             current_code,

@@ -17,7 +17,9 @@ use super::args::PerfArgs;
 use crate::address::{Address, Reach};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
-use crate::meeting::{self, ConnectOptions, PeerStream, Target, WaitingConfig, WaitingSide};
+use crate::meeting::{
+    self, AlsoServes, ConnectOptions, PeerStream, Target, WaitingConfig, WaitingSide,
+};
 use crate::net::{
     self, CLEAR_PERF_PORT, Dial, Encryption, MET_PERF_PORT, PERF_PORT, PERF_UDP_PORT,
 };
@@ -381,10 +383,12 @@ impl ControlListener {
         let (own, _) = OwnIdentity::load_or_make(&state)?;
         let waiting_config = WaitingConfig {
             intent: Intent::Measure,
+            also: AlsoServes::nothing(),
             command: "tack perf",
             args: &args.meeting.waiting,
             remember: args.meeting.peer.remember.clone(),
             listen: &at,
+            socket: None,
             family,
             udp_port,
             tcp_port: MET_PERF_PORT,

@@ -7,7 +7,7 @@ use super::args::TransportArgs;
 use crate::address::{Address, Family, Reach, ReachArgs};
 use crate::exit::Failure;
 use crate::identity::OwnIdentity;
-use crate::meeting::{MeetingArgs, PeerStream, WaitingConfig, WaitingSide};
+use crate::meeting::{AlsoServes, MeetingArgs, PeerStream, WaitingConfig, WaitingSide};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT};
 
 /// The port on which a waiting side accepts transfers.
@@ -60,10 +60,12 @@ impl TransferListener {
         let everywhere = Address::everywhere(TRANSFER_UDP_PORT);
         let waiting_config = WaitingConfig {
             intent: listen.intent,
+            also: AlsoServes::nothing(),
             command: listen.command,
             args: &listen.meeting.waiting,
             remember: listen.meeting.peer.remember.clone(),
             listen: listen.at.unwrap_or(&everywhere),
+            socket: None,
             family: Family::Any,
             udp_port: TRANSFER_UDP_PORT,
             tcp_port: TRANSFER_PORT,

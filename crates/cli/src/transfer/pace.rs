@@ -13,7 +13,7 @@ const CREDIT: Duration = Duration::from_millis(200);
 /// Writes at a rate. In any time t it writes at most what the rate gives in t, [`CREDIT`], and one
 /// piece.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Bytes a second.
     rate: u64,
     /// When what was written so far has had its time.
@@ -22,13 +22,20 @@ pub(super) struct Pace {
 
 impl Pace {
     /// `rate`: bytes a second, at least 1.
-    pub(super) fn new(rate: u64) -> Self {
+    pub(crate) fn new(rate: u64) -> Self {
         let (rate, free) = (rate.max(1), Instant::now());
         Self { rate, free }
     }
 
+    /// When `bytes` more may be moved; they count as moved then.
+    pub(crate) fn reserve(&mut self, now: Instant, bytes: usize) -> Instant {
+        let at = self.free.max(now);
+        self.spend(now, bytes);
+        at
+    }
+
     /// A twentieth of a second, in bytes: what is written at once.
-    fn piece(&self) -> usize {
+    pub(crate) fn piece(&self) -> usize {
         usize::try_from(self.rate / 20).unwrap_or(usize::MAX).max(1)
     }
 

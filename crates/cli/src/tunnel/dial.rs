@@ -23,6 +23,10 @@ use crate::values::{duration, silence};
 /// How long the serving side may take to answer a request: it looks a name up and connects.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 
+/// Handshakes with the peer at a time. A serving side ends some when one network has more than 256
+/// under way ([`tack::secure::HandshakeLimits`]).
+const MAX_HANDSHAKES: usize = 64;
+
 /// Options of every command that connects to a `tack serve`.
 #[derive(Debug, Args)]
 pub(crate) struct TunnelArgs {
@@ -74,6 +78,8 @@ pub(crate) struct TunnelPeer {
     route: Mutex<Route>,
     /// Held while the peer is looked for: one search serves all who miss it.
     search: tokio::sync::Mutex<()>,
+    /// Handshakes that may be under way.
+    handshakes: tokio::sync::Semaphore,
 }
 
 /// What it takes to meet the peer.
@@ -118,6 +124,7 @@ impl TunnelPeer {
             finder: Arc::new(finder),
             route: Mutex::new(route),
             search: tokio::sync::Mutex::default(),
+            handshakes: tokio::sync::Semaphore::new(MAX_HANDSHAKES),
         };
         Ok((peer, stream))
     }
@@ -169,6 +176,7 @@ impl TunnelPeer {
     }
 
     async fn open(&self, route: &Route) -> Result<PeerStream, SecureError> {
+        let _turn = self.handshakes.acquire().await;
         let connect = route
             .endpoint
             .connect(route.address)

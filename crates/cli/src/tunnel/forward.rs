@@ -5,14 +5,13 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::carrier::Carrier;
 use super::dial::{RequestError, TunnelArgs, TunnelPeer};
 use super::message::{Answer, Request};
 use super::pump::{self, join};
@@ -21,10 +20,6 @@ use crate::exit::{Exit, Failure};
 use crate::observe::ObserveArgs;
 use crate::signals::Signals;
 
-/// Connections that are carried at a time; more wait to be accepted.
-const MAX_CONNECTIONS: usize = 8192;
-/// Lines about connections that failed; more are not told.
-const MAX_COMPLAINTS: u32 = 100;
 /// Pause before a listening request is repeated after the peer was lost; it doubles up to
 /// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -104,23 +99,6 @@ impl fmt::Display for Forward {
     }
 }
 
-/// What the tasks of the command share.
-struct Shared {
-    peer: TunnelPeer,
-    places: Arc<Semaphore>,
-    complaints: AtomicU32,
-}
-
-impl Shared {
-    fn complain(&self, about: &dyn fmt::Display, why: &dyn fmt::Display) {
-        match self.complaints.fetch_add(1, Ordering::Relaxed) {
-            count if count < MAX_COMPLAINTS => eprintln!("tack: {about}: {why}"),
-            MAX_COMPLAINTS => eprintln!("tack: further failures are not reported"),
-            _ => {}
-        }
-    }
-}
-
 /// Carries connections until a signal.
 pub(crate) async fn forward(args: ForwardArgs) -> Result<Exit, Failure> {
     if args.local.is_empty() && args.remote.is_empty() {
@@ -149,11 +127,7 @@ async fn run(args: ForwardArgs) -> Result<Exit, Failure> {
     let (peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
     // The peer lets us in: that was the question.
     stream.reset();
-    let shared = Arc::new(Shared {
-        peer,
-        places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
-        complaints: AtomicU32::new(0),
-    });
+    let shared = Arc::new(Carrier::new(peer));
     let mut tasks = JoinSet::new();
     for (listener, forward) in listeners {
         let address = listener.local_addr().unwrap_or(forward.listen);
@@ -181,7 +155,7 @@ enum Never {}
 async fn local(
     listener: TcpListener,
     target: TunnelTarget,
-    shared: Arc<Shared>,
+    shared: Arc<Carrier>,
 ) -> Result<Never, Failure> {
     let request = Arc::new(Request::Connect(target));
     loop {
@@ -205,7 +179,7 @@ async fn local(
 }
 
 /// Carries `stream` over a connection for `request`.
-async fn carry(stream: TcpStream, request: &Request, shared: &Shared) {
+async fn carry(stream: TcpStream, request: &Request, shared: &Carrier) {
     let _ = stream.set_nodelay(true);
     match shared.peer.request(request).await {
         Ok((peer, Answer::Open(_))) => {
@@ -229,7 +203,7 @@ async fn carry(stream: TcpStream, request: &Request, shared: &Shared) {
 }
 
 /// Has the peer listen, and connects from here; again after the peer was lost.
-async fn remote(forward: Forward, shared: Arc<Shared>, name: String) -> Result<Never, Failure> {
+async fn remote(forward: Forward, shared: Arc<Carrier>, name: String) -> Result<Never, Failure> {
     let mut pause = FIRST_PAUSE;
     let mut was_open = false;
     loop {
@@ -267,7 +241,7 @@ async fn remote(forward: Forward, shared: Arc<Shared>, name: String) -> Result<N
 }
 
 /// Connects a connection that arrived at the peer to its target here.
-async fn arrived(number: u64, target: TunnelTarget, shared: &Shared) {
+async fn arrived(number: u64, target: TunnelTarget, shared: &Carrier) {
     let Ok(_place) = shared.places.acquire().await else {
         return;
     };

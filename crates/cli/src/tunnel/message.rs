@@ -22,6 +22,8 @@ pub(crate) enum Request {
     Listen(SocketAddr),
     /// The accepted connection with this number.
     Accept(u64),
+    /// To send and receive UDP datagrams.
+    Associate,
 }
 
 /// What the serving side answers.
@@ -34,6 +36,8 @@ pub(crate) enum Answer {
     Listening(SocketAddr),
     /// A connection was accepted: its number, and who made it.
     Arrived(u64, SocketAddr),
+    /// UDP datagrams follow in both directions ([`super::datagram`]).
+    Associated,
     /// The request is refused.
     Refused(Refusal),
 }
@@ -90,9 +94,11 @@ const REFUSALS: [(u8, Refusal); 10] = [
 const CONNECT: u8 = 0x01;
 const LISTEN: u8 = 0x02;
 const ACCEPT: u8 = 0x03;
+const ASSOCIATE: u8 = 0x04;
 const OPEN: u8 = 0x81;
 const LISTENING: u8 = 0x82;
 const ARRIVED: u8 = 0x83;
+const ASSOCIATED: u8 = 0x84;
 const REFUSED: u8 = 0xff;
 
 /// A message that is none.
@@ -128,7 +134,8 @@ impl Refusal {
 }
 
 impl Request {
-    fn encode(&self) -> Vec<u8> {
+    /// The message, without its length.
+    pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Connect(target) => {
                 let mut bytes = vec![CONNECT];
@@ -142,10 +149,12 @@ impl Request {
                 bytes.extend(number.to_be_bytes());
                 bytes
             }
+            Self::Associate => vec![ASSOCIATE],
         }
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// Reads a message without its length.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         match bytes {
             [CONNECT, high, low, host @ ..] => {
                 let port = u16::from_be_bytes([*high, *low]);
@@ -158,6 +167,7 @@ impl Request {
             }
             [LISTEN, address @ ..] => address_of(address).map(Self::Listen),
             [ACCEPT, number @ ..] => number_of(number).map(Self::Accept),
+            [ASSOCIATE] => Ok(Self::Associate),
             _ => Err(Malformed),
         }
     }
@@ -174,7 +184,8 @@ impl Request {
 }
 
 impl Answer {
-    fn encode(self) -> Vec<u8> {
+    /// The message, without its length.
+    pub(crate) fn encode(self) -> Vec<u8> {
         match self {
             Self::Open(address) => with_address(vec![OPEN], address),
             Self::Listening(address) => with_address(vec![LISTENING], address),
@@ -183,11 +194,13 @@ impl Answer {
                 bytes.extend(number.to_be_bytes());
                 with_address(bytes, from)
             }
+            Self::Associated => vec![ASSOCIATED],
             Self::Refused(refusal) => vec![REFUSED, refusal.number()],
         }
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// Reads a message without its length.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         match bytes {
             [OPEN, address @ ..] => address_of(address).map(Self::Open),
             [LISTENING, address @ ..] => address_of(address).map(Self::Listening),
@@ -195,6 +208,7 @@ impl Answer {
                 let (number, from) = rest.split_at_checked(8).ok_or(Malformed)?;
                 Ok(Self::Arrived(number_of(number)?, address_of(from)?))
             }
+            [ASSOCIATED] => Ok(Self::Associated),
             [REFUSED, number] => {
                 let found = REFUSALS.iter().find(|(known, _)| known == number);
                 // A later version may have more of them.
@@ -284,7 +298,7 @@ mod tests {
             "d".repeat(61),
         ]
         .join(".");
-        let mut requests = vec![Request::Accept(u64::MAX)];
+        let mut requests = vec![Request::Accept(u64::MAX), Request::Associate];
         for target in [
             "nas:22",
             "[fd00::1]:1",
@@ -294,6 +308,7 @@ mod tests {
             requests.push(Request::Connect(target.parse().unwrap()));
         }
         let mut answers: Vec<_> = REFUSALS.map(|(_, it)| Answer::Refused(it)).to_vec();
+        answers.push(Answer::Associated);
         for address in addresses.map(|address| address.parse().unwrap()) {
             requests.push(Request::Listen(address));
             answers.extend([Answer::Open(address), Answer::Listening(address)]);

@@ -3,10 +3,14 @@
 //! Each carried connection has one of ours to itself, so that none waits for another's lost
 //! segments. `docs/tunnels.md` is the manual, `docs/tunnel-protocol.md` describes the messages.
 
+mod carrier;
 mod connect;
+mod datagram;
 mod dial;
 mod forward;
+mod limit;
 mod message;
+mod proxy;
 mod pump;
 mod rules;
 mod serve;
@@ -14,7 +18,8 @@ mod target;
 
 pub(crate) use connect::{ConnectArgs, connect};
 pub(crate) use forward::{ForwardArgs, forward};
-pub(crate) use serve::{ServeArgs, serve};
+pub(crate) use proxy::{ProxyArgs, proxy};
+pub(crate) use serve::{ServeArgs, inherited_socket, serve};
 
 /// The protocol inside TLS for carried connections (RFC 7301).
 const ALPN: &[u8] = b"tack-tunnel/1";

@@ -7,11 +7,14 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use tack_base::Rate;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::limit::{Limit, Limited};
 use crate::meeting::PeerStream;
 use crate::transfer::channel::Writer;
 
@@ -24,12 +27,14 @@ thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-fn take_buffer() -> Vec<u8> {
+/// A buffer of [`BUFFER`] bytes.
+pub(crate) fn take_buffer() -> Vec<u8> {
     let kept = BUFFERS.with_borrow_mut(Vec::pop);
     kept.unwrap_or_else(|| vec![0; BUFFER])
 }
 
-fn keep_buffer(buffer: Vec<u8>) {
+/// Gives a buffer back.
+pub(crate) fn keep_buffer(buffer: Vec<u8>) {
     BUFFERS.with_borrow_mut(|buffers| {
         if buffers.len() < KEPT {
             buffers.push(buffer);
@@ -158,9 +163,35 @@ async fn both_ways(
 
 /// Joins a TCP connection of this machine and a stream of the tunnel. A reset of either becomes a
 /// reset of the other.
-pub(crate) async fn join(mut local: TcpStream, peer: PeerStream) -> (Carried, io::Result<()>) {
-    let (mut peer_reader, mut peer_writer) = peer.into_split();
-    let (mut reader, mut writer) = local.split();
+pub(crate) async fn join(local: TcpStream, peer: PeerStream) -> (Carried, io::Result<()>) {
+    join_limited(local, peer, &Limits::default()).await
+}
+
+/// How fast bytes are moved, in both directions.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) to_peer: Arc<Limit>,
+    pub(crate) from_peer: Arc<Limit>,
+}
+
+impl Limits {
+    /// Sets the rate of each direction.
+    pub(crate) fn set(&self, rate: Option<Rate>) {
+        self.to_peer.set(rate);
+        self.from_peer.set(rate);
+    }
+}
+
+/// As [`join`], not faster than the limits let it.
+pub(crate) async fn join_limited(
+    mut local: TcpStream,
+    peer: PeerStream,
+    limits: &Limits,
+) -> (Carried, io::Result<()>) {
+    let (peer_reader, mut peer_writer) = peer.into_split();
+    let mut peer_reader = Limited::new(peer_reader, Arc::clone(&limits.from_peer));
+    let (reader, mut writer) = local.split();
+    let mut reader = Limited::new(reader, Arc::clone(&limits.to_peer));
     let (carried, outcome) = both_ways(
         (&mut reader, &mut writer),
         (&mut peer_reader, &mut peer_writer),

@@ -2,15 +2,25 @@
 
 mod accepted;
 mod access;
+mod config;
+mod folders;
+mod places;
+mod policy;
+mod relay;
 mod service;
 
+use std::net::UdpSocket;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use tack::secure::{Admission, SecureListenOptions};
 use tack::{Config, ListenOptions};
+use tack_base::Rate;
 use tack_pairing::meeting::{Intent, ProofMethod};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 use super::dial::keep_alive;
 use super::rules::TargetRule;
@@ -18,14 +28,17 @@ use super::{ALPN, SERVE_PORT, SERVE_UDP_PORT, TUNNEL_PORT};
 use crate::address::{Address, Family};
 use crate::exit::{Exit, Failure};
 use crate::identity::OwnIdentity;
-use crate::meeting::{PeerStream, WaitArgs, WaitingConfig, WaitingSide};
+use crate::meeting::{AlsoServes, PeerStream, WaitArgs, WaitingConfig, WaitingSide};
 use crate::observe::{self, ObserveArgs};
-use crate::peers::PeerName;
+use crate::peers::{Book, PeerName};
 use crate::signals::Signals;
-use crate::state::StateArgs;
+use crate::state::{StateArgs, StateDir};
 use crate::transfer::TransportArgs;
-use crate::values::{listen, silence};
+use crate::values::{listen, rate, silence};
 use access::Access;
+use config::{FlagPolicy, ServeFile};
+use folders::Folders;
+use policy::{CurrentPolicy, InboxPolicy, Policy};
 use service::Service;
 
 /// Connections of ours that are not yet in a place: handshakes and requests.
@@ -35,6 +48,9 @@ const WIND_UP: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
+    /// Read rules and folders from this file. SIGHUP reads it again; connections stay
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Address to listen on, or a port of 127.0.0.1; port 0 picks a free port [default: port 7777
     /// of all addresses]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
@@ -60,12 +76,21 @@ pub(crate) struct ServeArgs {
     /// Save the peer that comes with the ticket or the code under this name
     #[arg(long, value_name = "NAME")]
     remember: Option<PeerName>,
-    /// Maximum number of carried connections
-    #[arg(long, value_name = "N", default_value_t = 8192)]
-    max_connections: u32,
-    /// Maximum number of carried connections of a peer
-    #[arg(long, value_name = "N", default_value_t = 4096)]
-    max_per_peer: u32,
+    /// Maximum number of carried connections [default: 8192]
+    #[arg(long, value_name = "N")]
+    max_connections: Option<u32>,
+    /// Maximum number of carried connections of a peer [default: 4096]
+    #[arg(long, value_name = "N")]
+    max_per_peer: Option<u32>,
+    /// Limit what the connections of a peer carry together, in each direction (10M is 10 Mbit/s)
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Option<Rate>,
+    /// Let known peers send files into this folder (tack send FILE NAME:)
+    #[arg(long, value_name = "DIR")]
+    receive: Option<PathBuf>,
+    /// Offer this file or folder to known peers (tack recv NAME:)
+    #[arg(long, value_name = "PATH")]
+    offer: Vec<PathBuf>,
     #[command(flatten)]
     transport: TransportArgs,
     /// Give a connection up when the peer is silent for this time
@@ -80,45 +105,148 @@ pub(crate) struct ServeArgs {
     pub(crate) state: StateArgs,
 }
 
-/// Serves tunnels until a signal.
-pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
-    if args.targets.is_empty() && args.remote_listen.is_empty() {
-        return Err(Failure::usage(
-            "nothing to serve: expected --target or --remote-listen (for example --target nas:22)",
-        ));
+/// Socket of a service manager (`LISTEN_FDS`), as systemd passes it on. To be called while the
+/// program has one thread: it changes the environment.
+///
+/// # Errors
+/// When something else than one UDP socket was passed on.
+pub(crate) fn inherited_socket() -> Result<Option<UdpSocket>, Failure> {
+    let mut passed = listenfd::ListenFd::from_env();
+    if passed.len() > 1 {
+        return Err(Failure::usage(format!(
+            "expected one UDP socket from the service manager, got {} sockets",
+            passed.len()
+        )));
     }
+    let socket = passed.take_udp_socket(0);
+    socket.map_err(|error| {
+        Failure::usage(format!(
+            "expected a UDP socket from the service manager (ListenDatagram=): {error}"
+        ))
+    })
+}
+
+/// Where rules come from: the command line and a file.
+struct Rules {
+    flags: FlagPolicy,
+    file: Option<PathBuf>,
+    state: StateDir,
+}
+
+impl Rules {
+    /// The policy as of now, and where the file wants to listen.
+    ///
+    /// # Errors
+    /// A usage error that names what is wrong and where.
+    fn read(&self) -> Result<(Policy, Option<Address>), Failure> {
+        let file = match &self.file {
+            Some(path) => ServeFile::read(path)?,
+            None => ServeFile::default(),
+        };
+        let policy = file.policy(&self.flags)?;
+        if !policy.is_useful() {
+            return Err(Failure::usage(
+                "nothing to serve: expected --target, --remote-listen, --receive, --offer or --config \
+                 with one of these (for example --target nas:22)",
+            ));
+        }
+        let book = Book::load(&self.state)?;
+        for name in policy.allowed.iter().chain(policy.peers.keys()) {
+            book.by_name(name).map_err(|refused| refused.failure())?;
+        }
+        Ok((policy, file.listen.map(|text| text.0)))
+    }
+
+    /// Puts the file's rules in the place of those in force. A file that is wrong changes nothing.
+    fn reload(&self, current: &CurrentPolicy, folders: &Folders) {
+        let Some(path) = &self.file else {
+            return;
+        };
+        let loaded = self.read().and_then(|(policy, _)| {
+            folders.prepare(&policy)?;
+            current.replace(policy);
+            Ok(())
+        });
+        match loaded {
+            Ok(()) => eprintln!("tack: {} was read again", path.display()),
+            Err(failure) => eprintln!(
+                "tack: {} was not read again, the rules stay as they are: {failure}",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// Serves until a signal, on `socket` if there is one.
+pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<Exit, Failure> {
     let invites = args.invite || args.waiting.wants_ticket();
     let mut signals = Signals::new()?;
     let state = args.state.open()?;
     let (own, _) = OwnIdentity::load_or_make(&state)?;
-    let access = Arc::new(Access::new(state.clone(), args.allowed)?);
+    let rules = Rules {
+        flags: FlagPolicy {
+            allowed: args.allowed,
+            max_connections: args.max_connections,
+            max_per_peer: args.max_per_peer,
+            targets: args.targets,
+            remote_listen: args.remote_listen,
+            rate: args.rate,
+            inbox: args.receive.map(InboxPolicy::cautious),
+            offer: args.offer,
+        },
+        file: args.config,
+        state: state.clone(),
+    };
+    // Without a file a terminal that goes ends the program, as it does others.
+    let mut hangup = match &rules.file {
+        Some(_) => Some(
+            signal(SignalKind::hangup())
+                .map_err(|error| Failure::failed("cannot handle signals", error))?,
+        ),
+        None => None,
+    };
+    let (policy, listen) = rules.read()?;
+    let (stop, stopped) = watch::channel(false);
+    let folders = Arc::new(Folders::new(args.timeout, stopped));
+    folders.prepare(&policy)?;
+    let max_connections = policy.max_connections as usize + BEFORE_A_PLACE;
+    let policy = Arc::new(CurrentPolicy::new(policy));
+    let access = Access::new(state.clone());
+    let service = Arc::new(Service::new(Arc::clone(&policy), access, args.verbose));
     let config = Config {
         keep_alive: Some(keep_alive(args.timeout)),
         ..args.transport.config(args.timeout)
     };
     let everywhere = Address::everywhere(SERVE_UDP_PORT);
     let closed = WaitArgs::without_code();
+    let serving = Arc::clone(&policy);
     let waiting_side = WaitingSide::open(
         state,
         own.clone(),
         WaitingConfig {
             intent: Intent::Forward,
+            also: AlsoServes::by(move |intent| serving.now().serves(intent)),
             command: "tack connect",
             args: if invites { &args.waiting } else { &closed },
             remember: args.remember,
-            listen: args.listen.as_ref().unwrap_or(&everywhere),
+            listen: args
+                .listen
+                .as_ref()
+                .or(listen.as_ref())
+                .unwrap_or(&everywhere),
+            socket,
             family: Family::Any,
             udp_port: SERVE_UDP_PORT,
             tcp_port: SERVE_PORT,
             config: config.clone(),
-            max_connections: args.max_connections as usize + BEFORE_A_PLACE,
+            max_connections,
             carrier: &args.transport.carrier,
         },
     )
     .await?;
-    let admitting = Arc::clone(&access);
+    let admitting = Arc::clone(&service);
     let options = SecureListenOptions::new(ALPN, move |key, _| {
-        if admitting.admits(key) {
+        if admitting.guest(*key).is_some() {
             Admission::Admit
         } else {
             Admission::Refuse
@@ -139,22 +267,23 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     if invites {
         waiting_side.invite()?;
     }
-    let service = Arc::new(Service::new(
-        args.targets,
-        args.remote_listen,
-        args.max_connections,
-        args.max_per_peer,
-        Arc::clone(&access),
-        args.verbose,
-    ));
     let asked = Arc::clone(&service);
     observe::extend_status(move || asked.status());
     let exit = loop {
         let stream = tokio::select! {
             arrival = waiting_side.accept() => {
                 let arrival = arrival?;
-                if !matches!(arrival.met.how, ProofMethod::Known) {
-                    access.let_in(arrival.met.peer);
+                let intent = arrival.met.intent;
+                let is_known = matches!(arrival.met.how, ProofMethod::Known);
+                if intent != Intent::Forward {
+                    let (folders, service) = (Arc::clone(&folders), Arc::clone(&service));
+                    tokio::spawn(async move {
+                        folders.serve(&service, arrival.link, intent).await;
+                    });
+                    continue;
+                }
+                if !is_known {
+                    service.access().let_in(arrival.met.peer);
                     // What let it in has served.
                     waiting_side.complete(&arrival.met)?;
                 }
@@ -164,11 +293,23 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
                 Ok((stream, _)) => PeerStream::by_tls(stream),
                 Err(error) => return Err(Failure::failed("cannot accept", error)),
             },
+            () = next_hangup(&mut hangup) => {
+                rules.reload(&policy, &folders);
+                continue;
+            }
             exit = signals.next() => break exit,
         };
         tokio::spawn(service::serve_one(Arc::clone(&service), stream));
     };
+    let _ = stop.send(true);
     // What is not through by then is reset.
     let _ = waiting_side.endpoint().shutdown(WIND_UP).await;
     Ok(exit)
+}
+
+async fn next_hangup(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(hangup) => _ = hangup.recv().await,
+        None => std::future::pending().await,
+    }
 }

@@ -78,7 +78,10 @@ impl FromStr for TunnelTarget {
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'));
         let host = match inner {
-            Some(inner) => Host::Address(inner.parse::<Ipv6Addr>().map_err(|_| bad())?.into()),
+            Some(inner) => {
+                let address = inner.parse::<Ipv6Addr>().map_err(|_| bad())?;
+                Host::Address(IpAddr::from(address).to_canonical())
+            }
             None if host.contains(':') => return Err(bad()),
             None => host.parse().map_err(|_| bad())?,
         };

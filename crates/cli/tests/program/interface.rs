@@ -16,6 +16,7 @@ fn help_texts() {
         &["serve", "--help"],
         &["connect", "--help"],
         &["forward", "--help"],
+        &["proxy", "--help"],
         &["sim", "--help"],
         &["sweep", "--help"],
         &["sweep", "report", "--help"],

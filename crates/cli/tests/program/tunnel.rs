@@ -9,15 +9,18 @@ use crate::meeting::Side;
 use crate::support::{Ended, PATIENCE, finish};
 
 /// A program that runs until the test ends, and what it says.
-struct Service {
-    child: Child,
+pub(crate) struct Service {
+    pub(crate) child: Child,
     errors: BufReader<std::process::ChildStderr>,
 }
 
 impl Service {
-    fn start(side: &Side, arguments: &[&str]) -> Self {
-        let mut child = side
-            .command(arguments)
+    pub(crate) fn start(side: &Side, arguments: &[&str]) -> Self {
+        Self::of(side.command(arguments))
+    }
+
+    pub(crate) fn of(mut command: std::process::Command) -> Self {
+        let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -27,7 +30,7 @@ impl Service {
     }
 
     /// The next line that contains `words`.
-    fn line(&mut self, words: &str) -> String {
+    pub(crate) fn line(&mut self, words: &str) -> String {
         loop {
             let mut line = String::new();
             let len = self.errors.read_line(&mut line).unwrap();
@@ -47,14 +50,14 @@ impl Drop for Service {
 }
 
 /// Two machines that know each other; one serves.
-struct Two {
-    server: Side,
-    client: Side,
-    service: Service,
+pub(crate) struct Two {
+    pub(crate) server: Side,
+    pub(crate) client: Side,
+    pub(crate) service: Service,
 }
 
 impl Two {
-    fn new(options: &[&str]) -> Self {
+    pub(crate) fn new(options: &[&str]) -> Self {
         let (server, client) = (Side::new(), Side::new());
         server.run(&["peers", "add", "client", &client.key()]);
         let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--verbose"];
@@ -92,7 +95,7 @@ impl Two {
 }
 
 /// Serves one connection after the other with `talk`.
-fn target(talk: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
+pub(crate) fn target(talk: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -104,7 +107,7 @@ fn target(talk: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
 }
 
 /// Says back what it hears, and ends when the other side has ended.
-fn echo(mut stream: TcpStream) {
+pub(crate) fn echo(mut stream: TcpStream) {
     let _: JoinHandle<()> = std::thread::spawn(move || {
         let mut reading = stream.try_clone().unwrap();
         let _ = std::io::copy(&mut reading, &mut stream);
@@ -112,13 +115,13 @@ fn echo(mut stream: TcpStream) {
     });
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
-fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn noise(len: usize) -> Vec<u8> {
     (0..len as u32)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect()
@@ -236,7 +239,7 @@ fn resets_are_carried_over_in_both_directions() {
 }
 
 /// Ends a connection by a reset.
-fn socket_reset(stream: TcpStream) {
+pub(crate) fn socket_reset(stream: TcpStream) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

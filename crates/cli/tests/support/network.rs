@@ -1,5 +1,6 @@
 //! Machines of a test: network namespaces with cables between them. They take root and iproute2.
 
+use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -110,10 +111,15 @@ impl Network {
 
     /// `tack` on a host, for a person whose files are in `state`.
     pub(crate) fn tack(&self, host: usize) -> Command {
+        self.program(host, tack().get_program())
+    }
+
+    /// A program on a host. It has mounts of its own.
+    pub(crate) fn program(&self, host: usize, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("ip");
         command
             .args(["netns", "exec", &self.names[host]])
-            .arg(tack().get_program())
+            .arg(program)
             .env_remove("TACK_TICKET")
             .stdin(Stdio::null());
         command

@@ -34,6 +34,9 @@ pub struct UdpOptions {
     /// Whether [`UdpReceiver::poll_refused`] reports closed ports. Default false: whoever sets it
     /// must poll that method, or the queued errors take room from datagrams.
     pub refusals: bool,
+    /// A socket that is bound already, such as one that a service manager has passed on, in place
+    /// of a new one. Default none.
+    pub adopted: Option<Arc<std::net::UdpSocket>>,
 }
 
 impl UdpOptions {
@@ -44,6 +47,7 @@ impl UdpOptions {
             segmentation: Segmentation::Offload,
             socket_buffer: 4 << 20,
             refusals: false,
+            adopted: None,
         }
     }
 
@@ -52,16 +56,10 @@ impl UdpOptions {
     /// # Errors
     /// What the system says about the address, or about a socket buffer that cannot hold one batch.
     pub fn open(&self) -> io::Result<(UdpSender, UdpReceiver)> {
-        let socket = Socket::new(
-            Domain::for_address(self.bind),
-            Type::DGRAM,
-            Some(Protocol::UDP),
-        )?;
-        if let SocketAddr::V6(v6) = self.bind
-            && v6.ip().is_unspecified()
-        {
-            socket.set_only_v6(false)?;
-        }
+        let socket = match &self.adopted {
+            Some(socket) => Socket::from(socket.try_clone()?),
+            None => self.unbound()?,
+        };
         // Sizes beyond the system's cap are cut silently on Linux and refused elsewhere: ask for
         // less until it fits.
         let mut wanted = self.socket_buffer.max(2 * MAX_BATCH_BYTES);
@@ -79,7 +77,9 @@ impl UdpOptions {
             Segmentation::Single
         };
         socket.set_nonblocking(true)?;
-        socket.bind(&self.bind.into())?;
+        if self.adopted.is_none() {
+            socket.bind(&self.bind.into())?;
+        }
         let local = socket
             .local_addr()?
             .as_socket()
@@ -94,6 +94,17 @@ impl UdpOptions {
             UdpSender::new(Arc::clone(&socket), sending, local, segmentation),
             UdpReceiver::new(socket, receiving),
         ))
+    }
+
+    fn unbound(&self) -> io::Result<Socket> {
+        let domain = Domain::for_address(self.bind);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        if let SocketAddr::V6(v6) = self.bind
+            && v6.ip().is_unspecified()
+        {
+            socket.set_only_v6(false)?;
+        }
+        Ok(socket)
     }
 }
 

@@ -34,7 +34,7 @@ use crate::transfer::summary;
 use crate::transfer::volume::Volume;
 
 /// Time limit for the greeting of a peer.
-const GREETING: Duration = Duration::from_secs(10);
+pub(super) const GREETING: Duration = Duration::from_secs(10);
 /// Time limit for transfers to end after a signal.
 const WIND_UP: Duration = Duration::from_secs(5);
 /// Time limit of a connection to a waiting side.
@@ -325,13 +325,13 @@ fn announce(args: &RecvArgs, addresses: Vec<String>) -> Result<(), Failure> {
 }
 
 /// A finished connection, with what the summary needs of its stream.
-struct Ended {
+pub(super) struct Ended {
     served: Served,
     peer: String,
     figures: Option<TransportFigures>,
 }
 
-async fn one<R, W>(
+pub(super) async fn one<R, W>(
     reader: R,
     mut writer: W,
     service: &Arc<Service>,
@@ -356,7 +356,7 @@ where
 
 /// The outcome of a connection.
 #[derive(Clone, Copy, Debug)]
-enum ConnectionOutcome {
+pub(super) enum ConnectionOutcome {
     /// Not a transfer, or another connection resumes it.
     Nothing,
     /// The sender was disconnected, and tries to reconnect for this time.
@@ -366,7 +366,7 @@ enum ConnectionOutcome {
 }
 
 /// Prints the outcome of a connection.
-fn tell(json: bool, volume: Volume, ended: Ended) -> Result<ConnectionOutcome, Failure> {
+pub(super) fn tell(json: bool, volume: Volume, ended: Ended) -> Result<ConnectionOutcome, Failure> {
     let Ended {
         mut served,
         peer,
@@ -480,7 +480,11 @@ const BUSY: &str =
 const STOPPING: &str = "the receiver is shutting down";
 
 /// Tells a sender why it is not served.
-async fn turn_away<R, W: Writer>((_reader, mut writer): (R, W), reason: Refusal, message: &str) {
+pub(super) async fn turn_away<R, W: Writer>(
+    (_reader, mut writer): (R, W),
+    reason: Refusal,
+    message: &str,
+) {
     let mut answer = Vec::new();
     Reply::Fatal {
         reason,

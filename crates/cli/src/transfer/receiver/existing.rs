@@ -3,7 +3,7 @@
 use crate::transfer::protocol::Taken;
 
 /// What to do about a name that is taken by something else than what is sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum Existing {
     /// Leave it, and refuse the entry.
     #[default]

@@ -9,6 +9,7 @@ pub(super) mod existing;
 mod flusher;
 mod hard_links;
 pub(super) mod holder;
+pub(super) mod inbox;
 mod mirror;
 mod naming;
 mod offer;

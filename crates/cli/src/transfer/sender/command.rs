@@ -320,7 +320,7 @@ fn options(args: &SendArgs) -> Result<Options, Failure> {
 }
 
 /// A name for this transfer that nobody else has.
-fn random() -> Result<[u8; 16], Failure> {
+pub(super) fn random() -> Result<[u8; 16], Failure> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::failed("the system has no random numbers", error))?;
@@ -363,7 +363,7 @@ fn sources(args: &SendArgs, paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     Ok(sources)
 }
 
-fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
+pub(super) fn path_source(path: &Path, name: Option<OsString>) -> Result<Source, Failure> {
     let unreadable =
         |error: io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
     // A link named on the command line is meant: what it points to is sent, under the link's name.

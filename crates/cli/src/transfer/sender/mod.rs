@@ -10,6 +10,7 @@ pub(super) mod exclude;
 mod extras;
 mod mirror;
 mod monitor;
+pub(super) mod offer;
 pub(super) mod options;
 pub(super) mod progress;
 pub(super) mod send;

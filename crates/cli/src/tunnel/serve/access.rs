@@ -1,38 +1,30 @@
 //! Which peers may use a serving side.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use tack::secure::PublicKey;
 use tack_pairing::short;
 
-use crate::exit::Failure;
+use super::policy::Policy;
 use crate::peers::{Book, PeerName};
 use crate::state::StateDir;
 
-/// Judges keys: known peers, or those of them that were named, and who was invited.
+/// Judges keys: known peers that a policy allows, and who was invited.
 #[derive(Debug)]
 pub(super) struct Access {
     state: StateDir,
-    /// The known peers that are served; none of them named is all.
-    allowed: Vec<PeerName>,
     /// Keys that a ticket or a code let in, in this run.
     invited: Mutex<HashSet<[u8; 32]>>,
 }
 
 impl Access {
-    /// # Errors
-    /// For a name that no peer has.
-    pub(super) fn new(state: StateDir, allowed: Vec<PeerName>) -> Result<Self, Failure> {
-        let book = Book::load(&state)?;
-        for name in &allowed {
-            book.by_name(name).map_err(|refused| refused.failure())?;
-        }
-        Ok(Self {
+    pub(super) fn new(state: StateDir) -> Self {
+        Self {
             state,
-            allowed,
             invited: Mutex::default(),
-        })
+        }
     }
 
     /// Lets this key in until the program ends.
@@ -44,22 +36,40 @@ impl Access {
         self.invited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn admits(&self, key: &PublicKey) -> bool {
-        if self.invited().contains(key.as_bytes()) {
-            return true;
-        }
-        // Read anew each time: `tack peers remove` holds from now on.
-        let Ok(book) = Book::load(&self.state) else {
-            return false;
-        };
-        let known = book.by_key(key);
-        known.is_some_and(|peer| self.allowed.is_empty() || self.allowed.contains(&peer.name))
+    /// Who has this key, if it is served under `policy`.
+    pub(super) fn guest(&self, key: PublicKey, policy: &Policy) -> Option<Guest> {
+        let name = self.name(&key);
+        let is_allowed = name.as_ref().is_some_and(|name| policy.allows(name));
+        let is_served = is_allowed || self.invited().contains(key.as_bytes());
+        is_served.then_some(Guest { key, name })
     }
 
     /// The name of a peer, or a short form of its key.
-    pub(super) fn name(&self, key: &PublicKey) -> String {
-        let book = Book::load(&self.state).ok();
-        let known = book.as_ref().and_then(|book| book.by_key(key));
-        known.map_or_else(|| short(key), |peer| peer.name.to_string())
+    pub(super) fn shown(&self, key: &PublicKey) -> String {
+        let (key, name) = (*key, self.name(key));
+        Guest { key, name }.to_string()
+    }
+
+    fn name(&self, key: &PublicKey) -> Option<PeerName> {
+        // Read anew each time: `tack peers remove` holds from now on.
+        let book = Book::load(&self.state).ok()?;
+        book.by_key(key).map(|peer| peer.name.clone())
+    }
+}
+
+/// A peer that is served.
+#[derive(Clone, Debug)]
+pub(super) struct Guest {
+    pub(super) key: PublicKey,
+    /// Its name here; one without was invited.
+    pub(super) name: Option<PeerName>,
+}
+
+impl fmt::Display for Guest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => f.write_str(name.to_string().trim_end_matches(':')),
+            None => f.write_str(&short(&self.key)),
+        }
     }
 }

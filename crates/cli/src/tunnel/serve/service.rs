@@ -1,8 +1,7 @@
 //! What a serving side does for one connection of a peer.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tack::secure::PublicKey;
@@ -10,11 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 
 use super::accepted::AcceptedConnections;
-use super::access::Access;
+use super::access::{Access, Guest};
+use super::places::{Place, Places};
+use super::policy::{CurrentPolicy, PeerPolicy};
+use super::relay;
 use crate::meeting::PeerStream;
 use crate::tunnel::message::{Answer, Refusal, Request};
-use crate::tunnel::pump::join;
-use crate::tunnel::rules::{self, TargetRule};
+use crate::tunnel::pump::join_limited;
+use crate::tunnel::rules;
 use crate::tunnel::target::{Host, TunnelTarget};
 
 /// How long a peer may take to say what it wants.
@@ -24,60 +26,27 @@ const TARGET_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a refused peer may take to take the refusal.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// Associations of datagrams of a peer at most: each has two ports.
+const MAX_ASSOCIATIONS: u32 = 256;
+
 /// What all connections share.
 #[derive(Debug)]
 pub(super) struct Service {
-    targets: Vec<TargetRule>,
-    remote_listen: Vec<TargetRule>,
-    access: Arc<Access>,
-    max_connections: u32,
-    max_per_peer: u32,
-    places: Mutex<Places>,
+    policy: Arc<CurrentPolicy>,
+    access: Access,
+    connections: Arc<Places>,
+    associations: Arc<Places>,
     accepted: AcceptedConnections,
     verbose: bool,
 }
 
-#[derive(Debug, Default)]
-struct Places {
-    total: u32,
-    of_peer: HashMap<[u8; 32], u32>,
-}
-
-/// A place among the connections, for as long as it is held.
-struct Place {
-    service: Arc<Service>,
-    peer: [u8; 32],
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut places = self.service.places();
-        places.total -= 1;
-        if let Some(count) = places.of_peer.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                places.of_peer.remove(&self.peer);
-            }
-        }
-    }
-}
-
 impl Service {
-    pub(super) fn new(
-        targets: Vec<TargetRule>,
-        remote_listen: Vec<TargetRule>,
-        max_connections: u32,
-        max_per_peer: u32,
-        access: Arc<Access>,
-        verbose: bool,
-    ) -> Self {
+    pub(super) fn new(policy: Arc<CurrentPolicy>, access: Access, verbose: bool) -> Self {
         Self {
-            targets,
-            remote_listen,
+            policy,
             access,
-            max_connections,
-            max_per_peer,
-            places: Mutex::default(),
+            connections: Arc::default(),
+            associations: Arc::default(),
             accepted: AcceptedConnections::default(),
             verbose,
         }
@@ -85,52 +54,55 @@ impl Service {
 
     /// Carried connections of each peer, for `tack status`.
     pub(super) fn status(&self) -> serde_json::Value {
-        let of_peer = self.places().of_peer.clone();
-        let of_peer = of_peer.into_iter().map(|(key, count)| {
-            let name = self.access.name(&PublicKey::from(key));
-            (name.trim_end_matches(':').to_owned(), count.into())
+        let of_peer = self.connections.of_peers().into_iter().map(|(key, count)| {
+            let name = self.access.shown(&PublicKey::from(key));
+            (name, count.into())
         });
         let peers: serde_json::Map<String, serde_json::Value> = of_peer.collect();
         serde_json::json!({ "peers": peers })
     }
 
-    fn places(&self) -> std::sync::MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn access(&self) -> &Access {
+        &self.access
     }
 
-    fn enter(self: &Arc<Self>, key: &PublicKey) -> Option<Place> {
-        let peer = *key.as_bytes();
-        let mut places = self.places();
-        let of_peer = places.of_peer.get(&peer).copied().unwrap_or(0);
-        if places.total >= self.max_connections || of_peer >= self.max_per_peer {
-            return None;
-        }
-        places.total += 1;
-        places.of_peer.insert(peer, of_peer + 1);
-        Some(Place {
-            service: Arc::clone(self),
-            peer,
-        })
+    /// Who has this key, if it is served.
+    pub(super) fn guest(&self, key: PublicKey) -> Option<Guest> {
+        self.access.guest(key, &self.policy.now())
     }
 
-    fn say(&self, key: &PublicKey, words: &dyn std::fmt::Display) {
-        if tracing::enabled!(tracing::Level::INFO) {
-            let name = self.access.name(key);
-            tracing::info!(peer = name.trim_end_matches(':'), "{words}");
-        }
+    /// What a peer may do, as of now.
+    pub(super) fn policy_of(&self, guest: &Guest) -> Arc<PeerPolicy> {
+        self.policy.now().of(guest.name.as_ref())
+    }
+
+    /// A place for a connection of `guest`, whose rate is set.
+    pub(super) fn enter(&self, guest: &Guest) -> Option<Place> {
+        let policy = self.policy.now();
+        let own = policy.of(guest.name.as_ref());
+        let place =
+            self.connections
+                .enter(&guest.key, policy.max_connections, own.max_connections)?;
+        place.limits.set(own.rate);
+        Some(place)
+    }
+
+    pub(super) fn say(&self, guest: &Guest, words: &dyn std::fmt::Display) {
+        tracing::info!(peer = %guest, "{words}");
         if self.verbose {
-            let name = self.access.name(key);
-            eprintln!("tack: {}: {words}", name.trim_end_matches(':'));
+            eprintln!("tack: {guest}: {words}");
         }
     }
 
     /// A connection to `target`, as far as the rules permit it.
-    async fn reach(&self, target: &TunnelTarget) -> Result<TcpStream, Refusal> {
+    async fn reach(&self, target: &TunnelTarget, guest: &Guest) -> Result<TcpStream, Refusal> {
+        let policy = self.policy_of(guest);
+        let rules = &policy.targets;
         let addresses = match &target.host {
             Host::Address(address) => vec![SocketAddr::new(*address, target.port)],
             Host::Name(name) => {
                 // A name that no rule is about is not asked for: questions tell, too.
-                if !rules::any_concerns(&self.targets, &target.host, target.port) {
+                if !rules::any_concerns(rules, &target.host, target.port) {
                     return Err(Refusal::NotPermitted);
                 }
                 let lookup = lookup_host((name.as_str(), target.port));
@@ -140,9 +112,8 @@ impl Service {
                 }
             }
         };
-        let permitted = |address: &SocketAddr| {
-            rules::permit(&self.targets, &target.host, target.port, address.ip())
-        };
+        let permitted =
+            |address: &SocketAddr| rules::permit(rules, &target.host, target.port, address.ip());
         // The addresses that were judged are those that are connected to: the name is not looked
         // up a second time.
         let addresses: Vec<_> = addresses.into_iter().filter(permitted).collect();
@@ -161,33 +132,41 @@ impl Service {
         Err(refusal)
     }
 
-    async fn open(&self, target: &TunnelTarget, peer: PeerStream, key: &PublicKey) {
-        match self.reach(target).await {
+    async fn open(&self, target: &TunnelTarget, peer: PeerStream, guest: &Guest, place: &Place) {
+        match self.reach(target, guest).await {
             Ok(stream) => {
-                self.say(key, &format_args!("connected to {target}"));
-                self.carry(stream, peer, key, &target.to_string()).await;
+                self.say(guest, &format_args!("connected to {target}"));
+                let what = target.to_string();
+                self.carry(stream, peer, guest, &what, place).await;
             }
             Err(refusal) => {
-                self.say(key, &format_args!("{target}: {refusal}"));
+                self.say(guest, &format_args!("{target}: {refusal}"));
                 refuse(peer, refusal).await;
             }
         }
     }
 
-    async fn carry(&self, stream: TcpStream, mut peer: PeerStream, key: &PublicKey, what: &str) {
+    async fn carry(
+        &self,
+        stream: TcpStream,
+        mut peer: PeerStream,
+        guest: &Guest,
+        what: &str,
+        place: &Place,
+    ) {
         let Ok(address) = stream.local_addr() else {
             return refuse(peer, Refusal::Gone).await;
         };
         if Answer::Open(address).write(&mut peer).await.is_err() {
             return;
         }
-        let (carried, outcome) = join(stream, peer).await;
+        let (carried, outcome) = join_limited(stream, peer, &place.limits).await;
         let end = match outcome {
             Ok(()) => String::new(),
             Err(error) => format!(", broke off: {error}"),
         };
         self.say(
-            key,
+            guest,
             &format_args!(
                 "{what}: {} bytes to the peer, {} from it{end}",
                 carried.sent, carried.received
@@ -196,17 +175,19 @@ impl Service {
     }
 
     /// Listens for `peer`, and tells it of each connection until it goes.
-    async fn listen(&self, at: SocketAddr, mut peer: PeerStream, key: &PublicKey) {
+    async fn listen(&self, at: SocketAddr, mut peer: PeerStream, guest: &Guest) {
         let host = Host::Address(at.ip().to_canonical());
+        let policy = self.policy_of(guest);
+        let rules = &policy.remote_listen;
         // Any free port is one of all ports.
         let permitted = match at.port() {
             0 => [1, u16::MAX]
                 .iter()
-                .all(|port| rules::permit(&self.remote_listen, &host, *port, at.ip())),
-            port => rules::permit(&self.remote_listen, &host, port, at.ip()),
+                .all(|port| rules::permit(rules, &host, *port, at.ip())),
+            port => rules::permit(rules, &host, port, at.ip()),
         };
         if !permitted {
-            self.say(key, &format_args!("may not listen on {at}"));
+            self.say(guest, &format_args!("may not listen on {at}"));
             return refuse(peer, Refusal::NotPermitted).await;
         }
         let bound = TcpListener::bind(at).await;
@@ -215,7 +196,7 @@ impl Service {
                 if Answer::Listening(address).write(&mut peer).await.is_err() {
                     return;
                 }
-                self.say(key, &format_args!("listening on {address} for it"));
+                self.say(guest, &format_args!("listening on {address} for it"));
                 listener
             }
             Err(error) => return refuse(peer, Refusal::of(&error)).await,
@@ -235,7 +216,9 @@ impl Service {
                 _ = reader.read(&mut byte) => return,
             };
             let _ = stream.set_nodelay(true);
-            let number = self.accepted.add(*key.as_bytes(), stream, Instant::now());
+            let number = self
+                .accepted
+                .add(*guest.key.as_bytes(), stream, Instant::now());
             if let Some(number) = number
                 && Answer::Arrived(number, from)
                     .write(&mut writer)
@@ -245,6 +228,38 @@ impl Service {
                 return;
             }
         }
+    }
+}
+
+/// Relays datagrams of `peer`.
+async fn associate(service: Arc<Service>, mut peer: PeerStream, guest: Guest, place: &Place) {
+    let association = service
+        .associations
+        .enter(&guest.key, u32::MAX, MAX_ASSOCIATIONS);
+    let Some(_association) = association else {
+        return refuse(peer, Refusal::Busy).await;
+    };
+    if service.policy_of(&guest).targets.is_empty() {
+        return refuse(peer, Refusal::NotPermitted).await;
+    }
+    let relay = relay::open(
+        Arc::clone(&service.policy),
+        guest.name.clone(),
+        Arc::clone(&place.limits),
+    )
+    .await;
+    match relay {
+        Ok(relay) => {
+            if Answer::Associated.write(&mut peer).await.is_err() {
+                return;
+            }
+            let (sent, received) = relay.run(peer).await;
+            service.say(
+                &guest,
+                &format_args!("UDP: {received} datagrams to the peer, {sent} from it"),
+            );
+        }
+        Err(error) => refuse(peer, Refusal::of(&error)).await,
     }
 }
 
@@ -263,22 +278,27 @@ pub(super) async fn serve_one(service: Arc<Service>, mut peer: PeerStream) {
     let PeerStream::Secure(_, key) = &peer else {
         return;
     };
-    let key = *key;
     // Met, but perhaps not among those that are allowed.
-    if !service.access.admits(&key) {
+    let Some(guest) = service.guest(*key) else {
         return refuse(peer, Refusal::NotPermitted).await;
-    }
-    let Some(_place) = service.enter(&key) else {
+    };
+    let Some(place) = service.enter(&guest) else {
         return refuse(peer, Refusal::Busy).await;
     };
     let request = tokio::time::timeout(REQUEST_DEADLINE, Request::read(&mut peer)).await;
     match request {
-        Ok(Ok(Request::Connect(target))) => service.open(&target, peer, &key).await,
-        Ok(Ok(Request::Listen(address))) => service.listen(address, peer, &key).await,
-        Ok(Ok(Request::Accept(number))) => match service.accepted.take(*key.as_bytes(), number) {
-            Some(stream) => service.carry(stream, peer, &key, "a connection").await,
-            None => refuse(peer, Refusal::Gone).await,
-        },
+        Ok(Ok(Request::Connect(target))) => service.open(&target, peer, &guest, &place).await,
+        Ok(Ok(Request::Listen(address))) => service.listen(address, peer, &guest).await,
+        Ok(Ok(Request::Accept(number))) => {
+            match service.accepted.take(*guest.key.as_bytes(), number) {
+                Some(stream) => {
+                    let what = "a connection";
+                    service.carry(stream, peer, &guest, what, &place).await;
+                }
+                None => refuse(peer, Refusal::Gone).await,
+            }
+        }
+        Ok(Ok(Request::Associate)) => associate(service, peer, guest, &place).await,
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
             refuse(peer, Refusal::Malformed).await;
         }

@@ -1,0 +1,116 @@
+//! What tunnels cost, and what they gain over Wi-Fi, each beside what it is compared with in the
+//! same run:
+//!
+//! ```text
+//! cargo bench -p tack-cli --bench tunnel                         # everything: some ten minutes
+//! cargo bench -p tack-cli --bench tunnel -- --quick              # shorter and fewer rounds
+//! cargo bench -p tack-cli --bench tunnel -- --rows throughput    # by something in the names
+//! ```
+//!
+//! All connections are on the loopback interface. The rows over Wi-Fi run through `tack emulate` in
+//! real time, which takes an idle machine; a run that is not to be trusted is marked. They need
+//! Debian's packages curl and rsync. Figures are medians of the rounds.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark is where the clock is read"
+)]
+
+mod air;
+mod connections;
+#[path = "../files/process.rs"]
+#[allow(dead_code, reason = "the other benchmark uses the rest")]
+mod process;
+mod sides;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Parser;
+
+use sides::Sides;
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// A fifth of each amount, and one round
+    #[arg(long)]
+    quick: bool,
+    /// How often each thing is measured
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Only these rows, separated by commas, by something in their names
+    #[arg(long, value_delimiter = ',')]
+    rows: Vec<String>,
+    /// Measure this program [default: the one that was built for the benchmark]
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// What `cargo bench` passes
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amount {
+    pub(crate) rounds: usize,
+    /// Seconds of a measurement of throughput.
+    pub(crate) seconds: u64,
+    /// Exchanges of a measurement of latency.
+    pub(crate) exchanges: usize,
+    /// Concurrent connections.
+    pub(crate) connections: usize,
+    /// MiB of a file over Wi-Fi.
+    pub(crate) mebibytes: usize,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let amount = match args.quick {
+        true => Amount {
+            rounds: 1,
+            seconds: 2,
+            exchanges: 2_000,
+            connections: 1_000,
+            mebibytes: 16,
+        },
+        false => Amount {
+            rounds: args.rounds.max(1),
+            seconds: 5,
+            exchanges: 10_000,
+            connections: 5_000,
+            mebibytes: 64,
+        },
+    };
+    let program = args
+        .program
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_tack")));
+    sides::raise_file_limit()?;
+    let sides = Sides::new(program)?;
+    type Row = (&'static str, fn(&Sides, Amount) -> Result<String>);
+    let rows: [Row; 5] = [
+        ("throughput", connections::throughput),
+        ("latency", connections::latency),
+        ("concurrent connections", connections::many),
+        ("slow reader", connections::slow_reader),
+        ("802.11n at 40 ms", air::gains),
+    ];
+    let is_wanted =
+        |name: &str| args.rows.is_empty() || args.rows.iter().any(|row| name.contains(&**row));
+    let mut failed = 0;
+    for (name, measure) in rows.into_iter().filter(|(name, _)| is_wanted(name)) {
+        match measure(&sides, amount) {
+            Ok(figures) => println!("{name}: {figures}"),
+            Err(error) => {
+                failed += 1;
+                println!("{name}: failed: {error:#}");
+            }
+        }
+    }
+    anyhow::ensure!(failed == 0, "{failed} of the rows failed");
+    Ok(())
+}
+
+/// The median; of an even number of values the upper one of the middle.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

@@ -1,0 +1,275 @@
+//! `tack serve` with a configuration file: rules for each peer, reload, folders, sockets of a
+//! service manager.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::meeting::Side;
+use crate::support::{finish, tack};
+use crate::tunnel::{Service, connect, echo, noise, target};
+
+/// A machine that serves what a file says, and those who know it.
+struct Served {
+    server: Side,
+    service: Service,
+}
+
+impl Served {
+    fn new(clients: &[(&str, &Side)], config: &str) -> Self {
+        let server = Side::new();
+        for (name, client) in clients {
+            server.run(&["peers", "add", name, &client.key()]);
+        }
+        fs::write(server.path("serve.toml"), config).unwrap();
+        let arguments = [
+            "serve",
+            "--config",
+            "serve.toml",
+            "--listen",
+            "127.0.0.1:0",
+            "--verbose",
+        ];
+        let mut service = Service::start(&server, &arguments);
+        let line = service.line("serving tunnels at ");
+        let address = line.split_whitespace().last().unwrap().to_owned();
+        for (_, client) in clients {
+            knows(client, &server, &address);
+        }
+        Self { server, service }
+    }
+
+    /// Writes the file anew and has it read; what the program says of it.
+    fn reload(&mut self, config: &str) -> String {
+        fs::write(self.server.path("serve.toml"), config).unwrap();
+        let pid = Pid::from_raw(self.service.child.id() as i32).unwrap();
+        kill_process(pid, Signal::HUP).unwrap();
+        self.service.line("serve.toml")
+    }
+}
+
+fn knows(client: &Side, server: &Side, address: &str) {
+    client.run(&[
+        "peers",
+        "add",
+        "server",
+        &server.key(),
+        "--address",
+        address,
+    ]);
+}
+
+/// The exit code of a connection, and what was said.
+fn reach(client: &Side, target: &str) -> (Option<i32>, String) {
+    let ended = finish(&mut client.command(&["connect", "server:", target]));
+    (ended.code, ended.stderr)
+}
+
+fn talk(stream: &mut TcpStream) {
+    stream.write_all(b"word").unwrap();
+    let mut heard = [0; 4];
+    stream.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"word");
+}
+
+#[test]
+fn each_peer_has_its_rules_and_a_reload_changes_them_without_dropping_connections() {
+    let (first, second) = (target(echo).to_string(), target(echo).to_string());
+    let (phone, desk) = (Side::new(), Side::new());
+    let config = format!("targets = [\"{first}\"]\n[peers.phone]\ntargets = [\"{second}\"]\n");
+    let mut served = Served::new(&[("phone", &phone), ("desk", &desk)], &config);
+    for (side, permitted, refused) in [(&phone, &second, &first), (&desk, &first, &second)] {
+        assert_eq!(reach(side, permitted).0, Some(0));
+        let (code, words) = reach(side, refused);
+        assert_eq!(code, Some(3), "{words}");
+        assert!(words.contains("does not permit"), "{words}");
+    }
+    // A connection that is open while the rules change.
+    let arguments = ["forward", "-L", &format!("0:{first}"), "server:"];
+    let mut forward = Service::start(&desk, &arguments);
+    let line = forward.line(" leads to ");
+    let address = line.split_whitespace().find_map(|word| word.parse().ok());
+    let mut open = connect(address.unwrap());
+    talk(&mut open);
+    let words = served.reload(&format!("targets = [\"{second}\"]\n"));
+    assert!(words.contains("was read again"), "{words}");
+    assert_eq!(reach(&desk, &second).0, Some(0));
+    assert_eq!(reach(&desk, &first).0, Some(3));
+    talk(&mut open);
+    // A file that is wrong changes nothing, and is named with line and what was probably meant.
+    let words = served.reload("\ntargts = []\n");
+    assert!(words.contains("stay as they are"), "{words}");
+    assert!(words.contains("serve.toml:2:"), "{words}");
+    assert!(words.contains("did you mean \"targets\"?"), "{words}");
+    assert_eq!(reach(&desk, &second).0, Some(0));
+    let words = served.reload("targets = [\"nas:1\"]\n[peers.nobody]\n");
+    assert!(words.contains("stay as they are"), "{words}");
+    talk(&mut open);
+}
+
+#[test]
+fn a_peer_has_so_many_connections_and_no_more() {
+    let target = target(echo).to_string();
+    let (phone, desk) = (Side::new(), Side::new());
+    let config = format!("targets = [\"{target}\"]\n[peers.phone]\nmax-connections = 1\n");
+    let _served = Served::new(&[("phone", &phone), ("desk", &desk)], &config);
+    let arguments = ["forward", "-L", &format!("0:{target}"), "server:"];
+    let mut forward = Service::start(&phone, &arguments);
+    let line = forward.line(" leads to ");
+    let address = line.split_whitespace().find_map(|word| word.parse().ok());
+    let mut open = connect(address.unwrap());
+    talk(&mut open);
+    let (code, words) = reach(&phone, &target);
+    assert_eq!(code, Some(3), "{words}");
+    assert!(words.contains("maximum of connections"), "{words}");
+    assert_eq!(reach(&desk, &target).0, Some(0), "others are not concerned");
+}
+
+#[test]
+fn folders_are_sent_into_and_fetched_from_by_peers_known_by_name() {
+    let (phone, desk) = (Side::new(), Side::new());
+    let server = Side::new();
+    fs::create_dir(server.path("music")).unwrap();
+    let song = noise(700_000);
+    fs::write(server.path("music/song"), &song).unwrap();
+    server.run(&["peers", "add", "phone", &phone.key()]);
+    server.run(&["peers", "add", "desk", &desk.key()]);
+    let config = "[peers.phone]\noffer = [\"music\"]\nreceive = { dir = \"from-phone\" }\n\
+                  [peers.desk]\nreceive = { dir = \"from-desk\", max-bytes = \"1KiB\" }\n";
+    fs::write(server.path("serve.toml"), config).unwrap();
+    let arguments = [
+        "serve",
+        "--config",
+        "serve.toml",
+        "--listen",
+        "127.0.0.1:0",
+        "--invite",
+        "--no-code",
+    ];
+    let mut service = Service::start(&server, &arguments);
+    let line = service.line("serving tunnels at ");
+    let address = line.split_whitespace().last().unwrap().to_owned();
+    knows(&phone, &server, &address);
+    knows(&desk, &server, &address);
+    let photo = noise(300_000);
+    fs::write(phone.path("photo"), &photo).unwrap();
+    let sent = phone.run(&["send", "photo", "server:"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert!(fs::read(server.path("from-phone/photo")).unwrap() == photo);
+    let fetched = phone.run(&["recv", "server:", "--dir", "inbox"]);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    assert!(fs::read(phone.path("inbox/music/song")).unwrap() == song);
+    // The other has its own folder with a limit, and nothing to fetch.
+    fs::write(desk.path("big"), noise(2000)).unwrap();
+    let sent = desk.run(&["send", "big", "server:"]);
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    assert!(!server.path("from-desk/big").exists());
+    let fetched = desk.run(&["recv", "server:", "--dir", "inbox"]);
+    assert_eq!(fetched.code, Some(1), "{fetched:?}");
+    // A ticket of tunnels opens no folder.
+    let line = service.line("tack1");
+    let ticket = line
+        .split_whitespace()
+        .find(|word| word.starts_with("tack1"));
+    let stranger = Side::new();
+    fs::write(stranger.path("virus"), b"x").unwrap();
+    let sent = stranger.run(&["send", "virus", ticket.unwrap()]);
+    assert_ne!(sent.code, Some(0), "{sent:?}");
+    assert!(sent.stderr.contains("known by name"), "{sent:?}");
+}
+
+#[test]
+fn a_socket_of_the_service_manager_is_used() {
+    let target = target(echo).to_string();
+    let (server, client) = (Side::new(), Side::new());
+    server.run(&["peers", "add", "client", &client.key()]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    // The launcher makes the socket number 3 and says so, as systemd does.
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();
+    let script = format!(
+        "exec 3<&{}; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"",
+        socket.as_raw_fd()
+    );
+    let launch = |arguments: &[&str]| {
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", &script, "bash"])
+            .arg(tack().get_program())
+            .args(arguments)
+            .arg("--state-dir")
+            .arg(server.path("state"));
+        command.stdin(Stdio::null());
+        command
+    };
+    let mut service = Service::of(launch(&["serve", "--target", &target]));
+    let line = service.line("serving tunnels at ");
+    assert!(line.contains(&address), "{line}");
+    knows(&client, &server, &address);
+    assert_eq!(reach(&client, &target).0, Some(0));
+    // Anything else is a mistake of its configuration.
+    drop(service);
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::io::fcntl_setfd(&tcp, rustix::io::FdFlags::empty()).unwrap();
+    let wrong = format!(
+        "exec 3<&{}; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"",
+        tcp.as_raw_fd()
+    );
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", &wrong, "bash"])
+        .arg(tack().get_program());
+    command.args(["serve", "--target", &target, "--state-dir"]);
+    let ended = finish(command.arg(server.path("state")));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("UDP socket"), "{ended:?}");
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_refused_at_the_start() {
+    let server = Side::new();
+    for (config, words) in [
+        (
+            "targets = [\"nas\"]\n",
+            "serve.toml:1: \"nas\" is not a valid rule",
+        ),
+        ("\n[peers.x]\n", "nothing to serve"),
+        ("targets = [\"nas:1\"]\nallow = [\"nobody\"]\n", "nobody"),
+        ("offer = [\"nowhere\"]\n", "nowhere: cannot be offered"),
+    ] {
+        fs::write(server.path("serve.toml"), config).unwrap();
+        let ended = server.run(&["serve", "--config", "serve.toml", "--listen", "127.0.0.1:0"]);
+        assert_eq!(ended.code, Some(2), "{config}: {ended:?}");
+        assert!(ended.stderr.contains(words), "{config}: {ended:?}");
+    }
+    let missing = server.run(&["serve", "--config", "missing.toml"]);
+    assert_eq!(missing.code, Some(2), "{missing:?}");
+}
+
+#[test]
+fn the_units_are_what_systemd_understands() {
+    let found = Command::new("systemd-analyze").arg("--version").output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        return println!("SKIPPED: no systemd-analyze");
+    }
+    let units = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["tack-serve.service", "tack-serve.socket"] {
+        let unit = fs::read_to_string(format!("{units}/{name}")).unwrap();
+        // The program is not installed here.
+        let program = tack().get_program().to_str().unwrap().to_owned();
+        let unit = unit.replace("/usr/local/bin/tack", &program);
+        fs::write(folder.path().join(name), unit).unwrap();
+    }
+    let mut verify = Command::new("systemd-analyze");
+    verify
+        .args(["verify", "./tack-serve.service", "./tack-serve.socket"])
+        .current_dir(folder.path());
+    let ended = finish(&mut verify);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.stderr.contains("tack-serve"), "{ended:?}");
+}
