@@ -35,8 +35,8 @@ fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
         .filter_map(|line| line.split(['.', ' ', '=']).next())
 }
 
-/// The hash of all sources in `places`, files or folders, without tests. Cargo is told to look at
-/// them.
+/// The hash of all sources in `places`, files or folders, without tests: no result depends on one.
+/// Cargo is told to look at them.
 pub(crate) fn version(places: &[PathBuf]) -> String {
     let mut files = Vec::new();
     for place in places {
@@ -69,16 +69,19 @@ fn read(file: &Path) -> Vec<u8> {
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+    if path
+        .file_name()
+        .is_some_and(|name| name == "tests" || name == "tests.rs")
+    {
+        return;
+    }
     if path.is_dir() {
         let entries =
             fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         for entry in entries {
             collect(&entry.expect("a folder entry can be read").path(), files);
         }
-    } else if path.extension().is_some_and(|extension| extension == "rs")
-        // No result depends on a test.
-        && path.file_name().is_some_and(|name| name != "tests.rs")
-    {
+    } else if path.extension().is_some_and(|extension| extension == "rs") {
         files.push(path.to_owned());
     }
 }

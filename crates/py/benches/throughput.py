@@ -13,6 +13,7 @@ import json
 import resource
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -78,6 +79,8 @@ def main() -> None:
                 wall[side].append(took)
                 processor[side] += used
             assert hashes["python"] == hashes["program"], f"other results from seed {first} on"
+            ratio = processor["program"] / processor["python"]
+            print(f"{seeds[-1]} of {args.runs} runs, ratio by processor time {ratio:.3f}", file=sys.stderr, flush=True)
     for side in sides:
         total = sum(wall[side])
         print(f"{side:<8} {args.runs} runs in {total:.1f} s, {args.runs / total:.1f} a second, {processor[side]:.1f} s of processors")

@@ -5,8 +5,20 @@ use pyo3::prelude::*;
 use tack_base::Rate;
 use tack_wlan::phy::{GuardInterval, ModeQuery, Preamble, Standard, Timing, Width};
 
-/// Airtime of a PPDU, in seconds, with preamble and signal extension; `tack.airtime` has its
-/// description.
+/// Airtime of a PPDU in seconds, with preamble and signal extension.
+///
+/// :param psdu: bytes of the PSDU: MAC headers and FCS included, delimiters of an A-MPDU too.
+/// :param standard: ``"802.11b"``, ``"802.11a"``, ``"802.11g"``, ``"802.11n"``, ``"802.11ac"`` or
+///     ``"802.11ax"``.
+/// :param rate: PHY rate with its unit, such as ``"54Mbps"``. Where several modes fit: the fewest
+///     streams, then the narrowest channel, then the longest guard interval.
+/// :param mcs: index of the modulation and coding scheme, of 802.11n, ac and ax.
+/// :param spatial_streams: spatial streams, 1 or more.
+/// :param channel_width_mhz: 20, 40, 80 or 160 MHz.
+/// :param guard_interval_ns: 400, 800, 1600 or 3200 ns.
+/// :raises ValueError: where the standard has no such mode.
+///
+/// Sources: IEEE 802.11-2020, clauses 16 (b), 17 (a), 18 (g), 19 (n), 21 (ac); 802.11ax-2021.
 #[pyfunction]
 #[pyo3(signature = (psdu, standard, rate=None, mcs=None, spatial_streams=None, channel_width_mhz=None, guard_interval_ns=None))]
 pub(crate) fn airtime(

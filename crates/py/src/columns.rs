@@ -16,7 +16,9 @@ use tack_sim::Sample;
 use tack_sweep::Table;
 use tack_sweep::parquet_file::Cells;
 
-/// A table: `tack.Columns` has its description.
+/// A table. polars, pyarrow and DuckDB take it as it is; ``to_dict`` and ``[name]`` give lists.
+///
+/// It has the Arrow PyCapsule interface (``__arrow_c_stream__``): what takes it shares its memory.
 #[pyclass(frozen, module = "tack._core")]
 #[derive(Debug)]
 pub(crate) struct Columns {
@@ -223,6 +225,7 @@ impl Columns {
         self.batch.num_rows()
     }
 
+    /// Names of the columns, in order.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.batch
@@ -240,6 +243,7 @@ impl Columns {
         values(py, column.as_ref())
     }
 
+    /// Each column as a list of Python's own values.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         for (field, column) in self

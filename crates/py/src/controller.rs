@@ -12,7 +12,7 @@ use tack_tcp::cc;
 use crate::running::Running;
 use crate::scenario::Foreign;
 
-/// The initial values of a controller.
+/// What a controller starts with.
 #[pyclass(frozen, get_all, module = "tack._core")]
 #[derive(Debug)]
 pub(crate) struct Init {
@@ -50,7 +50,7 @@ pub(crate) struct Ack {
     min_rtt_s: f64,
     /// Delivery rate sample, bits per second, or None.
     delivery_rate_bps: Option<f64>,
-    /// The sample is limited by the application.
+    /// The delivery rate is limited by the application.
     app_limited: bool,
     /// Bytes delivered on the connection.
     total_delivered: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Ack {
     in_recovery: bool,
     /// The congestion window limited the sender; otherwise it must not grow.
     cwnd_limited: bool,
-    /// The value of on_sent for the newest segment that was delivered; 0 without on_sent.
+    /// What ``on_sent`` returned for the newest segment delivered; 0 without it.
     token: u64,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Sent {
 pub(crate) struct Congestion {
     /// Virtual time, seconds.
     now_s: f64,
-    /// "loss", "ecn" or "timeout".
+    /// ``"loss"``, ``"ecn"`` or ``"timeout"``.
     cause: &'static str,
     /// FlightSize before losses were taken off, bytes.
     prior_in_flight: u64,

@@ -25,7 +25,7 @@ fn of_point(error: PointError) -> PyErr {
     }
 }
 
-/// Runs of figures that a folder of results lacks; `tack.dask_lab` drives it.
+/// Runs of figures that a folder of results lacks; ``tack.dask_lab`` drives it.
 #[pyclass(module = "tack._core")]
 #[derive(Debug)]
 pub(crate) struct LabState {
@@ -70,7 +70,7 @@ impl LabState {
         self.batches.is_done()
     }
 
-    /// `runs`, `done` and `failed`.
+    /// ``runs``, ``done`` and ``failed``.
     fn counts(&self) -> std::collections::HashMap<&'static str, usize> {
         let batches = &self.batches;
         [
@@ -81,7 +81,7 @@ impl LabState {
         .into()
     }
 
-    /// The next task for one of `workers`: its name, its number of runs, and its bytes.
+    /// Name, number of runs and bytes of a task for ``run_batch``; None if nothing is left.
     fn next_batch<'py>(
         &mut self,
         py: Python<'py>,

@@ -10,6 +10,7 @@
 mod airtime;
 mod columns;
 mod controller;
+mod keys;
 mod lab;
 mod policy;
 mod reports;
@@ -26,7 +27,11 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("ScenarioError", py.get_type::<scenario::ScenarioError>())?;
+    let scenario_error = py.get_type::<scenario::ScenarioError>();
+    for attribute in ["file", "line", "key"] {
+        scenario_error.setattr(attribute, py.None())?;
+    }
+    module.add("ScenarioError", scenario_error)?;
     module.add("SimulationError", py.get_type::<run::SimulationError>())?;
     module.add_class::<scenario::Scenario>()?;
     module.add("TaskMismatch", py.get_type::<sweep::TaskMismatch>())?;
@@ -51,6 +56,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lab::lab_code_version, module)?)?;
     module.add_function(wrap_pyfunction!(airtime::airtime, module)?)?;
     module.add_function(wrap_pyfunction!(wire::parse_tack_option, module)?)?;
+    module.add_function(wrap_pyfunction!(wire::emit_tack_option, module)?)?;
     module.add_function(wrap_pyfunction!(wire::parse_tack_lists, module)?)?;
     module.add_function(wrap_pyfunction!(wire::emit_tack_lists, module)?)?;
     Ok(())

@@ -7,7 +7,7 @@ use tack_sim::Report;
 
 use crate::columns::Columns;
 
-/// Reports of runs, in order.
+/// Finished runs; :class:`tack.Runs` shows them.
 #[pyclass(frozen, module = "tack._core")]
 #[derive(Debug)]
 pub(crate) struct Reports {
@@ -47,7 +47,7 @@ impl Reports {
         self.reports.len()
     }
 
-    /// A report as `tack sim --json` prints it.
+    /// A report as ``tack sim --json`` prints it.
     fn dict<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         let report = self.reports.get(index).ok_or_else(|| {
             PyIndexError::new_err(format!(

@@ -19,7 +19,12 @@ fn refused(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// The compressing end of one flow.
+/// The compressing end of one flow of pure TCP acknowledgements.
+///
+/// :param mode: ``"rfc"``, or what TCP/HACK sends: ``"lean"``, ``"lean-no-checksum"``.
+/// :param robustness: losses in a row that are survived, and one more; 1 to 11.
+///
+/// Sources: ROHC-TCP (RFC 6846); docs/hack.md for the lean modes.
 #[pyclass(module = "tack._core")]
 #[derive(Debug)]
 pub(crate) struct RohcCompressor(Compressor);
@@ -50,6 +55,8 @@ impl RohcCompressor {
 }
 
 /// The decompressing end of one flow.
+///
+/// :param mode: that of the compressor.
 #[pyclass(module = "tack._core")]
 #[derive(Debug)]
 pub(crate) struct RohcDecompressor(Decompressor);

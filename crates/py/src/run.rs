@@ -1,15 +1,18 @@
 //! Runs: one, or many side by side, without the global interpreter lock.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufWriter;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use tack_sim::{Checks, Observers, Qlog, Report, RunError, run, run_jobs};
+use tack_sim::{Capture, Checks, Observers, Qlog, Report, RunError, run, run_jobs};
 
 use crate::columns::Columns;
 use crate::reports::Reports;
@@ -36,6 +39,7 @@ struct Job {
     series: Option<Duration>,
     events: bool,
     segments: bool,
+    pcap: Option<PathBuf>,
     checks: bool,
     running: Arc<Running>,
 }
@@ -70,6 +74,7 @@ impl Job {
             series: None,
             events: false,
             segments: false,
+            pcap: None,
             checks: false,
             running: Arc::default(),
         }
@@ -100,6 +105,7 @@ impl Job {
         if self.segments {
             qlog = qlog.map(Qlog::with_segments);
         }
+        let mut capture = self.pcap.as_deref().map(capture).transpose()?;
         let mut observers = Observers::default().until(&self.running.stop);
         if self.checks {
             observers = observers.checking(Checks::EveryEvent);
@@ -110,6 +116,9 @@ impl Job {
         if let Some(qlog) = &mut qlog {
             observers = observers.with(qlog);
         }
+        if let Some(capture) = &mut capture {
+            observers = observers.with(capture);
+        }
         let began = Instant::now();
         let outcome = run(&self.scenario, self.seed, &mut observers);
         drop(observers);
@@ -119,6 +128,7 @@ impl Job {
         }
         let mut report = outcome.map_err(|error| match error {
             RunError::Broken { .. } => SimulationError::new_err(error.to_string()),
+            RunError::Observer(_) => PyOSError::new_err(error.to_string()),
             other => PyRuntimeError::new_err(other.to_string()),
         })?;
         report.wall_seconds = began.elapsed().as_secs_f64();
@@ -128,6 +138,13 @@ impl Job {
             events,
         })
     }
+}
+
+fn capture(path: &Path) -> PyResult<Capture<BufWriter<File>>> {
+    let file = File::create(path).map_err(|error| {
+        PyOSError::new_err((error.raw_os_error(), error.to_string(), path.to_owned()))
+    })?;
+    Ok(Capture::new(BufWriter::new(file))?)
 }
 
 /// Keeps the state of the flows at an interval.
@@ -146,9 +163,13 @@ impl tack_sim::Observer for Samples {
     }
 }
 
-/// One run: its report, the state of its flows at an interval, and its events.
+/// One run; :func:`tack.simulate` calls it.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed=None, series_s=None, events=false, checks=false, segments=false))]
+#[pyo3(signature = (scenario, seed=None, series_s=None, events=false, checks=false, segments=false, pcap=None))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are the keyword arguments of Python"
+)]
 pub(crate) fn simulate(
     py: Python<'_>,
     scenario: PyRef<'_, Scenario>,
@@ -157,12 +178,14 @@ pub(crate) fn simulate(
     events: bool,
     checks: bool,
     segments: bool,
+    pcap: Option<PathBuf>,
 ) -> PyResult<(Reports, Option<Columns>, Option<Columns>)> {
     let mut job = Job::new(py, &scenario, seed);
     drop(scenario);
     job.series = series_s.map(interval).transpose()?;
     job.events = events;
     job.segments = segments;
+    job.pcap = pcap;
     job.checks = checks;
     let running = Arc::clone(&job.running);
     let has_series = job.series.is_some();
@@ -185,8 +208,7 @@ pub(crate) fn simulate(
     Ok((Reports::new(vec![done.report]), series, events))
 }
 
-/// Many runs side by side; results are in the order of `scenarios`. `progress` is called with how
-/// many of how many are done.
+/// Many runs side by side, in the order of ``scenarios``; :func:`tack.simulate_many` calls it.
 #[pyfunction]
 #[pyo3(signature = (scenarios, seeds, jobs=None, progress=None))]
 pub(crate) fn simulate_many(

@@ -3,7 +3,9 @@
 use pyo3::create_exception;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::PyDict;
+
+use crate::keys;
 
 create_exception!(
     _core,
@@ -31,7 +33,7 @@ impl Foreign {
     }
 }
 
-/// One experiment; `tack.Scenario` has its description.
+/// The native part of :class:`tack.Scenario`, which has the description.
 #[pyclass(module = "tack._core", subclass)]
 #[derive(Debug)]
 pub(crate) struct Scenario {
@@ -44,9 +46,21 @@ pub(crate) struct Scenario {
     pub(crate) policies: Vec<Foreign>,
 }
 
-fn parse(file: &str, text: &str, overrides: &[String]) -> PyResult<tack_sim::Scenario> {
-    tack_sim::Scenario::from_toml(file, text, overrides)
-        .map_err(|error| ScenarioError::new_err(error.to_string()))
+/// How `tack_sim` calls the source of an override.
+const OVERRIDE: &str = "--set";
+
+/// The error with `file`, `line` and `key` as attributes.
+pub(crate) fn wrong(py: Python<'_>, error: tack_sim::ScenarioError) -> PyErr {
+    let raised = ScenarioError::new_err(error.to_string());
+    let value = raised.value(py);
+    let added = value
+        .setattr("file", error.source)
+        .and_then(|()| value.setattr("line", error.line))
+        .and_then(|()| value.setattr("key", error.key));
+    match added {
+        Ok(()) => raised,
+        Err(other) => other,
+    }
 }
 
 #[pymethods]
@@ -54,17 +68,39 @@ impl Scenario {
     /// From TOML text, or from keys of a scenario file as keyword arguments.
     #[new]
     #[pyo3(signature = (text=None, *, file="scenario.toml", **keys))]
-    fn new(text: Option<String>, file: &str, keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let text = match (text, keys) {
+    fn new(
+        py: Python<'_>,
+        text: Option<String>,
+        file: &str,
+        keys: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (text, parsed) = match (text, keys) {
             (Some(_), Some(_)) => {
                 return Err(PyTypeError::new_err(
                     "expected TOML text or keyword arguments, got both",
                 ));
             }
-            (Some(text), None) => text,
-            (None, keys) => from_keys(keys)?,
+            (None, None) => {
+                return Err(PyTypeError::new_err(
+                    "expected TOML text or keyword arguments such as flow=[{}], got nothing",
+                ));
+            }
+            (Some(text), None) => {
+                let parsed = tack_sim::Scenario::from_toml(file, &text, &[]);
+                (text, parsed.map_err(|error| wrong(py, error))?)
+            }
+            (None, Some(keys)) => {
+                let text = keys::document(keys)?;
+                let parsed =
+                    tack_sim::Scenario::from_toml(file, &text, &[]).map_err(|mut error| {
+                        // Nobody has seen the lines of this text.
+                        error.source = "keyword arguments".into();
+                        error.line = None;
+                        wrong(py, error)
+                    })?;
+                (text, parsed)
+            }
         };
-        let parsed = parse(file, &text, &[])?;
         Ok(Self {
             file: file.to_owned(),
             text,
@@ -87,11 +123,19 @@ impl Scenario {
         Ok((slf.getattr("_restore")?, parts))
     }
 
-    /// Sets one key; the scenario stays as it was if the value is wrong.
+    /// Sets one key, such as ``"wired.rate"`` or ``"flow.0.ack"``.
+    ///
+    /// :raises ScenarioError: if the value is wrong; the scenario stays as it was.
     fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut overrides = self.overrides.clone();
-        overrides.push(format!("{key}={}", setting(value)?));
-        self.parsed = parse(&self.file, &self.text, &overrides)?;
+        overrides.push(format!("{key}={}", keys::setting(value)?));
+        let parsed = tack_sim::Scenario::from_toml(&self.file, &self.text, &overrides);
+        self.parsed = parsed.map_err(|mut error| {
+            if error.source == OVERRIDE {
+                error.source = "set".into();
+            }
+            wrong(value.py(), error)
+        })?;
         self.overrides = overrides;
         Ok(())
     }
@@ -106,49 +150,54 @@ impl Scenario {
         self.policies = other.policies.iter().map(|one| one.clone_ref(py)).collect();
     }
 
-    /// Has `flow` controlled by instances of `class`.
-    #[pyo3(signature = (flow, class, name=None))]
+    /// Has instances of ``cls`` control flow number ``flow``, from 0. Reports call them ``name``, or
+    /// as the class.
+    #[pyo3(signature = (flow, cls, name=None))]
     fn use_controller(
         &mut self,
         flow: usize,
-        class: Bound<'_, PyAny>,
+        cls: Bound<'_, PyAny>,
         name: Option<String>,
     ) -> PyResult<()> {
-        let foreign = self.foreign(flow, class, name)?;
+        let foreign = self.foreign(flow, cls, name)?;
         self.controllers.retain(|other| other.flow != flow);
         self.controllers.push(foreign);
         Ok(())
     }
 
-    /// Has the receiver of `flow` acknowledge as instances of `class` decide.
-    #[pyo3(signature = (flow, class, name=None))]
+    /// Has the receiver of flow number ``flow`` acknowledge as instances of ``cls`` decide.
+    #[pyo3(signature = (flow, cls, name=None))]
     fn use_ack_policy(
         &mut self,
         flow: usize,
-        class: Bound<'_, PyAny>,
+        cls: Bound<'_, PyAny>,
         name: Option<String>,
     ) -> PyResult<()> {
-        let foreign = self.foreign(flow, class, name)?;
+        let foreign = self.foreign(flow, cls, name)?;
         self.policies.retain(|other| other.flow != flow);
         self.policies.push(foreign);
         Ok(())
     }
 
+    /// Its name in reports.
     #[getter]
     fn name(&self) -> &str {
         &self.parsed.name
     }
 
+    /// The seed, unless a run gives one.
     #[getter]
     fn seed(&self) -> u64 {
         self.parsed.seed
     }
 
+    /// Virtual time of a run, seconds.
     #[getter]
     fn duration_s(&self) -> f64 {
         self.parsed.duration.as_secs_f64()
     }
 
+    /// Number of flows.
     #[getter]
     fn flow_count(&self) -> usize {
         self.parsed.flows.len()
@@ -160,13 +209,13 @@ impl Scenario {
         &self.file
     }
 
-    /// The text as it was given, without what `set` changed.
+    /// The text as it was given, without what ``set`` changed.
     #[getter]
     fn text(&self) -> &str {
         &self.text
     }
 
-    /// The changes by `set`, in order.
+    /// The changes by ``set``, in order.
     #[getter]
     fn overrides(&self) -> Vec<String> {
         self.overrides.clone()
@@ -220,29 +269,3 @@ impl Scenario {
 }
 
 type Parts = (String, String, Vec<String>);
-
-/// Keyword arguments as a TOML document.
-fn from_keys(keys: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
-    let Some(keys) = keys else {
-        return Err(PyTypeError::new_err(
-            "expected TOML text or keyword arguments such as flow=[{}], got nothing",
-        ));
-    };
-    let table: toml::Table = pythonize::depythonize(keys.as_any()).map_err(|error| {
-        PyTypeError::new_err(format!("a key has a value that TOML lacks: {error}"))
-    })?;
-    toml::to_string(&table).map_err(|error| PyTypeError::new_err(error.to_string()))
-}
-
-/// A value as `--set` of the program takes it.
-fn setting(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    if let Ok(value) = value.cast::<PyBool>() {
-        return Ok(value.is_true().to_string());
-    }
-    if let Ok(path) = value.extract::<&str>() {
-        return Ok(path.to_owned());
-    }
-    let value: toml::Value = pythonize::depythonize(value)
-        .map_err(|error| PyTypeError::new_err(format!("a value that TOML lacks: {error}")))?;
-    Ok(value.to_string())
-}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tack_sweep::{
@@ -15,8 +15,9 @@ use tack_sweep::{
 };
 
 use crate::columns::Columns;
+use crate::keys;
 use crate::lab::of_batch;
-use crate::scenario::ScenarioError;
+use crate::scenario::wrong;
 
 create_exception!(
     _core,
@@ -41,15 +42,14 @@ fn of_sweep(error: SweepError) -> PyErr {
     }
 }
 
-fn read_plan(file: &str, text: &str, overrides: &[String]) -> PyResult<Plan> {
+fn read_plan(py: Python<'_>, file: &str, text: &str, overrides: &[String]) -> PyResult<Plan> {
     let directory = Path::new(file).parent().unwrap_or(Path::new(""));
     let files = |name: &str| {
         let path = directory.join(name);
         std::fs::read_to_string(&path)
             .map_err(|error| format!("{} cannot be read: {error}", path.display()))
     };
-    Plan::from_toml(file, text, overrides, &files)
-        .map_err(|error| ScenarioError::new_err(error.to_string()))
+    Plan::from_toml(file, text, overrides, &files).map_err(|error| wrong(py, error))
 }
 
 fn counted<'py>(py: Python<'py>, counts: Counts) -> PyResult<Bound<'py, PyDict>> {
@@ -70,7 +70,7 @@ fn given(py: Python<'_>, file: DataFile) -> File<'_> {
     (file.name, PyBytes::new(py, &file.content))
 }
 
-/// A sweep under way; `tack.sweep` drives it.
+/// A sweep under way; ``tack.sweep`` drives it.
 #[pyclass(module = "tack._core")]
 #[derive(Debug)]
 pub(crate) struct SweepState {
@@ -81,9 +81,15 @@ pub(crate) struct SweepState {
 #[pymethods]
 impl SweepState {
     #[new]
-    fn new(file: &str, text: &str, overrides: Vec<String>, task_s: f64) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        file: &str,
+        text: &str,
+        overrides: Vec<String>,
+        task_s: f64,
+    ) -> PyResult<Self> {
         Ok(Self {
-            sweep: tack_sweep::Sweep::new(read_plan(file, text, &overrides)?),
+            sweep: tack_sweep::Sweep::new(read_plan(py, file, text, &overrides)?),
             pace: Pace::new(task_s),
         })
     }
@@ -93,6 +99,7 @@ impl SweepState {
         self.sweep.plan().name()
     }
 
+    /// The plan's part of a data set.
     #[getter]
     fn part(&self) -> String {
         self.sweep.plan().partition()
@@ -103,6 +110,7 @@ impl SweepState {
         self.sweep.is_done()
     }
 
+    /// Runs that are in no task.
     #[getter]
     fn waiting(&self) -> usize {
         self.sweep.waiting()
@@ -112,7 +120,8 @@ impl SweepState {
         counted(py, self.sweep.counts())
     }
 
-    /// Takes a file of the data set; says what is wrong with a damaged one.
+    /// Takes a file of the data set, the plan's own or another's; says what is wrong with a damaged
+    /// one.
     fn add_file(&mut self, name: &str, content: Vec<u8>, own: bool) -> Option<String> {
         match read_file(name, content) {
             Ok((table, _)) if own => self.sweep.add_own(&table),
@@ -122,7 +131,7 @@ impl SweepState {
         None
     }
 
-    /// The next task for one of `workers`: its name, its number of runs, and its bytes.
+    /// Name, number of runs and bytes of a task for ``run_batch``; None if nothing is left.
     fn next_batch<'py>(
         &mut self,
         py: Python<'py>,
@@ -133,7 +142,7 @@ impl SweepState {
         Some((batch.id, batch.runs, PyBytes::new(py, &batch.task)))
     }
 
-    /// Takes a result: the file to keep, if there is something new, and the runs that failed.
+    /// Takes a result, in any order, also twice: the file to keep, and the runs that failed.
     fn accept<'py>(
         &mut self,
         py: Python<'py>,
@@ -144,6 +153,7 @@ impl SweepState {
         Ok((accepted.file.map(|file| given(py, file)), accepted.failures))
     }
 
+    /// The result of this task will not come: its runs are put into others.
     fn lost(&mut self, id: &str) {
         self.sweep.lost(id);
     }
@@ -152,6 +162,7 @@ impl SweepState {
         Columns::of_table(&self.sweep.rows())
     }
 
+    /// One file of all rows.
     fn merged<'py>(&self, py: Python<'py>) -> PyResult<Option<File<'py>>> {
         let merged = self.sweep.merged();
         let merged = merged.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
@@ -198,7 +209,10 @@ impl SweepFolder {
     }
 }
 
-/// Does the runs of a task of a sweep or of the lab, without Python's lock.
+/// Does the runs of a task of a sweep or of the lab; gives its result. It holds no lock of Python
+/// meanwhile.
+///
+/// :raises TaskMismatch: where the task is damaged or of another version.
 #[pyfunction]
 pub(crate) fn run_batch<'py>(py: Python<'py>, task: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let task = task.to_vec();
@@ -214,13 +228,10 @@ pub(crate) fn run_batch<'py>(py: Python<'py>, task: &[u8]) -> PyResult<Bound<'py
 /// Keys of a plan as TOML.
 #[pyfunction]
 pub(crate) fn plan_text(keys: &Bound<'_, PyDict>) -> PyResult<String> {
-    let table: toml::Table = pythonize::depythonize(keys.as_any()).map_err(|error| {
-        PyTypeError::new_err(format!("a key has a value that TOML lacks: {error}"))
-    })?;
-    toml::to_string(&table).map_err(|error| PyTypeError::new_err(error.to_string()))
+    keys::document(keys)
 }
 
-/// The version of the code that rows depend on.
+/// The version of the code that rows of sweeps depend on.
 #[pyfunction]
 pub(crate) const fn code_version() -> &'static str {
     CODE_VERSION
@@ -234,8 +245,7 @@ type Ended<'py> = (
     Vec<(PathBuf, String)>,
 );
 
-/// A sweep on the processors of this machine. `progress` is called with how many runs of how many
-/// are done. Ctrl-C ends it, and what is done is kept.
+/// A sweep on the processors of this machine; :func:`tack.sweep` calls it.
 #[pyfunction]
 #[pyo3(signature = (file, text, overrides, out, jobs=None, progress=None))]
 pub(crate) fn sweep_embedded<'py>(
@@ -253,7 +263,7 @@ pub(crate) fn sweep_embedded<'py>(
     let jobs = jobs.unwrap_or_else(|| {
         std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
     });
-    let plan = read_plan(file, text, &overrides)?;
+    let plan = read_plan(py, file, text, &overrides)?;
     let mut raised = None;
     let (outcome, damaged) = py
         .detach(|| {

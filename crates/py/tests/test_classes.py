@@ -1,7 +1,15 @@
 """Congestion controllers and acknowledgement policies in Python."""
 
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
 import pytest
 import tack
+
+PACKAGE = Path(__file__).parents[1]
 
 SCENARIO = """
 duration = "3s"
@@ -145,3 +153,24 @@ def test_a_policy_without_a_contract():
     scenario.use_ack_policy(0, object)
     with pytest.raises(AttributeError, match="max_delay_s"):
         tack.simulate(scenario)
+
+
+def test_the_examples_of_the_readme_run(capsys):
+    """Its blocks, one after the other, as a reader would paste them."""
+    blocks = re.findall(r"^ *```python\n(.*?)^ *```", (PACKAGE / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    names: dict = {}
+    for block in blocks:
+        exec(textwrap.dedent(block), names)
+    assert "goodput_bps" in capsys.readouterr().out
+    flow = tack.simulate(names["scenario"], seed=1).flows[0]
+    assert (flow.congestion, flow.ack) == ("Additive", "EveryFourth")
+    assert flow.goodput_bps > 20e6 and 3 < flow.data_segments / flow.acks < 5
+
+
+@pytest.mark.parametrize("name", ["controller", "ack_policy"])
+def test_an_example_runs(name):
+    script = PACKAGE / "examples" / f"{name}.py"
+    lines = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.splitlines()
+    goodputs = {line.split()[0]: float(re.search(r"([\d.]+) Mbit/s", line)[1]) for line in lines}
+    assert set(goodputs) > {"Additive"} if name == "controller" else {"EveryFourth"}
+    assert min(goodputs.values()) > 0.7 * max(goodputs.values())

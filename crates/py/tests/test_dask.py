@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -58,23 +59,66 @@ def files(path):
     return {file.name: file.read_bytes() for file in Path(path).iterdir()}
 
 
+class Watched(tack.executors.DaskPool):
+    """Notes which tasks a worker began, and which results came."""
+
+    def __init__(self, client, log):
+        super().__init__(client)
+        self._client, self._log, self._tasks = client, str(log), {}
+
+    def note(self, what, task):
+        with open(self._log, "a") as log:
+            log.write(f"{what} {zlib.crc32(task)}\n")
+
+    def submit(self, task):
+        log = self._log
+
+        # Workers lack this module: a function of a function travels by its code.
+        def work(task):
+            with open(log, "a") as file:
+                file.write(f"began {__import__('zlib').crc32(task)}\n")
+            return __import__("tack").executors.run_task(task)
+
+        handle = self._client.submit(work, task, pure=False)
+        self._tasks[handle] = task
+        return handle
+
+    def wait(self, handles, timeout_s):
+        ended = super().wait(handles, timeout_s)
+        for handle, result in ended:
+            if isinstance(result, bytes):
+                self.note("came", self._tasks[handle])
+        return ended
+
+
 def test_a_killed_worker_costs_only_what_it_was_doing(tmp_path):
     expected = tack.sweep(KEYS, tmp_path / "here")
     killed = []
     with cluster(tmp_path) as (address, workers), distributed.Client(address) as client:
         client.wait_for_workers(2, timeout=PATIENCE_S)
+        pool = Watched(client, tmp_path / "tasks")
 
         def progress(done, total):
             if done >= total // 4 and not killed:
                 workers[0].send_signal(signal.SIGKILL)
                 killed.append(done)
 
-        result = tack.sweep(KEYS, tmp_path / "there", client=client, task_s=0.2, progress=progress)
+        result = tack.sweep(KEYS, tmp_path / "there", client=pool, task_s=0.2, progress=progress)
         assert killed and killed[0] < result.counts["runs"], "the sweep went on with one worker"
         workers[0].wait()
         assert len(client.nthreads()) == 1
     assert result.complete
     assert files(result.path) == files(expected.path)
+    lines = [line.split() for line in (tmp_path / "tasks").read_text().splitlines()]
+    came = {}
+    for at, (what, task) in enumerate(lines):
+        if what == "came":
+            came[task] = at
+    again = [task for at, (what, task) in enumerate(lines) if what == "began" and came.get(task, at) < at]
+    assert not again, "a task is done again although its result had come"
+    began = [task for what, task in lines if what == "began"]
+    # No more can be out at a time: two tasks for each worker.
+    assert len(began) - len(set(began)) <= 4
 
 
 def test_the_program_starts_it(tmp_path):

@@ -106,3 +106,53 @@ def test_tacks_option_and_lists():
     for blocks, gaps in [([(0, 1)], []), ([(5, 6), (5, 9)], []), ([], [(1, 2)]), ([(1, 2**40)], [])]:
         with pytest.raises(ValueError, match="expected"):
             tack.emit_tack_lists(blocks, gaps)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"shape": "syn", "l": 2, "beta": 4},
+        {"shape": "data", "number": 7, "departure_us": 1_000_000},
+        {"shape": "sync", "startup": True, "ack_loss_rate": 0.005, "number": 1, "rtt_min_us": 40_000, "rtt_us": 50_000},
+        {"shape": "loss", "lists": True, "loss_rate": 0.25, "number": 3, "largest": 9, "largest_delay_us": 250, "above": 1440,
+         "before_gap": 5, "after_gap": 8},
+        {"shape": "report", "kind": "frequency", "lists": True, "repeated": True, "sync_echo": 9, "loss_rate": 1 / 65536, "number": 3,
+         "largest": 7, "largest_delay_us": 11, "echo_departure_us": 99, "echo_delay_us": 2, "delivery_rate_bps": 128_000_000,
+         "above": 0, "period_us": 10_000},
+        {"shape": "report", "kind": "tack", "number": 2**32 - 1, "delivery_rate_bps": None},
+    ],
+    ids=lambda fields: fields["shape"],
+)
+def test_tacks_option_is_written_as_it_is_read(fields):
+    option = tack.emit_tack_option(fields)
+    assert len(option) == option[1] == {"syn": 7, "data": 12, "sync": 20, "loss": 32, "report": 40}[fields["shape"]]
+    read = tack.parse_tack_option(option)
+    assert {name: read[name] for name in fields} == pytest.approx(fields, abs=1 / 65536)
+    assert tack.emit_tack_option(read) == option
+
+
+def test_the_options_of_the_document():
+    assert tack.emit_tack_option({"shape": "syn", "l": 2, "beta": 4}).hex() == "fd077ac4020204"
+    assert tack.emit_tack_option({"shape": "data", "number": 7, "departure_us": 1_000_000}).hex() == "fd0c7ac400000007000f4240"
+    sync = {"shape": "sync", "startup": True, "ack_loss_rate": 0x148 / 65536, "number": 1, "rtt_min_us": 40_000, "rtt_us": 50_000}
+    assert tack.emit_tack_option(sync).hex() == "fd147ac409010148" "00000001" "00009c40" "0000c350"
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({}, 'shape: expected "syn", .*it is missing'),
+        ({"shape": "sin"}, "shape: expected .*got 'sin'"),
+        ({"shape": "syn", "l": 2}, "beta: expected a whole number from 2 to 255; it is missing"),
+        ({"shape": "syn", "l": 0, "beta": 4}, "l: expected a whole number from 1 to 255; got 0"),
+        ({"shape": "data", "nmber": 7}, "nmber: unknown field; this shape has shape, number, departure_us"),
+        ({"shape": "data", "number": 2**32}, "number: expected a whole number from 0 to 4294967295"),
+        ({"shape": "data", "number": -1}, "number: expected a whole number"),
+        ({"shape": "sync", "ack_loss_rate": 1.5}, "ack_loss_rate: expected a rate from 0 to 1; got 1.5"),
+        ({"shape": "sync", "startup": "yes"}, "startup: expected True or False"),
+        ({"shape": "report"}, 'kind: expected "tack"'),
+    ],
+)
+def test_an_option_that_cannot_be_written(fields, why):
+    with pytest.raises(ValueError, match=why):
+        tack.emit_tack_option(fields)

@@ -35,6 +35,13 @@ def test_a_notebook_runs_and_plots(path, tmp_path):
     assert not [output for output in outputs if output.get("name") == "stderr"]
 
 
+def test_figure_1_takes_twenty_lines():
+    notebook = nbformat.read(PACKAGE / "notebooks" / "figure-1.ipynb", as_version=4)
+    *measured_and_plotted, _checks = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    statements = [line for source in measured_and_plotted for line in source.splitlines() if line.strip()]
+    assert len(statements) <= 20
+
+
 def test_the_style_is_legible_in_print():
     with matplotlib.rc_context():
         style.use("tack.print")

@@ -6,13 +6,22 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
+import duckdb
 import pandas
 import polars
 import pyarrow
 import pytest
 import tack
 
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
+
+PROJECT = Path(__file__).parents[3]
+SCENARIOS = sorted(path for path in (PROJECT / "scenarios").rglob("*.toml") if path.parent.name != "plans")
 SHORT = """
 duration = "1s"
 [wired]
@@ -53,6 +62,27 @@ def test_the_report_is_the_programs():
         assert got == expected
 
 
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_each_scenario_of_the_project_is_the_programs(path):
+    """From the file, from keyword arguments, and by the program: one report, bit for bit."""
+    settings = {"duration": "300ms", "warmup": "0s"}
+    keys = tomllib.loads(path.read_text())
+    keys.setdefault("name", path.stem)
+    reports = []
+    for scenario in (tack.Scenario.from_file(path), tack.Scenario(**keys, file=str(path))):
+        for key, value in settings.items():
+            scenario.set(key, value)
+        reports.append(json.loads(json.dumps(tack.simulate(scenario, 3).to_dict())))
+    program = os.environ.get("TACK")
+    if program is not None:
+        changes = [argument for key, value in settings.items() for argument in ("--set", f"{key}={value}")]
+        command = [program, "sim", str(path), *changes, "--seeds", "3..3", "--json"]
+        reports.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    for report in reports:
+        del report["wall_seconds"]
+    assert all(report == reports[0] for report in reports)
+
+
 @pytest.mark.parametrize("text", [SHORT, WIRELESS])
 def test_records_have_every_field_and_give_it_back(text):
     run = tack.simulate(tack.Scenario(text), 1)
@@ -83,6 +113,22 @@ def test_series_and_events():
     assert plain.trace_hash == run.trace_hash
 
 
+def test_a_capture_has_the_frames_of_the_air(tmp_path):
+    path = tmp_path / "run.pcapng"
+    run = tack.simulate(tack.Scenario(WIRELESS), 1, pcap=path)
+    content = path.read_bytes()
+    assert content[:4] == b"\x0a\x0d\x0d\x0a", "the first block of pcapng"
+    assert tack.simulate(tack.Scenario(WIRELESS), 1).trace_hash == run.trace_hash
+    program = os.environ.get("TACK")
+    if program is not None:
+        other = tmp_path / "program.pcapng"
+        command = [program, "sim", "-", "--seeds", "1..1", "--json", "--pcap", str(other)]
+        subprocess.run(command, input=WIRELESS, capture_output=True, text=True, check=True)
+        assert content == other.read_bytes()
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        tack.simulate(tack.Scenario(WIRELESS), 1, pcap=tmp_path / "nowhere" / "run.pcapng")
+
+
 def test_every_invariant_is_checked_on_request():
     assert tack.simulate(tack.Scenario(SHORT), 1, checks=True).flows[0].stalls == 0
 
@@ -97,10 +143,22 @@ def test_columns_in_other_libraries():
     assert frame["goodput_bps"].iloc[0] == runs[0].flows[0].goodput_bps
     assert polars.DataFrame(runs.flows)["acks_by_kind.tack"].to_list() == runs.flows["acks_by_kind.tack"]
     assert runs.flows.to_dict()["transport"][:2] == ["tcp", "udp"]
+    columns = runs.flows
+    counted = duckdb.sql('select "run.seed" as seed, sum(acks) as acks from columns group by all order by all').fetchall()
+    assert counted == [(run.seed, sum(flow.acks for flow in run.flows)) for run in runs]
     with pytest.raises(ValueError, match="no column"):
         runs.flows["goodput"]
     # A stream can be taken as often as one likes.
     assert pyarrow.table(runs.runs).equals(pyarrow.table(runs.runs))
+
+
+def test_columns_are_taken_without_a_copy():
+    series = tack.simulate(tack.Scenario(SHORT), 1, series_s=0.01).series
+    first, second = pyarrow.table(series)["goodput_bps"], pyarrow.table(series)["goodput_bps"]
+    (address,) = {column.chunk(0).buffers()[1].address for column in (first, second)}
+    assert polars.DataFrame(series)["goodput_bps"]._get_buffer_info()[0] == address
+    frame = pyarrow.table(series).select(["goodput_bps"]).to_pandas(zero_copy_only=True, split_blocks=True)
+    assert frame["goodput_bps"].to_numpy().ctypes.data == address
 
 
 def test_columns_of_radios():

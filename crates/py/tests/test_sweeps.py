@@ -203,3 +203,55 @@ def test_url_storage(plan, tmp_path):
         assert {name.rsplit("/", 1)[-1]: system.cat_file(name) for name in names} == expected
         again = tack.sweep(plan, "memory://bucket/sweeps", client=executor)
         assert again.counts["reused"] == 18
+
+
+def test_this_machine_writes_to_urls_too(plan, tmp_path):
+    fsspec = pytest.importorskip("fsspec", reason="SKIPPED: fsspec is not installed")
+    expected = files(tack.sweep(plan, f"file://{tmp_path}/here").path)
+    assert (tmp_path / "here").is_dir()
+    told = []
+    result = tack.sweep(plan, "memory://alone/sweeps", jobs=2, progress=lambda done, total: told.append((done, total)))
+    system = fsspec.filesystem("memory")
+    names = system.ls(result.path.removeprefix("memory:/"), detail=False)
+    assert {name.rsplit("/", 1)[-1]: system.cat_file(name) for name in names} == expected
+    assert told[-1] == (18, 18)
+    with pytest.raises(ValueError, match="jobs of 1 or more, got 0"):
+        tack.sweep(plan, "memory://alone/sweeps", jobs=0)
+
+
+class Vanishing:
+    """Storage in which another program merges two files while they are read."""
+
+    def __init__(self):
+        self.lists = [["a.parquet", "b.parquet", "note.txt"], ["c.parquet"]]
+
+    def names(self):
+        return self.lists.pop(0)
+
+    def read(self, name):
+        if name == "b.parquet":
+            raise FileNotFoundError(name)
+        return name.encode()
+
+
+def test_files_that_another_program_merges_are_not_missed():
+    storage = Vanishing()
+    assert dict(tack.storage._read(storage.names, storage.read)) == {"a.parquet": b"a.parquet", "c.parquet": b"c.parquet"}
+
+
+def test_files_that_another_program_removed_first(tmp_path):
+    pytest.importorskip("fsspec", reason="SKIPPED: fsspec is not installed")
+    storage = tack.storage.storage_at("memory://removed")
+    storage.merge("plan=x", "a.parquet", b"a", ["b.parquet"])
+    storage.set_aside("plan=x", ["c.parquet"])
+    assert dict(storage.files("plan=x")) == {"a.parquet": b"a"}
+
+
+def test_damaged_files_of_other_plans_are_named(plan, tmp_path):
+    first = tack.sweep(plan, tmp_path / "out")
+    (name, content), = files(first.path).items()
+    Path(first.path, name).write_bytes(content[:-100])
+    other = KEYS | {"columns": {}}
+    for client in (None, concurrent.futures.ThreadPoolExecutor(2)):
+        result = tack.sweep(other | {"seeds": 4 if client else 3}, tmp_path / "out", client=client)
+        assert [Path(path).name for path, _ in result.damaged] == [name] and "damaged" in result.damaged[0][1]

@@ -22,6 +22,8 @@ fn it_changes_with_a_source_and_not_with_a_test() {
     let first = version();
     write("tests.rs", "#[test]");
     write("notes.md", "no source");
+    std::fs::create_dir(folder.path().join("tests")).unwrap();
+    write("tests/more.rs", "#[test]");
     assert_eq!(version(), first);
     write("lib.rs", "mod test;");
     assert_ne!(version(), first);

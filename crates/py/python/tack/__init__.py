@@ -34,6 +34,7 @@ from ._core import (
     __version__,
     airtime,
     emit_tack_lists,
+    emit_tack_option,
     parse_tack_lists,
     parse_tack_option,
     simulate as _simulate,
@@ -73,6 +74,7 @@ __all__ = [
     "airtime",
     "bianchi",
     "emit_tack_lists",
+    "emit_tack_option",
     "executors",
     "parse_tack_lists",
     "parse_tack_option",
@@ -91,13 +93,14 @@ class Scenario(_Scenario):
 
     ``Scenario(text)`` reads TOML, ``Scenario.from_file(path)`` a file, and keyword arguments are the keys of a
     scenario file: ``Scenario(duration="1s", wired={"rate": "100Mbps"}, flow=[{"ack": "tack"}])``. Quantities are
-    texts with their unit.
+    texts with their unit. docs/scenario.md has all keys.
 
     ``set(key, value)`` changes one key (``scenario.set("wlan.rate", "300Mbps")``, ``scenario.set("flow.0.ack",
     "tack")``); ``copy()`` gives one that changes by itself. ``use_controller(flow, cls)`` and
     ``use_ack_policy(flow, cls)`` have a class of yours decide.
 
-    :raises ScenarioError: where anything is not exactly a scenario; the message names file, line and key.
+    :raises ScenarioError: where anything is not exactly a scenario. The message names file, line and key, and the key that
+        was perhaps meant; ``file``, ``line`` and ``key`` are attributes too.
     """
 
     @classmethod
@@ -209,6 +212,7 @@ def simulate(
     series_s: float | None = None,
     events: bool = False,
     segments: bool = False,
+    pcap: str | PathLike[str] | None = None,
     checks: bool = False,
 ) -> Run:
     """Runs a scenario in virtual time. Other threads of Python go on meanwhile; Ctrl-C ends the run.
@@ -217,12 +221,13 @@ def simulate(
     :param series_s: samples the state of every flow at this interval of virtual time, seconds.
     :param events: records what connections do and why.
     :param segments: with ``events``, also each data segment of TCP that leaves or arrives.
+    :param pcap: writes all packets to this file (pcapng), with radiotap and 802.11 where there is a wireless network.
     :param checks: checks every invariant of the stack at every event; slow.
     :raises SimulationError: if the stack broke an invariant, which is a bug in it.
     """
     if segments and not events:
         raise ValueError("segments needs events=True")
-    return Run(*_together(_simulate(scenario, seed, series_s, events, checks, segments)))
+    return Run(*_together(_simulate(scenario, seed, series_s, events, checks, segments, pcap)))
 
 
 def _together(result):

@@ -115,6 +115,9 @@ class RayPool:
     def __init__(self, ray: Any):
         self._ray = ray
         self._run = ray.remote(run_task)
+        # A worker, its machine, or its result went away; not every version has each.
+        names = ["WorkerCrashedError", "NodeDiedError", "LocalRayletDiedError", "ObjectLostError", "OutOfMemoryError"]
+        self._lost = tuple(getattr(ray.exceptions, name) for name in names if hasattr(ray.exceptions, name))
 
     def workers(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 1))
@@ -128,7 +131,7 @@ class RayPool:
         for one in done:
             try:
                 ended.append((one, self._ray.get(one)))
-            except self._ray.exceptions.WorkerCrashedError as error:
+            except self._lost as error:
                 ended.append((one, WorkerLost(str(error))))
             except Exception as error:
                 ended.append((one, error))

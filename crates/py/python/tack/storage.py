@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ._core import SweepFolder
+
+
+def _read(names: Callable[[], list[str]], read: Callable[[str], bytes]) -> Iterator[tuple[str, bytes]]:
+    """The data files of a part. Another program may merge files meanwhile: then what takes their place is read."""
+    seen: set[str] = set()
+    is_complete = False
+    while not is_complete:
+        is_complete = True
+        for name in sorted(names()):
+            if name in seen or not name.endswith(".parquet"):
+                continue
+            try:
+                content = read(name)
+            except FileNotFoundError:
+                is_complete = False
+                continue
+            seen.add(name)
+            yield name, content
 
 
 class FolderStorage:
@@ -23,11 +42,15 @@ class FolderStorage:
 
     def files(self, part: str) -> Iterator[tuple[str, bytes]]:
         folder = self.path(part)
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-        for name in sorted(names):
-            if name.endswith(".parquet"):
-                with open(os.path.join(folder, name), "rb") as file:
-                    yield name, file.read()
+
+        def names() -> list[str]:
+            return os.listdir(folder) if os.path.isdir(folder) else []
+
+        def read(name: str) -> bytes:
+            with open(os.path.join(folder, name), "rb") as file:
+                return file.read()
+
+        return _read(names, read)
 
     def put(self, part: str, name: str, content: bytes) -> None:
         self._folder.put(part, name, content)
@@ -67,9 +90,7 @@ class UrlStorage:
         return [name for name in self._names() if name.startswith("plan=")]
 
     def files(self, part: str) -> Iterator[tuple[str, bytes]]:
-        for name in self._names(part):
-            if name.endswith(".parquet"):
-                yield name, self._system.cat_file(self._inside(part, name))
+        return _read(lambda: self._names(part), lambda name: self._system.cat_file(self._inside(part, name)))
 
     def put(self, part: str, name: str, content: bytes) -> None:
         self._system.makedirs(self._inside(part), exist_ok=True)
@@ -78,17 +99,22 @@ class UrlStorage:
     def set_aside(self, part: str, names: Sequence[str]) -> None:
         for name in names:
             path = self._inside(part, name)
-            self._system.mv(path, f"{path}.damaged")
+            with contextlib.suppress(FileNotFoundError):  # Somebody else was faster.
+                self._system.mv(path, f"{path}.damaged")
 
     def merge(self, part: str, name: str, content: bytes, obsolete: Sequence[str]) -> None:
         self.put(part, name, content)
         for one in obsolete:
             if one != name:
-                self._system.rm_file(self._inside(part, one))
+                with contextlib.suppress(FileNotFoundError):
+                    self._system.rm_file(self._inside(part, one))
+
+
+def is_url(out: str) -> bool:
+    """Whether it needs fsspec: a URL of a file is a path."""
+    return "://" in out and not out.startswith("file://")
 
 
 def storage_at(out: str):
-    """The storage of a path or URL; URLs of files are paths."""
-    if out.startswith("file://"):
-        return FolderStorage(out.removeprefix("file://"))
-    return UrlStorage(out) if "://" in out else FolderStorage(out)
+    """The storage of a path or URL."""
+    return UrlStorage(out) if is_url(out) else FolderStorage(out.removeprefix("file://"))
