@@ -80,14 +80,14 @@ class Watched(tack.executors.DaskPool):
             return __import__("tack").executors.run_task(task)
 
         handle = self._client.submit(work, task, pure=False)
-        self._tasks[handle] = task
+        self._tasks[handle.key] = task
         return handle
 
     def wait(self, handles, timeout_s):
         ended = super().wait(handles, timeout_s)
         for handle, result in ended:
             if isinstance(result, bytes):
-                self.note("came", self._tasks[handle])
+                self.note("came", self._tasks[handle.key])
         return ended
 
 

@@ -71,6 +71,8 @@ class DaskPool:
                 continue
             try:
                 ended.append((handle, handle.result(timeout=60)))
+                # Otherwise Dask does it again when the worker that keeps the result dies.
+                handle.release()
             except KilledWorker as error:
                 ended.append((handle, WorkerLost(str(error))))
             except (concurrent.futures.CancelledError, OSError, TimeoutError) as error:
