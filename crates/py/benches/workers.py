@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil  # of distributed
 import tack
 from distributed import Client, LocalCluster
 
@@ -30,12 +31,19 @@ def plan(runs: int) -> dict[str, Any]:
     }
 
 
-def timed(keys: dict[str, Any], **how: Any) -> tuple[float, dict[str, bytes]]:
+def processor_s() -> float:
+    """Of this process with the scheduler, and of the workers."""
+    own = psutil.Process()
+    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    return sum(one.user + one.system for one in times)
+
+
+def timed(keys: dict[str, Any], **how: Any) -> tuple[float, float, dict[str, bytes]]:
     with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
+        began, used = time.perf_counter(), processor_s()
         result = tack.sweep(keys, folder, **how)
-        took = time.perf_counter() - began
-        return took, {file.name: file.read_bytes() for file in Path(result.path).iterdir()}
+        took, used = time.perf_counter() - began, processor_s() - used
+        return took, used, {file.name: file.read_bytes() for file in Path(result.path).iterdir()}
 
 
 def echo(task: bytes) -> bytes:
@@ -53,18 +61,20 @@ def main() -> None:
         sides = {"embedded": {"jobs": 2}, "workers": {"client": client, "task_s": args.task_s}}
         timed(plan(20), **sides["workers"])  # the workers import the package
         took: dict[str, list[float]] = {side: [] for side in sides}
+        processor = dict.fromkeys(sides, 0.0)
         for number in range(args.pairs):
             files = []
             for side in sorted(sides, reverse=number % 2 == 1):
-                seconds, content = timed(keys, **sides[side])
+                seconds, used, content = timed(keys, **sides[side])
                 took[side].append(seconds)
+                processor[side] += used
                 files.append(content)
             assert files[0] == files[1], "the files differ"
         ratios = [here / there for here, there in zip(took["embedded"], took["workers"])]
         for side, all_s in took.items():
             print(f"{side:<9}" + " ".join(f"{one:6.1f}" for one in all_s) + " s")
         print(f"ratio    {sum(took['embedded']) / sum(took['workers']):.3f}, pairs {min(ratios):.2f} to {max(ratios):.2f}, "
-              f"median {statistics.median(ratios):.2f}")
+              f"median {statistics.median(ratios):.2f}; by processor time {processor['embedded'] / processor['workers']:.3f}")
         # A task that does nothing, many of them out at a time: what the scheduler and both workers need for each.
         began = time.perf_counter()
         client.gather([client.submit(echo, bytes(4000), key=f"echo-{number}") for number in range(1000)])

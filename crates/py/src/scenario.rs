@@ -150,8 +150,8 @@ impl Scenario {
         self.policies = other.policies.iter().map(|one| one.clone_ref(py)).collect();
     }
 
-    /// Has instances of ``cls`` control flow number ``flow``, from 0. Reports call them ``name``, or
-    /// as the class.
+    /// Has instances of ``cls`` control flow number ``flow``, from 0. Reports call them ``name``,
+    /// or as the class.
     #[pyo3(signature = (flow, cls, name=None))]
     fn use_controller(
         &mut self,
