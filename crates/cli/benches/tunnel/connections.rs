@@ -78,7 +78,7 @@ pub(crate) fn throughput(sides: &Sides, amount: Amount) -> Result<String> {
         let text = String::from_utf8(output.stdout)?;
         let last = text.lines().last().context("no result of tack perf")?;
         let result: Value = serde_json::from_str(last)?;
-        let goodput = result["up"]["goodput_bps"].as_f64();
+        let goodput = result["summary"]["up"]["goodput_bps"].as_f64();
         perf.push(goodput.with_context(|| last.to_owned())?);
         let before = processor_time(serving.id())? + processor_time(forwarding.id())?;
         forwarded.push(pushed(near, amount.seconds)?);
