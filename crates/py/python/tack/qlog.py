@@ -103,8 +103,17 @@ def _trace(flow: int, host: str, events: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def _sends(events: list[dict[str, Any]]) -> bool:
-    """Whether the host sends the data: acknowledgements of data arrive at it. qlog calls it the server here."""
-    return any(event["name"] == "transport:ack_received" and event["data"].get("delivered") for event in events)
+    """Whether the host sends the data: more of its bytes are delivered than it acknowledges. qlog calls it the server here.
+
+    Both sides of an encrypted connection send something.
+    """
+
+    def numbers(name: str, key: str) -> Iterator[float]:
+        values = (event["data"].get(key) for event in events if event["name"] == name)
+        # What is not a number is refused later, with the event.
+        return (value for value in values if isinstance(value, (int, float)) and value == value)
+
+    return sum(numbers("transport:ack_received", "delivered")) > max(numbers("tack:ack_sent", "ack"), default=0)
 
 
 class _Converter:
