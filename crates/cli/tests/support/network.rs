@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -74,7 +75,21 @@ impl Network {
             }
             self.host(host, &format!("link set {link} up"))?;
         }
-        Ok(())
+        self.wait_until_up(a, &link)?;
+        self.wait_until_up(b, &link)
+    }
+
+    /// The kernel says up to a second later that a link is up, and programs leave out the addresses
+    /// of one that is not.
+    fn wait_until_up(&self, host: usize, link: &str) -> Result<(), String> {
+        let line = format!("-n {} link show dev {link}", self.names[host]);
+        for _ in 0..1_000 {
+            if ip(&line)?.contains(" state UP ") {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(10));
+        }
+        Err(format!("{link} is not up after 10 s"))
     }
 
     /// Runs `ip` on a host.
