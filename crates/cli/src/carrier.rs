@@ -94,7 +94,7 @@ impl CarrierArgs {
         })
     }
 
-    /// Why there is no endpoint to listen with.
+    /// The error that prevented a listening endpoint.
     pub(crate) fn cannot_listen(&self, address: SocketAddr, error: &io::Error) -> Failure {
         if error.kind() == io::ErrorKind::InvalidInput {
             Failure::usage(error.to_string())

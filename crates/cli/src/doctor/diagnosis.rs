@@ -36,7 +36,7 @@ pub(crate) enum Limit {
     Processor,
     /// The receiver's window: buffers smaller than the path.
     ReceiveWindow,
-    /// Losses that are no sign of a full queue.
+    /// Losses without a full queue.
     RandomLoss,
     /// A link with a long queue before it, which makes everybody wait.
     Bufferbloat,

@@ -2,7 +2,7 @@
 //!
 //! What is compared: the acknowledgements that were sent, with one for every second data segment
 //! that arrived (RFC 9293 §3.8.6.3), which a receiver without TACK would have sent. Each of those
-//! that were not sent is taken to have had a channel access of its own: on 802.11n, 5 GHz, one
+//! that were not sent is taken to have had a separate channel access: on 802.11n, 5 GHz, one
 //! spatial stream of 20 MHz at 65 Mbit/s, DIFS and the mean backoff of best effort, the frame, SIFS
 //! and the Block ACK. Where a radio aggregates acknowledgements, they would have shared accesses:
 //! the estimate is then too high. The program does not know what links the path has.
