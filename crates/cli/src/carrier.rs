@@ -100,6 +100,10 @@ impl CarrierArgs {
             Failure::usage(error.to_string())
         } else if self.is_tun() {
             Failure::network(error.to_string())
+        } else if error.kind() == io::ErrorKind::AddrInUse {
+            Failure::network(format!(
+                "cannot listen on {address}: another program uses this port; --listen ADDR takes another one"
+            ))
         } else {
             Failure::network(format!("cannot listen on {address}: {error}"))
         }

@@ -60,7 +60,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Share of the packets that that path loses, each way: 0.01 or 1%; short for --set
-    /// wired.loss=… [default: as the scenario has it, else 0]
+    /// wired.loss=… and wired.loss_reverse=… [default: as the scenario has it, else 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) loss: Option<f64>,
     /// Packets that the queue of each radio holds [default: as the scenario has it, else 1000]
@@ -171,7 +171,9 @@ impl LinkArgs {
             Ok(format!("wired.trace.file={}", path.display()))
         });
         let trace = trace.transpose()?;
+        // Keys of the path have a direction each.
         let loss = self.loss.map(|loss| format!("wired.loss={loss}"));
+        let loss_back = self.loss.map(|loss| format!("wired.loss_reverse={loss}"));
         let wifi = self.wifi.as_ref().map(|kind| {
             let key = if kind.starts_with("tack-") {
                 "preset"
@@ -190,7 +192,7 @@ impl LinkArgs {
         let radios = self.radio_settings();
         let flow = Some(ANY_FLOW.to_owned());
         Ok([
-            flow, plain, wifi, delay, rate, trace, loss, queue, contenders,
+            flow, plain, wifi, delay, rate, trace, loss, loss_back, queue, contenders,
         ]
         .into_iter()
         .flatten()
@@ -333,7 +335,13 @@ mod tests {
         };
         let wired = shaped.scenario().unwrap().wired;
         let long = LinkArgs {
-            overrides: vec!["wired.rate=20Mbps".into(), "wired.loss=0.01".into()],
+            overrides: [
+                "wired.rate=20Mbps",
+                "wired.loss=0.01",
+                "wired.loss_reverse=0.01",
+            ]
+            .map(Into::into)
+            .into(),
             ..links()
         };
         assert_eq!(

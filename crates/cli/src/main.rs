@@ -34,6 +34,7 @@ mod transfer;
 mod trust;
 mod tunnel;
 mod values;
+mod volume;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tack_tcp::trace::TraceEvent;
+use tack_tcp::trace::{TraceDetail, TraceEvent};
 use tack_tcp::{ConnectionId, Stats};
 
 /// Connections that ended between two looks and are kept for the next one; of further ones only
@@ -75,5 +75,6 @@ pub(crate) fn locked(journal: &Mutex<Journal>) -> MutexGuard<'_, Journal> {
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) journal: Arc<Mutex<Journal>>,
-    pub(crate) traces: bool,
+    /// Of what connections keep a trace, if they do.
+    pub(crate) traces: Option<TraceDetail>,
 }

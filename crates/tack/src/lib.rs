@@ -156,12 +156,12 @@ pub use tack_tcp::ConnectError as PortError;
 pub use tack_tcp::config::{Audits, KeepAlive};
 pub use tack_tcp::{
     AckKind, AckPolicy, AckPolicyFactory, Algorithm, CloseReason, Config, CongestionController,
-    ConnectionId, ControllerFactory, Incoming, Stats, Verdict,
+    ConnectionId, ControllerFactory, Incoming, LossCounts, LossSign, Stats, Verdict,
 };
 
 /// What connections do and why, event by event, for a [`Monitor`] that wants it.
 pub mod trace {
-    pub use tack_tcp::trace::{AckReceived, AckSent, TraceEvent, Traced};
+    pub use tack_tcp::trace::{AckReceived, AckSent, TraceDetail, TraceEvent, Traced};
 }
 
 /// Acknowledgement policies: the events that an [`AckPolicy`] gets, its decisions and its contract.

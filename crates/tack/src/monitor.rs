@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use tack_base::Instant;
+use tack_tcp::trace::TraceDetail;
 use tack_tcp::{ConnectionId, State as TcpState};
 
 use crate::endpoint::Endpoint;
@@ -21,6 +22,8 @@ pub enum Watching {
     Counters,
     /// Counters, and what each connection that begins from now on does and why.
     Traces,
+    /// The same, and each data segment that leaves or arrives.
+    Segments,
 }
 
 /// Looks at the connections of an endpoint. It does not keep the endpoint open.
@@ -34,13 +37,17 @@ impl Endpoint {
     /// A monitor of this endpoint. There is one list of connections that ended: of several monitors
     /// the first one that looks gets it.
     pub fn monitor(&self, watching: Watching) -> Monitor {
-        let traces = watching == Watching::Traces;
+        let detail = match watching {
+            Watching::Counters => None,
+            Watching::Traces => Some(TraceDetail::Decisions),
+            Watching::Segments => Some(TraceDetail::Segments),
+        };
         let journal = self.handle.change(|state| {
             let watched = state.watched.get_or_insert_with(|| Watched {
                 journal: Arc::default(),
-                traces,
+                traces: detail,
             });
-            watched.traces |= traces;
+            watched.traces = watched.traces.max(detail);
             Arc::clone(&watched.journal)
         });
         Monitor {
@@ -78,10 +85,10 @@ impl State {
     /// To be called for a connection that the application holds from now on.
     pub(crate) fn watch(&mut self, id: ConnectionId) {
         if let Some(watched) = &self.watched
-            && watched.traces
+            && let Some(detail) = watched.traces
             && let Some(connection) = self.core.get_mut(id)
         {
-            connection.enable_trace();
+            connection.enable_trace(detail);
         }
     }
 
@@ -111,7 +118,7 @@ impl State {
 
     fn view(&mut self, now: Instant, id: ConnectionId) -> Option<ConnectionView> {
         let tuple = self.core.tuple(id)?;
-        let traces = self.watched.as_ref().is_some_and(|watched| watched.traces);
+        let traces = (self.watched.as_ref()).is_some_and(|watched| watched.traces.is_some());
         let mut events = Vec::new();
         if traces && let Some(connection) = self.core.get_mut(id) {
             while let Some(event) = connection.poll_trace() {

@@ -45,6 +45,7 @@ pub use endpoint::{
     ConnectError, ConnectionId, Endpoint, EndpointConfig, EndpointStats, Incoming, ListenError,
     SynFilter, Tuple, Verdict,
 };
+pub use send::loss_sign::{LossCounts, LossSign};
 pub use stats::Stats;
 pub use tack_base::StreamOffset;
 pub use transmit::{Batch, Transmit};

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::send::loss_sign::LossCounts;
+
 /// Counters and estimates of one connection, since its beginning. A snapshot: subtract two for an
 /// interval.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,6 +58,8 @@ pub struct Stats {
     pub tlp_count: u64,
     /// Loss episodes entered by fast recovery.
     pub fast_recoveries: u64,
+    /// Segments taken for lost, by what told.
+    pub losses: LossCounts,
     /// Episodes undone as spurious.
     pub undone_episodes: u64,
     /// Congestion-experienced marks received.

@@ -10,8 +10,21 @@ use core::time::Duration;
 
 use tack_base::{Instant, Rate, StreamOffset};
 
+use crate::send::loss_sign::LossSign;
+
 /// Most events kept between two polls.
 const CAPACITY: usize = 4096;
+/// The same with those of segments.
+const SEGMENTS_CAPACITY: usize = 16_384;
+
+/// Of what a trace tells.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum TraceDetail {
+    /// Acknowledgements, losses and timers.
+    Decisions,
+    /// And of each data segment that left or arrived. They are many.
+    Segments,
+}
 
 /// One event and when it happened.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -43,6 +56,31 @@ pub enum Traced {
         /// Where they begin in the stream.
         start: StreamOffset,
         /// Where they end.
+        end: StreamOffset,
+        /// The number of their last transmission.
+        number: u64,
+        /// What told that they are.
+        sign: LossSign,
+    },
+    /// A segment with payload left.
+    SegmentSent {
+        /// Of the transmission: larger than those before. A number may be missing, of a segment
+        /// that was kept back or had no payload.
+        number: u64,
+        /// Where it begins in the stream.
+        start: StreamOffset,
+        /// Where its payload ends.
+        end: StreamOffset,
+        /// It left before.
+        again: bool,
+    },
+    /// A segment with payload arrived.
+    SegmentReceived {
+        /// Of the transmission, modulo 2^32, where the peer tells (TACK).
+        number: Option<u32>,
+        /// Where it begins in the stream.
+        start: StreamOffset,
+        /// Where its payload ends.
         end: StreamOffset,
     },
     /// A loss episode began, or was found to be false.
@@ -104,10 +142,11 @@ pub struct AckReceived {
 }
 
 /// The events not polled yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct TraceRing {
     events: VecDeque<TraceEvent>,
     forgotten: u64,
+    detail: TraceDetail,
 }
 
 /// The trace of one connection.
@@ -116,15 +155,34 @@ pub(crate) struct Trace(Option<Box<TraceRing>>);
 
 impl Trace {
     /// Begins to keep events.
-    pub(crate) fn switch_on(&mut self) {
-        self.0.get_or_insert_default();
+    pub(crate) fn switch_on(&mut self, detail: TraceDetail) {
+        let ring = self.0.get_or_insert_with(|| {
+            Box::new(TraceRing {
+                events: VecDeque::new(),
+                forgotten: 0,
+                detail,
+            })
+        });
+        ring.detail = ring.detail.max(detail);
+    }
+
+    /// As [`Self::add`], for what concerns one data segment.
+    #[inline]
+    pub(crate) fn add_segment(&mut self, at: Instant, what: impl FnOnce() -> Traced) {
+        if (self.0.as_ref()).is_some_and(|ring| ring.detail == TraceDetail::Segments) {
+            self.add(at, what);
+        }
     }
 
     /// Keeps what `event` makes, where anybody wants to know.
     #[inline]
     pub(crate) fn add(&mut self, at: Instant, what: impl FnOnce() -> Traced) {
         if let Some(ring) = &mut self.0 {
-            if ring.events.len() == CAPACITY {
+            let capacity = match ring.detail {
+                TraceDetail::Decisions => CAPACITY,
+                TraceDetail::Segments => SEGMENTS_CAPACITY,
+            };
+            if ring.events.len() >= capacity {
                 ring.events.pop_front();
                 ring.forgotten += 1;
             }
@@ -151,7 +209,8 @@ mod tests {
     fn a_ring_that_nobody_drains_forgets_the_oldest() {
         let mut trace = Trace::default();
         trace.add(Instant::ZERO, || unreachable!("tracing is off"));
-        trace.switch_on();
+        trace.switch_on(TraceDetail::Decisions);
+        trace.add_segment(Instant::ZERO, || unreachable!("segments are not traced"));
         for micros in 0..CAPACITY as u64 + 2 {
             trace.add(Instant::from_micros(micros), || Traced::Timeout("rto"));
         }

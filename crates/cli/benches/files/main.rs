@@ -1,9 +1,10 @@
 //! Moving files with `tack` and with the tools people use, side by side in one run on one machine:
 //!
 //! ```text
-//! cargo bench -p tack-cli --bench files                       # everything: takes an hour
-//! cargo bench -p tack-cli --bench files -- --quick            # a tenth of each amount
-//! cargo bench -p tack-cli --bench files -- --tools tack,rsync # some of the tools
+//! cargo bench -p tack-cli --bench files                            # everything: an hour
+//! cargo bench -p tack-cli --bench files -- --minutes 10 --longest 45   # what that time allows
+//! cargo bench -p tack-cli --bench files -- --quick                 # a tenth of each amount
+//! cargo bench -p tack-cli --bench files -- --tools tack,rsync      # some of the tools
 //! ```
 //!
 //! It needs Linux and Debian's packages rsync and openssh-server; `wormhole` (PyPI: magic-wormhole
@@ -27,6 +28,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
 use data::Data;
+use process::{LONGEST, TooLong};
 use table::Table;
 use tools::{Tool, Update};
 
@@ -38,6 +40,13 @@ struct Args {
     /// How often each copy is measured; the median counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Minutes after which no further round of a row begins; the first one of each always does,
+    /// and the short ones come first then
+    #[arg(long)]
+    minutes: Option<u32>,
+    /// Seconds after which a copy is given up: "more than" that is its result
+    #[arg(long)]
+    longest: Option<u32>,
     /// Only these tools, separated by commas, by the beginning of their names
     #[arg(long, value_delimiter = ',')]
     tools: Vec<String>,
@@ -60,6 +69,14 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    ensure!(args.rounds > 0, "--rounds 0: at least one round is needed");
+    let began = Instant::now();
+    let budget = args
+        .minutes
+        .map(|minutes| Duration::from_secs(60 * u64::from(minutes)));
+    if let Some(longest) = args.longest {
+        LONGEST.get_or_init(|| Duration::from_secs(longest.into()));
+    }
     let base = args
         .dir
         .clone()
@@ -80,42 +97,33 @@ fn main() -> Result<()> {
         eprintln!("{name}: left out, because {why}");
     }
 
+    let rows = rows(&data);
+    let is_wanted = |row: &Row| {
+        args.rows.is_empty()
+            || args
+                .rows
+                .iter()
+                .any(|wanted| row.name.contains(wanted.as_str()))
+    };
+    let mut rows: Vec<Row> = rows.into_iter().filter(is_wanted).collect();
+    ensure!(!rows.is_empty(), "--rows: no row has such a name");
     let mut table = Table::default();
-    for (workload, source) in data.workloads() {
-        measure(&args, &mut table, &workload, &tools, |tool| {
-            if !tool.copies() {
-                return Ok(None);
+    for round in 0..args.rounds {
+        if round > 0 {
+            // If the time does not suffice for all, then for as many as possible.
+            rows.sort_by_key(|row| row.cost);
+        }
+        for row in &mut rows {
+            let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
+            if round > 0 && left.is_some_and(|left| row.cost > left) {
+                eprintln!("{}: no time for round {}", row.name, round + 1);
+                continue;
             }
-            let copy = Fresh::in_folder(work.path())?;
-            let taken = timed(|| tool.copy(&source, copy.path(), Update::Nothing))?;
-            data::compare(&source, copy.path())?;
-            Ok(Some(taken))
-        })?;
+            let start = Instant::now();
+            measure(row, round, &tools, work.path(), &mut table);
+            row.cost = start.elapsed();
+        }
     }
-    let small = data.small();
-    let second = format!("{}, second run, nothing changed", data.small_name());
-    measure(&args, &mut table, &second, &tools, |tool| {
-        if !tool.updates() {
-            return Ok(None);
-        }
-        let copy = Fresh::in_folder(work.path())?;
-        tool.copy(&small, copy.path(), Update::Nothing)?;
-        let taken = timed(|| tool.copy(&small, copy.path(), Update::Existing))?;
-        data::compare(&small, copy.path())?;
-        Ok(Some(taken))
-    })?;
-    let big = data.big();
-    let resumed = format!("{}, resumed after kill -9 at half", data.big_name());
-    measure(&args, &mut table, &resumed, &tools, |tool| {
-        if !tool.resumes() {
-            return Ok(None);
-        }
-        let copy = Fresh::in_folder(work.path())?;
-        tool.cut_at_half(&big, copy.path())?;
-        let taken = timed(|| tool.copy(&big, copy.path(), Update::Partial))?;
-        data::compare(&big, copy.path())?;
-        Ok(Some(taken))
-    })?;
 
     println!("{table}");
     for (name, why) in &missing {
@@ -128,45 +136,108 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Measures a row: in each round every tool once, so that a change of the machine's load meets all
-/// of them.
-fn measure(
-    args: &Args,
-    table: &mut Table,
-    workload: &str,
-    tools: &[Box<dyn Tool>],
-    mut one: impl FnMut(&dyn Tool) -> Result<Option<Duration>>,
-) -> Result<()> {
-    ensure!(args.rounds > 0, "--rounds 0: at least one round is needed");
-    let is_wanted = |row: &String| workload.contains(row.as_str());
-    if !args.rows.is_empty() && !args.rows.iter().any(is_wanted) {
-        return Ok(());
-    }
-    for round in 0..args.rounds {
-        for index in 0..tools.len() {
-            let tool = tools[(index + round) % tools.len()].as_ref();
-            let taken = match one(tool) {
-                // One that fails here takes part again in the next row.
-                Err(error) => {
-                    let failed = format!("{workload} by {}: {error:#}", tool.name());
+/// A row of the table.
+struct Row {
+    name: String,
+    source: PathBuf,
+    what: What,
+    /// How long its last round took, all tools together.
+    cost: Duration,
+}
+
+/// What is measured.
+#[derive(Clone, Copy)]
+enum What {
+    FirstCopy,
+    SecondRun,
+    Resumption,
+}
+
+fn rows(data: &Data) -> Vec<Row> {
+    let row = |name: String, source: PathBuf, what| Row {
+        name,
+        source,
+        what,
+        cost: Duration::ZERO,
+    };
+    let mut rows: Vec<Row> = data
+        .workloads()
+        .into_iter()
+        .map(|(name, source)| row(name, source, What::FirstCopy))
+        .collect();
+    let second = format!("{}, second run, nothing changed", data.small_name());
+    rows.push(row(second, data.small(), What::SecondRun));
+    let resumed = format!("{}, resumed after kill -9 at half", data.big_name());
+    rows.push(row(resumed, data.big(), What::Resumption));
+    rows
+}
+
+/// Measures a row with every tool once.
+fn measure(row: &Row, round: usize, tools: &[Box<dyn Tool>], work: &Path, table: &mut Table) {
+    let name = &row.name;
+    for index in 0..tools.len() {
+        let tool = tools[(index + round) % tools.len()].as_ref();
+        if table.is_given_up(name, tool.name()) {
+            continue;
+        }
+        match one(row, tool, work) {
+            // One that fails here takes part again in the next row.
+            Err(error) => match error.downcast_ref::<TooLong>() {
+                Some(TooLong(limit)) => {
+                    eprintln!("{name}: {} {error}", tool.name());
+                    table.give_up(name, tool.name(), *limit);
+                }
+                None => {
+                    let failed = format!("{name} by {}: {error:#}", tool.name());
                     eprintln!("{failed}");
                     table.failed(failed);
-                    None
                 }
-                Ok(taken) => taken,
-            };
-            if let Some(taken) = taken {
+            },
+            Ok(Some(taken)) => {
                 eprintln!(
-                    "{workload}, round {}: {} {:.2} s",
+                    "{name}, round {}: {} {:.2} s",
                     round + 1,
                     tool.name(),
                     taken.as_secs_f64()
                 );
-                table.add(workload, tool.name(), taken);
+                table.add(name, tool.name(), taken);
             }
+            Ok(None) => {}
         }
     }
-    Ok(())
+}
+
+/// Measures a tool once; `None` if it takes no part in this row.
+fn one(row: &Row, tool: &dyn Tool, work: &Path) -> Result<Option<Duration>> {
+    let source = &row.source;
+    let takes_part = match row.what {
+        What::FirstCopy => tool.copies(),
+        What::SecondRun => tool.updates(),
+        What::Resumption => tool.resumes(),
+    };
+    if !takes_part {
+        return Ok(None);
+    }
+    let copy = Fresh::in_folder(work)?;
+    let update = match row.what {
+        What::FirstCopy => Update::Nothing,
+        What::SecondRun => {
+            tool.copy(source, copy.path(), Update::Nothing)?;
+            Update::Existing
+        }
+        What::Resumption => {
+            tool.cut_at_half(source, copy.path())?;
+            Update::Partial
+        }
+    };
+    let taken = timed(|| tool.copy(source, copy.path(), update));
+    if taken.is_err() {
+        // What a server still writes must not come after the folder is removed.
+        tools::until_quiet(copy.path())?;
+    }
+    let taken = taken?;
+    data::compare(source, copy.path())?;
+    Ok(Some(taken))
 }
 
 fn timed(work: impl FnOnce() -> Result<()>) -> Result<Duration> {

@@ -1,29 +1,79 @@
 //! Other programs: run to their end, or in the background until dropped.
 
-use std::io::{BufRead, BufReader};
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How long a program of [`run`] may take; unset: as long as it likes.
+pub(crate) static LONGEST: OnceLock<Duration> = OnceLock::new();
+
+/// A program took longer than [`LONGEST`], and was killed.
+#[derive(Debug)]
+pub(crate) struct TooLong(pub(crate) Duration);
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it took longer than {} s", self.0.as_secs_f64())
+    }
+}
+
+impl std::error::Error for TooLong {}
 
 /// Runs `command` to its end; what it says is in the error if it fails.
+///
+/// # Errors
+/// [`TooLong`], among others.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let output = command
+    let began = Instant::now();
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .output()
+        // With all that it starts.
+        .process_group(0)
+        .spawn()
         .with_context(|| format!("{command:?}"))?;
-    if !output.status.success() {
-        bail!(
-            "{command:?} ended with {}: {}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        );
+    let mut stderr = child.stderr.take().context("standard error")?;
+    let said = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        // What could be read is worth more than why the rest could not.
+        let _ = stderr.read_to_end(&mut said);
+        said
+    });
+    let status = end(&mut child, began)?;
+    let said = said.join().unwrap_or_default();
+    if !status.success() {
+        let said = String::from_utf8_lossy(&said);
+        bail!("{command:?} ended with {status}: {said}");
     }
     Ok(())
+}
+
+/// Waits for the end of a program that began then.
+fn end(child: &mut Child, began: Instant) -> Result<ExitStatus> {
+    let Some(longest) = LONGEST.get() else {
+        return Ok(child.wait()?);
+    };
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if began.elapsed() > *longest {
+            let group = Pid::from_child(child);
+            kill_process_group(group, Signal::KILL)?;
+            child.wait()?;
+            return Err(TooLong(*longest).into());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// A program in the background; killed when dropped.

@@ -11,6 +11,8 @@ use crate::tools::TACK;
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Named<Named<Vec<Duration>>>,
+    /// Copies that were given up after a time: of what, by which tool, after which time.
+    given_up: Vec<(String, String, Duration)>,
     failures: Vec<String>,
 }
 
@@ -21,6 +23,20 @@ impl Table {
     pub(crate) fn add(&mut self, workload: &str, tool: &str, taken: Duration) {
         let cells = entry(&mut self.rows, workload);
         entry(cells, tool).push(taken);
+    }
+
+    /// A copy took longer than `limit`.
+    pub(crate) fn give_up(&mut self, workload: &str, tool: &str, limit: Duration) {
+        // The row is there even if nobody ended in time.
+        entry(&mut self.rows, workload);
+        let what = (workload.to_owned(), tool.to_owned(), limit);
+        self.given_up.push(what);
+    }
+
+    /// Whether a copy is not worth another attempt.
+    pub(crate) fn is_given_up(&self, workload: &str, tool: &str) -> bool {
+        let is_this = |(row, cell, _): &(String, String, Duration)| row == workload && cell == tool;
+        self.given_up.iter().any(is_this)
     }
 
     /// Something could not be measured.
@@ -69,15 +85,26 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "| what | tool | seconds | times tack |\n| --- | --- | --- | --- |"
+            "| what | tool | seconds, median | rounds | times tack |\n| --- | --- | --- | --- | --- |"
         )?;
         for (workload, cells) in &self.rows {
             let ours = cells.iter().find(|(tool, _)| tool == TACK);
             for (tool, times) in cells {
                 let seconds = median(times);
-                write!(f, "| {workload} | {tool} | {seconds:.2} |")?;
+                let rounds = times.len();
+                write!(f, "| {workload} | {tool} | {seconds:.2} | {rounds} |")?;
                 match ours {
                     Some((_, ours)) => writeln!(f, " {:.2} |", seconds / median(ours))?,
+                    None => writeln!(f, " – |")?,
+                }
+            }
+            for (_, tool, limit) in self.given_up.iter().filter(|(row, ..)| row == workload) {
+                let limit = limit.as_secs_f64();
+                write!(f, "| {workload} | {tool} | more than {limit:.0} | 1 |")?;
+                match ours {
+                    Some((_, ours)) => {
+                        writeln!(f, " more than {:.2} |", limit / median(ours))?;
+                    }
                     None => writeln!(f, " – |")?,
                 }
             }

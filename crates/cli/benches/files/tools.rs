@@ -522,7 +522,7 @@ fn until_half(source: &Path, to: &Path, sender: &mut Background) -> Result<()> {
 }
 
 /// Waits until nobody writes below `folder` any more.
-fn until_quiet(folder: &Path) -> Result<()> {
+pub(crate) fn until_quiet(folder: &Path) -> Result<()> {
     let mut before = u64::MAX;
     until("the receiver to end", || {
         let now = bytes_below(folder);

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::dial::{Dial, DialError};
 use super::exchange::{self, Answer, MeetingError};
-use super::known::update_known_peers;
+use super::known::{Keep, update_known_peers};
 use super::peer_stream::PeerStream;
 use super::target::Target;
 use super::{CODE_PORT, channel, used_codes};
@@ -20,6 +20,7 @@ use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::peers::{Book, PeerName};
 use crate::state::StateDir;
+use crate::volume::Volume;
 
 /// Pause between attempts while the other side does not listen yet.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -40,6 +41,7 @@ pub(crate) struct ConnectOptions<'a> {
     pub(crate) wait: Duration,
     /// The name under which the peer is stored (`--remember`).
     pub(crate) remember: Option<&'a PeerName>,
+    pub(crate) volume: Volume,
 }
 
 /// Why an attempt failed.
@@ -69,7 +71,11 @@ pub(crate) async fn reach(
                     Some(_) => Address::from(link.peer_addr().ip()),
                     None => Address::of(link.peer_addr(), options.udp_port),
                 };
-                update_known_peers(options.state, &met, options.remember, Some(address))?;
+                let keep = Keep {
+                    name: options.remember,
+                    volume: options.volume,
+                };
+                update_known_peers(options.state, &met, keep, Some(address))?;
                 return Ok((link, met));
             }
             Err(AttemptError::Final(failure)) => return Err(failure),
@@ -83,13 +89,22 @@ pub(crate) async fn reach(
         }
         if !is_waiting {
             is_waiting = true;
-            eprintln!("tack: {unreachable}; waiting for it, {} s", left.as_secs());
+            options.say(&format!(
+                "{unreachable}; waiting for it, {} s",
+                left.as_secs()
+            ));
         }
         tokio::time::sleep(PAUSE.min(left)).await;
     }
 }
 
 impl ConnectOptions<'_> {
+    fn say(&self, words: &str) {
+        if self.volume != Volume::Quiet {
+            eprintln!("tack: {words}");
+        }
+    }
+
     async fn attempt(&self) -> Result<(PeerStream, Box<Authenticated>), AttemptError> {
         // The same command again: what it began is gone on with. Where that is complete, or
         // somebody else shows the same code by now, the code decides.
@@ -303,7 +318,10 @@ impl ConnectOptions<'_> {
                 "the local network cannot be searched: {error}; give the other side's address and --code"
             ))
         })?;
-        eprintln!("tack: looking for code {}-… on this network", code.number());
+        self.say(&format!(
+            "looking for code {}-… on this network",
+            code.number()
+        ));
         loop {
             let addresses = match finder.next().await {
                 Ok(addresses) => addresses,
@@ -312,7 +330,7 @@ impl ConnectOptions<'_> {
             match self.with_code(code, &addresses).await {
                 // Another instance may have the code, as long as ours was not shown to a wrong one.
                 Err(AttemptError::Unreachable(words) | AttemptError::Wrong(words)) => {
-                    eprintln!("tack: {words}; looking on");
+                    self.say(&format!("{words}; looking on"));
                 }
                 done => return done,
             }

@@ -5,42 +5,71 @@ use tack_pairing::short;
 
 use crate::address::Address;
 use crate::exit::Failure;
-use crate::peers::{Book, Peer, PeerName};
+use crate::peers::{Book, Peer, PeerName, Refused};
 use crate::state::StateDir;
+use crate::volume::Volume;
 
-/// Keeps the new key of a known peer, and the peer under `remember`. `address` is where it can be
-/// reached again.
-pub(crate) fn update_known_peers(
+/// What is kept of a peer, and what is said about that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keep<'a> {
+    /// The name under which the peer is stored (`--remember`).
+    pub(super) name: Option<&'a PeerName>,
+    pub(super) volume: Volume,
+}
+
+/// Keeps the new key of a known peer, and the peer under the name of `keep`. `address` is where it
+/// can be reached again.
+///
+/// A peer that has a name keeps it: what its user wants of it does not depend on that.
+///
+/// # Errors
+/// The name belongs to another key, or nothing can be stored.
+pub(super) fn update_known_peers(
     state: &StateDir,
     met: &Authenticated,
-    remember: Option<&PeerName>,
+    keep: Keep<'_>,
     address: Option<Address>,
 ) -> Result<(), Failure> {
+    let say = |words: String| {
+        if keep.volume != Volume::Quiet {
+            eprintln!("tack: {words}");
+        }
+    };
     let book = Book::load(state)?;
     let known = book.follows(&met.peer, &met.rotations);
     let renewed = known.filter(|peer| peer.key != met.peer);
     if let Some(peer) = renewed {
-        eprintln!(
-            "tack: {} has a new key, {}, which its old one signed",
+        say(format!(
+            "{} has a new key, {}, which its old one signed",
             peer.name,
             short(&met.peer)
-        );
+        ));
         Book::change(state, |book| Ok(book.follow(&met.peer, &met.rotations)))?;
     }
-    match (remember, known) {
-        (Some(name), _) => {
+    match (keep.name, known) {
+        (Some(name), known) => {
             let peer = Peer {
                 name: name.clone(),
                 key: met.peer,
                 addresses: address.into_iter().collect(),
             };
-            Book::change(state, |book| book.add(peer))?;
-            eprintln!("tack: kept as {name}");
+            let elsewhere = Book::change(state, |book| match book.add(peer) {
+                Err(Refused::KnownKey(other)) => Ok(Some(other)),
+                added => added.map(|()| None),
+            })?;
+            match (elsewhere, known) {
+                (Some(other), _) => say(format!(
+                    "this peer is known already, as {other}, and stays so; to change its name: tack peers rename {other} {name}"
+                )),
+                (None, None) => say(format!("kept as {name}")),
+                // It had this name.
+                (None, Some(_)) => {}
+            }
         }
-        (None, None) if met.how != ProofMethod::Known => eprintln!(
-            "tack: met {}; --remember NAME keeps it, so that next time no ticket and no code is needed",
+        (None, None) if met.how != ProofMethod::Known => say(format!(
+            "met {}; --remember NAME keeps it, so that next time no ticket and no code is needed",
             short(&met.peer)
-        ),
+        )),
         _ => {}
     }
     Ok(())

@@ -22,7 +22,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::exchange::{self, MeetingError};
 use super::host::{AlsoServes, WaitingHost};
 use super::invitations::{Invitations, TicketUse};
-use super::known::update_known_peers;
+use super::known::{Keep, update_known_peers};
 use super::peer_stream::PeerStream;
 use super::show;
 use super::{ALPN, CODE_PORT, channel};
@@ -35,6 +35,7 @@ use crate::keyboard;
 use crate::peers::PeerName;
 use crate::state::StateDir;
 use crate::values::duration;
+use crate::volume::Volume;
 
 /// Meetings under way at a time. For a further one the oldest is given up: an honest one takes a
 /// few round trips, so peers that say nothing keep nobody out.
@@ -89,6 +90,7 @@ pub(crate) struct WaitingConfig<'a> {
     pub(crate) args: &'a WaitArgs,
     /// The name under which a peer is stored (`--remember`).
     pub(crate) remember: Option<PeerName>,
+    pub(crate) volume: Volume,
     pub(crate) listen: &'a Address,
     /// A socket that is bound already, in place of `listen`.
     pub(crate) socket: Option<UdpSocket>,
@@ -128,6 +130,7 @@ struct Shared {
     write_ticket: Option<PathBuf>,
     has_code: bool,
     remember: Option<PeerName>,
+    volume: Volume,
     addresses: Vec<SocketAddr>,
     /// The addresses are those of this machine on its networks, where codes are looked for.
     is_on_network: bool,
@@ -204,6 +207,7 @@ impl WaitingSide {
             write_ticket: args.write_ticket.clone(),
             has_code: !args.no_code,
             remember: config.remember,
+            volume: config.volume,
             addresses,
             is_on_network: !config.carrier.is_tun(),
             announcement: Mutex::new(None),
@@ -438,9 +442,11 @@ async fn meet(mut stream: SecureStream, peer: SocketAddr, shared: &Shared) -> Op
     // Where it may listen, when it does.
     let address = Address::from(peer.ip());
     // A peer is let in even if its name cannot be kept.
-    if let Err(failure) =
-        update_known_peers(&shared.state, &met, shared.remember.as_ref(), Some(address))
-    {
+    let keep = Keep {
+        name: shared.remember.as_ref(),
+        volume: shared.volume,
+    };
+    if let Err(failure) = update_known_peers(&shared.state, &met, keep, Some(address)) {
         eprintln!("tack: {failure}");
     }
     tracing::info!(

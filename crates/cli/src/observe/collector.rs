@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tack::{ConnectionId, ConnectionView, Endpoint, Monitor, Phase, Stats, Watching};
+use tack::{ConnectionId, ConnectionView, Endpoint, LossSign, Monitor, Phase, Stats, Watching};
 
 /// What is to be known of endpoints; `None` while nobody watches.
 static WATCHED: Mutex<Option<Registered>> = Mutex::new(None);
@@ -143,7 +143,7 @@ impl Delta {
 }
 
 /// The counters among the fields.
-pub(super) const COUNTERS: [fn(&mut Stats) -> &mut u64; 28] = [
+pub(super) const COUNTERS: [fn(&mut Stats) -> &mut u64; 28 + LossSign::ALL.len()] = [
     |it| &mut it.data_segments,
     |it| &mut it.data_bytes,
     |it| &mut it.retransmitted_segments,
@@ -172,6 +172,14 @@ pub(super) const COUNTERS: [fn(&mut Stats) -> &mut u64; 28] = [
     |it| &mut it.dropped_segments,
     |it| &mut it.invalid_reports,
     |it| &mut it.pruned,
+    |it| it.losses.of_mut(LossSign::Report),
+    |it| it.losses.of_mut(LossSign::Overdue),
+    |it| it.losses.of_mut(LossSign::Rack),
+    |it| it.losses.of_mut(LossSign::DuplicateAcks),
+    |it| it.losses.of_mut(LossSign::PartialAck),
+    |it| it.losses.of_mut(LossSign::Probe),
+    |it| it.losses.of_mut(LossSign::Timeout),
+    |it| it.losses.of_mut(LossSign::PathMtu),
 ];
 
 #[cfg(test)]

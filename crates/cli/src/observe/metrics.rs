@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use tack::LossSign;
 
 use super::airtime;
 use super::collector::{Connections, News};
@@ -37,6 +38,7 @@ pub(super) struct Metrics {
     retransmitted_segments: Counter,
     retransmitted_bytes: Counter,
     spurious: Counter,
+    lost_segments: Family<Labels, Counter>,
     loss_episodes: Family<Labels, Counter>,
     undone: Counter,
     probes: Counter,
@@ -67,6 +69,7 @@ impl Metrics {
             retransmitted_segments: Counter::default(),
             retransmitted_bytes: Counter::default(),
             spurious: Counter::default(),
+            lost_segments: Family::default(),
             loss_episodes: Family::default(),
             undone: Counter::default(),
             probes: Counter::default(),
@@ -158,6 +161,11 @@ impl Metrics {
             "Retransmissions of what the peer had",
             self.spurious.clone(),
         );
+        it.register(
+            "lost_segments",
+            "Segments taken for lost, by what told: those of false episodes included",
+            self.lost_segments.clone(),
+        );
         it.register("loss_episodes", "Episodes of loss recovery, by what found the loss: acknowledgements and their timing, or the retransmission timeout", self.loss_episodes.clone());
         it.register(
             "loss_episodes_undone",
@@ -245,6 +253,11 @@ impl Metrics {
             .inc_by(delta.retransmitted_segments);
         self.retransmitted_bytes.inc_by(delta.retransmitted_bytes);
         self.spurious.inc_by(delta.spurious_retransmissions);
+        for sign in LossSign::ALL {
+            self.lost_segments
+                .get_or_create(&vec![("detector", sign.name())])
+                .inc_by(delta.losses.of(sign));
+        }
         for (cause, count) in [
             ("acknowledgements", delta.fast_recoveries),
             ("timeout", delta.rto_count),

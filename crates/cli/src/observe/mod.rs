@@ -104,7 +104,7 @@ pub(crate) async fn watched(
         .map(|folder| QlogFolder::new(folder, watch.program))
         .transpose()?;
     collector::begin(match qlog {
-        Some(_) => Watching::Traces,
+        Some(_) => Watching::Segments,
         None => Watching::Counters,
     });
     let pause = if qlog.is_some() { TRACE_LOOK } else { LOOK };

@@ -1,4 +1,6 @@
-//! Traces of real connections: a file for each, as the simulator writes them.
+//! Traces of real connections: a file for each, as qlog.
+
+mod sequence;
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -7,9 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tack::{ConnectionView, Phase};
-use tack_sim::scenario::Party;
-use tack_sim::{Observer, Qlog};
 
+use self::sequence::{Header, Sequence};
 use super::collector::{Key, News};
 use crate::exit::Failure;
 
@@ -23,8 +24,7 @@ const MAX_ALL: u64 = 100_000;
 pub(super) struct QlogFolder {
     folder: PathBuf,
     program: &'static str,
-    /// With which side of the connection this is.
-    open: BTreeMap<Key, (Party, Qlog<BufWriter<File>>)>,
+    open: BTreeMap<Key, Sequence<BufWriter<File>>>,
     made: u64,
     left_out: u64,
     failed: Option<io::Error>,
@@ -65,14 +65,14 @@ impl QlogFolder {
         if news.is_new {
             self.begin(news.key, news.view);
         }
-        let Some((party, qlog)) = self.open.get_mut(&news.key) else {
+        let Some(qlog) = self.open.get_mut(&news.key) else {
             return;
         };
         let forgotten = self.forgotten.entry(news.key).or_default();
         self.missing += news.view.events_forgotten - (*forgotten).min(news.view.events_forgotten);
         *forgotten = news.view.events_forgotten;
         for event in &news.view.events {
-            qlog.on_trace(0, *party, event);
+            qlog.event(event);
         }
     }
 
@@ -83,7 +83,7 @@ impl QlogFolder {
         }
         let now = chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now());
         let name = format!(
-            "{}-{}-{}-{:05}.ndjson",
+            "{}-{}-{}-{:05}.sqlog",
             now.format("%Y%m%dT%H%M%SZ"),
             self.program,
             std::process::id(),
@@ -102,14 +102,14 @@ impl QlogFolder {
             .create_new(true)
             .mode(0o600)
             .open(self.folder.join(name));
-        match file.and_then(|file| Qlog::titled(BufWriter::new(file), &title)) {
+        let header = Header {
+            title: &title,
+            accepted: view.accepted,
+        };
+        match file.and_then(|file| Sequence::begin(BufWriter::new(file), &header)) {
             Ok(qlog) => {
                 self.made += 1;
-                let party = match view.accepted {
-                    true => Party::Server,
-                    false => Party::Client,
-                };
-                self.open.insert(key, (party, qlog));
+                self.open.insert(key, qlog);
             }
             Err(error) => self.fail(error),
         }
@@ -120,8 +120,8 @@ impl QlogFolder {
         let over: Vec<Key> = self.open.keys().copied().filter(is_over).collect();
         for key in over {
             self.forgotten.remove(&key);
-            if let Some((_, mut qlog)) = self.open.remove(&key)
-                && let Err(error) = qlog.finish()
+            if let Some(mut qlog) = self.open.remove(&key)
+                && let Err(error) = qlog.flush()
             {
                 self.fail(error);
             }
@@ -131,11 +131,7 @@ impl QlogFolder {
     /// What is written so far reaches the disk's cache, so that a program that is killed leaves
     /// whole lines.
     pub(super) fn flush(&mut self) {
-        let results: Vec<_> = self
-            .open
-            .values_mut()
-            .map(|(_, qlog)| qlog.finish())
-            .collect();
+        let results: Vec<_> = self.open.values_mut().map(Sequence::flush).collect();
         for error in results.into_iter().filter_map(Result::err) {
             self.fail(error);
         }

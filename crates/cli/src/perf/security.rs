@@ -23,6 +23,7 @@ use crate::meeting::{
 use crate::net::{
     self, CLEAR_PERF_PORT, Dial, Encryption, MET_PERF_PORT, PERF_PORT, PERF_UDP_PORT,
 };
+use crate::volume::Volume;
 
 /// The protocol inside TLS, where nobody meets: on one machine, and for data.
 const ALPN: &[u8] = b"tack-perf/2";
@@ -233,6 +234,7 @@ async fn meet(
             .peer
             .wait(matches!(server, Target::Code(_, None))),
         remember: args.meeting.peer.remember.as_ref(),
+        volume: Volume::Normal,
     };
     let (link, met) = meeting::reach(&connect_options).await?;
     let security = DataSecurity::Keys {
@@ -387,6 +389,7 @@ impl ControlListener {
             command: "tack perf",
             args: &args.meeting.waiting,
             remember: args.meeting.peer.remember.clone(),
+            volume: Volume::Normal,
             listen: &at,
             socket: None,
             family,

@@ -10,13 +10,13 @@ use tack_base::Rate;
 
 use super::protocol::Taken;
 use super::receiver::existing::Existing;
-use super::volume::Volume;
 use crate::address::{Address, Reach, ReachArgs};
 use crate::carrier::CarrierArgs;
 use crate::exit::Failure;
 use crate::meeting::{MeetingArgs, Target, is_explicit};
 use crate::observe::ObserveArgs;
 use crate::values::{duration, listen, rate, silence, size};
+use crate::volume::Volume;
 
 /// Most transfers at a time that the command line accepts.
 pub(crate) const MAX_TRANSFERS: u16 = 1024;

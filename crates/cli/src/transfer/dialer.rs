@@ -14,6 +14,7 @@ use crate::identity::OwnIdentity;
 use crate::meeting::{self, ConnectOptions, MeetingArgs, PeerStream, Target};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT};
 use crate::state::StateDir;
+use crate::volume::Volume;
 
 /// Makes connections to one peer.
 pub(crate) struct PeerDialer<'a> {
@@ -36,6 +37,7 @@ struct MeetingParams<'a> {
     own: OwnIdentity,
     state: StateDir,
     args: &'a MeetingArgs,
+    volume: Volume,
     dial: meeting::Dial,
     connect_timeout: Duration,
 }
@@ -45,6 +47,7 @@ pub(crate) struct DialConfig<'a> {
     pub(crate) target: Target,
     pub(crate) reach: ReachArgs,
     pub(crate) meeting: &'a MeetingArgs,
+    pub(crate) volume: Volume,
     pub(crate) transport: &'a TransportArgs,
     /// Longest silence of the peer before the connection is given up.
     pub(crate) silence: Duration,
@@ -85,6 +88,7 @@ impl<'a> PeerDialer<'a> {
                 own,
                 state,
                 args: dialing.meeting,
+                volume: dialing.volume,
                 dial: meeting::Dial {
                     tcp_port: TRANSFER_PORT,
                     service: dialing.service,
@@ -159,6 +163,7 @@ impl MeetingParams<'_> {
                 .peer
                 .wait(matches!(target, Target::Code(_, None) | Target::Name(_))),
             remember: self.args.peer.remember.as_ref(),
+            volume: self.volume,
         };
         let (link, met) = meeting::reach(&connect_options).await?;
         // A code serves once; whoever has met us lets our key come back.

@@ -9,6 +9,7 @@ use crate::exit::Failure;
 use crate::identity::OwnIdentity;
 use crate::meeting::{AlsoServes, MeetingArgs, PeerStream, WaitingConfig, WaitingSide};
 use crate::net::{self, TRANSFER_PORT, TRANSFER_UDP_PORT};
+use crate::volume::Volume;
 
 /// The port on which a waiting side accepts transfers.
 pub(crate) enum TransferListener {
@@ -23,6 +24,7 @@ pub(crate) struct Listen<'a> {
     pub(crate) at: Option<&'a Address>,
     pub(crate) reach: ReachArgs,
     pub(crate) meeting: &'a MeetingArgs,
+    pub(crate) volume: Volume,
     pub(crate) transport: &'a TransportArgs,
     /// Longest silence of a peer before its connection is given up.
     pub(crate) silence: std::time::Duration,
@@ -64,6 +66,7 @@ impl TransferListener {
             command: listen.command,
             args: &listen.meeting.waiting,
             remember: listen.meeting.peer.remember.clone(),
+            volume: listen.volume,
             listen: listen.at.unwrap_or(&everywhere),
             socket: None,
             family: Family::Any,

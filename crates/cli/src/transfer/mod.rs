@@ -20,7 +20,6 @@ mod sender;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod volume;
 
 pub(crate) use args::{MAX_TRANSFERS, RecvArgs, SendArgs, TransportArgs};
 pub(crate) use names::printable;

@@ -26,7 +26,7 @@ use super::sender::exclude::Exclude;
 use super::sender::options::{Links, Options, Source};
 use super::sender::progress::Progress;
 use super::sender::send::{Outbound, SendError, send};
-use super::volume::Volume;
+use crate::volume::Volume;
 
 const SILENCE: Duration = Duration::from_secs(60);
 

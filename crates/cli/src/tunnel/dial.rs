@@ -19,6 +19,7 @@ use crate::meeting::{self, ConnectOptions, PeerArgs, PeerStream, Target};
 use crate::state::StateDir;
 use crate::transfer::TransportArgs;
 use crate::values::{duration, silence};
+use crate::volume::Volume;
 
 /// How long the serving side may take to answer a request: it looks a name up and connects.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
@@ -212,6 +213,7 @@ impl Finder {
             connect_timeout: args.connect_timeout,
             wait: args.peer.wait(matches!(self.target, Target::Code(_, None))),
             remember: args.peer.remember.as_ref(),
+            volume: Volume::Normal,
         };
         let (stream, met) = meeting::reach(&options).await?;
         let route = Route {

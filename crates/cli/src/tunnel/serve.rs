@@ -35,6 +35,7 @@ use crate::signals::Signals;
 use crate::state::{StateArgs, StateDir};
 use crate::transfer::TransportArgs;
 use crate::values::{listen, rate, silence};
+use crate::volume::Volume;
 use access::Access;
 use config::{FlagPolicy, ServeFile};
 use folders::Folders;
@@ -229,6 +230,7 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
             command: "tack connect",
             args: if invites { &args.waiting } else { &closed },
             remember: args.remember,
+            volume: Volume::Normal,
             listen: args
                 .listen
                 .as_ref()
@@ -295,6 +297,7 @@ pub(crate) async fn serve(args: ServeArgs, socket: Option<UdpSocket>) -> Result<
             },
             () = next_hangup(&mut hangup) => {
                 rules.reload(&policy, &folders);
+                service.apply_rates();
                 continue;
             }
             exit = signals.next() => break exit,

@@ -514,6 +514,44 @@ fn a_scenario_without_flows_is_links_enough_and_trust_may_be_required() {
     assert_eq!(ended.code, Some(code), "{ended:?}");
 }
 
+/// Of a path that loses half of all packets each way, both ways lose some.
+#[test]
+fn the_wired_path_loses_packets_each_way() {
+    const ANSWERS: usize = 30;
+    let host = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = host.local_addr().unwrap().to_string();
+    let mut relay = Running::start(tack().args([
+        "emulate", "--wifi", "802.11n", "--loss", "50%", "--json", "--to", &to,
+    ]));
+    let listening = relay.line();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = listening["address"].as_str().unwrap();
+    client.connect(address).unwrap();
+    for socket in [&host, &client] {
+        socket
+            .set_read_timeout(Some(std::time::Duration::from_millis(20)))
+            .unwrap();
+    }
+    let (mut buffer, mut answers) = ([0; 100], 0);
+    for _ in 0..1_000 {
+        client.send(&[7; 100]).unwrap();
+        if let Ok((len, from)) = host.recv_from(&mut buffer) {
+            host.send_to(&buffer[..len], from).unwrap();
+            answers += usize::from(client.recv(&mut buffer).is_ok());
+        }
+        if answers == ANSWERS {
+            break;
+        }
+    }
+    assert_eq!(answers, ANSWERS);
+    relay.signal(rustix::process::Signal::INT);
+    let ended = relay.wait();
+    let wired = &ended.json()["wired"];
+    for way in ["forward", "reverse"] {
+        assert!(wired[way]["lost"].as_u64() > Some(0), "{way}: {wired}");
+    }
+}
+
 /// A relay with `--realtime` that runs, the policies of its threads (sched(7)), and what it says
 /// when it is stopped.
 #[cfg(target_os = "linux")]

@@ -193,6 +193,30 @@ fn a_ticket_from_the_environment_or_standard_input_is_as_good() {
 }
 
 #[test]
+fn a_name_that_belongs_to_another_key_is_told_before_anything_moves() {
+    let (alice, bob) = (Side::new(), Side::new());
+    let stranger = Side::new().key();
+    let added = bob.run(&["peers", "add", "alice", &stranger]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let receiver = alice.receive(&["--once", "--no-code"]);
+    let file = bob.file("file", 10);
+    let target = ["send", text(&file), &receiver.ticket];
+    let refused = bob.run(&[&target[..], &["--remember", "alice"]].concat());
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("alice: is known by another key"),
+        "{refused:?}"
+    );
+    assert!(alice.received("file").is_none());
+    // The ticket serves the same installation still. With --quiet nothing is said.
+    let sent = bob.run(&[&target[..], &["--quiet"]].concat());
+    assert_eq!((sent.code, &sent.stderr[..]), (Some(0), ""), "{sent:?}");
+    assert!(alice.received("file").is_some());
+    let (code, said) = receiver.end();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
 fn a_code_works_by_address_and_wrong_words_are_told_to_both_sides() {
     let (alice, bob) = (Side::new(), Side::new());
     let receiver = alice.receive(&["--once"]);
@@ -272,6 +296,22 @@ fn known_peers_need_nothing_else_until_they_are_removed() {
         (&listed["name"], &listed["key"]),
         (&"bob:".into(), &bob.key().into())
     );
+    // Another name for a peer that has one changes nothing, and keeps nobody from sending.
+    let again = bob.run(&[
+        "send",
+        text(&bob.file("again", 10)),
+        "alice:",
+        "--remember",
+        "friend",
+    ]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(
+        again.stderr.contains("known already, as alice:") && again.stderr.contains("peers rename"),
+        "{again:?}"
+    );
+    assert!(alice.received("again").is_some());
+    let listed = bob.run(&["peers", "--json"]);
+    assert!(!listed.stdout.contains("friend"), "{listed:?}");
     // By name, and by address alone.
     let address = listed_address(&bob);
     for (name, target) in [("second", "alice:"), ("third", &address)] {

@@ -129,6 +129,58 @@ fn a_peer_has_so_many_connections_and_no_more() {
     assert_eq!(reach(&desk, &target).0, Some(0), "others are not concerned");
 }
 
+/// A connection from `side` to a target over a port of its own.
+fn forwarded(side: &Side, target: &str) -> (Service, TcpStream) {
+    let arguments = ["forward", "-L", &format!("0:{target}"), "server:"];
+    let mut forward = Service::start(side, &arguments);
+    let line = forward.line(" leads to ");
+    let address = line.split_whitespace().find_map(|word| word.parse().ok());
+    let stream = connect(address.unwrap());
+    (forward, stream)
+}
+
+#[test]
+fn a_peer_is_carried_at_its_rate_and_others_are_not_concerned() {
+    /// Bytes a second.
+    const RATE: f64 = 100_000.0;
+    /// What comes at once: the credit of 200 ms, and a piece of 50 ms.
+    const BURST: f64 = RATE / 4.0;
+    let content = noise(4_000_000);
+    let source = content.clone();
+    let target = target(move |mut stream| {
+        let source = source.clone();
+        // A peer that goes away early ends it.
+        std::thread::spawn(move || stream.write_all(&source));
+    })
+    .to_string();
+    let (phone, desk) = (Side::new(), Side::new());
+    let common = format!("targets = [\"{target}\"]\n");
+    let limited = format!("{common}[peers.phone]\nrate = \"800kbps\"\n");
+    let mut served = Served::new(&[("phone", &phone), ("desk", &desk)], &limited);
+    #[allow(clippy::disallowed_methods, reason = "a rate is bytes in a time")]
+    let began = std::time::Instant::now();
+    let (_phone, mut slow) = forwarded(&phone, &target);
+    let mut got = vec![0; (2.0 * BURST) as usize];
+    slow.read_exact(&mut got).unwrap();
+    // A slow machine only takes longer.
+    let permitted = RATE * began.elapsed().as_secs_f64() + BURST;
+    assert!(
+        got.len() as f64 <= permitted,
+        "{} bytes of {permitted}",
+        got.len()
+    );
+    // Meanwhile another peer gets all.
+    let (_desk, mut fast) = forwarded(&desk, &target);
+    let mut all = Vec::new();
+    fast.read_to_end(&mut all).unwrap();
+    assert!(all == content, "{} bytes", all.len());
+    // Without the limit the connection that had it gets the rest.
+    let words = served.reload(&common);
+    assert!(words.contains("was read again"), "{words}");
+    slow.read_to_end(&mut got).unwrap();
+    assert!(got == content, "{} bytes", got.len());
+}
+
 #[test]
 fn folders_are_sent_into_and_fetched_from_by_peers_known_by_name() {
     let (phone, desk) = (Side::new(), Side::new());

@@ -33,19 +33,10 @@ impl<W: Write> Qlog<W> {
     ///
     /// # Errors
     /// Whatever `out` says to the first line.
-    pub fn new(out: W) -> io::Result<Self> {
-        Self::titled(out, "tack sim")
-    }
-
-    /// As [`Qlog::new`], for events that come from elsewhere: real connections, by
-    /// [`Observer::on_trace`].
-    ///
-    /// # Errors
-    /// As [`Qlog::new`].
-    pub fn titled(mut out: W, title: &str) -> io::Result<Self> {
+    pub fn new(mut out: W) -> io::Result<Self> {
         let head = json!({
             "qlog_format": "NDJSON",
-            "title": title,
+            "title": "tack sim",
             "time_unit": "ms",
             "categories": ["tack", "transport", "recovery"],
         });
@@ -137,8 +128,24 @@ fn describe(what: &Traced) -> (&'static str, Value) {
             "tack:sync_sent",
             json!({"min_rtt_us": micros(*min_rtt), "ack_loss_rate": ack_loss_rate, "startup": startup}),
         ),
-        Traced::Lost { start, end } => (
+        Traced::Lost {
+            start, end, sign, ..
+        } => (
             "recovery:packet_lost",
+            json!({"offset": start.0, "length": *end - *start, "sign": sign.name()}),
+        ),
+        // Where they are asked for; here segments are seen on the path instead.
+        Traced::SegmentSent {
+            number,
+            start,
+            end,
+            again,
+        } => (
+            "transport:packet_sent",
+            json!({"number": number, "offset": start.0, "length": *end - *start, "retransmission": again}),
+        ),
+        Traced::SegmentReceived { start, end, .. } => (
+            "transport:packet_received",
             json!({"offset": start.0, "length": *end - *start}),
         ),
         Traced::Recovery(state) => ("recovery:episode", json!({ "state": state })),

@@ -1,7 +1,7 @@
 //! Brings what happens to the checks of the connection that it concerns.
 
 use tack_base::{Duration, Instant};
-use tack_tcp::trace::TraceEvent;
+use tack_tcp::trace::{TraceDetail, TraceEvent};
 use tack_wire::{Header, Segment};
 
 use super::check::{self, WireObserver};
@@ -184,7 +184,7 @@ impl Flows {
             };
             // Switched on again each time, which costs nothing: a connection that is new is not
             // missed.
-            connection.enable_trace();
+            connection.enable_trace(TraceDetail::Decisions);
             while let Some(event) = connection.poll_trace() {
                 each(flow, state.parties[side], &event);
             }

@@ -91,10 +91,13 @@ impl Connection {
 
     /// Tells the trace what was marked lost since the last time.
     pub(super) fn trace_losses(&mut self, now: Instant) {
-        while let Some(Range { start, end }) = self.log.pop_newly_lost() {
-            self.telemetry
-                .trace
-                .add(now, || Traced::Lost { start, end });
+        while let Some((Range { start, end }, number, sign)) = self.log.pop_newly_lost() {
+            self.telemetry.trace.add(now, || Traced::Lost {
+                start,
+                end,
+                number: number.0,
+                sign,
+            });
         }
     }
 

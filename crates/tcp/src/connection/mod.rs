@@ -59,7 +59,7 @@ use crate::send::queue::SendQueue;
 use crate::send::sent::SentLog;
 use crate::send::window::SendWindow;
 use crate::stats::Stats;
-use crate::trace::TraceEvent;
+use crate::trace::{TraceDetail, TraceEvent};
 
 pub use application::{ReadError, WriteError};
 pub use close_reason::CloseReason;
@@ -355,6 +355,7 @@ impl Connection {
     /// Counters and estimates.
     pub fn stats(&self, now: Instant) -> Stats {
         let mut stats = self.telemetry.counters.clone();
+        stats.losses = self.log.losses();
         stats.min_rtt = self.rtt.min();
         stats.srtt = self.rtt.smoothed();
         stats.rttvar = self.rtt.variation();
@@ -376,8 +377,8 @@ impl Connection {
     }
 
     /// Keeps what happens from now on, and why, for [`Connection::poll_trace`].
-    pub fn enable_trace(&mut self) {
-        self.telemetry.trace.switch_on();
+    pub fn enable_trace(&mut self, detail: TraceDetail) {
+        self.telemetry.trace.switch_on(detail);
         self.log.watch_losses();
     }
 

@@ -17,6 +17,7 @@ use super::timers::Timer;
 use crate::ack::policy::{Carried, LossDetectedBy};
 use crate::cc::{SendToken, Sent};
 use crate::send::sent::FlightStart;
+use crate::trace::Traced;
 use crate::transmit::{Batch, Transmit};
 
 impl Connection {
@@ -125,6 +126,17 @@ impl Connection {
             self.persist.on_sent(self.snd.nxt);
             self.recovery.on_new_data(len);
         }
+        if payload > 0 {
+            let (log, range) = (&self.log, &plan.range);
+            self.telemetry
+                .trace
+                .add_segment(now, || Traced::SegmentSent {
+                    number: log.newest_number().0,
+                    start: range.start,
+                    end: range.start + payload,
+                    again: retransmission,
+                });
+        }
         self.recovery.on_send(len);
         if self.pacer.on_send(now, len, self.max_payload()) {
             // The timer was too late to keep the rate, so samples do not show the path's limit.
@@ -199,7 +211,7 @@ impl Connection {
             FlightStart::default(),
             SendToken::default(),
         );
-        self.log.mark_lost(number);
+        self.log.mark_kept_back(number);
         self.snd.nxt = plan.range.end;
         self.persist.on_sent(self.snd.nxt);
         self.audit.keep(plan.range.clone(), number);

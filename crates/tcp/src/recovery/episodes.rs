@@ -20,6 +20,7 @@ use super::{Detection, DetectionContext, LossDetector, LossView, Phase};
 use crate::cc::{Cause, Congestion, CongestionController, RecoveryShaping};
 use crate::ecn::EcnState;
 use crate::rtt::estimator::RttEstimator;
+use crate::send::loss_sign::LossSign;
 use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
 
@@ -245,12 +246,12 @@ impl LossRecovery {
             if recovering {
                 // The next hole starts where the partial acknowledgement stopped, and is repaired
                 // at once.
-                PlainLoss::Partial(log.mark_front_lost())
+                PlainLoss::Partial(log.mark_front_lost(LossSign::PartialAck))
             } else {
                 PlainLoss::Counted(0)
             }
         } else if ack.duplicate && self.dup_acks.on_duplicate() && self.phase == Phase::Open {
-            PlainLoss::Counted(log.mark_front_lost())
+            PlainLoss::Counted(log.mark_front_lost(LossSign::DuplicateAcks))
         } else {
             PlainLoss::Counted(0)
         };
@@ -285,6 +286,7 @@ impl LossRecovery {
     /// A tail loss probe repaired a loss: congestion control learns of it, nothing needs repair
     /// (RFC 8985 §7.4.2).
     pub(crate) fn on_repaired_loss(&mut self, sending: &mut Sending<'_>, flight: u64) {
+        sending.log.count_loss(LossSign::Probe);
         self.reduce(sending, flight);
         sending.cc.on_recovered(sending.now);
     }

@@ -9,6 +9,7 @@ use core::time::Duration;
 use tack_base::{Instant, StreamOffset};
 
 use super::{Detection, DetectionContext, LossDetector};
+use crate::send::loss_sign::LossSign;
 use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
 
@@ -112,7 +113,7 @@ impl LossDetector for Rack {
                 detection.look_again = Some(due);
                 return detection;
             }
-            let lost = log.mark_lost(number);
+            let lost = log.mark_lost(number, LossSign::Rack);
             debug_assert!(lost > 0, "outstanding transmissions can be lost");
             if lost == 0 {
                 return detection;
@@ -124,7 +125,7 @@ impl LossDetector for Rack {
     fn on_timeout(&mut self, context: &DetectionContext, log: &mut SentLog) -> u64 {
         // RFC 8985 §6.3: the first segment, and all that would be overdue, are lost; what left
         // recently may still be on its way.
-        let mut lost = log.mark_front_lost();
+        let mut lost = log.mark_front_lost(LossSign::Timeout);
         let window = self.reordering_window(context, log);
         let rtt = if self.rtt.is_zero() {
             context.smoothed_rtt.unwrap_or_default()
@@ -135,7 +136,7 @@ impl LossDetector for Rack {
             if sent_at + rtt + window > context.now {
                 break;
             }
-            let len = log.mark_lost(number);
+            let len = log.mark_lost(number, LossSign::Timeout);
             if len == 0 {
                 break;
             }

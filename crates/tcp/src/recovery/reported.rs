@@ -22,6 +22,7 @@ use core::time::Duration;
 use tack_base::{Instant, StreamOffset};
 
 use super::{Detection, DetectionContext, LossDetector, LossView};
+use crate::send::loss_sign::LossSign;
 use crate::send::packet_number::PacketNumber;
 use crate::send::sent::{Delivered, SentLog};
 
@@ -154,14 +155,14 @@ impl LossDetector for Reported {
                 if overdue.is_some_and(|overdue| left.max(asked) <= overdue) {
                     self.asked = Some(context.now);
                     detection.asks = true;
-                    detection.lost += log.mark_lost(number);
+                    detection.lost += log.mark_lost(number, LossSign::Overdue);
                 }
                 break;
             } else if left + patience > context.now {
                 detection.look_again = Some(left + patience);
                 break;
             }
-            match log.mark_lost(number) {
+            match log.mark_lost(number, LossSign::Overdue) {
                 0 => break,
                 len => detection.lost += len,
             }
@@ -172,13 +173,13 @@ impl LossDetector for Reported {
     fn on_timeout(&mut self, context: &DetectionContext, log: &mut SentLog) -> u64 {
         // Without reports nothing is known: all that left more than a round trip ago is presumed
         // lost.
-        let mut lost = log.mark_front_lost();
+        let mut lost = log.mark_front_lost(LossSign::Timeout);
         let rtt = context.smoothed_rtt.unwrap_or_default();
         while let Some((number, sent_at)) = log.oldest_outstanding() {
             if sent_at + rtt > context.now {
                 break;
             }
-            match log.mark_lost(number) {
+            match log.mark_lost(number, LossSign::Timeout) {
                 0 => break,
                 len => lost += len,
             }

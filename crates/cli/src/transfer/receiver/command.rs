@@ -31,7 +31,7 @@ use crate::transfer::names::printable;
 use crate::transfer::protocol::{Refusal, Reply};
 use crate::transfer::report::Listing;
 use crate::transfer::summary;
-use crate::transfer::volume::Volume;
+use crate::volume::Volume;
 
 /// Time limit for the greeting of a peer.
 pub(super) const GREETING: Duration = Duration::from_secs(10);
@@ -84,6 +84,7 @@ pub(crate) async fn recv(args: RecvArgs) -> Result<Exit, Failure> {
         at: args.listen.as_ref(),
         reach: args.reach,
         meeting: &args.meeting,
+        volume: args.volume(),
         transport: &args.transport,
         silence: args.timeout,
         intent: Intent::Send,
@@ -244,6 +245,7 @@ async fn fetch(
         target,
         reach: args.reach,
         meeting: &args.meeting,
+        volume: args.volume(),
         transport: &args.transport,
         silence: args.timeout,
         connect_timeout: CONNECT,

@@ -21,7 +21,7 @@ use crate::meeting::PeerStream;
 use crate::transfer::channel::Channel;
 use crate::transfer::protocol::Refusal;
 use crate::transfer::report::Listing;
-use crate::transfer::volume::Volume;
+use crate::volume::Volume;
 
 /// Transfers into a folder at a time, and senders that wait for one to end.
 const PLACES: usize = 16;

@@ -5,7 +5,7 @@ use std::path::Path;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
 use crate::transfer::names::printable;
-use crate::transfer::volume::Volume;
+use crate::volume::Volume;
 
 /// Prints names above the progress bars.
 #[derive(Clone, Debug)]

@@ -27,7 +27,7 @@ use crate::transfer::names;
 use crate::transfer::protocol::Hello;
 use crate::transfer::report::{Listing, Report};
 use crate::transfer::summary;
-use crate::transfer::volume::Volume;
+use crate::volume::Volume;
 
 /// How long the last acknowledgements may take after everything was confirmed.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -66,6 +66,7 @@ async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDi
             at: args.listen.as_ref(),
             reach: args.reach,
             meeting: &args.meeting,
+            volume: args.volume(),
             transport: &args.transport,
             silence: args.timeout,
             intent: Intent::Receive,
@@ -84,6 +85,7 @@ async fn dialer<'a>(args: &'a SendArgs, target: Option<Target>) -> Result<PeerDi
         target,
         reach: args.reach,
         meeting: &args.meeting,
+        volume: args.volume(),
         transport: &args.transport,
         silence: args.timeout,
         connect_timeout: args.connect_timeout,
@@ -264,10 +266,11 @@ impl Ended<'_> {
             Ok(Ok(())) if report.failed == 0 => Ok(Exit::Done),
             Ok(Ok(())) => {
                 eprintln!(
-                    "tack: {} could not be transferred, {} {}",
+                    "tack: {} could not be transferred, {} {}{}",
                     report.failed_text(),
                     files(report.files),
-                    if report.files == 1 { "was" } else { "were" }
+                    if report.files == 1 { "was" } else { "were" },
+                    report.spared_text()
                 );
                 Ok(if report.there() > 0 {
                     Exit::Partial

@@ -300,7 +300,9 @@ impl Confirmations {
     /// Something of the source is left out on purpose.
     pub(crate) fn skip(&self, path: &Path, why: &str) {
         let mut state = self.state();
-        self.say(&mut state, path, &format!("skipped: {why}"));
+        if !self.progress.is_quiet() {
+            self.say(&mut state, path, &format!("skipped: {why}"));
+        }
         state.report.skipped += 1;
     }
 

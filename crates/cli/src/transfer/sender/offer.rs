@@ -16,7 +16,7 @@ use crate::transfer::channel::{Channel, Writer};
 use crate::transfer::names;
 use crate::transfer::protocol::{Hello, Taken};
 use crate::transfer::report::{Listing, Report};
-use crate::transfer::volume::Volume;
+use crate::volume::Volume;
 
 /// How long a receiver that lost its connection comes back.
 const RETURN: Duration = Duration::from_secs(600);

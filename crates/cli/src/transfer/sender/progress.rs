@@ -12,7 +12,7 @@ use crate::printer::with_stdout;
 use crate::progress;
 use crate::transfer::bars::{KNOWN, QUIET, UNKNOWN};
 use crate::transfer::names::printable;
-use crate::transfer::volume::Volume;
+use crate::volume::Volume;
 
 /// The progress display and the messages of a sender.
 #[derive(Clone, Debug)]

@@ -49,6 +49,15 @@ impl Places {
         counts
     }
 
+    /// What limits each peer that has a place.
+    pub(super) fn limits(&self) -> Vec<(PublicKey, Arc<Limits>)> {
+        let taken = self.taken();
+        let of_peer = taken.of_peer.iter();
+        of_peer
+            .map(|(key, of_peer)| (PublicKey::from(*key), Arc::clone(&of_peer.limits)))
+            .collect()
+    }
+
     /// A place for the peer with this key, unless so many are taken in total or by it already.
     pub(super) fn enter(
         self: &Arc<Self>,

@@ -87,6 +87,17 @@ impl Service {
         Some(place)
     }
 
+    /// The rules have changed: what is open is carried at the rates of the new ones.
+    pub(super) fn apply_rates(&self) {
+        let policy = self.policy.now();
+        for (key, limits) in self.connections.limits() {
+            // Who is not served any more keeps what is open, as it was.
+            if let Some(guest) = self.access.guest(key, &policy) {
+                limits.set(policy.of(guest.name.as_ref()).rate);
+            }
+        }
+    }
+
     pub(super) fn say(&self, guest: &Guest, words: &dyn std::fmt::Display) {
         tracing::info!(peer = %guest, "{words}");
         if self.verbose {

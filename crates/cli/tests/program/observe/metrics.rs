@@ -105,6 +105,10 @@ fn a_scrape_has_what_the_test_counted() {
         segments["data"] >= 20.0 * 1_048_576.0 / 1_460.0,
         "{segments:?}"
     );
+    let detectors = values(&scrape, "tack_lost_segments_total");
+    for detector in ["report", "overdue", "rack", "duplicate_acks", "timeout"] {
+        assert!(detectors.contains_key(detector), "{detectors:?}");
+    }
     let losses = values(&scrape, "tack_loss_episodes_total");
     assert!(losses.contains_key("acknowledgements") && losses.contains_key("timeout"));
     let rtt = scrape

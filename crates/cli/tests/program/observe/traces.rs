@@ -27,9 +27,13 @@ fn traces(folder: &Path) -> Vec<Vec<Value>> {
                 fs::metadata(path).unwrap().permissions().mode() & 0o777,
                 0o600
             );
+            // A JSON text sequence (RFC 7464), which qvis knows by its name.
+            assert_eq!(path.extension().unwrap(), "sqlog");
             let text = fs::read_to_string(path).unwrap();
-            text.lines()
-                .map(|line| serde_json::from_str(line).unwrap())
+            let mut records = text.split('\u{1e}');
+            assert_eq!(records.next(), Some(""));
+            records
+                .map(|record| serde_json::from_str(record).unwrap())
                 .collect()
         })
         .collect()
@@ -79,7 +83,8 @@ fn each_connection_has_a_file_with_all_that_it_did() {
     assert_eq!((there.len(), here.len()), (2, 2));
     for trace in there.iter().chain(&here) {
         let (head, events) = trace.split_first().unwrap();
-        assert_eq!(head["qlog_format"], "NDJSON");
+        assert_eq!(head["qlog_format"], "JSON-SEQ");
+        assert_eq!(head["qlog_version"], "0.3");
         assert!(
             head["title"].as_str().unwrap().starts_with("tack perf: "),
             "{head}"
@@ -98,7 +103,7 @@ fn each_connection_has_a_file_with_all_that_it_did() {
         sent <= counted && (sent + 3 >= counted || !are_complete),
         "{sent} of {counted}"
     );
-    let received = data(&here, "transport:ack_received").unwrap();
+    let received = data(&here, "recovery:metrics_updated").unwrap();
     let counted = test["client"][0]["transport"]["acks_received"]
         .as_u64()
         .unwrap();
@@ -106,11 +111,67 @@ fn each_connection_has_a_file_with_all_that_it_did() {
         received + 3 >= counted || !are_complete,
         "{received} of {counted}"
     );
-    let hosts = |traces: &[Vec<Value>], host: &str| {
-        let events = traces.iter().flat_map(|trace| &trace[1..]);
-        events.into_iter().all(|event| event["host"] == host)
+    let is_host = |traces: &[Vec<Value>], host: &str| {
+        let mut heads = traces.iter().map(|trace| &trace[0]);
+        heads.all(|head| head["trace"]["vantage_point"]["type"] == host)
     };
-    assert!(hosts(&there, "server") && hosts(&here, "client"));
+    assert!(is_host(&there, "server") && is_host(&here, "client"));
+    let transport = &test["client"][0]["transport"];
+    segments_are_there(&here, &there, transport, are_complete);
+}
+
+/// Each data segment is a packet on both sides, with the same number, and each that was sent is
+/// acknowledged or lost.
+fn segments_are_there(here: &[Vec<Value>], there: &[Vec<Value>], counted: &Value, complete: bool) {
+    let data = |traces: &[Vec<Value>], name: &str| -> Vec<Value> {
+        let of = |trace: &Vec<Value>| -> Vec<Value> {
+            let is_data = |event: &&Value| {
+                event["name"] == name && event["data"]["frames"][0]["frame_type"] == "stream"
+            };
+            trace.iter().filter(is_data).cloned().collect()
+        };
+        traces.iter().map(of).max_by_key(Vec::len).unwrap()
+    };
+    let number = |event: &Value| event["data"]["header"]["packet_number"].as_u64().unwrap();
+    let (sent, arrived) = (
+        data(here, "transport:packet_sent"),
+        data(there, "transport:packet_received"),
+    );
+    let segments = counted["data_segments"].as_u64().unwrap();
+    assert!(sent.len() as u64 <= segments && !sent.is_empty());
+    let numbers: Vec<u64> = sent.iter().map(number).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    if !complete {
+        return;
+    }
+    assert!(
+        sent.len() as u64 + 3 >= segments,
+        "{} of {segments}",
+        sent.len()
+    );
+    let sent_bytes = |event: &Value| {
+        let frame = &event["data"]["frames"][0];
+        (
+            number(event),
+            frame["offset"].clone(),
+            frame["length"].clone(),
+        )
+    };
+    let left: std::collections::BTreeMap<_, _> = sent
+        .iter()
+        .map(sent_bytes)
+        .map(|(number, offset, length)| (number, (offset, length)))
+        .collect();
+    for (number, offset, length) in arrived.iter().map(sent_bytes) {
+        assert_eq!(left.get(&number), Some(&(offset, length)), "{number}");
+    }
+    let acked = here
+        .iter()
+        .flatten()
+        .filter_map(|event| event["data"]["frames"][0]["acked_ranges"].as_array())
+        .flatten()
+        .map(|range| 1 + range[1].as_u64().unwrap() - range[0].as_u64().unwrap());
+    assert!(acked.sum::<u64>() > 0);
 }
 
 #[test]

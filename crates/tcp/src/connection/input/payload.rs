@@ -7,6 +7,7 @@ use crate::ack::policy::{AckReason, DataArrival, SegmentOrder};
 use crate::connection::state::State;
 use crate::connection::{CloseReason, Connection, Event};
 use crate::recv::reassembly::Arrival;
+use crate::trace::Traced;
 
 impl Connection {
     pub(super) fn on_payload(
@@ -19,6 +20,16 @@ impl Connection {
     ) {
         self.telemetry.counters.segments_received += 1;
         let len = segment.payload.len() as u64;
+        self.telemetry
+            .trace
+            .add_segment(now, || Traced::SegmentReceived {
+                number: match segment.header.options.tack {
+                    Some(TackOption::Data(stamp)) => Some(stamp.number),
+                    _ => None,
+                },
+                start,
+                end: start + len,
+            });
         if !self.state.may_receive_data() {
             // CLOSE-WAIT and later: the peer's FIN was seen; what it still sends is a duplicate, or
             // invalid.

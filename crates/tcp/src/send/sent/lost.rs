@@ -8,21 +8,45 @@ use tack_base::{Instant, StreamOffset};
 use super::SentLog;
 use super::records::{Fate, FlightStart, SentSegment, Transmission};
 use crate::cc::SendToken;
+use crate::send::loss_sign::{LossCounts, LossSign};
 use crate::send::packet_number::PacketNumber;
 
 impl SentLog {
-    /// Marks the segment whose newest transmission is `number` lost. Returns its length, zero when
-    /// it is not in flight.
-    pub(crate) fn mark_lost(&mut self, number: PacketNumber) -> u64 {
-        if !self.outstanding.remove(number) {
+    /// Marks the segment whose newest transmission is `number` lost, which `sign` told. Returns its
+    /// length, zero when it is not in flight.
+    pub(crate) fn mark_lost(&mut self, number: PacketNumber, sign: LossSign) -> u64 {
+        let Some(range) = self.lose(number) else {
             return 0;
+        };
+        self.count_loss(sign);
+        if let Some(newly_lost) = &mut self.newly_lost {
+            newly_lost.push((range.clone(), number, sign));
         }
-        let Some(start) = self.transmission_mut(number).map(|sent| sent.start) else {
-            return 0;
-        };
-        let Some(index) = self.index_at(start) else {
-            return 0;
-        };
+        range.end - range.start
+    }
+
+    /// As [`Self::mark_lost`], for a segment that did not leave.
+    pub(crate) fn mark_kept_back(&mut self, number: PacketNumber) {
+        let _range = self.lose(number);
+    }
+
+    /// A segment is lost, whether it is marked or not.
+    pub(crate) fn count_loss(&mut self, sign: LossSign) {
+        *self.losses.of_mut(sign) += 1;
+    }
+
+    /// Segments that were marked lost so far, or counted.
+    pub(crate) fn losses(&self) -> LossCounts {
+        self.losses
+    }
+
+    /// The segment that is lost now, if it was in flight.
+    fn lose(&mut self, number: PacketNumber) -> Option<Range<StreamOffset>> {
+        if !self.outstanding.remove(number) {
+            return None;
+        }
+        let start = self.transmission_mut(number)?.start;
+        let index = self.index_at(start)?;
         let segment = &mut self.segments[index];
         debug_assert_eq!(
             segment.fate,
@@ -33,12 +57,9 @@ impl SentLog {
         let (range, len) = (segment.start..segment.end, segment.len());
         self.in_flight -= len;
         self.lost_bytes += len;
-        if let Some(newly_lost) = &mut self.newly_lost {
-            newly_lost.push(range.clone());
-        }
-        self.lost.insert(range);
+        self.lost.insert(range.clone());
         self.trim();
-        len
+        Some(range)
     }
 
     /// Keeps what is marked lost from now on, for [`Self::pop_newly_lost`].
@@ -47,12 +68,14 @@ impl SentLog {
     }
 
     /// The last segment marked lost that was not taken yet.
-    pub(crate) fn pop_newly_lost(&mut self) -> Option<Range<StreamOffset>> {
+    pub(crate) fn pop_newly_lost(
+        &mut self,
+    ) -> Option<(Range<StreamOffset>, PacketNumber, LossSign)> {
         self.newly_lost.as_mut()?.pop()
     }
 
-    /// Marks every segment in flight with more than `len` positions lost. Returns the positions
-    /// marked.
+    /// Marks every segment in flight with more than `len` positions lost: the path takes none of
+    /// them. Returns the positions marked.
     pub(crate) fn mark_lost_longer_than(&mut self, len: u64) -> u64 {
         let mut lost = 0;
         let to = self.next_number();
@@ -62,15 +85,15 @@ impl SentLog {
                 .transmission_mut(number)
                 .is_some_and(|sent| sent.len() > len)
             {
-                lost += self.mark_lost(number);
+                lost += self.mark_lost(number, LossSign::PathMtu);
             }
             next = self.outstanding.first_in(number.next()..to);
         }
         lost
     }
 
-    /// Marks lost what was last sent under `numbers`, unless it left after `youngest`. Returns the
-    /// positions marked.
+    /// Marks lost what was last sent under `numbers`, which a report named, unless it left after
+    /// `youngest`. Returns the positions marked.
     ///
     /// Numbers that are settled cost next to nothing: a receiver names a gap until its bytes are
     /// there.
@@ -89,7 +112,7 @@ impl SentLog {
             {
                 self.visits += 1;
             }
-            lost += self.mark_lost(number);
+            lost += self.mark_lost(number, LossSign::Report);
             next = self.outstanding.first_in(number.next()..numbers.end);
         }
         lost
@@ -97,11 +120,11 @@ impl SentLog {
 
     /// Marks the oldest unacknowledged segment lost. Returns its length, zero when it is not in
     /// flight.
-    pub(crate) fn mark_front_lost(&mut self) -> u64 {
+    pub(crate) fn mark_front_lost(&mut self, sign: LossSign) -> u64 {
         self.segments
             .front()
             .map(|segment| segment.latest)
-            .map_or(0, |number| self.mark_lost(number))
+            .map_or(0, |number| self.mark_lost(number, sign))
     }
 
     /// Takes back that segments are lost (a spurious episode): they count as in flight again.

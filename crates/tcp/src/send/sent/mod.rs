@@ -22,6 +22,7 @@ use tack_base::range_set::RangeSet;
 use tack_base::{Instant, StreamOffset};
 
 use crate::cc::SendToken;
+use crate::send::loss_sign::{LossCounts, LossSign};
 use crate::send::packet_number::PacketNumber;
 use outstanding::Outstanding;
 pub(crate) use records::{Delivered, FlightStart, Transmission};
@@ -46,7 +47,9 @@ pub(crate) struct SentLog {
     /// Segments in the log that were retransmitted.
     retransmitted_segments: usize,
     /// What was marked lost and not taken yet, where anybody wants to know.
-    newly_lost: Option<Vec<Range<StreamOffset>>>,
+    newly_lost: Option<Vec<(Range<StreamOffset>, PacketNumber, LossSign)>>,
+    /// Segments that were marked lost, by what told.
+    losses: LossCounts,
     /// Kept so that reading blocks allocates nothing.
     added: Vec<Range<StreamOffset>>,
     /// Segments looked at one after the other, for tests of what a report costs.
@@ -71,6 +74,7 @@ impl SentLog {
             lost_bytes: 0,
             retransmitted_segments: 0,
             newly_lost: None,
+            losses: LossCounts::default(),
             added: Vec::new(),
             #[cfg(test)]
             visits: 0,

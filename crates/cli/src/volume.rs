@@ -1,10 +1,11 @@
-//! How much `tack send` and `tack recv` say on standard error.
+//! How much a command says on standard error.
 
 /// How many messages to print.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Volume {
     /// Print errors only.
     Quiet,
+    #[default]
     Normal,
     /// Print each file as well.
     Verbose,
