@@ -190,10 +190,14 @@ impl<W: Write> Sequence<W> {
         put(&mut metrics, "min_rtt", ack.min_rtt.map(millis));
         let pacing = ack.pacing.map(Rate::bits_per_sec);
         put(&mut metrics, "pacing_rate", pacing);
+        let mut ours = Map::new();
         let bandwidth = ack.bandwidth.map(Rate::bits_per_sec);
-        put(&mut metrics, "tack_bandwidth", bandwidth);
+        put(&mut ours, "bandwidth", bandwidth);
         let rate = ack.rate.map(Rate::bits_per_sec);
-        put(&mut metrics, "tack_delivery_rate", rate);
+        put(&mut ours, "delivery_rate", rate);
+        if !ours.is_empty() {
+            metrics.insert("tack".into(), ours.into());
+        }
         self.write(at, "recovery:metrics_updated", &metrics.into());
         self.phase = ack.phase;
         if !self.recovering {
