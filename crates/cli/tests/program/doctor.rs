@@ -1,12 +1,15 @@
 //! `tack doctor` over emulated paths: each has the verdict that it was made for.
+//!
+//! The tests of the ordinary form are shorter, and only the comparison of policies has more than
+//! one round.
 
 use serde_json::Value;
 
-use crate::support::{Running, finish, tack};
+use crate::support::{Running, finish, is_long, tack};
 
 /// What `tack doctor` says of data from a server behind such links. `None` where the machine did
 /// not keep up with the emulation: then there is nothing to judge.
-fn verdict(links: &[&str]) -> Option<Value> {
+fn verdict(links: &[&str], rounds: &str) -> Option<Value> {
     let mut server = Running::start(tack().args([
         "perf",
         "--server",
@@ -30,8 +33,16 @@ fn verdict(links: &[&str]) -> Option<Value> {
             .args(links),
     );
     let address = relay.line()["address"].as_str().unwrap().to_owned();
-    let options = ["--insecure", "--reverse", "--time", "2s", "--json"];
-    let ended = finish(tack().args(["doctor", &address]).args(options));
+    let (time, rounds) = if is_long() {
+        ("2s", "3")
+    } else {
+        ("1s", rounds)
+    };
+    let ended = finish(
+        tack()
+            .args(["doctor", &address, "--insecure", "--reverse", "--json"])
+            .args(["--time", time, "--rounds", rounds]),
+    );
     assert_eq!(ended.code, Some(0), "{ended:?}");
     relay.signal(rustix::process::Signal::INT);
     let trust = relay.wait().json()["trust"].clone();
@@ -43,7 +54,11 @@ fn verdict(links: &[&str]) -> Option<Value> {
 }
 
 fn assert_limited_by(links: &[&str], limit: &str) {
-    let Some(said) = verdict(links) else { return };
+    // Other verdicts rest on the means.
+    let rounds = if limit == "shared_medium" { "2" } else { "1" };
+    let Some(said) = verdict(links, rounds) else {
+        return;
+    };
     let diagnosis = &said["diagnosis"];
     if limit == "shared_medium" && diagnosis["is_steady"] == false {
         println!("SKIPPED: other programs disturbed the comparison of policies: {said}");

@@ -1,6 +1,7 @@
 //! `tack lab` on its cheapest figure.
 
 use std::fs;
+use std::path::Path;
 
 use crate::support::{Ended, finish, tack};
 
@@ -12,7 +13,7 @@ fn said(ended: &Ended) -> String {
         .collect()
 }
 
-fn lab(results: &std::path::Path, arguments: &[&str]) -> Ended {
+fn lab(results: &Path, arguments: &[&str]) -> Ended {
     finish(
         tack()
             .arg("lab")
@@ -22,14 +23,20 @@ fn lab(results: &std::path::Path, arguments: &[&str]) -> Ended {
     )
 }
 
+/// One measurement, because it takes longest, for all that is done with it.
 #[test]
-fn a_figure_is_measured_once_checked_and_reported() {
+fn a_figure_is_measured_once_checked_reported_and_exported() {
     let scratch = tempfile::tempdir().unwrap();
     let results = scratch.path().join("results");
+    is_measured_checked_and_reported(&results);
+    is_exported(&results, &scratch.path().join("out"));
+    damaged_lines_are_named_and_measured_again(&results);
+}
 
+fn is_measured_checked_and_reported(results: &Path) {
     let lines = ["--progress-every", "0s"];
     let run = [&["run", "7", "--seeds", "1", "--jobs", "1"], &lines[..]].concat();
-    let run = lab(&results, &run);
+    let run = lab(results, &run);
     assert_eq!((run.code, said(&run).as_str()), (Some(0), ""));
     // An interval of no length ends with each run, except with the last, which the results follow.
     let told: Vec<_> = run
@@ -55,7 +62,7 @@ fn a_figure_is_measured_once_checked_and_reported() {
     assert!(table.contains(",flows.0.goodput_bps,"));
     assert!(results.join("results.parquet").exists());
 
-    let check = lab(&results, &["check", "7", "--seeds", "1"]);
+    let check = lab(results, &["check", "7", "--seeds", "1"]);
     assert_eq!((check.code, said(&check).as_str()), (Some(0), ""));
     assert_eq!(check.stdout, run.stdout);
     assert_eq!(
@@ -64,14 +71,14 @@ fn a_figure_is_measured_once_checked_and_reported() {
         "nothing was measured again"
     );
 
-    let json = lab(&results, &["check", "7", "--seeds", "1", "--json"]);
+    let json = lab(results, &["check", "7", "--seeds", "1", "--json"]);
     let claims: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(
         claims[0]["verdict"], "inconclusive",
         "one run decides nothing"
     );
 
-    let report = lab(&results, &["report", "--seeds", "1"]);
+    let report = lab(results, &["report", "--seeds", "1"]);
     assert_eq!(report.code, Some(0));
     assert!(report.stderr.contains("not measured yet: 1 3 "));
     let page = fs::read_to_string(report.stdout.trim_end()).unwrap();
@@ -84,18 +91,13 @@ fn a_figure_is_measured_once_checked_and_reported() {
     assert!(page.contains("3 of "), "one figure was measured");
 }
 
-#[test]
-fn plots_are_exported_as_files() {
-    let scratch = tempfile::tempdir().unwrap();
-    let (results, out) = (scratch.path().join("results"), scratch.path().join("out"));
+/// Plots as files in the folder `out`, which does not exist yet.
+fn is_exported(results: &Path, out: &Path) {
     let folder = out.to_str().unwrap();
     let export = |options: &[&str]| {
         let options = [&["export", "--seeds", "1", "--out", folder][..], options].concat();
-        lab(&results, &options)
+        lab(results, &options)
     };
-    assert_eq!(export(&[]).code, Some(2), "the folder does not exist");
-    let run = lab(&results, &["run", "7", "--seeds", "1", "--jobs", "1"]);
-    assert_eq!(run.code, Some(0));
     let missing = export(&["7", "8"]);
     assert_eq!(missing.code, Some(2));
     assert!(
@@ -136,6 +138,26 @@ fn plots_are_exported_as_files() {
     let narrow = export(&["7", "--format", "pdf", "--width", "column"]);
     assert_eq!(narrow.stdout.lines().count(), 1);
     assert_ne!(read("figure-7.pdf"), pdf);
+}
+
+fn damaged_lines_are_named_and_measured_again(results: &Path) {
+    let run = ["run", "7", "--seeds", "1", "--jobs", "1"];
+    let journal = results.join("points.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let damaged = text.replacen("\"seed\"", "\"see", 1);
+    fs::write(&journal, &damaged).unwrap();
+
+    let report = lab(results, &["report", "--seeds", "1"]);
+    assert!(report.stderr.contains("line 1"), "{}", report.stderr);
+    let again = lab(results, &run);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(
+        again.stderr.contains("points.jsonl: cannot read 1 line"),
+        "{}",
+        again.stderr
+    );
+    let grown = fs::read_to_string(&journal).unwrap();
+    assert_eq!(grown.lines().count(), damaged.lines().count() + 1);
 }
 
 #[test]
@@ -199,39 +221,17 @@ fn figures_are_listed_and_unknown_ones_refused() {
 }
 
 #[test]
-fn damaged_lines_are_named_and_measured_again() {
-    let scratch = tempfile::tempdir().unwrap();
-    let results = scratch.path().join("results");
-    let run = ["run", "7", "--seeds", "1", "--jobs", "1"];
-    assert_eq!(lab(&results, &run).code, Some(0));
-    let journal = results.join("points.jsonl");
-    let text = fs::read_to_string(&journal).unwrap();
-    let damaged = text.replacen("\"seed\"", "\"see", 1);
-    fs::write(&journal, &damaged).unwrap();
-
-    let report = lab(&results, &["report", "--seeds", "1"]);
-    assert!(report.stderr.contains("line 1"), "{}", report.stderr);
-    let again = lab(&results, &run);
-    assert_eq!(again.code, Some(0), "{again:?}");
-    assert!(
-        again.stderr.contains("points.jsonl: cannot read 1 line"),
-        "{}",
-        again.stderr
-    );
-    let grown = fs::read_to_string(&journal).unwrap();
-    assert_eq!(grown.lines().count(), damaged.lines().count() + 1);
-}
-
-#[test]
 fn a_report_on_a_folder_that_does_not_exist_is_an_error() {
     let scratch = tempfile::tempdir().unwrap();
     let nowhere = scratch.path().join("nowhere");
-    let report = lab(&nowhere, &["report"]);
-    assert_eq!(report.code, Some(2), "{report:?}");
-    assert!(
-        report.stderr.contains("no such folder"),
-        "{}",
-        report.stderr
-    );
+    for command in [&["report"][..], &["export", "--out", "."]] {
+        let report = lab(&nowhere, command);
+        assert_eq!(report.code, Some(2), "{report:?}");
+        assert!(
+            report.stderr.contains("no such folder"),
+            "{}",
+            report.stderr
+        );
+    }
     assert!(!nowhere.exists());
 }

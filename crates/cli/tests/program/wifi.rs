@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::support::invitation::Waiting;
 use crate::support::network::{Network, network};
-use crate::support::{PATIENCE, Running, finish, noise, tree};
+use crate::support::{PATIENCE, Running, finish, is_long, noise, tree};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -110,9 +110,9 @@ fn write(path: &Path, content: &[u8]) {
 
 #[test]
 fn a_folder_crosses_the_air_by_code_ticket_and_name_and_survives_kills() {
-    const MIB: u64 = 1 << 20;
-    // Of this the sender is killed after 11 MiB and the receiver after 16 MiB.
-    const BIG: u64 = 24 * MIB;
+    // The sender is killed after 11 of 24 parts of the large file, the receiver after 16.
+    let part: u64 = if is_long() { 1 << 20 } else { 1 << 19 };
+    let big = 24 * part;
     const SMALL: usize = 40;
     let Some(mut network) = machines() else {
         return;
@@ -127,7 +127,7 @@ fn a_folder_crosses_the_air_by_code_ticket_and_name_and_survives_kills() {
         let path = world.path(&format!("docs/{}/{n}", n % 4));
         write(&path, &noise(n as u64, n * 997));
     }
-    write(&world.path("docs/big"), &noise(99, BIG as usize));
+    write(&world.path("docs/big"), &noise(99, big as usize));
     let mut air = Running::start(world.on(AIR).args([
         "emulate",
         "--wifi",
@@ -153,7 +153,7 @@ fn a_folder_crosses_the_air_by_code_ticket_and_name_and_survives_kills() {
         "24Mbps",
     ];
     let mut sender = Running::start(&mut world.sender(&by_code));
-    world.await_arrived(&mut sender, 11 * MIB);
+    world.await_arrived(&mut sender, 11 * part);
     sender.signal(Signal::KILL);
     drop(sender);
     assert!(
@@ -164,7 +164,7 @@ fn a_folder_crosses_the_air_by_code_ticket_and_name_and_survives_kills() {
     // The same command again, although a code permits one meeting; now the receiver is killed on
     // the way, and comes back.
     let mut sender = Running::start(&mut world.sender(&by_code));
-    world.await_arrived(&mut sender, 16 * MIB);
+    world.await_arrived(&mut sender, 16 * part);
     drop(receiver);
     let mut again = world.receiver();
     let (_receiver, invitation) = Waiting::start(again.args(["--remember", "laptop"]));
@@ -174,7 +174,7 @@ fn a_folder_crosses_the_air_by_code_ticket_and_name_and_survives_kills() {
     assert!(resumed["reconnects"].as_u64().unwrap() >= 1, "{resumed}");
     assert_eq!(resumed["failed"], 0, "{resumed}");
     let carried = resumed["carried_bytes"].as_u64().unwrap();
-    assert!(carried < BIG, "all was sent again: {resumed}");
+    assert!(carried < big, "all was sent again: {resumed}");
     assert_eq!(world.tree("docs"), world.tree("inbox/docs"));
 
     // By ticket: one file changed, another is new.
@@ -200,5 +200,5 @@ fn a_folder_crosses_the_air_by_code_ticket_and_name_and_survives_kills() {
     air.signal(Signal::INT);
     let summary = air.wait().json();
     let up = summary["up"]["delivered_bytes"].as_u64().unwrap();
-    assert!(up > BIG, "{summary}");
+    assert!(up > big, "{summary}");
 }

@@ -121,9 +121,10 @@ fn two_of_a_kind_share_fairly() {
         } else {
             &["3s"]
         };
+        let end = if is_long() { 90 } else { 60 };
         for start in starts {
             let text = format!(
-                "duration = '90s'\nwarmup = '30s'\n{PATH}[[flow]]\ncongestion = '{controller}'\n[[flow]]\nstart = '{start}'\ncongestion = '{controller}'\n"
+                "duration = '{end}s'\nwarmup = '30s'\n{PATH}[[flow]]\ncongestion = '{controller}'\n[[flow]]\nstart = '{start}'\ncongestion = '{controller}'\n"
             );
             let scenario = Scenario::from_toml("test.toml", &text, &[]).unwrap();
             let report = run(&scenario, scenario.seed, &mut Observers::default()).unwrap();

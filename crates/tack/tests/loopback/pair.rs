@@ -1,9 +1,15 @@
-//! Two endpoints, and bytes that show where they belong.
+//! Two endpoints, and bytes between them.
 
 use std::time::Duration;
 
 use tack::{Builder, Endpoint, Listener, Stream};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
+
+#[path = "../support/pattern.rs"]
+#[allow(dead_code, reason = "shared with the tests over TUN devices")]
+mod pattern;
+
+pub(crate) use pattern::{check_stream, write_stream};
 
 /// Long enough for any machine; reached only when something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -39,50 +45,6 @@ impl Pair {
 /// Fails when `work` hangs.
 pub(crate) async fn within<F: IntoFuture>(work: F) -> F::Output {
     tokio::time::timeout(PATIENCE, work).await.expect("hangs")
-}
-
-/// Byte number `position` of the stream named `seed`: a shifted, repeated or missing byte shows.
-fn byte(seed: u64, position: u64) -> u8 {
-    let mixed =
-        (position ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (mixed >> 56) as u8
-}
-
-/// Writes `len` bytes of the stream named `seed` and ends it.
-pub(crate) async fn write_stream(writer: &mut (impl AsyncWrite + Unpin), seed: u64, len: u64) {
-    let mut block = vec![0; 64 << 10];
-    let mut at = 0;
-    while at < len {
-        let take = (len - at).min(block.len() as u64);
-        for (offset, slot) in block[..take as usize].iter_mut().enumerate() {
-            *slot = byte(seed, at + offset as u64);
-        }
-        writer.write_all(&block[..take as usize]).await.unwrap();
-        at += take;
-    }
-    writer.shutdown().await.unwrap();
-}
-
-/// Reads to the end and checks that it is `len` bytes of the stream named `seed`.
-pub(crate) async fn check_stream(reader: &mut (impl AsyncRead + Unpin), seed: u64, len: u64) {
-    let mut block = vec![0; 64 << 10];
-    let mut at = 0;
-    loop {
-        let got = reader.read(&mut block).await.unwrap();
-        if got == 0 {
-            break;
-        }
-        for (offset, read) in block[..got].iter().enumerate() {
-            assert_eq!(
-                *read,
-                byte(seed, at + offset as u64),
-                "byte {}",
-                at + offset as u64
-            );
-        }
-        at += got as u64;
-    }
-    assert_eq!(at, len);
 }
 
 /// Sends everything back until the other side is done.

@@ -86,34 +86,34 @@ async fn both_opens(endpoint: &Endpoint, config: &Config, len: u64, what: &str) 
 }
 
 /// Every set of SACK, timestamps and window scaling of the kernel's, with our controllers in turn.
+/// The paths are in namespaces of their own, and most of the time is waiting: all at once.
 #[test]
 fn the_kernel_and_we_over_an_impaired_path() {
-    isolated(|| async {
+    std::thread::scope(|scope| {
         for (number, (what, path)) in faults().into_iter().enumerate() {
-            let link = Link::new([path.clone(), path], number as u64, Box::new(|_, _| true));
-            let mut device = options(1);
-            device.mtu = [1500, 1280][number % 2];
-            let mtu = device.mtu;
-            let endpoint =
-                link.far(|| crate::world::build(Endpoint::builder().mtu(mtu).tun(device)));
-            for bits in 0..8_usize {
-                let setting = |bit: u32| if bits >> bit & 1 == 1 { "1" } else { "0" };
-                sysctl("ipv4/tcp_sack", setting(0));
-                sysctl("ipv4/tcp_timestamps", setting(1));
-                sysctl("ipv4/tcp_window_scaling", setting(2));
-                let congestion = [Algorithm::default(), Algorithm::Cubic][bits % 2];
-                let config = Config {
-                    congestion,
-                    ..Config::default()
-                };
-                let what = format!("{what}, options {bits:03b}");
-                both_opens(&endpoint, &config, 100_000, &what).await;
-            }
-            drop((endpoint, link));
-            // The next one makes devices with the same addresses.
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            scope.spawn(move || isolated(move || every_set_of_options(number, what, path)));
         }
     });
+}
+
+async fn every_set_of_options(number: usize, what: &'static str, path: PathConfig) {
+    let link = Link::new([path.clone(), path], number as u64, Box::new(|_, _| true));
+    let mut device = options(1);
+    device.mtu = [1500, 1280][number % 2];
+    let mtu = device.mtu;
+    let endpoint = link.far(|| crate::world::build(Endpoint::builder().mtu(mtu).tun(device)));
+    for bits in 0..8_usize {
+        let setting = |bit: u32| if bits >> bit & 1 == 1 { "1" } else { "0" };
+        sysctl("ipv4/tcp_sack", setting(0));
+        sysctl("ipv4/tcp_timestamps", setting(1));
+        sysctl("ipv4/tcp_window_scaling", setting(2));
+        let config = Config {
+            congestion: [Algorithm::default(), Algorithm::Cubic][bits % 2],
+            ..Config::default()
+        };
+        let what = format!("{what}, options {bits:03b}");
+        both_opens(&endpoint, &config, 100_000, &what).await;
+    }
 }
 
 /// A long stream each way, with everything on.

@@ -86,49 +86,54 @@ fn the_kernel_gets_plain_tcp() {
 }
 
 /// What either side may do without: SACK, timestamps, window scaling, on ours or the kernel's, with
-/// small packets and large ones.
+/// small packets and large ones. Most of the time is waiting: the devices work at once, each in a
+/// namespace of its own.
 #[test]
 fn every_set_of_options_works() {
-    isolated(|| async {
+    std::thread::scope(|scope| {
         for mtu in [1280, 1500, 9000] {
             for offload in [true, false] {
-                let mut device = options(0);
-                device.mtu = mtu;
-                device.offload = offload;
-                let endpoint = build(Endpoint::builder().mtu(mtu).tun(device));
-                for bits in 0..8 {
-                    let on = |bit: u32| bits >> bit & 1 == 1;
-                    // The kernel does without in one half of the cases, we in the other.
-                    let setting = |bit| if on(bit) { "1" } else { "0" };
-                    let (theirs, config) = if (bits + u32::from(offload)) % 2 == 0 {
-                        ([setting(0), setting(1), setting(2)], Config::default())
-                    } else {
-                        let config = Config {
-                            sack: on(0),
-                            timestamps: on(1),
-                            window_scaling: on(2),
-                            ..Config::default()
-                        };
-                        (["1"; 3], config)
-                    };
-                    sysctl("ipv4/tcp_sack", theirs[0]);
-                    sysctl("ipv4/tcp_timestamps", theirs[1]);
-                    sysctl("ipv4/tcp_window_scaling", theirs[2]);
-                    both_ways(&endpoint, &config, 200_000).await;
-                }
-                let stats = endpoint.carrier_stats();
-                assert_eq!((stats.malformed, stats.send_failures), (0, 0), "{stats:?}");
-                drop(endpoint);
-                // The device is gone once the endpoint's task has ended.
-                while std::fs::read_to_string("/proc/thread-self/net/dev")
-                    .unwrap()
-                    .contains("tun")
-                {
-                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                }
+                scope.spawn(move || isolated(move || every_set_of_options(mtu, offload)));
             }
         }
     });
+}
+
+async fn every_set_of_options(mtu: u16, offload: bool) {
+    let mut device = options(0);
+    device.mtu = mtu;
+    device.offload = offload;
+    let endpoint = build(Endpoint::builder().mtu(mtu).tun(device));
+    for bits in 0..8 {
+        let on = |bit: u32| bits >> bit & 1 == 1;
+        // The kernel does without in one half of the cases, we in the other.
+        let setting = |bit| if on(bit) { "1" } else { "0" };
+        let (theirs, config) = if (bits + u32::from(offload)) % 2 == 0 {
+            ([setting(0), setting(1), setting(2)], Config::default())
+        } else {
+            let config = Config {
+                sack: on(0),
+                timestamps: on(1),
+                window_scaling: on(2),
+                ..Config::default()
+            };
+            (["1"; 3], config)
+        };
+        sysctl("ipv4/tcp_sack", theirs[0]);
+        sysctl("ipv4/tcp_timestamps", theirs[1]);
+        sysctl("ipv4/tcp_window_scaling", theirs[2]);
+        both_ways(&endpoint, &config, 200_000).await;
+    }
+    let stats = endpoint.carrier_stats();
+    assert_eq!((stats.malformed, stats.send_failures), (0, 0), "{stats:?}");
+    drop(endpoint);
+    // The device is gone once the endpoint's task has ended.
+    while std::fs::read_to_string("/proc/thread-self/net/dev")
+        .unwrap()
+        .contains("tun")
+    {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }
 
 /// A port that nobody listens on is refused at once, on either side.

@@ -9,6 +9,7 @@ mod icmp;
 mod impaired;
 mod kernel;
 mod middlebox;
+#[path = "../support/pattern.rs"]
 mod pattern;
 mod programs;
 mod two_ends;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tack::{Endpoint, Stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::pattern::{check, write};
+use crate::pattern::{check_stream, write_stream};
 use crate::world::{host, ip, isolated, options};
 
 /// A program that is killed when the test ends.
@@ -139,8 +139,8 @@ fn an_echo_through_socat() {
         let stream = connect(&endpoint, SocketAddr::new(ip("10.77.0.1"), 9000)).await;
         let (mut reader, mut writer) = stream.into_split();
         tokio::join!(
-            write(&mut writer, 1, 500_000),
-            check(&mut reader, 1, 500_000)
+            write_stream(&mut writer, 1, 500_000),
+            check_stream(&mut reader, 1, 500_000)
         );
     });
 }

@@ -10,7 +10,7 @@ fn byte(seed: u64, position: u64) -> u8 {
 }
 
 /// Writes `len` bytes of the stream named `seed` and ends it.
-pub(crate) async fn write(writer: &mut (impl AsyncWrite + Unpin), seed: u64, len: u64) {
+pub(crate) async fn write_stream(writer: &mut (impl AsyncWrite + Unpin), seed: u64, len: u64) {
     let mut at = 0;
     while at < len {
         let end = len.min(at + (32 << 10));
@@ -22,7 +22,7 @@ pub(crate) async fn write(writer: &mut (impl AsyncWrite + Unpin), seed: u64, len
 }
 
 /// Reads to the end, which must be there after `len` right bytes.
-pub(crate) async fn check(reader: &mut (impl AsyncRead + Unpin), seed: u64, len: u64) {
+pub(crate) async fn check_stream(reader: &mut (impl AsyncRead + Unpin), seed: u64, len: u64) {
     let mut block = vec![0; 64 << 10];
     let mut at = 0;
     loop {
@@ -47,9 +47,9 @@ pub(crate) async fn exchange(
     let (mut one_reader, mut one_writer) = tokio::io::split(one);
     let (mut other_reader, mut other_writer) = tokio::io::split(other);
     tokio::join!(
-        write(&mut one_writer, 1, len),
-        check(&mut other_reader, 1, len),
-        write(&mut other_writer, 2, len),
-        check(&mut one_reader, 2, len),
+        write_stream(&mut one_writer, 1, len),
+        check_stream(&mut other_reader, 1, len),
+        write_stream(&mut other_writer, 2, len),
+        check_stream(&mut one_reader, 2, len),
     );
 }
