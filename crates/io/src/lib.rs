@@ -13,6 +13,8 @@ mod clock;
 pub mod namespace;
 #[cfg(target_os = "linux")]
 mod netlink;
+#[cfg(target_os = "linux")]
+pub mod private;
 pub mod realtime;
 mod timer;
 pub mod tun;

@@ -13,6 +13,18 @@ use crate::netlink;
 /// Number of the loopback device of every namespace.
 const LOOPBACK: u32 = 1;
 
+/// Turns on the loopback device of this thread's namespace.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn raise_loopback() -> io::Result<()> {
+    let mut message = LinkMessage::default();
+    message.header.index = LOOPBACK;
+    message.header.flags = LinkFlags::Up;
+    message.header.change_mask = LinkFlags::Up;
+    netlink::request(RouteNetlinkMessage::SetLink(message), 0)
+}
+
 /// A network namespace, which exists at least as long as this.
 #[derive(Debug)]
 pub struct Namespace(File);
@@ -38,11 +50,7 @@ impl Namespace {
         unsafe {
             unshare_unsafe(UnshareFlags::NEWNET)?;
         }
-        let mut message = LinkMessage::default();
-        message.header.index = LOOPBACK;
-        message.header.flags = LinkFlags::Up;
-        message.header.change_mask = LinkFlags::Up;
-        netlink::request(RouteNetlinkMessage::SetLink(message), 0)?;
+        raise_loopback()?;
         Self::current()
     }
 

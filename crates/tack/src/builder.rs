@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tack_io::{Segmentation, TunOptions};
@@ -60,6 +61,14 @@ impl Builder {
     #[must_use]
     pub fn tun(mut self, options: TunOptions) -> Self {
         self.settings.carrier = CarrierKind::Tun(options);
+        self
+    }
+
+    /// As [`Builder::tun`], with a device that `TunOptions::create` has set up with the same options,
+    /// such as one of another network namespace.
+    #[must_use]
+    pub fn tun_device(mut self, options: TunOptions, device: OwnedFd) -> Self {
+        self.settings.carrier = CarrierKind::Adopted(options, Arc::new(device));
         self
     }
 
@@ -194,7 +203,7 @@ impl Builder {
         let guarded = self.settings.insecure || self.settings.identity.is_some();
         let local = match &self.settings.carrier {
             CarrierKind::Udp => Some(self.settings.bind),
-            CarrierKind::Tun(options) => options
+            CarrierKind::Tun(options) | CarrierKind::Adopted(options, _) => options
                 .networks
                 .first()
                 .map(|network| SocketAddr::new(network.stack, 0)),

@@ -1,7 +1,7 @@
 //! The carriers of an endpoint: a UDP socket, or a TUN device.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll};
 
 use arrayvec::ArrayVec;
@@ -26,6 +26,10 @@ pub(crate) fn open(settings: &Settings) -> io::Result<(Sender, Receiver)> {
         }
         CarrierKind::Tun(options) => {
             let (sender, receiver) = options.open()?;
+            Ok((Sender::Tun(sender), Receiver::Tun(receiver)))
+        }
+        CarrierKind::Adopted(options, device) => {
+            let (sender, receiver) = options.adopt(device.try_clone()?)?;
             Ok((Sender::Tun(sender), Receiver::Tun(receiver)))
         }
     }
@@ -109,10 +113,17 @@ impl Sender {
     pub(crate) fn local(&self) -> Local {
         match self {
             Self::Udp(sender) => Local::Socket(sender.local_addr()),
-            Self::Tun(sender) => Local::Host {
-                addresses: sender.addresses().iter().copied().collect(),
-                device: sender.name().into(),
-                mtu: sender.mtu(),
+            Self::Tun(sender) => match sender.clients() {
+                Some(clients) => Local::Everywhere {
+                    clients: clients.iter().copied().collect(),
+                    device: sender.name().into(),
+                    mtu: sender.mtu(),
+                },
+                None => Local::Host {
+                    addresses: sender.addresses().iter().copied().collect(),
+                    device: sender.name().into(),
+                    mtu: sender.mtu(),
+                },
             },
         }
     }
@@ -129,6 +140,14 @@ pub(crate) enum Local {
         device: Box<str>,
         mtu: u16,
     },
+    /// Every host, to one client that has at most one address of each family. The core's name of
+    /// the peer of a connection is here the address that the client connects to: the client is
+    /// always the same, and this tells its connections apart.
+    Everywhere {
+        clients: ArrayVec<IpAddr, 2>,
+        device: Box<str>,
+        mtu: u16,
+    },
 }
 
 impl Local {
@@ -137,6 +156,7 @@ impl Local {
         match self {
             Self::Socket(address) => *address,
             Self::Host { addresses, .. } => SocketAddr::new(addresses[0], 0),
+            Self::Everywhere { clients, .. } => SocketAddr::new(unspecified(clients[0]), 0),
         }
     }
 
@@ -149,6 +169,18 @@ impl Local {
                 let ip = alike.find(|address| address.is_ipv4() == peer.is_ipv4());
                 SocketAddr::new(ip.unwrap_or(addresses[0]), port)
             }
+            Self::Everywhere { .. } => SocketAddr::new(peer.ip(), port),
+        }
+    }
+
+    /// The client's address of the family of `address`, where this is every host.
+    pub(crate) fn client(&self, address: IpAddr) -> Option<IpAddr> {
+        match self {
+            Self::Everywhere { clients, .. } => {
+                let mut clients = clients.iter().copied();
+                clients.find(|client| client.is_ipv4() == address.is_ipv4())
+            }
+            Self::Socket(_) | Self::Host { .. } => None,
         }
     }
 
@@ -157,7 +189,10 @@ impl Local {
         match self {
             // An IPv6 socket sends to IPv4 peers, too.
             Self::Socket(address) => address.is_ipv6() || peer.is_ipv4(),
-            Self::Host { addresses, .. } => addresses
+            Self::Host { addresses, .. }
+            | Self::Everywhere {
+                clients: addresses, ..
+            } => addresses
                 .iter()
                 .any(|address| address.is_ipv4() == peer.is_ipv4()),
         }
@@ -168,19 +203,20 @@ impl Local {
         match self {
             Self::Socket(local) => local.ip() == address,
             Self::Host { addresses, .. } => addresses.contains(&address),
+            Self::Everywhere { clients, .. } => !clients.contains(&address),
         }
     }
 
     /// Whether peers of IPv6 are possible.
     pub(crate) fn has_ipv6(&self) -> bool {
-        self.reaches(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST))
+        self.reaches(IpAddr::V6(Ipv6Addr::LOCALHOST))
     }
 
     /// Bytes of headers below TCP, towards this family.
     pub(crate) fn overhead(&self, peer: IpAddr) -> u16 {
         let udp = match self {
             Self::Socket(_) => tack_wire::encapsulation::UDP_HEADER_LEN,
-            Self::Host { .. } => 0,
+            Self::Host { .. } | Self::Everywhere { .. } => 0,
         };
         (ip::header_len(peer) + udp) as u16
     }
@@ -189,7 +225,7 @@ impl Local {
     pub(crate) fn mtu(&self) -> u16 {
         match self {
             Self::Socket(_) => u16::MAX,
-            Self::Host { mtu, .. } => *mtu,
+            Self::Host { mtu, .. } | Self::Everywhere { mtu, .. } => *mtu,
         }
     }
 
@@ -198,7 +234,7 @@ impl Local {
     pub(crate) fn name(&self, address: SocketAddr, port: Option<u16>) -> (SocketAddr, u16) {
         match self {
             Self::Socket(_) => (address, port.unwrap_or(DEFAULT_PORT)),
-            Self::Host { .. } => (
+            Self::Host { .. } | Self::Everywhere { .. } => (
                 SocketAddr::new(address.ip(), 0),
                 port.unwrap_or(address.port()),
             ),
@@ -210,7 +246,17 @@ impl Local {
         match self {
             Self::Socket(_) => peer,
             Self::Host { .. } => SocketAddr::new(peer.ip(), port),
+            Self::Everywhere { .. } => {
+                SocketAddr::new(self.client(peer.ip()).unwrap_or(peer.ip()), port)
+            }
         }
+    }
+}
+
+fn unspecified(alike: IpAddr) -> IpAddr {
+    match alike {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::wakers::keep;
 pub(crate) struct Inner {
     pub(crate) handle: Handle,
     pub(crate) id: ConnectionId,
+    pub(crate) local: SocketAddr,
     pub(crate) peer: SocketAddr,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
@@ -380,8 +381,6 @@ impl Inner {
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
-        self.handle
-            .local
-            .address_towards(self.peer, self.local_port)
+        self.local
     }
 }

@@ -101,12 +101,14 @@ impl Driver {
                     state.take_packet(now, local, &packet);
                 }
                 state.wake_acceptors();
+                state.pass_admitted(now);
             });
         } else {
             for packet in packets {
                 shared.run(|state, now| {
                     state.take_packet(now, local, &packet);
                     state.wake_acceptors();
+                    state.pass_admitted(now);
                 });
             }
         }

@@ -115,7 +115,9 @@ impl Endpoint {
     pub fn device(&self) -> Option<&str> {
         match &self.handle.local {
             carrier::Local::Socket(_) => None,
-            carrier::Local::Host { device, .. } => Some(device),
+            carrier::Local::Host { device, .. } | carrier::Local::Everywhere { device, .. } => {
+                Some(device)
+            }
         }
     }
 
@@ -203,6 +205,10 @@ impl Endpoint {
                     acceptors.wake(&mut state.wakers);
                 }
                 state.core.unlisten(now, port);
+            }
+            if let Some(intercepted) = &mut state.intercepted {
+                intercepted.wake_all(&mut state.wakers);
+                state.core.unlisten_everywhere(now);
             }
         });
         let finished = wait_until(&self.handle, Queue::Closers, |state, _| {

@@ -128,6 +128,9 @@ pub enum ListenError {
     /// Encrypted connections need an identity, of the endpoint or of the listener.
     #[error("encrypted connections need an identity, but none was given")]
     NoIdentity,
+    /// The endpoint is one host, and cannot stand for others.
+    #[error("only an endpoint behind a TUN device with `everywhere` stands for every host")]
+    NotEverywhere,
     /// The endpoint is shutting down, or the runtime it lived in has ended.
     #[error(transparent)]
     Endpoint(#[from] EndpointClosed),
@@ -138,7 +141,7 @@ impl From<ListenError> for io::Error {
         let kind = match error {
             ListenError::InUse(_) => io::ErrorKind::AddrInUse,
             ListenError::Insecure(_) => io::ErrorKind::PermissionDenied,
-            ListenError::NoIdentity => io::ErrorKind::InvalidInput,
+            ListenError::NoIdentity | ListenError::NotEverywhere => io::ErrorKind::InvalidInput,
             ListenError::Endpoint(_) => io::ErrorKind::NotConnected,
         };
         Self::new(kind, error)

@@ -118,6 +118,8 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod held;
+mod intercept;
 mod journal;
 mod listen;
 mod listener;
@@ -143,6 +145,8 @@ pub use error::{
     AcceptError, ConnectError, ConnectionEnded, EndpointClosed, InsecureAddress, ListenError,
     ShutdownTimedOut,
 };
+pub use held::Datagram;
+pub use intercept::{Attempt, InterceptOptions, Interceptor, NoConnection};
 pub use journal::{ConnectionView, Phase};
 pub use listen::ListenOptions;
 pub use listener::Listener;

@@ -79,12 +79,7 @@ impl Listener {
     /// Takes a connection over from the core.
     fn take(&self, state: &mut State) -> Poll<Result<ConnectionId, AcceptError>> {
         if let Some(id) = state.core.accept(self.port) {
-            let slot = Slot {
-                connected: true,
-                accepted: true,
-                ..Slot::default()
-            };
-            state.slots.insert(id, slot);
+            state.slots.insert(id, Slot::of_accepted());
             state.watch(id);
             return Poll::Ready(Ok(id));
         }

@@ -1,19 +1,22 @@
 //! Sending: one batch at a time from the core to the socket; what a short send leaves over is kept.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use tack_base::Instant;
 use tack_io::udp::SendCause;
 use tack_tcp::{Batch, Endpoint as Core};
-use tack_wire::Ecn;
+use tack_wire::checksum::PROTOCOL_UDP;
+use tack_wire::{Ecn, icmp, ip, udp};
 
 use crate::carrier::Sender;
 
 /// Most datagrams of one batch: what the kernel's segmentation offload takes.
 const MAX_BATCH: usize = 64;
-/// Most answers to echo requests that wait to leave.
+/// Most answers to echo requests that wait to leave, and errors.
 const MAX_REPLIES: usize = 32;
+/// Most packets without a connection that wait to leave, datagrams among them.
+const MAX_LOOSE: usize = 256;
 
 /// The transmitting side of an endpoint.
 ///
@@ -73,6 +76,48 @@ impl Outgoing {
 
     pub(crate) fn sender(&self) -> &Sender {
         &self.sender
+    }
+
+    /// Has a datagram leave; it is lost where too many wait, or where no packet can hold it.
+    pub(crate) fn send_datagram(&mut self, from: SocketAddr, to: SocketAddr, payload: &[u8]) {
+        let (src, dst) = (from.ip(), to.ip());
+        let ip_len = ip::header_len(src);
+        let len = udp::HEADER_LEN + payload.len();
+        let Sender::Tun(sender) = &self.sender else {
+            return;
+        };
+        let fits = ip_len + len <= usize::from(sender.mtu()) && src.is_ipv4() == dst.is_ipv4();
+        if !fits || self.replies.len() >= MAX_LOOSE {
+            return;
+        }
+        let mut packet = vec![0; ip_len + len];
+        let head = ip::Emit::new(src, dst, PROTOCOL_UDP, len);
+        ip::emit_header(&mut packet, &head);
+        let datagram = udp::Datagram {
+            src_port: from.port(),
+            dst_port: to.port(),
+            payload,
+        };
+        udp::emit(&mut packet[ip_len..], src, dst, &datagram);
+        self.replies.push_back(packet);
+    }
+
+    /// Has an error about the packet `quoted` leave, from where that was sent to.
+    pub(crate) fn send_unreachable(&mut self, quoted: &[u8], reason: icmp::Unreachable) {
+        let Ok(outer) = ip::parse(quoted) else {
+            return;
+        };
+        let (src, dst) = (outer.dst, outer.src);
+        let protocol = match src {
+            IpAddr::V4(_) => icmp::PROTOCOL_ICMP,
+            IpAddr::V6(_) => icmp::PROTOCOL_ICMPV6,
+        };
+        let mut message = vec![0; 8 + icmp::MAX_QUOTE];
+        let len = icmp::emit_unreachable(&mut message, src, dst, reason, quoted);
+        let mut packet = vec![0; ip::header_len(src)];
+        ip::emit_header(&mut packet, &ip::Emit::new(src, dst, protocol, len));
+        packet.extend(&message[..len]);
+        self.reply(packet);
     }
 
     /// Has an answer to an echo request leave; none where too many wait.

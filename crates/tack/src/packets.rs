@@ -5,12 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use tack_base::Instant;
 use tack_io::tun::TunPacket;
 use tack_tcp::{PathError, Tuple};
-use tack_wire::checksum::{self, PROTOCOL_TCP};
+use tack_wire::checksum::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use tack_wire::icmp::{self, Message, Problem};
 use tack_wire::ip::{self, Emit, Packet};
-use tack_wire::{Segment, train};
+use tack_wire::{Segment, train, udp};
 
 use crate::carrier::Local;
+use crate::held::{Datagram, Held, LONGEST_SYN};
 use crate::state::State;
 
 /// The least MTU that a router is believed. IPv6 links take 1280 bytes (RFC 8201 §4); IPv4 ones may
@@ -41,6 +42,9 @@ impl State {
         if !local.is(outer.dst) {
             return Ok(());
         }
+        if let Some(client) = local.client(outer.dst) {
+            return self.hear_client(now, client, packet, &outer);
+        }
         if !is_possible(outer.src) || local.is(outer.src) {
             return Err(Malformed);
         }
@@ -56,6 +60,84 @@ impl State {
         for segment in train::cut(joined, packet.segment_size.unwrap_or_default().into()) {
             self.core
                 .handle_segment(now, arrived, peer, &segment, outer.ecn);
+        }
+        Ok(())
+    }
+
+    /// Takes a packet of the client, where this endpoint stands for every host.
+    fn hear_client(
+        &mut self,
+        now: Instant,
+        client: IpAddr,
+        packet: &TunPacket<'_>,
+        outer: &Packet<'_>,
+    ) -> Result<(), Malformed> {
+        if outer.src != client {
+            return Err(Malformed);
+        }
+        // Nobody there is one host: what is sent to a group gets no answer.
+        if !is_possible(outer.dst) {
+            return Ok(());
+        }
+        match outer.protocol {
+            PROTOCOL_TCP => self.hear_client_tcp(now, packet, outer),
+            PROTOCOL_UDP => {
+                let checksum = match packet.verified {
+                    true => udp::Checksum::Vouched,
+                    false => udp::Checksum::Verify,
+                };
+                let datagram = udp::parse(outer, checksum).ok_or(Malformed)?;
+                if datagram.dst_port == 0 || packet.segment_size.is_some() {
+                    return Err(Malformed);
+                }
+                if let Some(intercepted) = &mut self.intercepted {
+                    let datagram = Datagram {
+                        from: SocketAddr::new(outer.src, datagram.src_port),
+                        to: SocketAddr::new(outer.dst, datagram.dst_port),
+                        payload: datagram.payload.to_vec(),
+                    };
+                    intercepted.push_datagram(datagram, &mut self.wakers);
+                }
+                Ok(())
+            }
+            // Only TCP and UDP are carried.
+            _ => Ok(()),
+        }
+    }
+
+    fn hear_client_tcp(
+        &mut self,
+        now: Instant,
+        packet: &TunPacket<'_>,
+        outer: &Packet<'_>,
+    ) -> Result<(), Malformed> {
+        if !packet.verified && !checksum::verify_tcp(outer.src, outer.dst, outer.payload) {
+            return Err(Malformed);
+        }
+        let joined = Segment::parse(outer.payload).map_err(|_| Malformed)?;
+        let header = &joined.header;
+        if header.src_port == 0 || header.dst_port == 0 {
+            return Err(Malformed);
+        }
+        let name = Tuple {
+            local_port: header.dst_port,
+            remote_port: header.src_port,
+            peer: SocketAddr::new(outer.dst, 0),
+        };
+        for segment in train::cut(joined, packet.segment_size.unwrap_or_default().into()) {
+            self.core
+                .handle_segment(now, packet.arrived, name.peer, &segment, outer.ecn);
+        }
+        let asked = self
+            .intercepted
+            .as_ref()
+            .is_some_and(|intercepted| intercepted.gate().take_asked());
+        if asked && packet.bytes.len() <= LONGEST_SYN {
+            let held = Held {
+                packet: packet.bytes.into(),
+                arrived: packet.arrived,
+            };
+            self.hold(now, name, held);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The settings of an endpoint, as plain values.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tack_io::{Segmentation, TunOptions, UdpOptions};
@@ -29,6 +30,8 @@ pub(crate) enum CarrierKind {
     Udp,
     /// A TUN device.
     Tun(TunOptions),
+    /// A TUN device that is set up already.
+    Adopted(TunOptions, Arc<OwnedFd>),
 }
 
 /// What a builder gathers.

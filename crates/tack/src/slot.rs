@@ -27,6 +27,15 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// That of a connection which the peer opened, and whose handshake is complete.
+    pub(crate) fn of_accepted() -> Self {
+        Self {
+            connected: true,
+            accepted: true,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn on_event(&mut self, event: Event, wakers: &mut Wakers) {
         match event {
             Event::Connected => {

@@ -11,6 +11,7 @@ use tack_wire::icmp::smaller_mtu;
 
 use crate::address::is_loopback;
 use crate::error::EndpointClosed;
+use crate::held::Intercepted;
 use crate::journal::Watched;
 use crate::outgoing::{Flushed, Outgoing};
 use crate::slot::Slot;
@@ -48,6 +49,8 @@ pub(crate) struct State {
     pub(crate) wakers: Wakers,
     /// Somebody looks at the connections from beside.
     pub(crate) watched: Option<Watched>,
+    /// What is kept for the application by an endpoint that stands for every host.
+    pub(crate) intercepted: Option<Intercepted>,
 }
 
 /// How far an endpoint's life has come.
@@ -105,6 +108,7 @@ impl State {
             malformed: 0,
             wakers: Wakers::default(),
             watched: None,
+            intercepted: None,
         }
     }
 
@@ -346,6 +350,9 @@ impl State {
             acceptors.wake(wakers);
         }
         self.closers.wake(wakers);
+        if let Some(intercepted) = &mut self.intercepted {
+            intercepted.wake_all(wakers);
+        }
     }
 }
 

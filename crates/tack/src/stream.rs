@@ -47,11 +47,13 @@ impl Stream {
                 local_port: 0,
                 remote_port: 0,
             });
+        let local = handle.local.address_towards(peer, local_port);
         let peer = handle.local.shown(peer, remote_port);
         Self {
             inner: Arc::new(Inner {
                 handle,
                 id,
+                local,
                 peer,
                 local_port,
                 remote_port,

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use tack_base::Instant;
-use tack_tcp::ConnectionId;
+use tack_tcp::{ConnectionId, Tuple};
 
 use crate::shared::Handle;
 use crate::state::State;
@@ -23,6 +23,12 @@ pub(crate) enum Queue {
     Acceptors(u16),
     /// The last connection of the endpoint.
     Closers,
+    /// An attempt of the client to connect.
+    Attempts,
+    /// A datagram of the client.
+    Datagrams,
+    /// The connection of this name, which was admitted.
+    Admitted(Tuple),
 }
 
 impl Queue {
@@ -34,6 +40,9 @@ impl Queue {
             Self::Watchers(id) => Some(&mut state.slots.get_mut(&id)?.watchers),
             Self::Acceptors(port) => Some(&mut state.acceptors.get_mut(&port)?.waiters),
             Self::Closers => Some(&mut state.closers),
+            Self::Attempts => Some(&mut state.intercepted.as_mut()?.attempts),
+            Self::Datagrams => Some(&mut state.intercepted.as_mut()?.readers),
+            Self::Admitted(name) => state.intercepted.as_mut()?.waiters_of(&name),
         }
     }
 }

@@ -196,5 +196,60 @@ pub fn emit_echo_reply(out: &mut [u8], src: IpAddr, dst: IpAddr, request: &[u8])
     out[2..4].copy_from_slice(&checksum);
 }
 
+/// Why a host or a router says that a packet cannot be delivered (RFC 792, RFC 1812 §5.2.7.1,
+/// RFC 4443 §3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unreachable {
+    /// There is no route.
+    Network,
+    /// The host does not answer.
+    Host,
+    /// Nobody is at the port.
+    Port,
+    /// It is not permitted.
+    Prohibited,
+}
+
+/// The most bytes that [`emit_unreachable`] quotes: the message fits every link (RFC 1812 §4.3.2.3).
+pub const MAX_QUOTE: usize = 500;
+
+/// Writes an error about the packet `quoted`, or its beginning, to the start of `out`, and returns
+/// its length: 8 bytes more than it quotes, at most [`MAX_QUOTE`]. `src` and `dst` are those of the
+/// error.
+///
+/// # Panics
+/// When `out` is shorter than that.
+pub fn emit_unreachable(
+    out: &mut [u8],
+    src: IpAddr,
+    dst: IpAddr,
+    reason: Unreachable,
+    quoted: &[u8],
+) -> usize {
+    let quoted = &quoted[..quoted.len().min(MAX_QUOTE)];
+    let out = &mut out[..HEADER_LEN + quoted.len()];
+    let (kind, code) = match (src.is_ipv4(), reason) {
+        (true, Unreachable::Network) => (3, 0),
+        (true, Unreachable::Host) => (3, 1),
+        (true, Unreachable::Port) => (3, 3),
+        (true, Unreachable::Prohibited) => (3, 13),
+        (false, Unreachable::Network) => (1, 0),
+        (false, Unreachable::Prohibited) => (1, 1),
+        (false, Unreachable::Host) => (1, 3),
+        (false, Unreachable::Port) => (1, 4),
+    };
+    out[..HEADER_LEN].copy_from_slice(&[kind, code, 0, 0, 0, 0, 0, 0]);
+    out[HEADER_LEN..].copy_from_slice(quoted);
+    let checksum = if src.is_ipv4() {
+        checksum::internet(out)
+    } else {
+        let mut sum = Sum::pseudo_header(src, dst, PROTOCOL_ICMPV6, out.len());
+        sum.add(out);
+        sum.finish()
+    };
+    out[2..4].copy_from_slice(&checksum);
+    out.len()
+}
+
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ pub mod segment;
 pub mod seq;
 pub mod tack;
 pub mod train;
+pub mod udp;
 
 pub use options::{SackBlock, SackBlocks, TcpOptions, Timestamps};
 pub use segment::{Flags, Header, ParseError, Segment};

@@ -56,6 +56,11 @@ impl TunSender {
         match self.0 {}
     }
 
+    /// The kernel's addresses, where the stack stands for every host.
+    pub fn clients(&self) -> Option<&[IpAddr]> {
+        match self.0 {}
+    }
+
     /// MTU of the device, bytes.
     pub fn mtu(&self) -> u16 {
         match self.0 {}

@@ -1,7 +1,7 @@
 //! The device: how it is made, and its registration with the runtime.
 
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::{fmt, io};
 
@@ -15,7 +15,7 @@ use super::options::TunOptions;
 pub(super) type Device = Arc<AsyncFd<Descriptor>>;
 
 /// The descriptor of the device.
-pub(super) struct Descriptor(SyncDevice);
+pub(super) struct Descriptor(OwnedFd);
 
 impl fmt::Debug for Descriptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +41,7 @@ impl AsRawFd for Descriptor {
 ///
 /// # Errors
 /// What the system says.
-pub(super) fn register(device: SyncDevice) -> io::Result<Device> {
+pub(super) fn register(device: OwnedFd) -> io::Result<Device> {
     // SAFETY: the device owns its descriptor and is never lent out mutably, so the descriptor stays
     // open and the same until the `AsyncFd` is dropped.
     #[expect(
@@ -52,6 +52,18 @@ pub(super) fn register(device: SyncDevice) -> io::Result<Device> {
         AsyncFd::register_with_interest(Descriptor(device), Interest::READABLE | Interest::WRITABLE)
     };
     Ok(Arc::new(registered?))
+}
+
+/// The descriptor alone: nothing else is needed of a device that is set up.
+pub(super) fn descriptor(device: SyncDevice) -> OwnedFd {
+    // SAFETY: `into_raw_fd` gives up the descriptor, which is open and belongs to nobody else.
+    #[expect(
+        unsafe_code,
+        reason = "the library passes its descriptor on as a number"
+    )]
+    unsafe {
+        OwnedFd::from_raw_fd(device.into_raw_fd())
+    }
 }
 
 /// Creates the device, with its IPv4 address, and turns it on.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::device;
@@ -18,6 +19,41 @@ impl TunOptions {
     /// `InvalidInput` for options that make no sense; `PermissionDenied` without CAP_NET_ADMIN;
     /// `NotFound` without TUN support (`/dev/net/tun`); otherwise what the system says.
     pub fn open(&self) -> io::Result<(TunSender, TunReceiver)> {
+        let (device, name) = self.set_up()?;
+        self.divide(device, name)
+    }
+
+    /// Does what [`TunOptions::open`] does, without a runtime; the result is for
+    /// [`TunOptions::adopt`], here or in another process. The device belongs to the network
+    /// namespace that this thread is in.
+    ///
+    /// # Errors
+    /// As [`TunOptions::open`].
+    pub fn create(&self) -> io::Result<OwnedFd> {
+        self.set_up().map(|(device, _)| device)
+    }
+
+    /// Takes a device that [`TunOptions::create`] has set up with the same options. Must be called
+    /// within a tokio runtime whose I/O is enabled.
+    ///
+    /// # Errors
+    /// `InvalidInput` for options that make no sense; otherwise what the system says.
+    pub fn adopt(&self, device: OwnedFd) -> io::Result<(TunSender, TunReceiver)> {
+        self.check()?;
+        let name = self.name.clone().unwrap_or_else(|| "tun".into());
+        self.divide(device, name)
+    }
+
+    fn divide(&self, device: OwnedFd, name: String) -> io::Result<(TunSender, TunReceiver)> {
+        let device = device::register(device)?;
+        Ok((
+            TunSender::new(Arc::clone(&device), self, name),
+            TunReceiver::new(device, self),
+        ))
+    }
+
+    /// The device and its name.
+    fn set_up(&self) -> io::Result<(OwnedFd, String)> {
         self.check()?;
         let device = device::create(self)?;
         let explain = |step: &str| {
@@ -48,10 +84,6 @@ impl TunOptions {
                 .map_err(explain(&format!("add the route to {destination}/{prefix}")))?;
         }
         let name = device.name().map_err(explain("read the name"))?;
-        let device = device::register(device)?;
-        Ok((
-            TunSender::new(Arc::clone(&device), self, name),
-            TunReceiver::new(device, self),
-        ))
+        Ok((device::descriptor(device), name))
     }
 }

@@ -30,6 +30,9 @@ pub struct TunOptions {
     pub offload: bool,
     /// Packets that the kernel queues for the stack. Default 1000.
     pub queue: u32,
+    /// Whether the stack stands for every host: it answers from whatever address a packet was sent
+    /// to, and its only peer is the kernel. Default false.
+    pub everywhere: bool,
 }
 
 impl TunOptions {
@@ -42,6 +45,7 @@ impl TunOptions {
             mtu: 1500,
             offload: true,
             queue: 1000,
+            everywhere: false,
         }
     }
 

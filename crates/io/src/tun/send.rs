@@ -27,6 +27,8 @@ pub struct TunSender {
     device: Device,
     name: String,
     stacks: ArrayVec<IpAddr, 2>,
+    /// The kernel's addresses, where the stack stands for every host.
+    clients: Option<ArrayVec<IpAddr, 2>>,
     mtu: u16,
     offload: bool,
     trains: u64,
@@ -34,7 +36,10 @@ pub struct TunSender {
 
 impl TunSender {
     pub(super) fn new(device: Device, options: &TunOptions, name: String) -> Self {
+        let kernels = options.networks.iter().map(|network| network.kernel);
+        let clients = options.everywhere.then(|| kernels.take(2).collect());
         Self {
+            clients,
             device,
             name,
             stacks: options
@@ -59,6 +64,11 @@ impl TunSender {
         &self.stacks
     }
 
+    /// The kernel's addresses, where the stack stands for every host: who its peers are.
+    pub fn clients(&self) -> Option<&[IpAddr]> {
+        self.clients.as_deref()
+    }
+
     /// MTU of the device, bytes.
     pub fn mtu(&self) -> u16 {
         self.mtu
@@ -80,7 +90,7 @@ impl TunSender {
     /// [`SendError`] when not all of it was taken; what it says was sent must not be sent again.
     pub fn send(&mut self, packets: &mut Packets<'_>) -> Result<(), SendError> {
         let size = packets.packet_size.max(PREFIX + 1);
-        let Some(stack) = self.stack_towards(packets.peer) else {
+        let Some((src, dst)) = self.ends(packets.peer) else {
             let cause = io::Error::new(
                 io::ErrorKind::AddrNotAvailable,
                 "the stack has no address of the family of the peer",
@@ -97,7 +107,7 @@ impl TunSender {
             let taken = (count * size).min(rest.len());
             let head = Emit {
                 ecn: packets.ecn,
-                ..Emit::new(stack, packets.peer, PROTOCOL_TCP, 0)
+                ..Emit::new(src, dst, PROTOCOL_TCP, 0)
             };
             let outcome = if count > 1 {
                 self.trains += 1;
@@ -138,9 +148,13 @@ impl TunSender {
             .map(|ready| ready.map(|mut guard| guard.retain_ready()))
     }
 
-    fn stack_towards(&self, peer: IpAddr) -> Option<IpAddr> {
-        let mut stacks = self.stacks.iter().copied();
-        stacks.find(|stack| stack.is_ipv4() == peer.is_ipv4())
+    /// Source and destination of packets of a connection that the core names by `peer`.
+    fn ends(&self, peer: IpAddr) -> Option<(IpAddr, IpAddr)> {
+        let alike = |address: &&IpAddr| address.is_ipv4() == peer.is_ipv4();
+        match &self.clients {
+            Some(clients) => clients.iter().find(alike).map(|client| (peer, *client)),
+            None => self.stacks.iter().find(alike).map(|stack| (*stack, peer)),
+        }
     }
 
     fn write_single(&self, packet: &mut [u8], head: Emit) -> Result<(), SendCause> {

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod conformance;
+mod everywhere;
 mod flood;
 mod forwarder;
 mod icmp;

@@ -129,7 +129,8 @@ impl Listener {
 
     /// A record is gone.
     pub(super) fn forgot_half_open(&mut self) {
-        self.half_open -= 1;
+        // A port may have got a listener of its own after the record was made.
+        self.half_open = self.half_open.saturating_sub(1);
     }
 
     /// A cookie left which is valid until `until`.

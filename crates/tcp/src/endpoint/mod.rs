@@ -8,6 +8,7 @@ mod half_open;
 mod id;
 mod isn;
 mod listener;
+mod listeners;
 mod memory;
 mod outcome;
 mod passive;
@@ -17,7 +18,7 @@ mod stats;
 mod strays;
 mod table;
 
-use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 
@@ -31,6 +32,7 @@ pub use self::id::ConnectionId;
 use self::isn::Secrets;
 use self::listener::Listener;
 pub use self::listener::{Incoming, SynFilter, Verdict};
+use self::listeners::Listeners;
 use self::memory::{LOOKED_AT, Memory};
 use self::outcome::Outcome;
 use self::plain_peers::PlainPeers;
@@ -70,7 +72,7 @@ pub struct Endpoint {
     /// Until when a peer may ask again for the last acknowledgement of one of those, going by
     /// round trips.
     lingers_until: Option<Instant>,
-    listeners: BTreeMap<u16, Listener>,
+    listeners: Listeners,
     plain_peers: PlainPeers,
     strays: Strays,
     stats: EndpointStats,
@@ -88,7 +90,7 @@ impl Endpoint {
             half_open: HalfOpens::new(),
             time_wait: Records::new(),
             lingers_until: None,
-            listeners: BTreeMap::new(),
+            listeners: Listeners::default(),
             plain_peers: PlainPeers::default(),
             strays: Strays::new(),
             stats: EndpointStats::default(),
@@ -123,22 +125,62 @@ impl Endpoint {
         backlog: usize,
         filter: Option<SynFilter>,
     ) -> Result<(), ListenError> {
-        if self.listeners.contains_key(&port) {
+        self.start_listening(Some(port), Listener::new(config, backlog, filter))
+    }
+
+    /// As [`Endpoint::listen_filtered`], for all ports that have no listener of their own: what a
+    /// gateway needs that stands for other hosts. No port is free for [`Endpoint::connect`] to
+    /// pick then.
+    ///
+    /// # Errors
+    /// [`ListenError::InUse`] when somebody listens on all ports already.
+    pub fn listen_everywhere(
+        &mut self,
+        config: Config,
+        backlog: usize,
+        filter: Option<SynFilter>,
+    ) -> Result<(), ListenError> {
+        self.start_listening(None, Listener::new(config, backlog, filter))
+    }
+
+    fn start_listening(
+        &mut self,
+        port: Option<u16>,
+        listener: Listener,
+    ) -> Result<(), ListenError> {
+        if self.listeners.of(port).is_some() {
             return Err(ListenError::InUse);
         }
-        let listener = Listener::new(config, backlog, filter);
         self.listeners.insert(port, listener);
         Ok(())
     }
 
     /// Stops listening; connections not yet accepted are reset.
     pub fn unlisten(&mut self, now: Instant, port: u16) {
-        let Some(listener) = self.listeners.remove(&port) else {
-            return;
-        };
-        for (name, record) in self.half_open.records.remove_port(port) {
-            self.strays.send(name.peer, record.reset(&name));
+        if let Some(listener) = self.listeners.remove(Some(port)) {
+            for (name, record) in self.half_open.records.remove_port(port) {
+                self.strays.send(name.peer, record.reset(&name));
+            }
+            self.abandon(now, listener);
         }
+    }
+
+    /// Ends [`Endpoint::listen_everywhere`]; connections not yet accepted are reset.
+    pub fn unlisten_everywhere(&mut self, now: Instant) {
+        if let Some(listener) = self.listeners.remove(None) {
+            let listeners = &self.listeners;
+            let orphans = self.half_open.records.names();
+            let orphans = orphans.filter(|name| !listeners.contains(name.local_port));
+            for name in orphans.collect::<Vec<_>>() {
+                if let Some(record) = self.half_open.records.remove(&name) {
+                    self.strays.send(name.peer, record.reset(&name));
+                }
+            }
+            self.abandon(now, listener);
+        }
+    }
+
+    fn abandon(&mut self, now: Instant, listener: Listener) {
         for id in listener.into_connections() {
             if let Some(entry) = self.table.get_mut(id) {
                 entry.owner = Owner::Released;
@@ -178,7 +220,7 @@ impl Endpoint {
         let local_port = if local_port == 0 {
             self.secrets
                 .port(peer, remote_port, |port| {
-                    !listeners.contains_key(&port) && is_free(port)
+                    !listeners.contains(port) && is_free(port)
                 })
                 .ok_or(ConnectError::Exhausted)?
         } else if is_free(local_port) {
@@ -203,8 +245,18 @@ impl Endpoint {
     /// The next established connection of the listener on `port`. It has the events of its life so
     /// far.
     pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
+        self.take_waiting(Some(port))
+    }
+
+    /// The next established connection of the listener on all other ports
+    /// ([`Endpoint::listen_everywhere`]).
+    pub fn accept_everywhere(&mut self) -> Option<ConnectionId> {
+        self.take_waiting(None)
+    }
+
+    fn take_waiting(&mut self, port: Option<u16>) -> Option<ConnectionId> {
         loop {
-            let id = self.listeners.get_mut(&port)?.accept()?;
+            let id = self.listeners.of_mut(port)?.accept()?;
             let Some(entry) = self.table.get_mut(id) else {
                 continue;
             };
@@ -223,7 +275,9 @@ impl Endpoint {
     /// True when [`Endpoint::accept`] on `port` may have a connection to hand out: what a driver
     /// asks before it wakes the task that waits for one.
     pub fn is_acceptable(&self, port: u16) -> bool {
-        self.listeners.get(&port).is_some_and(Listener::has_waiting)
+        self.listeners
+            .of(Some(port))
+            .is_some_and(Listener::has_waiting)
     }
 
     /// A segment arrived from `peer` (at `arrived`, and is processed `now`). Says which connection
@@ -253,7 +307,7 @@ impl Endpoint {
                 // RFC 9293 §3.10.7.4: a listener may open anew what is in TIME-WAIT.
                 if opens
                     && entry.connection.state() == State::TimeWait
-                    && self.listeners.contains_key(&header.dst_port)
+                    && self.listeners.contains(header.dst_port)
                 {
                     iss_floor = entry.connection.reopen(segment);
                 }
@@ -279,7 +333,7 @@ impl Endpoint {
                 Outcome::Stray => {}
             }
         }
-        if opens && let Some(listener) = self.listeners.get_mut(&header.dst_port) {
+        if opens && let Some(listener) = self.listeners.get_mut(header.dst_port) {
             let verdict = listener.screen(&Incoming {
                 peer,
                 remote_port: header.src_port,
@@ -297,7 +351,7 @@ impl Endpoint {
         }
         self.stats.strays += 1;
         // RFC 9293 §3.10.7.2: a listener answers what acknowledges something, and ignores the rest.
-        if (header.flags.ack() || !self.listeners.contains_key(&header.dst_port))
+        if (header.flags.ack() || !self.listeners.contains(header.dst_port))
             && self.strays.answer(now, peer, segment)
         {
             self.stats.resets += 1;
@@ -377,7 +431,7 @@ impl Endpoint {
         if self.half_open.is_due() {
             let config = |port| {
                 self.listeners
-                    .get(&port)
+                    .get(port)
                     .map(|listener: &Listener| &listener.config)
             };
             if let Some(syn_ack) = self.half_open.poll_transmit(now, batch, config) {
@@ -427,7 +481,7 @@ impl Endpoint {
                 return;
             }
             Owner::Waiting => {
-                if let Some(listener) = self.listeners.get_mut(&entry.tuple.local_port) {
+                if let Some(listener) = self.listeners.get_mut(entry.tuple.local_port) {
                     listener.forget(id);
                 }
             }

@@ -24,7 +24,7 @@ impl Endpoint {
         ecn: Ecn,
     ) -> Outcome {
         if let Some(record) = self.time_wait.get_mut(name) {
-            let listening = self.listeners.contains_key(&name.local_port);
+            let listening = self.listeners.contains(name.local_port);
             let verdict = record.on_segment(now, segment, listening);
             // A FIN that came again begins the wait anew, answered or not.
             let end = record.end;
@@ -41,7 +41,7 @@ impl Endpoint {
                 }
             };
         }
-        let Some(listener) = self.listeners.get_mut(&name.local_port) else {
+        let Some(listener) = self.listeners.get_mut(name.local_port) else {
             return Outcome::Stray;
         };
         if let Some(record) = self.half_open.records.get_mut(name) {
@@ -87,7 +87,7 @@ impl Endpoint {
     fn forget_half_open(&mut self, name: &Tuple, id: Option<ConnectionId>) {
         if id.is_some()
             && self.half_open.records.remove(name).is_some()
-            && let Some(listener) = self.listeners.get_mut(&name.local_port)
+            && let Some(listener) = self.listeners.get_mut(name.local_port)
         {
             listener.forgot_half_open();
         }
@@ -96,7 +96,7 @@ impl Endpoint {
     /// What the connection is made of whose cookie `segment` brings back, if it does.
     fn cookie(&self, now: Instant, name: &Tuple, segment: &Segment<'_>) -> Option<Resumption> {
         let flags = segment.header.flags;
-        let listener = self.listeners.get(&name.local_port)?;
+        let listener = self.listeners.get(name.local_port)?;
         if !flags.ack() || flags.syn() || flags.rst() || !listener.expects_cookies(now) {
             return None;
         }
@@ -132,7 +132,7 @@ impl Endpoint {
         iss_floor: Option<SeqNum>,
     ) {
         let is_full = self.is_full();
-        let Some(listener) = self.listeners.get_mut(&name.local_port) else {
+        let Some(listener) = self.listeners.get_mut(name.local_port) else {
             return;
         };
         let admission = match listener.admit() {
@@ -188,7 +188,7 @@ impl Endpoint {
         ecn: Ecn,
     ) -> Option<ConnectionId> {
         let is_full = self.is_full();
-        let listener = self.listeners.get_mut(&name.local_port)?;
+        let listener = self.listeners.get_mut(name.local_port)?;
         if is_full || !listener.has_room() {
             return None;
         }
@@ -207,14 +207,14 @@ impl Endpoint {
         loop {
             let config = |port| {
                 self.listeners
-                    .get(&port)
+                    .get(port)
                     .map(|listener: &Listener| &listener.config)
             };
             match self.half_open.expire(now, config) {
                 None => return,
                 Some(Ok(())) => {}
                 Some(Err(name)) => {
-                    if let Some(listener) = self.listeners.get_mut(&name.local_port) {
+                    if let Some(listener) = self.listeners.get_mut(name.local_port) {
                         listener.forgot_half_open();
                     }
                 }

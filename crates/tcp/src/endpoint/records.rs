@@ -44,6 +44,11 @@ impl<T> Records<T> {
         self.by_name.get_mut(name).map(|(_, record)| record)
     }
 
+    /// The names of all records.
+    pub(super) fn names(&self) -> impl Iterator<Item = Tuple> {
+        self.by_name.keys().copied()
+    }
+
     /// Adds a record, in the place of any other of this name.
     pub(super) fn insert(&mut self, name: Tuple, deadline: Instant, record: T) {
         if let Some((former, _)) = self.by_name.insert(name, (deadline, record)) {

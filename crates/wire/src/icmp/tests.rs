@@ -169,3 +169,39 @@ proptest! {
         let _ = parse(&packet);
     }
 }
+
+#[test]
+fn errors_that_are_written_are_those_of_another_implementation() {
+    use etherparse::icmpv4::DestUnreachableHeader as V4;
+    use etherparse::icmpv6::DestUnreachableCode as V6;
+    for (reason, v4, v6) in [
+        (Unreachable::Network, V4::Network, V6::NoRoute),
+        (Unreachable::Host, V4::Host, V6::Address),
+        (Unreachable::Port, V4::Port, V6::Port),
+        (
+            Unreachable::Prohibited,
+            V4::FilterProhibited,
+            V6::Prohibited,
+        ),
+    ] {
+        for (packet, quoted) in [
+            (
+                packet_v4(Icmpv4Type::DestinationUnreachable(v4), &segment_v4()),
+                segment_v4(),
+            ),
+            (
+                packet_v6(Icmpv6Type::DestinationUnreachable(v6), &segment_v6()[..60]),
+                segment_v6()[..60].to_vec(),
+            ),
+        ] {
+            let theirs = ip::parse(&packet).unwrap();
+            let mut out = [0xff; 200];
+            let len = emit_unreachable(&mut out, theirs.src, theirs.dst, reason, &quoted);
+            assert_eq!(out[..len], *theirs.payload, "{reason:?}");
+        }
+    }
+    let mut out = [0; 1000];
+    let (src, dst) = (IpAddr::from([1; 4]), IpAddr::from([2; 4]));
+    let len = emit_unreachable(&mut out, src, dst, Unreachable::Host, &[0; 2000]);
+    assert_eq!(len, HEADER_LEN + MAX_QUOTE);
+}

@@ -1,0 +1,75 @@
+//! A network and mounts of its own for one program, without privileges: a user namespace in which
+//! the program's user is who it is outside, with a network namespace and a mount namespace that
+//! belong to it (user_namespaces(7)).
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+use rustix::process::{getgid, getuid};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::namespace::raise_loopback;
+
+/// Moves this process into new user, network and mount namespaces. Until it executes another
+/// program it has all capabilities there, and may set up devices, addresses and mounts; that
+/// program has none, unless the user is root. The loopback device is up, and what is mounted from
+/// now on is seen by this process and its descendants alone. To be called before the process has
+/// threads.
+///
+/// # Errors
+/// With words: the system has no unprivileged user namespaces, or they are turned off.
+pub fn enter_private() -> io::Result<()> {
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    let explain = |error: io::Error| {
+        let hint = why_not().unwrap_or_default();
+        io::Error::new(
+            error.kind(),
+            format!("this machine gives no user namespace of its own: {error}{hint}"),
+        )
+    };
+    // SAFETY: unsharing is unsafe because of descriptor tables (`UnshareFlags::FILES`), which stay
+    // shared.
+    #[expect(unsafe_code, reason = "no safe wrapper of these flags exists")]
+    unsafe {
+        unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWNS)
+            .map_err(|error| explain(error.into()))?;
+    }
+    // A group may be mapped without privileges once groups can no longer be changed.
+    fs::write("/proc/self/setgroups", "deny").map_err(explain)?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(explain)?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(explain)?;
+    let alone = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    mount_change("/", alone).map_err(|error| explain(error.into()))?;
+    raise_loopback().map_err(explain)
+}
+
+/// What turns user namespaces off, as far as the system says it.
+fn why_not() -> Option<&'static str> {
+    let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|it| it.trim() == value);
+    if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        Some("; they are turned off by the sysctl kernel.unprivileged_userns_clone=0")
+    } else if is("/proc/sys/user/max_user_namespaces", "0") {
+        Some("; they are turned off by the sysctl user.max_user_namespaces=0")
+    } else if is(
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+    ) {
+        Some(
+            "; AppArmor restricts them by the sysctl kernel.apparmor_restrict_unprivileged_userns=1: \
+             set it to 0, or give this program a profile that permits `userns`",
+        )
+    } else {
+        None
+    }
+}
+
+/// Shows `contents` in the place of the file `target`, to this process and its descendants. The
+/// contents may be a file that is removed afterwards.
+///
+/// # Errors
+/// What the system says; `NotFound` without such a file.
+pub fn put_in_place(contents: &Path, target: &Path) -> io::Result<()> {
+    Ok(mount_bind(contents, target)?)
+}
