@@ -16,7 +16,9 @@ use crate::perf::PerfArgs;
 use crate::sim::SimArgs;
 use crate::sweep::SweepArgs;
 use crate::transfer::{RecvArgs, SendArgs};
-use crate::tunnel::{ConnectArgs, ForwardArgs, ProxyArgs, ServeArgs};
+use crate::tunnel::{
+    ConnectArgs, EXEC_EXIT_CODES, ExecArgs, ForwardArgs, GatewayArgs, ProxyArgs, ServeArgs,
+};
 
 /// Reliable transport with few acknowledgements, for Wi-Fi: move files, measure a path, run
 /// simulations.
@@ -61,6 +63,12 @@ pub(crate) enum Command {
     /// reaches
     #[command(after_long_help = EXIT_CODES)]
     Proxy(ProxyArgs),
+    /// Run a command whose only network is a peer's: what it connects to, a `tack serve` reaches
+    #[command(after_long_help = EXEC_EXIT_CODES)]
+    Exec(ExecArgs),
+    /// Carry the connections of other machines, which this one forwards, over a `tack serve`
+    #[command(after_long_help = EXIT_CODES)]
+    Gateway(GatewayArgs),
     /// Show this installation's public key, or make a new one
     #[command(after_long_help = EXIT_CODES)]
     Id(IdArgs),

@@ -46,9 +46,16 @@ pub(crate) enum Exit {
     Terminated = 143,
 }
 
+impl Exit {
+    /// What the shell sees.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 

@@ -45,6 +45,10 @@ use exit::{Exit, Failure};
 use observe::{ObserveArgs, Watch};
 
 fn main() -> ExitCode {
+    // What `tack exec` starts itself as, inside of its namespaces.
+    if let Some(code) = tunnel::within() {
+        return code;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -57,6 +61,15 @@ fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
+    if let Command::Exec(args) = cli.command {
+        return match cli.log.begin().and_then(|()| exec(args)) {
+            Ok(code) => code,
+            Err(failure) => {
+                eprintln!("tack: {failure}");
+                tunnel::EXEC_FAILED.into()
+            }
+        };
+    }
     let exit = match cli.log.begin().and_then(|()| run(cli.command)) {
         Ok(exit) => exit,
         Err(failure) if failure.is_broken_pipe() => Exit::Done,
@@ -91,6 +104,12 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Connect(args) => within_runtime(tunnel::connect(args)),
         Command::Forward(args) => watched("forward", args.observe.clone(), tunnel::forward(args)),
         Command::Proxy(args) => watched("proxy", args.observe.clone(), tunnel::proxy(args)),
+        Command::Gateway(args) => {
+            let observe = args.observe.clone();
+            watched("gateway", observe, tunnel::gateway(args))
+        }
+        // Its exit codes are its own: `main` has run it.
+        Command::Exec(_) => Ok(Exit::Failed),
         Command::Id(args) => identity::id(&args),
         Command::Peers(args) => peers::peers(args),
         Command::Sim(args) => sim::run(&args),
@@ -106,6 +125,17 @@ fn run(command: Command) -> Result<Exit, Failure> {
         }
         Command::Man { out } => manual::write(&out),
     }
+}
+
+/// `tack exec`: its namespaces are made before this process has threads.
+fn exec(args: tunnel::ExecArgs) -> Result<ExitCode, Failure> {
+    let inside = tunnel::enter(&args)?;
+    let watch = Watch {
+        program: "exec",
+        args: &args.observe.clone(),
+        control: None,
+    };
+    within_runtime(observe::watched(watch, tunnel::exec(args, inside)))
 }
 
 /// Runs an asynchronous command that can be watched.
@@ -130,7 +160,7 @@ const BLOCKING_THREADS: usize = transfer::MAX_TRANSFERS as usize + 64;
 
 /// Runs an asynchronous command. Threads that wait for something that never comes (standard input)
 /// do not keep the program alive.
-fn within_runtime(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+fn within_runtime<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(BLOCKING_THREADS)

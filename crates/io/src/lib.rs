@@ -17,6 +17,8 @@ mod netlink;
 pub mod private;
 pub mod realtime;
 mod timer;
+#[cfg(target_os = "linux")]
+pub mod transparent;
 pub mod tun;
 pub mod udp;
 

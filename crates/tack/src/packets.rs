@@ -87,18 +87,28 @@ impl State {
                     false => udp::Checksum::Verify,
                 };
                 let datagram = udp::parse(outer, checksum).ok_or(Malformed)?;
-                if datagram.dst_port == 0 || packet.segment_size.is_some() {
+                if datagram.dst_port == 0 {
                     return Err(Malformed);
                 }
-                if let Some(intercepted) = &mut self.intercepted {
+                let Some(intercepted) = &mut self.intercepted else {
+                    return Ok(());
+                };
+                // One of no bytes is a datagram, too.
+                let size = packet.segment_size.map_or(usize::MAX, usize::from);
+                let mut rest = datagram.payload;
+                loop {
+                    let (payload, more) = rest.split_at(rest.len().min(size));
                     let datagram = Datagram {
                         from: SocketAddr::new(outer.src, datagram.src_port),
                         to: SocketAddr::new(outer.dst, datagram.dst_port),
-                        payload: datagram.payload.to_vec(),
+                        payload: payload.to_vec(),
                     };
                     intercepted.push_datagram(datagram, &mut self.wakers);
+                    if more.is_empty() {
+                        return Ok(());
+                    }
+                    rest = more;
                 }
-                Ok(())
             }
             // Only TCP and UDP are carried.
             _ => Ok(()),

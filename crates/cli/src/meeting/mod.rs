@@ -20,7 +20,7 @@ pub(crate) use args::{MeetingArgs, PeerArgs};
 pub(crate) use connecting::{ConnectOptions, reach};
 pub(crate) use dial::Dial;
 pub(crate) use host::AlsoServes;
-pub(crate) use peer_stream::PeerStream;
+pub(crate) use peer_stream::{PeerReader, PeerStream, PeerWriter};
 pub(crate) use target::{Target, is_explicit};
 pub(crate) use waiting::{WaitArgs, WaitingConfig, WaitingSide};
 

@@ -33,7 +33,7 @@ use metrics::Metrics;
 use qlog::QlogFolder;
 
 use crate::address::{Family, Reach};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::net::TransportFigures;
 
 /// Between looks.
@@ -86,10 +86,10 @@ struct Living {
 }
 
 /// Runs `command`, watched as its options ask for it.
-pub(crate) async fn watched(
+pub(crate) async fn watched<T>(
     watch: Watch<'_>,
-    command: impl Future<Output = Result<Exit, Failure>>,
-) -> Result<Exit, Failure> {
+    command: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let args = watch.args;
     let logs_connections = tracing::enabled!(target: "tack::connections", tracing::Level::DEBUG);
     let is_watched = args.metrics.is_some()

@@ -19,6 +19,7 @@ pub(crate) struct Carrier {
     pub(crate) peer: TunnelPeer,
     pub(crate) places: Arc<Semaphore>,
     complaints: AtomicU32,
+    quiet: bool,
 }
 
 impl Carrier {
@@ -27,11 +28,21 @@ impl Carrier {
             peer,
             places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
             complaints: AtomicU32::new(0),
+            quiet: false,
         }
+    }
+
+    /// Whether failures are not reported.
+    pub(crate) fn quiet(mut self, quiet: bool) -> Self {
+        self.quiet = quiet;
+        self
     }
 
     /// Reports a failure on standard error.
     pub(crate) fn complain(&self, about: &dyn fmt::Display, why: &dyn fmt::Display) {
+        if self.quiet {
+            return;
+        }
         match self.complaints.fetch_add(1, Ordering::Relaxed) {
             count if count < MAX_COMPLAINTS => eprintln!("tack: {about}: {why}"),
             MAX_COMPLAINTS => eprintln!("tack: further failures are not reported"),

@@ -154,6 +154,12 @@ impl TunnelPeer {
         ask(stream, request).await
     }
 
+    /// Waits until the peer has everything that was sent to it, at most `limit`. Nothing can be
+    /// requested afterwards.
+    pub(crate) async fn delivered(&self, limit: Duration) {
+        let _ = self.route().endpoint.shutdown(limit).await;
+    }
+
     /// A connection to the peer after that by `missed` failed.
     async fn search(&self, missed: &Route) -> Result<PeerStream, RequestError> {
         let _search = self.search.lock().await;

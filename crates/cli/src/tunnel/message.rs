@@ -13,6 +13,9 @@ use super::target::{Host, MAX_NAME, TunnelTarget};
 /// Longest message, bytes after its length.
 const MAX_MESSAGE: usize = 1 + 2 + MAX_NAME;
 
+/// Most addresses in an answer: more do not fit, if they are of IPv6.
+pub(crate) const MAX_ADDRESSES: usize = (MAX_MESSAGE - 1) / 17;
+
 /// What the side that connected wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Request {
@@ -24,10 +27,12 @@ pub(crate) enum Request {
     Accept(u64),
     /// To send and receive UDP datagrams.
     Associate,
+    /// The addresses of this name. Further such requests may follow on the same stream.
+    Resolve(String),
 }
 
 /// What the serving side answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     /// The connection is there: its bytes follow. The address of the serving side in it.
     Open(SocketAddr),
@@ -38,6 +43,8 @@ pub(crate) enum Answer {
     Arrived(u64, SocketAddr),
     /// UDP datagrams follow in both directions ([`super::datagram`]).
     Associated,
+    /// The addresses of the name, at least one and at most [`MAX_ADDRESSES`].
+    Addresses(Vec<IpAddr>),
     /// The request is refused.
     Refused(Refusal),
 }
@@ -95,10 +102,12 @@ const CONNECT: u8 = 0x01;
 const LISTEN: u8 = 0x02;
 const ACCEPT: u8 = 0x03;
 const ASSOCIATE: u8 = 0x04;
+const RESOLVE: u8 = 0x05;
 const OPEN: u8 = 0x81;
 const LISTENING: u8 = 0x82;
 const ARRIVED: u8 = 0x83;
 const ASSOCIATED: u8 = 0x84;
+const ADDRESSES: u8 = 0x85;
 const REFUSED: u8 = 0xff;
 
 /// A message that is none.
@@ -150,6 +159,11 @@ impl Request {
                 bytes
             }
             Self::Associate => vec![ASSOCIATE],
+            Self::Resolve(name) => {
+                let mut bytes = vec![RESOLVE];
+                bytes.extend(name.bytes());
+                bytes
+            }
         }
     }
 
@@ -168,6 +182,13 @@ impl Request {
             [LISTEN, address @ ..] => address_of(address).map(Self::Listen),
             [ACCEPT, number @ ..] => number_of(number).map(Self::Accept),
             [ASSOCIATE] => Ok(Self::Associate),
+            [RESOLVE, name @ ..] => {
+                let name = std::str::from_utf8(name).map_err(|_| Malformed)?;
+                match name.parse().map_err(|_| Malformed)? {
+                    Host::Name(name) => Ok(Self::Resolve(name)),
+                    Host::Address(_) => Err(Malformed),
+                }
+            }
             _ => Err(Malformed),
         }
     }
@@ -185,16 +206,23 @@ impl Request {
 
 impl Answer {
     /// The message, without its length.
-    pub(crate) fn encode(self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Open(address) => with_address(vec![OPEN], address),
-            Self::Listening(address) => with_address(vec![LISTENING], address),
+            Self::Open(address) => with_address(vec![OPEN], *address),
+            Self::Listening(address) => with_address(vec![LISTENING], *address),
             Self::Arrived(number, from) => {
                 let mut bytes = vec![ARRIVED];
                 bytes.extend(number.to_be_bytes());
-                with_address(bytes, from)
+                with_address(bytes, *from)
             }
             Self::Associated => vec![ASSOCIATED],
+            Self::Addresses(addresses) => {
+                let mut bytes = vec![ADDRESSES];
+                for address in addresses.iter().take(MAX_ADDRESSES) {
+                    with_ip(&mut bytes, *address);
+                }
+                bytes
+            }
             Self::Refused(refusal) => vec![REFUSED, refusal.number()],
         }
     }
@@ -209,6 +237,18 @@ impl Answer {
                 Ok(Self::Arrived(number_of(number)?, address_of(from)?))
             }
             [ASSOCIATED] => Ok(Self::Associated),
+            [ADDRESSES, rest @ ..] if !rest.is_empty() => {
+                let (mut addresses, mut rest) = (Vec::new(), rest);
+                while !rest.is_empty() {
+                    let (address, more) = ip_of(rest)?;
+                    addresses.push(address);
+                    rest = more;
+                }
+                match addresses.len() {
+                    0..=MAX_ADDRESSES => Ok(Self::Addresses(addresses)),
+                    _ => Err(Malformed),
+                }
+            }
             [REFUSED, number] => {
                 let found = REFUSALS.iter().find(|(known, _)| known == number);
                 // A later version may have more of them.
@@ -220,7 +260,7 @@ impl Answer {
     }
 
     /// Writes the answer.
-    pub(crate) async fn write(self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    pub(crate) async fn write(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         write(to, &self.encode()).await
     }
 
@@ -230,8 +270,8 @@ impl Answer {
     }
 }
 
-fn with_address(mut bytes: Vec<u8>, address: SocketAddr) -> Vec<u8> {
-    match address.ip() {
+fn with_ip(bytes: &mut Vec<u8>, address: IpAddr) {
+    match address {
         IpAddr::V4(address) => {
             bytes.push(4);
             bytes.extend(address.octets());
@@ -241,20 +281,31 @@ fn with_address(mut bytes: Vec<u8>, address: SocketAddr) -> Vec<u8> {
             bytes.extend(address.octets());
         }
     }
+}
+
+fn with_address(mut bytes: Vec<u8>, address: SocketAddr) -> Vec<u8> {
+    with_ip(&mut bytes, address.ip());
     bytes.extend(address.port().to_be_bytes());
     bytes
 }
 
+/// An IP address behind its family, and what follows it.
+fn ip_of(bytes: &[u8]) -> Result<(IpAddr, &[u8]), Malformed> {
+    match bytes.split_first().ok_or(Malformed)? {
+        (4, rest) => {
+            let (octets, rest) = rest.split_first_chunk::<4>().ok_or(Malformed)?;
+            Ok((Ipv4Addr::from(*octets).into(), rest))
+        }
+        (6, rest) => {
+            let (octets, rest) = rest.split_first_chunk::<16>().ok_or(Malformed)?;
+            Ok((Ipv6Addr::from(*octets).into(), rest))
+        }
+        _ => Err(Malformed),
+    }
+}
+
 fn address_of(bytes: &[u8]) -> Result<SocketAddr, Malformed> {
-    let (family, rest) = bytes.split_first().ok_or(Malformed)?;
-    let (address, port) = rest
-        .split_at_checked(rest.len().saturating_sub(2))
-        .ok_or(Malformed)?;
-    let address = match family {
-        4 => Ipv4Addr::from(<[u8; 4]>::try_from(address).map_err(|_| Malformed)?).into(),
-        6 => Ipv6Addr::from(<[u8; 16]>::try_from(address).map_err(|_| Malformed)?).into(),
-        _ => return Err(Malformed),
-    };
+    let (address, port) = ip_of(bytes)?;
     let port = u16::from_be_bytes(port.try_into().map_err(|_| Malformed)?);
     Ok(SocketAddr::new(address, port))
 }
@@ -298,7 +349,11 @@ mod tests {
             "d".repeat(61),
         ]
         .join(".");
-        let mut requests = vec![Request::Accept(u64::MAX), Request::Associate];
+        let mut requests = vec![
+            Request::Accept(u64::MAX),
+            Request::Associate,
+            Request::Resolve(name.clone()),
+        ];
         for target in [
             "nas:22",
             "[fd00::1]:1",
@@ -309,6 +364,9 @@ mod tests {
         }
         let mut answers: Vec<_> = REFUSALS.map(|(_, it)| Answer::Refused(it)).to_vec();
         answers.push(Answer::Associated);
+        answers.push(Answer::Addresses(vec![Ipv4Addr::LOCALHOST.into()]));
+        let many = vec![Ipv6Addr::LOCALHOST.into(); MAX_ADDRESSES];
+        answers.push(Answer::Addresses(many));
         for address in addresses.map(|address| address.parse().unwrap()) {
             requests.push(Request::Listen(address));
             answers.extend([Answer::Open(address), Answer::Listening(address)]);
@@ -320,8 +378,12 @@ mod tests {
             assert_eq!(Request::decode(&bytes), Ok(request));
         }
         for answer in answers {
-            assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+            let bytes = answer.encode();
+            assert!(bytes.len() <= MAX_MESSAGE);
+            assert_eq!(Answer::decode(&bytes), Ok(answer));
         }
+        assert_eq!(Answer::decode(&[ADDRESSES]), Err(Malformed));
+        assert_eq!(Request::decode(b"\x051.2.3.4"), Err(Malformed));
     }
 
     proptest! {

@@ -7,9 +7,13 @@ mod carrier;
 mod connect;
 mod datagram;
 mod dial;
+mod exec;
+mod flows;
 mod forward;
+mod gateway;
 mod limit;
 mod message;
+mod names;
 mod proxy;
 mod pump;
 mod rules;
@@ -17,7 +21,9 @@ mod serve;
 mod target;
 
 pub(crate) use connect::{ConnectArgs, connect};
+pub(crate) use exec::{EXEC_EXIT_CODES, EXEC_FAILED, ExecArgs, enter, exec, within};
 pub(crate) use forward::{ForwardArgs, forward};
+pub(crate) use gateway::{GatewayArgs, gateway};
 pub(crate) use proxy::{ProxyArgs, proxy};
 pub(crate) use serve::{ServeArgs, inherited_socket, serve};
 

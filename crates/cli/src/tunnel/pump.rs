@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tack_base::Rate;
@@ -22,6 +23,15 @@ use crate::transfer::channel::Writer;
 const BUFFER: usize = 64 << 10;
 /// Buffers that a thread keeps for the next read.
 const KEPT: usize = 4;
+
+/// Bytes that all directions of the program have moved.
+static MOVED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that all tunnelled connections of this program have carried so far: whether anything goes
+/// on.
+pub(crate) fn moved() -> u64 {
+    MOVED.load(Ordering::Relaxed)
+}
 
 thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -84,6 +94,7 @@ impl Direction {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }
                 self.pending.start += written;
+                MOVED.fetch_add(written as u64, Ordering::Relaxed);
                 self.carried += written as u64;
             }
             if self.read_ended {
@@ -200,6 +211,22 @@ pub(crate) async fn join_limited(
     if outcome.is_err() {
         peer_writer.abort();
         reset(local);
+    }
+    (carried, outcome)
+}
+
+/// As [`join`], for a connection that ends in our own TCP.
+pub(crate) async fn join_own(local: tack::Stream, peer: PeerStream) -> (Carried, io::Result<()>) {
+    let (mut peer_reader, mut peer_writer) = peer.into_split();
+    let (mut reader, mut writer) = local.into_split();
+    let (carried, outcome) = both_ways(
+        (&mut reader, &mut writer),
+        (&mut peer_reader, &mut peer_writer),
+    )
+    .await;
+    if outcome.is_err() {
+        peer_writer.abort();
+        writer.reset();
     }
     (carried, outcome)
 }

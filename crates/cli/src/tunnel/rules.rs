@@ -142,6 +142,20 @@ pub(crate) fn permit(rules: &[TargetRule], host: &Host, port: u16, address: IpAd
     rules.iter().any(|rule| rule.permits(host, port, address))
 }
 
+/// As [`any_concerns`], at some port.
+pub(crate) fn any_concerns_name(rules: &[TargetRule], host: &Host) -> bool {
+    rules
+        .iter()
+        .any(|rule| rule.concerns(host, *rule.ports.start()))
+}
+
+/// As [`permit`], at some port.
+pub(crate) fn permit_name(rules: &[TargetRule], host: &Host, address: IpAddr) -> bool {
+    rules
+        .iter()
+        .any(|rule| rule.permits(host, *rule.ports.start(), address))
+}
+
 /// True for addresses of the public Internet: those that the registries of special purpose
 /// addresses (RFC 6890) do not set apart, and that name a single host.
 pub(crate) fn is_public(address: IpAddr) -> bool {

@@ -74,8 +74,10 @@ pub(super) fn create(options: &TunOptions) -> io::Result<SyncDevice> {
     let mut builder = DeviceBuilder::new()
         .mtu(options.mtu)
         .offload(options.offload)
-        .tx_queue_len(options.queue)
         .enable(true);
+    if options.queue > 0 {
+        builder = builder.tx_queue_len(options.queue);
+    }
     if let Some(name) = &options.name {
         builder = builder.name(name.as_str());
     }

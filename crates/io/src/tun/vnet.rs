@@ -10,6 +10,8 @@ const CHECKSUM_VALID: u8 = 2;
 const NO_SEGMENTS: u8 = 0;
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
+/// Datagrams of one size, of either family.
+const UDP: u8 = 5;
 /// Flag on a type: the first segment carries CWR.
 const WITH_CWR: u8 = 0x80;
 
@@ -26,7 +28,7 @@ pub(super) struct Arrived {
 pub(super) fn parse(bytes: &[u8; LEN]) -> Option<Arrived> {
     let segment_size = match bytes[1] & !WITH_CWR {
         NO_SEGMENTS => None,
-        TCP_V4 | TCP_V6 => match u16::from_ne_bytes([bytes[4], bytes[5]]) {
+        TCP_V4 | TCP_V6 | UDP => match u16::from_ne_bytes([bytes[4], bytes[5]]) {
             0 => return None,
             size => Some(size),
         },
@@ -82,8 +84,10 @@ mod tests {
                 segment_size: None
             })
         );
-        // UDP segments, and segments without a size.
-        assert_eq!(parse(&[0, 5, 0, 0, 1, 1, 0, 0, 0, 0]), None);
+        let datagrams = parse(&[0, 5, 0, 0, 1, 1, 0, 0, 0, 0]).unwrap();
+        assert_eq!(datagrams.segment_size, Some(257));
+        // UDP in fragments, and segments without a size.
+        assert_eq!(parse(&[0, 3, 0, 0, 1, 1, 0, 0, 0, 0]), None);
         assert_eq!(parse(&[0, 1, 0, 0, 0, 0, 0, 0, 0, 0]), None);
     }
 }

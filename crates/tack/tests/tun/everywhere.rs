@@ -215,7 +215,11 @@ fn datagrams_go_to_any_address_and_come_from_it() {
             let socket = UdpSocket::bind(own).await.unwrap();
             socket.connect(target).await.unwrap();
             // The longest that fits one packet, and none at all.
-            let longest = if target.starts_with('[') { 65_487 } else { 65_507 };
+            let longest = if target.starts_with('[') {
+                65_487
+            } else {
+                65_507
+            };
             for len in [0, 1, 1500, longest] {
                 let payload: Vec<u8> = (0..len).map(|n| n as u8).collect();
                 socket.send(&payload).await.unwrap();

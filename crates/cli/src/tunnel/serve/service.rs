@@ -1,6 +1,6 @@
 //! What a serving side does for one connection of a peer.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::places::{Place, Places};
 use super::policy::{CurrentPolicy, PeerPolicy};
 use super::relay;
 use crate::meeting::PeerStream;
-use crate::tunnel::message::{Answer, Refusal, Request};
+use crate::tunnel::message::{Answer, MAX_ADDRESSES, Refusal, Request};
 use crate::tunnel::pump::join_limited;
 use crate::tunnel::rules;
 use crate::tunnel::target::{Host, TunnelTarget};
@@ -25,6 +25,9 @@ const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 const TARGET_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a refused peer may take to take the refusal.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long a peer may take for its next question about a name.
+const NEXT_QUESTION: Duration = Duration::from_secs(60);
 
 /// Associations of datagrams of a peer at most: each has two ports.
 const MAX_ASSOCIATIONS: u32 = 256;
@@ -154,6 +157,51 @@ impl Service {
                 self.say(guest, &format_args!("{target}: {refusal}"));
                 refuse(peer, refusal).await;
             }
+        }
+    }
+
+    /// The addresses of `name`, as far as the rules permit to connect to them.
+    async fn addresses(&self, name: &str, guest: &Guest) -> Result<Vec<IpAddr>, Refusal> {
+        let policy = self.policy_of(guest);
+        let host = Host::Name(name.to_owned());
+        if !rules::any_concerns_name(&policy.targets, &host) {
+            return Err(Refusal::NotPermitted);
+        }
+        let lookup = lookup_host((name, 0));
+        let found = match tokio::time::timeout(TARGET_DEADLINE, lookup).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(_)) | Err(_) => return Err(Refusal::NoSuchHost),
+        };
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for address in found.map(|address| address.ip().to_canonical()) {
+            if rules::permit_name(&policy.targets, &host, address)
+                && !addresses.contains(&address)
+                && addresses.len() < MAX_ADDRESSES
+            {
+                addresses.push(address);
+            }
+        }
+        match addresses.is_empty() {
+            true => Err(Refusal::NotPermitted),
+            false => Ok(addresses),
+        }
+    }
+
+    /// Answers questions about names until the peer has no more.
+    async fn resolve(&self, mut name: String, mut peer: PeerStream, guest: &Guest) {
+        loop {
+            let answer = match self.addresses(&name, guest).await {
+                Ok(addresses) => Answer::Addresses(addresses),
+                Err(refusal) => Answer::Refused(refusal),
+            };
+            let next = async {
+                answer.write(&mut peer).await?;
+                Request::read(&mut peer).await
+            };
+            name = match tokio::time::timeout(NEXT_QUESTION, next).await {
+                Ok(Ok(Request::Resolve(name))) => name,
+                _ => return,
+            };
         }
     }
 
@@ -309,6 +357,7 @@ pub(super) async fn serve_one(service: Arc<Service>, mut peer: PeerStream) {
                 None => refuse(peer, Refusal::Gone).await,
             }
         }
+        Ok(Ok(Request::Resolve(name))) => service.resolve(name, peer, &guest).await,
         Ok(Ok(Request::Associate)) => associate(service, peer, guest, &place).await,
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
             refuse(peer, Refusal::Malformed).await;

@@ -1,0 +1,94 @@
+//! `tack exec`: runs a command in a network of its own, whose only way out is our own TCP behind a
+//! TUN device: what the command connects to is reached from a peer.
+
+mod child;
+mod device;
+mod inside;
+mod outside;
+mod rights;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::child::Child;
+use self::inside::Inside;
+use self::outside::Outside;
+use super::carrier::Carrier;
+use super::dial::{TunnelArgs, TunnelPeer};
+use super::pump;
+use crate::exit::Failure;
+use crate::observe::ObserveArgs;
+
+pub(crate) use self::inside::within;
+
+/// The exit code where `tack exec` itself fails, as other programs that run a command have it.
+pub(crate) const EXEC_FAILED: u8 = 125;
+
+/// Exit codes in the long help.
+pub(crate) const EXEC_EXIT_CODES: &str = "\
+Exit codes:
+  125  tack itself failed: wrong usage (or 2), no peer, no namespaces
+  126  the command was found and cannot be run
+  127  the command was not found
+  128 + N  the command was ended by signal N
+  other  the exit code of the command";
+
+/// How long connections that the command left behind may carry nothing before they are given up.
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The machine that runs `tack serve`: a known peer (laptop:), a ticket, a code or an address
+    #[arg(value_name = "PEER")]
+    peer: String,
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    command: Vec<OsString>,
+    /// Do not say why connections are refused or lost
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    tunnel: TunnelArgs,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
+}
+
+/// Starts this program again inside of new namespaces, where it makes a device and then waits to
+/// become the command. To be called before this process has threads.
+pub(crate) fn enter(args: &ExecArgs) -> Result<Inside, Failure> {
+    Inside::start(&args.command)
+}
+
+/// Runs the command, and says what `tack` exits with.
+pub(crate) async fn exec(args: ExecArgs, mut inside: Inside) -> Result<ExitCode, Failure> {
+    let timeout = args.tunnel.timeout;
+    let target = args.tunnel.peer.target.target(Some(&args.peer))?;
+    let target = target.expect("a text names a target");
+    let (peer, stream) = TunnelPeer::meet(Arc::new(args.tunnel), target).await?;
+    // The peer lets us in: that was the question.
+    stream.reset();
+    let carrier = Arc::new(Carrier::new(peer).quiet(args.quiet));
+    let mut outside = Outside::start(inside.take_device(), Arc::clone(&carrier))?;
+    let mut child = Child::new(inside)?;
+    child.begin()?;
+    let code = tokio::select! {
+        code = child.ended() => code?,
+        failure = outside.failed() => return Err(failure),
+    };
+    // What the command wrote last may still be on its way.
+    let mut moved = pump::moved();
+    while !outside.is_idle() {
+        let _ = tokio::time::timeout(LEFT_BEHIND, outside.idle()).await;
+        let now = pump::moved();
+        if now == moved {
+            break;
+        }
+        moved = now;
+    }
+    carrier.peer.delivered(timeout).await;
+    Ok(code)
+}

@@ -1,0 +1,464 @@
+//! The name server that programs inside of `tack exec` ask: the peer resolves their names, and what
+//! it said is remembered, so that a connection to an address can be asked for by its name.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use simple_dns::rdata::{A, AAAA, PTR, RData};
+use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE};
+use simple_dns::{ResourceRecord, TYPE};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::carrier::Carrier;
+use super::dial::RequestError;
+use super::message::{Answer, Refusal, Request};
+use super::target::Host;
+use crate::meeting::PeerStream;
+
+/// How long an answer is used again, here and by who asked.
+const LIFETIME: Duration = Duration::from_secs(30);
+/// How long the peer may take to answer.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(15);
+/// Names that are remembered; of more the oldest is forgotten.
+const MAX_NAMES: usize = 4096;
+/// Names that are remembered of one address, the newest first.
+const MAX_OF_ADDRESS: usize = 4;
+/// Questions to the peer at a time; further ones wait, and are given up by who asked.
+const MAX_QUESTIONS: usize = 16;
+/// Streams for questions that are kept for the next one.
+const MAX_STREAMS: usize = 4;
+
+/// What the peer said of names.
+pub(super) struct Names {
+    carrier: Arc<Carrier>,
+    known: Mutex<Known>,
+    streams: Mutex<Vec<PeerStream>>,
+    questions: Semaphore,
+}
+
+/// What is known of names.
+#[derive(Default)]
+struct Known {
+    by_name: BTreeMap<String, (Vec<IpAddr>, Instant)>,
+    by_address: BTreeMap<IpAddr, Vec<String>>,
+    /// Names in the order in which they were learned first.
+    order: VecDeque<String>,
+}
+
+impl Known {
+    fn fresh(&self, name: &str, now: Instant) -> Option<Vec<IpAddr>> {
+        let (addresses, since) = self.by_name.get(name)?;
+        (now.duration_since(*since) < LIFETIME).then(|| addresses.clone())
+    }
+
+    fn learn(&mut self, name: &str, addresses: &[IpAddr], now: Instant) {
+        self.forget(name);
+        if self.by_name.len() >= MAX_NAMES
+            && let Some(oldest) = self.order.front().cloned()
+        {
+            self.forget(&oldest);
+        }
+        let entry = (addresses.to_vec(), now);
+        self.by_name.insert(name.to_owned(), entry);
+        self.order.push_back(name.to_owned());
+        for address in addresses {
+            let names = self.by_address.entry(*address).or_default();
+            names.insert(0, name.to_owned());
+            names.truncate(MAX_OF_ADDRESS);
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        let Some((addresses, _)) = self.by_name.remove(name) else {
+            return;
+        };
+        self.order.retain(|it| it != name);
+        for address in addresses {
+            if let Some(names) = self.by_address.get_mut(&address) {
+                names.retain(|it| it != name);
+                if names.is_empty() {
+                    self.by_address.remove(&address);
+                }
+            }
+        }
+    }
+}
+
+impl Names {
+    pub(super) fn new(carrier: Arc<Carrier>) -> Self {
+        Self {
+            carrier,
+            known: Mutex::default(),
+            streams: Mutex::default(),
+            questions: Semaphore::new(MAX_QUESTIONS),
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What to ask the peer for in the place of `address`: the names that it was the answer for,
+    /// the newest first, then the address itself. The peer's rules may name any of them.
+    pub(super) fn hosts_of(&self, address: IpAddr) -> Vec<Host> {
+        let known = self.known();
+        let names = known.by_address.get(&address).into_iter().flatten();
+        let names = names.map(|name| Host::Name(name.clone()));
+        names.chain([Host::Address(address)]).collect()
+    }
+
+    /// As [`Names::hosts_of`], for a datagram, whose answer has to come from `address`: a name only
+    /// if it stands for this address alone.
+    pub(super) fn host_of_datagram(&self, address: IpAddr) -> Host {
+        let known = self.known();
+        let names = known.by_address.get(&address).into_iter().flatten();
+        let is_only = |name: &&String| {
+            let entry = known.by_name.get(*name);
+            entry.is_some_and(|(addresses, _)| addresses.len() == 1)
+        };
+        names
+            .clone()
+            .find(is_only)
+            .map_or(Host::Address(address), |name| Host::Name(name.clone()))
+    }
+
+    /// The addresses of `name`, as the peer says.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, RequestError> {
+        if let Some(addresses) = self.known().fresh(name, Instant::now()) {
+            return Ok(addresses);
+        }
+        let _turn = self.questions.acquire().await;
+        // Somebody may have asked meanwhile.
+        if let Some(addresses) = self.known().fresh(name, Instant::now()) {
+            return Ok(addresses);
+        }
+        let addresses = self.ask(name).await?;
+        self.known().learn(name, &addresses, Instant::now());
+        Ok(addresses)
+    }
+
+    fn streams(&self) -> std::sync::MutexGuard<'_, Vec<PeerStream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask(&self, name: &str) -> Result<Vec<IpAddr>, RequestError> {
+        let request = Request::Resolve(name.to_owned());
+        loop {
+            let kept = self.streams().pop();
+            let was_kept = kept.is_some();
+            let outcome = match kept {
+                Some(stream) => again(stream, &request).await,
+                None => match self.carrier.peer.request(&request).await {
+                    Ok(answered) => Ok(answered),
+                    Err(RequestError::Refused(refusal)) => {
+                        return Err(RequestError::Refused(refusal));
+                    }
+                    Err(RequestError::Lost(why)) => Err(io::Error::other(why)),
+                },
+            };
+            match outcome {
+                Ok((stream, answer)) => {
+                    let mut streams = self.streams();
+                    if streams.len() < MAX_STREAMS {
+                        streams.push(stream);
+                    }
+                    return match answer {
+                        Answer::Addresses(addresses) => Ok(addresses),
+                        Answer::Refused(refusal) => Err(RequestError::Refused(refusal)),
+                        _ => Err(RequestError::Lost(
+                            "the other side gave another answer than expected".into(),
+                        )),
+                    };
+                }
+                // The peer keeps a stream for a while only.
+                Err(_) if was_kept => {}
+                Err(error) => return Err(RequestError::Lost(error.to_string())),
+            }
+        }
+    }
+
+    /// The response to a DNS query; `None` for what is none.
+    pub(super) async fn answer(&self, query: &[u8]) -> Option<Vec<u8>> {
+        let asked = match read(query) {
+            Ok(asked) => asked,
+            Err(response) => return response,
+        };
+        let outcome = match &asked.what {
+            Asked::Addresses(name, _) => match self.resolve(name).await {
+                Ok(addresses) => Ok(addresses),
+                Err(error) => {
+                    // That a name does not exist is an answer; the rest is worth a line.
+                    let is_answer = matches!(error, RequestError::Refused(Refusal::NoSuchHost));
+                    if !is_answer {
+                        self.carrier.complain(name, &error);
+                    }
+                    Err(rcode(&error))
+                }
+            },
+            Asked::Name(_) | Asked::Nothing => Ok(Vec::new()),
+            Asked::Other => Err(RCODE::NotImplemented),
+        };
+        let names = match &asked.what {
+            Asked::Name(address) => {
+                let known = self.known();
+                known.by_address.get(address).cloned().unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        asked.respond(outcome, &names)
+    }
+}
+
+/// Asks on a stream that has answered before.
+async fn again(mut stream: PeerStream, request: &Request) -> io::Result<(PeerStream, Answer)> {
+    let asking = async {
+        request.write(&mut stream).await?;
+        Answer::read(&mut stream).await
+    };
+    let answer = tokio::time::timeout(ANSWER_DEADLINE, asking)
+        .await
+        .map_err(|_| io::ErrorKind::TimedOut)??;
+    Ok((stream, answer))
+}
+
+fn rcode(error: &RequestError) -> RCODE {
+    match error {
+        RequestError::Refused(Refusal::NoSuchHost) => RCODE::NameError,
+        RequestError::Refused(Refusal::NotPermitted) => RCODE::Refused,
+        RequestError::Refused(_) | RequestError::Lost(_) => RCODE::ServerFailure,
+    }
+}
+
+/// A query that was understood.
+struct Query<'a> {
+    id: u16,
+    question: Question<'a>,
+    what: Asked,
+}
+
+/// What a query asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Asked {
+    /// The addresses of a name, of IPv4 or of IPv6.
+    Addresses(String, Family),
+    /// The name of an address.
+    Name(IpAddr),
+    /// What this name cannot have.
+    Nothing,
+    /// Another kind of record: the peer's resolver has none to give.
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Family {
+    V4,
+    V6,
+}
+
+/// Reads a query; or the response to what is not one.
+fn read(query: &[u8]) -> Result<Query<'_>, Option<Vec<u8>>> {
+    let refused = |id, rcode| Err(reply(id, rcode).build_bytes_vec().ok());
+    let Ok(packet) = Packet::parse(query) else {
+        // Its first two bytes are its number, if it has that many.
+        return match query {
+            [high, low, flags, _, ..] if flags & 0x80 == 0 => {
+                refused(u16::from_be_bytes([*high, *low]), RCODE::FormatError)
+            }
+            _ => Err(None),
+        };
+    };
+    let id = packet.id();
+    if packet.has_flags(PacketFlag::RESPONSE) {
+        return Err(None);
+    }
+    if packet.opcode() != OPCODE::StandardQuery {
+        return refused(id, RCODE::NotImplemented);
+    }
+    let mut questions = packet.questions.into_iter();
+    let (Some(question), None) = (questions.next(), questions.next()) else {
+        return refused(id, RCODE::FormatError);
+    };
+    let name = question.qname.to_string();
+    let what = match (question.qclass, question.qtype) {
+        (QCLASS::CLASS(CLASS::IN) | QCLASS::ANY, QTYPE::TYPE(kind)) => {
+            let addresses = |family| match name.parse() {
+                Ok(Host::Name(name)) => Asked::Addresses(name, family),
+                Ok(Host::Address(_)) | Err(_) => Asked::Nothing,
+            };
+            match kind {
+                TYPE::A => addresses(Family::V4),
+                TYPE::AAAA => addresses(Family::V6),
+                TYPE::PTR => reverse(&name).map_or(Asked::Nothing, Asked::Name),
+                _ => Asked::Other,
+            }
+        }
+        _ => Asked::Other,
+    };
+    Ok(Query { id, question, what })
+}
+
+fn reply<'a>(id: u16, rcode: RCODE) -> Packet<'a> {
+    let mut reply = Packet::new_reply(id);
+    reply.set_flags(PacketFlag::RECURSION_AVAILABLE | PacketFlag::RECURSION_DESIRED);
+    *reply.rcode_mut() = rcode;
+    reply
+}
+
+impl Query<'_> {
+    fn respond(&self, outcome: Result<Vec<IpAddr>, RCODE>, names: &[String]) -> Option<Vec<u8>> {
+        let (addresses, rcode) = match outcome {
+            Ok(addresses) => (addresses, RCODE::NoError),
+            Err(rcode) => (Vec::new(), rcode),
+        };
+        let mut reply = reply(self.id, rcode);
+        let record = |data| {
+            let ttl = LIFETIME.as_secs() as u32;
+            ResourceRecord::new(self.question.qname.clone(), CLASS::IN, ttl, data)
+        };
+        for address in addresses {
+            match (&self.what, address) {
+                (Asked::Addresses(_, Family::V4), IpAddr::V4(address)) => {
+                    let address = address.to_bits();
+                    reply.answers.push(record(RData::A(A { address })));
+                }
+                (Asked::Addresses(_, Family::V6), IpAddr::V6(address)) => {
+                    let address = address.to_bits();
+                    reply.answers.push(record(RData::AAAA(AAAA { address })));
+                }
+                _ => {}
+            }
+        }
+        for name in names {
+            if let Ok(name) = Name::new(name) {
+                reply.answers.push(record(RData::PTR(PTR(name))));
+            }
+        }
+        reply.questions.push(self.question.clone());
+        reply.build_bytes_vec_compressed().ok()
+    }
+}
+
+/// The address whose name is asked for (RFC 1035 §3.5, RFC 3596 §2.5).
+fn reverse(name: &str) -> Option<IpAddr> {
+    let name = name.to_ascii_lowercase();
+    if let Some(octets) = name.strip_suffix(".in-addr.arpa") {
+        let octets: Vec<&str> = octets.split('.').rev().collect();
+        return octets.join(".").parse::<Ipv4Addr>().ok().map(Into::into);
+    }
+    let digits = name.strip_suffix(".ip6.arpa")?;
+    let mut bits = 0_u128;
+    let mut count = 0;
+    for digit in digits.split('.').rev() {
+        let digit = u128::from_str_radix(digit, 16).ok().filter(|it| *it < 16)?;
+        bits = bits << 4 | digit;
+        count += 1;
+    }
+    (count == 32).then(|| Ipv6Addr::from_bits(bits).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn query(name: &str, kind: TYPE) -> Vec<u8> {
+        let mut query = Packet::new_query(7);
+        let name = Name::new_unchecked(name);
+        let class = QCLASS::CLASS(CLASS::IN);
+        query
+            .questions
+            .push(Question::new(name, kind.into(), class, false));
+        query.build_bytes_vec().unwrap()
+    }
+
+    fn asked(name: &str, kind: TYPE) -> Asked {
+        read(&query(name, kind)).ok().unwrap().what
+    }
+
+    #[test]
+    fn questions_are_for_addresses_and_names() {
+        let name = "www.example.org".to_owned();
+        assert_eq!(
+            asked("WWW.example.org", TYPE::A),
+            Asked::Addresses(name.clone(), Family::V4)
+        );
+        assert_eq!(
+            asked("www.example.org", TYPE::AAAA),
+            Asked::Addresses(name, Family::V6)
+        );
+        assert_eq!(asked("www.example.org", TYPE::MX), Asked::Other);
+        assert_eq!(asked("1.2.3.4", TYPE::A), Asked::Nothing);
+        assert_eq!(
+            asked("4.3.2.1.in-addr.arpa", TYPE::PTR),
+            Asked::Name("1.2.3.4".parse().unwrap())
+        );
+        let six = "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa";
+        assert_eq!(
+            asked(six, TYPE::PTR),
+            Asked::Name("2001:db8::1".parse().unwrap())
+        );
+        assert_eq!(asked("9.in-addr.arpa", TYPE::PTR), Asked::Nothing);
+    }
+
+    #[test]
+    fn answers_carry_the_addresses_of_the_family_that_was_asked_for() {
+        let bytes = query("nas", TYPE::A);
+        let query = read(&bytes).ok().unwrap();
+        let addresses = ["192.168.1.7", "fd00::7"].map(|text| text.parse().unwrap());
+        let response = query.respond(Ok(addresses.to_vec()), &[]).unwrap();
+        let response = Packet::parse(&response).unwrap();
+        assert_eq!((response.id(), response.rcode()), (7, RCODE::NoError));
+        assert!(response.has_flags(PacketFlag::RESPONSE));
+        assert_eq!(response.answers.len(), 1);
+        let A { address } = match &response.answers[0].rdata {
+            RData::A(a) => a.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(IpAddr::from(Ipv4Addr::from_bits(address)), addresses[0]);
+        let response = query.respond(Err(RCODE::NameError), &[]).unwrap();
+        assert_eq!(Packet::parse(&response).unwrap().rcode(), RCODE::NameError);
+        // The most that a peer says fits a datagram of old.
+        let many = vec![addresses[1]; super::super::message::MAX_ADDRESSES];
+        let bytes = self::query("nas", TYPE::AAAA);
+        let query = read(&bytes).ok().unwrap();
+        assert!(query.respond(Ok(many), &[]).unwrap().len() <= 512);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_the_newest_name_goes_first() {
+        let mut known = Known::default();
+        let now = Instant::now();
+        let address: IpAddr = "10.0.0.1".parse().unwrap();
+        for number in 0..MAX_NAMES + 10 {
+            known.learn(&format!("host-{number}"), &[address], now);
+        }
+        assert_eq!(known.by_name.len(), MAX_NAMES);
+        assert_eq!(known.order.len(), MAX_NAMES);
+        let newest = format!("host-{}", MAX_NAMES + 9);
+        assert_eq!(known.by_address[&address][0], newest);
+        assert_eq!(known.by_address[&address].len(), MAX_OF_ADDRESS);
+        known.learn(&newest, &["10.0.0.2".parse().unwrap()], now);
+        assert_ne!(known.by_address[&address][0], newest);
+        assert!(known.fresh(&newest, now).is_some());
+        assert!(known.fresh(&newest, now + LIFETIME).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_query_or_draw_at_most_a_header(
+            bytes in prop::collection::vec(any::<u8>(), 0..200)
+        ) {
+            if let Err(Some(response)) = read(&bytes) {
+                prop_assert_eq!(response.len(), 12);
+            }
+        }
+    }
+}
