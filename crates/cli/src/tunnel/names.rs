@@ -1,7 +1,7 @@
 //! The name server that programs inside of `tack exec` ask: the peer resolves their names, and what
 //! it said is remembered, so that a connection to an address can be asked for by its name.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +47,8 @@ struct Known {
     by_address: BTreeMap<IpAddr, Vec<String>>,
     /// Names in the order in which they were learned first.
     order: VecDeque<String>,
+    /// Addresses of `by_address` that the peer permits by name alone.
+    by_name_only: BTreeSet<IpAddr>,
 }
 
 impl Known {
@@ -72,6 +74,27 @@ impl Known {
         }
     }
 
+    fn hosts_of(&self, address: IpAddr) -> Vec<Host> {
+        let names = self.by_address.get(&address).into_iter().flatten();
+        let mut hosts = vec![Host::Address(address)];
+        hosts.extend(names.map(|name| Host::Name(name.clone())));
+        if self.by_name_only.contains(&address) {
+            hosts.rotate_left(1);
+        }
+        hosts
+    }
+
+    fn permitted_as(&mut self, address: IpAddr, host: &Host) {
+        match host {
+            Host::Name(_) if self.by_address.contains_key(&address) => {
+                self.by_name_only.insert(address);
+            }
+            _ => {
+                self.by_name_only.remove(&address);
+            }
+        }
+    }
+
     fn forget(&mut self, name: &str) {
         let Some((addresses, _)) = self.by_name.remove(name) else {
             return;
@@ -81,6 +104,7 @@ impl Known {
             if let Some(names) = self.by_address.get_mut(&address) {
                 names.retain(|it| it != name);
                 if names.is_empty() {
+                    self.by_name_only.remove(&address);
                     self.by_address.remove(&address);
                 }
             }
@@ -102,13 +126,16 @@ impl Names {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to ask the peer for in the place of `address`: the names that it was the answer for,
-    /// the newest first, then the address itself. The peer's rules may name any of them.
+    /// What to ask the peer for in the place of `address`: the address, then the names that it was
+    /// the answer for, the newest first. The peer's rules may name any of them. Where they were
+    /// found to name the host alone, the address comes last.
     pub(super) fn hosts_of(&self, address: IpAddr) -> Vec<Host> {
-        let known = self.known();
-        let names = known.by_address.get(&address).into_iter().flatten();
-        let names = names.map(|name| Host::Name(name.clone()));
-        names.chain([Host::Address(address)]).collect()
+        self.known().hosts_of(address)
+    }
+
+    /// The peer permits `address` as `host`, one of [`Names::hosts_of`].
+    pub(super) fn permitted_as(&self, address: IpAddr, host: &Host) {
+        self.known().permitted_as(address, host);
     }
 
     /// As [`Names::hosts_of`], for a datagram, whose answer has to come from `address`: a name only
@@ -447,6 +474,17 @@ mod tests {
         assert_eq!(known.by_address[&address].len(), MAX_OF_ADDRESS);
         known.learn(&newest, &["10.0.0.2".parse().unwrap()], now);
         assert_ne!(known.by_address[&address][0], newest);
+        let other: IpAddr = "10.0.0.2".parse().unwrap();
+        let name = Host::Name(newest.clone());
+        assert_eq!(known.hosts_of(other), [Host::Address(other), name.clone()]);
+        known.permitted_as(other, &name);
+        assert_eq!(known.hosts_of(other), [name.clone(), Host::Address(other)]);
+        known.permitted_as(other, &Host::Address(other));
+        assert_eq!(known.hosts_of(other)[1], name);
+        // What nobody asked for has no names, and is not remembered.
+        let unknown: IpAddr = "10.0.0.3".parse().unwrap();
+        known.permitted_as(unknown, &name);
+        assert_eq!(known.hosts_of(unknown), [Host::Address(unknown)]);
         assert!(known.fresh(&newest, now).is_some());
         assert!(known.fresh(&newest, now + LIFETIME).is_none());
     }

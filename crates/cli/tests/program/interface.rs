@@ -17,6 +17,8 @@ fn help_texts() {
         &["connect", "--help"],
         &["forward", "--help"],
         &["proxy", "--help"],
+        &["exec", "--help"],
+        &["gateway", "--help"],
         &["sim", "--help"],
         &["sweep", "--help"],
         &["sweep", "report", "--help"],

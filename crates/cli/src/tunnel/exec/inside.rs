@@ -208,7 +208,11 @@ fn become_command(socket: &OwnedFd, command: &[OsString]) -> u8 {
     let Some((program, arguments)) = command.split_first() else {
         return EXEC_FAILED;
     };
-    let error = Command::new(program).args(arguments).exec();
+    let error = Command::new(program)
+        .args(arguments)
+        // What let this program in is not for the command.
+        .env_remove("TACK_TICKET")
+        .exec();
     let name = Path::new(program).display();
     match error.kind() {
         io::ErrorKind::NotFound => {

@@ -147,10 +147,12 @@ async fn carry(attempt: Attempt, shared: &Shared) {
     let mut outcome = Err(RequestError::Refused(Refusal::NotPermitted));
     for host in shared.names.hosts_of(to.ip()) {
         let port = to.port();
-        let request = Request::Connect(TunnelTarget { host, port });
+        let target = TunnelTarget { host, port };
+        let request = Request::Connect(target.clone());
         outcome = shared.carrier.peer.request(&request).await;
         // The rules there may name the host in another way.
         if !matches!(outcome, Err(RequestError::Refused(Refusal::NotPermitted))) {
+            shared.names.permitted_as(to.ip(), &target.host);
             break;
         }
     }

@@ -52,7 +52,7 @@ impl Ruleset {
             "type filter hook prerouting priority mangle; policy accept;".to_owned(),
             format!("iifname != {{ {} }} accept", quoted.join(", ")),
             // What is for this machine, for groups and for everybody.
-            "fib daddr type != unicast accept".to_owned(),
+            "fib daddr type { local, broadcast, anycast, multicast } accept".to_owned(),
         ];
         for (family, is_v4) in [("ip", true), ("ip6", false)] {
             let networks = self.except.iter();

@@ -1,0 +1,117 @@
+//! `tack gateway`: clients that know nothing of it, the gateway that forwards their packets, and
+//! the server behind its peer. In network namespaces, with nftables.
+
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+
+use crate::exec::{FAR_V4, FAR_V6, World, key_of};
+use crate::support::network::network;
+use crate::support::{Ended, PATIENCE, finish, tack};
+use crate::tunnel::Service;
+
+/// The machines.
+const CLIENT: usize = 0;
+const GATEWAY: usize = 1;
+const SERVER: usize = 2;
+
+/// Three machines in a row; the gateway itself has no route to what is far.
+fn three() -> Option<World> {
+    let network = network(3, |network| {
+        network.cable(
+            (CLIENT, &["10.5.1.2/24", "fd51::2/64"]),
+            (GATEWAY, &["10.5.1.1/24", "fd51::1/64"]),
+        )?;
+        network.cable((GATEWAY, &["10.5.2.1/24"]), (SERVER, &["10.5.2.2/24"]))?;
+        network.host(CLIENT, "route add default via 10.5.1.1")?;
+        network.host(CLIENT, "-6 route add default via fd51::1")?;
+        network.host(SERVER, &format!("addr add {FAR_V4}/32 dev lo"))?;
+        network.host(SERVER, &format!("addr add {FAR_V6}/128 dev lo nodad"))
+    })?;
+    match World::new(network, &["nft", "python3", "curl"]) {
+        Ok(mut world) => {
+            world.network.end_after(PATIENCE);
+            Some(world)
+        }
+        Err(why) => {
+            println!("SKIPPED: {why}");
+            None
+        }
+    }
+}
+
+fn on(world: &World, host: usize, line: &str) -> Ended {
+    finish(&mut world.shell(host, line))
+}
+
+fn tables(world: &World) -> String {
+    on(world, GATEWAY, "nft list tables; ip rule; ip -6 rule").stdout
+}
+
+#[test]
+fn clients_reach_what_the_peer_reaches_and_rules_go_with_the_gateway() {
+    let Some(world) = three() else { return };
+    let tack = PathBuf::from(tack().get_program());
+    let tack = tack.display();
+    let key = key_of(&on(&world, GATEWAY, &format!("{tack} id")));
+    let (_service, server_key) = world.serve(SERVER, "10.5.2.2:7777", &key);
+    let add = format!("{tack} peers add server {server_key} --address 10.5.2.2:7777");
+    assert_eq!(on(&world, GATEWAY, &add).code, Some(0));
+    let _far = world.far_server(SERVER);
+    let gateway = |options: &str| {
+        let line = format!("exec {tack} gateway server: --interface veth0 {options}");
+        let mut gateway = Service::of(world.shell(GATEWAY, &line));
+        gateway.line("connections of clients behind veth0 lead to server:");
+        gateway
+    };
+    let fetch = "curl -sS -m 60 http://10.9.9.9/file | cmp - www/file";
+    let clean = tables(&world);
+
+    let first = gateway("--install");
+    assert!(tables(&world).contains("tack_gateway_7281"));
+    let talked = on(
+        &world,
+        CLIENT,
+        &format!("python3 client.py {FAR_V4} {FAR_V6} - split"),
+    );
+    assert_eq!(talked.code, Some(0), "{talked:?}");
+    // The server sees its own address, not the client's.
+    assert_eq!(talked.stdout, "source 10.9.9.9\ndone\n");
+    let fetched = on(&world, CLIENT, fetch);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    // What is for the gateway itself is not carried.
+    let own = on(&world, CLIENT, "curl -sS -m 60 http://10.5.1.1/file");
+    assert_eq!(own.code, Some(7), "{own:?}");
+
+    // Killed, it takes the table along; what stays behind concerns no packet, and the next one
+    // puts up with it.
+    drop(first);
+    while tables(&world).contains("tack_gateway") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let mut second = gateway("--install --max-per-client 2");
+    let crowd = "import socket\n\
+                 streams = [socket.create_connection((\"10.9.9.9\", 7), 60) for _ in range(3)]\n\
+                 streams[2].settimeout(60)\n\
+                 try:\n    streams[2].recv(1); print(\"ended\")\n\
+                 except ConnectionResetError:\n    print(\"reset\")\n\
+                 streams[0].sendall(b\"x\"); streams[0].shutdown(1); print(streams[0].recv(9))\n";
+    let mut crowding = world.shell(CLIENT, "exec python3 -c \"$CROWD\"");
+    let crowded = finish(crowding.env("CROWD", crowd));
+    assert_eq!(crowded.stdout, "reset\nb'x'\n", "{crowded:?}");
+    let pid = rustix::process::Pid::from_child(&second.child);
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(second.child.wait().unwrap().code(), Some(143));
+    while tables(&world).contains("tack_gateway") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(tables(&world), clean);
+
+    // The same rules, installed by hand.
+    let _third = gateway("");
+    let line = format!("{tack} gateway --interface veth0 --print-rules | sh -e");
+    let installed = on(&world, GATEWAY, &line);
+    assert_eq!(installed.code, Some(0), "{installed:?}");
+    let fetched = on(&world, CLIENT, fetch);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+}
