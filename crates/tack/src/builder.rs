@@ -64,8 +64,8 @@ impl Builder {
         self
     }
 
-    /// As [`Builder::tun`], with a device that `TunOptions::create` has set up with the same options,
-    /// such as one of another network namespace.
+    /// As [`Builder::tun`], with a device that `TunOptions::create` has set up with the same
+    /// options, such as one of another network namespace.
     #[must_use]
     pub fn tun_device(mut self, options: TunOptions, device: OwnedFd) -> Self {
         self.settings.carrier = CarrierKind::Adopted(options, Arc::new(device));

@@ -210,7 +210,8 @@ pub enum Unreachable {
     Prohibited,
 }
 
-/// The most bytes that [`emit_unreachable`] quotes: the message fits every link (RFC 1812 §4.3.2.3).
+/// The most bytes that [`emit_unreachable`] quotes: the message fits every link (RFC 1812
+/// §4.3.2.3).
 pub const MAX_QUOTE: usize = 500;
 
 /// Writes an error about the packet `quoted`, or its beginning, to the start of `out`, and returns

@@ -2,6 +2,7 @@
 //! TUN device: what the command connects to is reached from a peer.
 
 mod child;
+mod codes;
 mod device;
 mod inside;
 mod outside;
@@ -23,19 +24,8 @@ use super::pump;
 use crate::exit::Failure;
 use crate::observe::ObserveArgs;
 
+pub(crate) use self::codes::{EXEC_EXIT_CODES, EXEC_FAILED};
 pub(crate) use self::inside::within;
-
-/// The exit code where `tack exec` itself fails, as other programs that run a command have it.
-pub(crate) const EXEC_FAILED: u8 = 125;
-
-/// Exit codes in the long help.
-pub(crate) const EXEC_EXIT_CODES: &str = "\
-Exit codes:
-  125  tack itself failed: wrong usage (or 2), no peer, no namespaces
-  126  the command was found and cannot be run
-  127  the command was not found
-  128 + N  the command was ended by signal N
-  other  the exit code of the command";
 
 /// How long connections that the command left behind may carry nothing before they are given up.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);

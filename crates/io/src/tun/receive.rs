@@ -37,8 +37,8 @@ pub struct TunPacket<'a> {
     pub bytes: &'a [u8],
     /// The kernel vouches for the checksum of the transport; it may be unfinished.
     pub verified: bool,
-    /// The packet stands for a train of segments or datagrams with so many bytes of payload each, the
-    /// last one possibly shorter, whose headers differ in what follows from that alone.
+    /// The packet stands for a train of segments or datagrams with so many bytes of payload each,
+    /// the last one possibly shorter, whose headers differ in what follows from that alone.
     pub segment_size: Option<u16>,
 }
 

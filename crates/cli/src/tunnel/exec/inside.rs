@@ -15,7 +15,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use tack::TunOptions;
 use tack_io::private;
 
-use super::EXEC_FAILED;
+use super::codes::{EXEC_FAILED, NOT_EXECUTABLE, NOT_FOUND};
 use super::device::{self, Families, NAME_SERVER};
 use super::rights;
 use crate::exit::Failure;
@@ -26,10 +26,6 @@ const NAME: &str = "tack exec: inside";
 const DEVICE_V4: u8 = b'4';
 const DEVICE_BOTH: u8 = b'6';
 const FAILED: u8 = b'!';
-/// The exit codes of a command that cannot be run.
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
-
 /// The inner process, as the outer one sees it.
 pub(crate) struct Inside {
     pub(super) process: std::process::Child,
