@@ -102,9 +102,11 @@ pub(crate) struct Admitted {
 #[derive(Debug)]
 pub(crate) struct Intercepted {
     gate: Gate,
-    held: BTreeMap<Tuple, Held>,
+    /// With the number under which each was kept first.
+    held: BTreeMap<Tuple, (u64, Held)>,
     /// Those of `held` that the application has not been told of; some may be gone.
-    untold: VecDeque<Tuple>,
+    untold: VecDeque<(u64, Tuple)>,
+    next_number: u64,
     max_held: usize,
     admitted: BTreeMap<Tuple, Admitted>,
     datagrams: VecDeque<Datagram>,
@@ -122,6 +124,7 @@ impl Intercepted {
             gate,
             held: BTreeMap::new(),
             untold: VecDeque::new(),
+            next_number: 0,
             max_held: max_held.max(1),
             admitted: BTreeMap::new(),
             datagrams: VecDeque::new(),
@@ -138,37 +141,44 @@ impl Intercepted {
 
     /// Keeps a SYN. A repeated one takes the place of the earlier one, whose timestamp is older.
     pub(crate) fn hold(&mut self, name: Tuple, held: Held, wakers: &mut Wakers) {
-        if let Some(earlier) = self.held.get_mut(&name) {
+        if let Some((_, earlier)) = self.held.get_mut(&name) {
             *earlier = held;
         } else if self.held.len() < self.max_held {
-            self.held.insert(name, held);
-            // Names of those that are gone do not gather.
+            let number = self.next_number;
+            self.next_number += 1;
+            self.held.insert(name, (number, held));
+            // Those that are gone do not gather.
             if self.untold.len() >= 2 * self.max_held {
-                let held = &self.held;
-                self.untold.retain(|name| held.contains_key(name));
+                let mut untold = std::mem::take(&mut self.untold);
+                untold.retain(|entry| self.is_held(entry));
+                self.untold = untold;
             }
-            self.untold.push_back(name);
+            self.untold.push_back((number, name));
             self.attempts.wake(wakers);
         }
+    }
+
+    fn is_held(&self, (number, name): &(u64, Tuple)) -> bool {
+        self.held.get(name).is_some_and(|(it, _)| it == number)
     }
 
     /// One that the application is told of now.
     pub(crate) fn next(&mut self) -> Option<Tuple> {
         loop {
-            let name = self.untold.pop_front()?;
-            if self.held.contains_key(&name) {
-                return Some(name);
+            let entry = self.untold.pop_front()?;
+            if self.is_held(&entry) {
+                return Some(entry.1);
             }
         }
     }
 
     pub(crate) fn remove(&mut self, name: &Tuple) -> Option<Held> {
-        self.held.remove(name)
+        self.held.remove(name).map(|(_, held)| held)
     }
 
     /// The SYN, which the core gets now.
     pub(crate) fn admit(&mut self, name: Tuple) -> Option<Held> {
-        let held = self.held.remove(&name)?;
+        let held = self.remove(&name)?;
         self.admitted.insert(name, Admitted::default());
         Some(held)
     }
@@ -272,7 +282,7 @@ mod tests {
             kept.hold(name(2), syn(port as u8), &mut wakers);
         }
         assert_eq!(kept.held.len(), 3);
-        assert_eq!(kept.held[&name(2)].packet[0], 100);
+        assert_eq!(kept.held[&name(2)].1.packet[0], 100);
         assert_eq!(kept.next(), Some(name(1)));
         // It was told, and goes without an answer: its name may come again.
         for _ in 0..100 {
@@ -282,6 +292,8 @@ mod tests {
         assert!(kept.untold.len() <= 6, "{}", kept.untold.len());
         kept.remove(&name(2));
         assert_eq!(kept.next(), Some(name(3)));
+        assert_eq!(kept.next(), Some(name(1)), "once");
+        assert_eq!(kept.next(), None);
 
         for _ in 0..100 {
             let (from, to) = (name(1).peer, name(2).peer);

@@ -72,12 +72,12 @@ impl State {
         packet: &TunPacket<'_>,
         outer: &Packet<'_>,
     ) -> Result<(), Malformed> {
-        if outer.src != client {
-            return Err(Malformed);
-        }
         // Nobody there is one host: what is sent to a group gets no answer.
         if !is_possible(outer.dst) {
             return Ok(());
+        }
+        if outer.src != client {
+            return Err(Malformed);
         }
         match outer.protocol {
             PROTOCOL_TCP => self.hear_client_tcp(now, packet, outer),

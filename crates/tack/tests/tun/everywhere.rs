@@ -212,6 +212,10 @@ fn datagrams_go_to_any_address_and_come_from_it() {
             ("10.77.0.1:0", "192.0.2.1:53"),
             ("[fd77:0::1]:0", "[2001:db8::1]:53"),
         ] {
+            // A new address of IPv6 takes the kernel a moment, in which it drops packets.
+            let accepting = async { hosts.attempt().await.unwrap().accept(PATIENCE).await };
+            let (ours, theirs) = tokio::join!(accepting, TcpStream::connect(at(target)));
+            let _talked = (ours.unwrap(), theirs.unwrap());
             let socket = UdpSocket::bind(own).await.unwrap();
             socket.connect(target).await.unwrap();
             // The longest that fits one packet, and none at all.
