@@ -55,6 +55,10 @@ pub struct CarrierStats {
     pub path_errors_ignored: u64,
     /// Segments received that belong to no connection and no listener.
     pub strays: u64,
+    /// Answers to SYNs that found the backlog full of half-open connections (SYN cookies).
+    pub cookies_sent: u64,
+    /// Connections that such an answer led to.
+    pub cookies_accepted: u64,
     /// Sends that failed for another reason than a full socket; the datagrams were lost.
     pub send_failures: u64,
     /// Batches that the kernel refused to segment; their datagrams were sent one by one.
@@ -185,6 +189,8 @@ impl Endpoint {
             path_errors: state.core.stats().path_errors,
             path_errors_ignored: state.core.stats().path_errors_ignored,
             strays: state.core.stats().strays,
+            cookies_sent: state.core.stats().cookies_sent,
+            cookies_accepted: state.core.stats().cookies_accepted,
             send_failures: state.outgoing.failures,
             offload_refused: state.outgoing.sender().refusals(),
             max_batch: state.outgoing.sender().max_batch(),

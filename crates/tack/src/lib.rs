@@ -157,7 +157,7 @@ pub use stream::Stream;
 pub use tack_base::{Instant, Rate, StreamOffset};
 pub use tack_io::{Segmentation, TunNetwork, TunOptions};
 pub use tack_tcp::ConnectError as PortError;
-pub use tack_tcp::config::{Audits, KeepAlive};
+pub use tack_tcp::config::{AccurateEcn, Audits, KeepAlive};
 pub use tack_tcp::{
     AckKind, AckPolicy, AckPolicyFactory, Algorithm, CloseReason, Config, CongestionController,
     ConnectionId, ControllerFactory, Incoming, LossCounts, LossSign, Stats, Verdict,

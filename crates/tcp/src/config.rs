@@ -38,6 +38,9 @@ pub struct Config {
     pub window_scaling: bool,
     /// Offer explicit congestion notification (RFC 3168). Default true.
     pub ecn: bool,
+    /// Accurate feedback of congestion marks (RFC 9768), where `ecn` is on. Default: towards peers
+    /// that ask for it.
+    pub accurate_ecn: AccurateEcn,
     /// Nagle's algorithm (RFC 9293 §3.7.4). Default false: files and screens want their tails now.
     pub nagle: bool,
     /// Cap of the receive buffer, bytes; the window grows into it as the application keeps up.
@@ -143,6 +146,25 @@ impl Config {
     }
 }
 
+/// When the peer's feedback of congestion marks is to be a count (RFC 9768), not one echo a round
+/// trip (RFC 3168).
+///
+/// Where both ends agree on TACK the feedback is that of RFC 3168: the counter has three bits, and
+/// goes around between two acknowledgements that are far apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum AccurateEcn {
+    /// Never.
+    Off,
+    /// Where the peer's SYN asks for it. SYNs of this side do not: the path may drop what it does
+    /// not know, and no controller here needs the count. Linux has the same default for classic
+    /// feedback.
+    #[default]
+    Accept,
+    /// SYNs of this side ask for it, too.
+    Offer,
+}
+
 /// How often a peer that reports packet numbers is audited.
 ///
 /// An audit keeps one segment back for a round trip; a peer that acknowledges it all the same
@@ -245,6 +267,7 @@ impl Default for Config {
             sack: true,
             window_scaling: true,
             ecn: true,
+            accurate_ecn: AccurateEcn::default(),
             nagle: false,
             receive_buffer: 6 << 20,
             initial_receive_buffer: 64 << 10,

@@ -64,6 +64,8 @@ pub struct Stats {
     pub undone_episodes: u64,
     /// Congestion-experienced marks received.
     pub ce_received: u64,
+    /// Segments of ours that the peer counted as marked, where it counts them (RFC 9768).
+    pub ce_reported: u64,
     /// Segments dropped because no peer that follows the RFCs would send them (out of window,
     /// PAWS, bad ACK, …).
     pub dropped_segments: u64,

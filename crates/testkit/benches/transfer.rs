@@ -49,7 +49,7 @@ fn run(config: &Config, total: u64) -> u64 {
         .expect("a SYN");
     let syn = wire.clone();
     let syn = Segment::parse(&syn).expect("a segment");
-    let mut server = Connection::accept(config, &syn, SeqNum(7), 2, now);
+    let mut server = Connection::accept(config, &syn, tack_wire::Ecn::NotEct, SeqNum(7), 2, now);
     let data = vec![0x5a; 256 << 10];
     let mut sink = vec![0; 256 << 10];
     let (mut written, mut read) = (0, 0);

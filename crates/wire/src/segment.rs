@@ -12,7 +12,7 @@ pub const MAX_HEADER_LEN: usize = 60;
 
 /// Control bits of a TCP header.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub struct Flags(pub u8);
+pub struct Flags(pub u16);
 
 impl Flags {
     /// No more data from the sender.
@@ -31,6 +31,8 @@ impl Flags {
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced (RFC 3168).
     pub const CWR: Self = Self(0x80);
+    /// Accurate ECN (RFC 9768): with CWR and ECE a counter of three bits.
+    pub const AE: Self = Self(0x100);
 
     /// True when every flag of `other` is set.
     #[inline]
@@ -68,7 +70,8 @@ impl Flags {
 }
 
 impl fmt::Debug for Flags {
-    /// tcpdump's letters: `S`, `F`, `R`, `P`, `.` for ACK, `U`, `E`, `W`; `none` for none.
+    /// tcpdump's letters: `S`, `F`, `R`, `P`, `.` for ACK, `U`, `E`, `W`,
+    /// `e` for AE; `none` for none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
             return f.write_str("none");
@@ -82,6 +85,7 @@ impl fmt::Debug for Flags {
             (Self::URG, "U"),
             (Self::ECE, "E"),
             (Self::CWR, "W"),
+            (Self::AE, "e"),
         ] {
             if self.contains(flag) {
                 f.write_str(letter)?;
@@ -155,8 +159,9 @@ impl Header {
         out[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
         out[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
         out[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
-        out[12] = ((len / 4) as u8) << 4;
-        out[13] = self.flags.0;
+        let [high, low] = self.flags.0.to_be_bytes();
+        out[12] = (((len / 4) as u8) << 4) | (high & 1);
+        out[13] = low;
         out[14..16].copy_from_slice(&self.window.to_be_bytes());
         out[16..18].fill(0);
         out[18..20].copy_from_slice(&self.urgent.to_be_bytes());
@@ -195,7 +200,7 @@ impl<'a> Segment<'a> {
             dst_port: half(2),
             seq: SeqNum(word(4)),
             ack: SeqNum(word(8)),
-            flags: Flags(fixed[13]),
+            flags: Flags(u16::from_be_bytes([fixed[12] & 1, fixed[13]])),
             window: half(14),
             urgent: half(18),
             options: TcpOptions::parse(&bytes[HEADER_LEN..header_len]),
@@ -216,7 +221,8 @@ impl<'a> Segment<'a> {
 
     /// Control bits of `bytes` without parsing the rest; `None` when cut short.
     pub fn flags(bytes: &[u8]) -> Option<Flags> {
-        bytes.get(13).copied().map(Flags)
+        let [high, low] = *bytes.get(12..)?.first_chunk()?;
+        Some(Flags(u16::from_be_bytes([high & 1, low])))
     }
 
     /// Sequence space that the segment takes: payload, SYN and FIN.

@@ -3,14 +3,13 @@
 use crate::segment::{Flags, Segment};
 
 /// The segments that `joined` stands for: each has `size` bytes of payload, the last one possibly
-/// fewer. CWR belongs to the first, PSH and FIN to the last; a `size` of zero stands for no
-/// cutting.
+/// fewer. PSH and FIN belong to the last. CWR stays on all: it may be part of a counter (RFC 9768),
+/// and as an answer to marks (RFC 3168) it means the same on each. A `size` of zero stands for no cutting.
 pub fn cut(joined: Segment<'_>, size: usize) -> Train<'_> {
     let size = if size == 0 { usize::MAX } else { size };
     Train {
         joined: Some(joined),
         size,
-        first: true,
     }
 }
 
@@ -19,7 +18,6 @@ pub fn cut(joined: Segment<'_>, size: usize) -> Train<'_> {
 pub struct Train<'a> {
     joined: Option<Segment<'a>>,
     size: usize,
-    first: bool,
 }
 
 impl<'a> Iterator for Train<'a> {
@@ -28,18 +26,11 @@ impl<'a> Iterator for Train<'a> {
     fn next(&mut self) -> Option<Segment<'a>> {
         let mut rest = self.joined.take()?;
         if rest.payload.len() <= self.size {
-            if !self.first {
-                rest.header.flags = without(rest.header.flags, Flags::CWR);
-            }
             return Some(rest);
         }
         let (payload, later) = rest.payload.split_at(self.size);
         let mut header = rest.header.clone();
         header.flags = without(header.flags, Flags::PSH.with(Flags::FIN));
-        if !self.first {
-            header.flags = without(header.flags, Flags::CWR);
-        }
-        self.first = false;
         rest.header.seq = rest.header.seq + payload.len() as u32;
         rest.payload = later;
         self.joined = Some(rest);
@@ -73,17 +64,18 @@ mod tests {
         let flags = Flags::ACK
             .with(Flags::PSH)
             .with(Flags::FIN)
+            .with(Flags::AE)
             .with(Flags::CWR);
         let parts: Vec<_> = cut(joined(flags, b"abcdefgh"), 3)
             .map(|part| (part.header.seq.0, part.header.flags, part.payload))
             .collect();
-        let last = Flags::ACK.with(Flags::PSH).with(Flags::FIN);
+        let all = Flags::ACK.with(Flags::AE).with(Flags::CWR);
         assert_eq!(
             parts,
             [
-                (u32::MAX - 1, Flags::ACK.with(Flags::CWR), &b"abc"[..]),
-                (1, Flags::ACK, b"def"),
-                (4, last, b"gh"),
+                (u32::MAX - 1, all, &b"abc"[..]),
+                (1, all, b"def"),
+                (4, flags, b"gh"),
             ]
         );
     }

@@ -282,7 +282,7 @@ fn train(contents: &[u8], size: usize) -> usize {
         let alike = other[..4] == first[..4]
             && seq(other) == next
             && other[8..13] == first[8..13]
-            && other[13] & !last_only.0 == flags.0
+            && u16::from(other[13]) & !last_only.0 == flags.0 & 0xff
             && other[14..16] == first[14..16]
             && other[18..tcp_len] == first[18..tcp_len];
         if !alike || bytes > MAX_PACKET {
@@ -290,7 +290,7 @@ fn train(contents: &[u8], size: usize) -> usize {
         }
         count += 1;
         next = next.wrapping_add(payload as u32);
-        if other[13] & last_only.0 != 0 {
+        if u16::from(other[13]) & last_only.0 != 0 {
             break;
         }
     }

@@ -155,7 +155,8 @@ impl Middlebox {
         packet.head.truncate(start + 20);
         let fits = packet.head.append(&kept);
         assert!(fits, "without alignment options never grow");
-        packet.transport_mut()[12] = ((header_len / 4) as u8) << 4;
+        packet.transport_mut()[12] =
+            ((header_len / 4) as u8) << 4 | (packet.transport_mut()[12] & 0x0f);
         packet.update_length();
         true
     }

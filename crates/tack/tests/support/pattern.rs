@@ -3,7 +3,7 @@
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Byte number `position` of the stream named `seed`: a shifted, repeated or missing byte shows.
-fn byte(seed: u64, position: u64) -> u8 {
+pub(crate) fn byte(seed: u64, position: u64) -> u8 {
     let mixed =
         (position ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed >> 56) as u8

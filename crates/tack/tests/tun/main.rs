@@ -13,5 +13,6 @@ mod middlebox;
 #[path = "../support/pattern.rs"]
 mod pattern;
 mod programs;
+mod soak;
 mod two_ends;
 mod world;

@@ -11,6 +11,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs `test` on a thread in a network namespace of its own; says so where it cannot.
 pub(crate) fn isolated<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    isolated_for(PATIENCE, test);
+}
+
+/// As [`isolated`], for a test that takes up to `patience`.
+pub(crate) fn isolated_for<F: Future<Output = ()>>(
+    patience: Duration,
+    test: impl FnOnce() -> F + Send + 'static,
+) {
     let run = move || -> Result<(), String> {
         Namespace::enter_new().map_err(|error| format!("no network namespace: {error}"))?;
         std::fs::metadata("/dev/net/tun").map_err(|error| format!("no /dev/net/tun: {error}"))?;
@@ -19,7 +27,7 @@ pub(crate) fn isolated<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send +
             .build()
             .unwrap();
         runtime.block_on(async {
-            tokio::time::timeout(PATIENCE, test())
+            tokio::time::timeout(patience, test())
                 .await
                 .expect("the test ends in time");
         });

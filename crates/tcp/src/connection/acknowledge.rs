@@ -280,9 +280,14 @@ impl Connection {
     #[inline]
     fn control_congestion(&mut self, event: &AckEvent<'_>) {
         let cwnd_limited = self.telemetry.limits.is_cwnd_limited(event.prior_una);
-        if self
-            .ecn
-            .on_ack(event.header.flags, self.snd.una, self.snd.nxt)
+        let marks = self.ecn.on_ack(
+            event.header.flags,
+            event.delivery.segments,
+            self.snd.una,
+            self.snd.nxt,
+        );
+        self.telemetry.counters.ce_reported += marks.counted;
+        if marks.reduce
             && (self.recovery.is_idle() || self.cc.recovery_shaping() == RecoveryShaping::Own)
         {
             self.cc.on_congestion(&Congestion {

@@ -33,6 +33,8 @@ pub(super) struct Delivery {
     spurious: u64,
     /// Where the last of these starts.
     pub(super) needless: Option<StreamOffset>,
+    /// Segments newly delivered.
+    pub(super) segments: u64,
     /// Bytes of the longest segment.
     pub(super) longest: u64,
     /// A segment presumed lost by a timeout, and not retransmitted, arrived.
@@ -48,6 +50,7 @@ impl Delivery {
 
     #[inline]
     fn note(&mut self, delivered: &Delivered, snd_una: StreamOffset) {
+        self.segments += 1;
         self.longest = self.longest.max(delivered.transmission.len());
         if !delivered.retransmitted {
             let at = delivered.transmission.sent_at;

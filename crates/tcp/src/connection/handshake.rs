@@ -1,6 +1,7 @@
 //! The state of the handshake: what left, and what both sides agreed on.
 
 use tack_base::Instant;
+use tack_wire::Flags;
 
 /// The handshake's own state.
 #[derive(Debug, Default)]
@@ -17,8 +18,8 @@ pub(super) struct Handshake {
     pub(super) sack: bool,
     /// The connection was opened by the peer.
     pub(super) passive: bool,
-    /// The peer's SYN asked for ECN.
-    pub(super) peer_ecn: bool,
+    /// Flags of our SYN-ACK that answer what the peer's SYN asked of ECN.
+    pub(super) ecn_answer: Flags,
     /// The peer's SYN offered window scaling with this shift.
     pub(super) peer_scale: Option<u8>,
     /// Both sides want the same acknowledgement mechanism, beyond what every TCP does.

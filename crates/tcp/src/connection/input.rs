@@ -155,10 +155,12 @@ impl Connection {
             self.telemetry.counters.dropped_segments += 1;
             return;
         }
-        if self.state == State::SynReceived
-            && !self.on_acknowledgement_of_syn(now, arrived, segment)
-        {
-            return;
+        if self.state == State::SynReceived {
+            if !self.on_acknowledgement_of_syn(now, arrived, segment) {
+                return;
+            }
+            self.ecn
+                .on_handshake_ack(flags, !segment.payload.is_empty());
         }
         let Some(ack) = segment.header.ack.position(self.identity.iss, self.snd.una) else {
             self.challenge(now);
@@ -181,7 +183,8 @@ impl Connection {
                 .accept(now, timestamps, segment.header.seq, last_ack_sent);
         }
         self.keep_alive.on_segment(now);
-        let ce_begins = self.ecn.on_segment(ecn, flags);
+        let has_payload = !segment.payload.is_empty();
+        let tell = self.ecn.on_segment(ecn, flags, has_payload);
         if ecn == Ecn::Ce {
             self.telemetry.counters.ce_received += 1;
         }
@@ -207,9 +210,11 @@ impl Connection {
         // Sixth, URG: RFC 6093 has new applications not use it; the bytes stay in the stream.
         // Seventh: the payload. Eighth: FIN.
         if !segment.payload.is_empty() {
-            self.on_payload(now, arrived, segment, start, ce_begins);
+            self.on_payload(now, arrived, segment, start, tell);
         } else if segment.header.flags.fin() {
             self.on_fin_segment(now, arrived, segment, start);
+        } else if tell {
+            self.acking.request(AckReason::Event);
         }
     }
 

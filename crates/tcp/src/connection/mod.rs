@@ -40,7 +40,7 @@ use core::time::Duration;
 use alloc::boxed::Box;
 
 use tack_base::{Instant, StreamOffset};
-use tack_wire::{Segment, SeqNum};
+use tack_wire::{Ecn, Segment, SeqNum};
 
 use crate::ack::feedback::SackReader;
 use crate::cc::{self, CongestionController};
@@ -158,10 +158,12 @@ impl Connection {
         connection
     }
 
-    /// Answers a SYN that arrived for a listener: a SYN-ACK will leave.
+    /// Answers a SYN that arrived for a listener, in a packet with codepoint `ecn`: a SYN-ACK will
+    /// leave.
     pub fn accept(
         config: &Config,
         syn: &Segment<'_>,
+        ecn: Ecn,
         iss: SeqNum,
         seed: u64,
         now: Instant,
@@ -177,7 +179,7 @@ impl Connection {
         connection.handshake.passive = true;
         connection.audit = Audit::new(config.audit.interval(true), seed);
         connection.due.add(Due::Syn);
-        connection.learn_from_syn(now, syn);
+        connection.learn_from_syn(now, syn, ecn);
         connection
             .window
             .update(syn.header.seq, StreamOffset::SYN, syn.header.window, true);

@@ -4,12 +4,13 @@
 use tack_base::{Instant, StreamOffset};
 use tack_wire::options::TcpOptions;
 use tack_wire::tack::TackSyn;
-use tack_wire::{Flags, Header, Segment, SeqNum, TackOption, Timestamps};
+use tack_wire::{Ecn, Flags, Header, Segment, SeqNum, TackOption, Timestamps};
 
 use super::Connection;
 use super::due::Due;
 use super::identity::Identity;
 use crate::config::Config;
+use crate::ecn::handshake::{Request, first_count};
 use crate::recv::window::ReceiveWindow;
 use crate::rtt::timestamps::TimestampClock;
 
@@ -22,8 +23,8 @@ pub(crate) struct Offer {
     pub(crate) mss: Option<u16>,
     pub(crate) scale: Option<u8>,
     pub(crate) sack: bool,
-    /// ECE and CWR (RFC 3168 §6.1.1).
-    pub(crate) ecn: bool,
+    /// What it asks of ECN.
+    pub(crate) ecn: Request,
     /// TSval.
     pub(crate) timestamp: Option<u32>,
     pub(crate) tack: Option<TackSyn>,
@@ -54,8 +55,8 @@ pub(crate) struct Resumption {
 }
 
 impl Offer {
-    /// What `syn` says.
-    pub(crate) fn of(syn: &Segment<'_>) -> Self {
+    /// What `syn` says to who answers with `config`; its packet had codepoint `ecn`.
+    pub(crate) fn of(syn: &Segment<'_>, ecn: Ecn, config: &Config) -> Self {
         let Header {
             seq,
             window,
@@ -69,7 +70,7 @@ impl Offer {
             mss: options.mss,
             scale: options.window_scale,
             sack: options.sack_permitted,
-            ecn: flags.contains(Flags::ECE) && flags.contains(Flags::CWR),
+            ecn: Request::of(*flags, ecn, config),
             timestamp: options.timestamps.map(|timestamps| timestamps.value),
             tack: match options.tack {
                 Some(TackOption::Syn(syn)) => Some(syn),
@@ -80,10 +81,7 @@ impl Offer {
 
     /// The SYN again.
     fn syn(&self, identity: &Identity) -> Header {
-        let mut flags = Flags::SYN;
-        if self.ecn {
-            flags = flags.with(Flags::ECE).with(Flags::CWR);
-        }
+        let flags = Flags::SYN.with(self.ecn.flags());
         Header {
             src_port: identity.remote_port,
             dst_port: identity.local_port,
@@ -107,10 +105,8 @@ impl Offer {
         let sack = config.sack && self.sack;
         let tack = config.offer().filter(|_| sack && self.tack.is_some());
         let scaling = config.window_scaling && self.scale.is_some();
-        let mut flags = Flags::SYN.with(Flags::ACK);
-        if config.ecn && self.ecn {
-            flags = flags.with(Flags::ECE);
-        }
+        let agreement = self.ecn.agreement(config, tack.is_some());
+        let flags = Flags::SYN.with(Flags::ACK).with(self.ecn.answer(agreement));
         Header {
             src_port: identity.local_port,
             dst_port: identity.remote_port,
@@ -141,9 +137,10 @@ impl Offer {
     /// belong there (RFC 5961).
     pub(crate) fn challenge(&self, config: &Config, identity: &Identity, now: Instant) -> Header {
         let answer = self.syn_ack(config, identity, now);
+        let agreement = self.ecn.agreement(config, answer.options.tack.is_some());
         Header {
             seq: identity.iss + 1,
-            flags: Flags::ACK,
+            flags: Flags::ACK.with(first_count(agreement)),
             window: answer.window >> answer.options.window_scale.unwrap_or_default(),
             options: TcpOptions {
                 timestamps: answer
@@ -175,7 +172,11 @@ impl Connection {
             payload: &[],
         };
         let (iss, seed) = (identity.iss, identity.seed);
-        let mut connection = Self::accept(config, &syn, iss, seed, now);
+        let ecn = match offer.ecn {
+            Request::Accurate(ecn) => ecn,
+            Request::None | Request::Classic => Ecn::NotEct,
+        };
+        let mut connection = Self::accept(config, &syn, ecn, iss, seed, now);
         // What the SYN-ACK promised.
         let _ = connection.receiver.window.announce(
             StreamOffset::FIRST_BYTE,
@@ -227,7 +228,9 @@ mod tests {
             mss in proptest::option::of(any::<u16>()),
             scale in proptest::option::of(0_u8..15),
             sack in any::<bool>(),
-            ecn in any::<bool>(),
+            ecn in prop_oneof![
+                Just(Request::None), Just(Request::Classic), Just(Request::Accurate(Ecn::NotEct)),
+            ],
             timestamp in proptest::option::of(any::<u32>()),
             tack in any::<bool>(),
             seed in any::<u64>(),
@@ -241,9 +244,9 @@ mod tests {
             };
             let config = config(switches);
             let syn = Segment { header: offer.syn(&identity), payload: &[] };
-            prop_assert_eq!(Offer::of(&syn), offer);
+            prop_assert_eq!(Offer::of(&syn, Ecn::NotEct, &config), offer);
             let mut connection =
-                Connection::accept(&config, &syn, identity.iss, seed, NOW);
+                Connection::accept(&config, &syn, Ecn::NotEct, identity.iss, seed, NOW);
             let mut bytes = Vec::new();
             connection
                 .poll_transmit(NOW, &mut Batch::new(&mut bytes, 0, 1))

@@ -14,10 +14,14 @@ use super::{CloseReason, Connection, Event};
 use crate::ack::feedback::SackReader;
 use crate::ack::policy::AckReason;
 use crate::cc;
+use crate::config::AccurateEcn;
+use crate::ecn::handshake::{Request, agreed};
 use crate::recv::window::ReceiveWindow;
 
 /// So many SYNs offer a mechanism; the ones after them do not.
 const OFFERS: u32 = 2;
+/// So many SYNs ask for accurate ECN feedback.
+const ACCURATE_OFFERS: u32 = 2;
 
 impl Connection {
     /// The path to the peer drops SYNs that offer an acknowledgement mechanism: do not offer it.
@@ -39,7 +43,7 @@ impl Connection {
     }
 
     /// Takes what the peer's SYN (or SYN-ACK) says.
-    pub(super) fn learn_from_syn(&mut self, now: Instant, segment: &Segment<'_>) {
+    pub(super) fn learn_from_syn(&mut self, now: Instant, segment: &Segment<'_>, ecn: Ecn) {
         let options = &segment.header.options;
         self.receiver.irs = segment.header.seq;
         self.mtu.on_peer_mss(options.mss);
@@ -59,16 +63,32 @@ impl Connection {
                 .window
                 .set_scale(ReceiveWindow::scale_for(self.config.receive_buffer));
         }
-        let flags = segment.header.flags;
-        // RFC 3168 §6.1.1: ECE and CWR ask, ECE alone agrees.
-        self.handshake.peer_ecn = self.config.ecn
-            && if flags.ack() {
-                flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
-            } else {
-                flags.contains(Flags::ECE) && flags.contains(Flags::CWR)
-            };
-        if self.handshake.peer_ecn {
-            self.ecn.agree();
+        self.agree_on_ecn(segment.header.flags, ecn);
+    }
+
+    fn agree_on_ecn(&mut self, flags: Flags, ecn: Ecn) {
+        if !flags.ack() {
+            let request = Request::of(flags, ecn, &self.config);
+            let agreement = request.agreement(&self.config, self.handshake.mechanism_agreed);
+            self.handshake.ecn_answer = request.answer(agreement);
+            self.ecn.agree(agreement);
+        } else if self.config.ecn {
+            let accurate = self.config.accurate_ecn == AccurateEcn::Offer;
+            self.ecn.agree(agreed(flags, accurate));
+            let is_sure = self.handshake.transmissions <= ACCURATE_OFFERS;
+            self.ecn.on_syn_ack(flags, ecn, is_sure);
+        }
+    }
+
+    /// What our next SYN asks for. A path that drops those that ask gets a plain one: the second
+    /// one (RFC 3168 §6.1.1.1), or the third where it is accurate feedback (RFC 9768 §3.1.4).
+    fn ecn_request(&self) -> Request {
+        let left = self.handshake.transmissions;
+        match self.config.accurate_ecn {
+            _ if !self.config.ecn => Request::None,
+            AccurateEcn::Offer if left < ACCURATE_OFFERS => Request::Accurate(Ecn::NotEct),
+            AccurateEcn::Off | AccurateEcn::Accept if left == 0 => Request::Classic,
+            _ => Request::None,
         }
     }
 
@@ -108,12 +128,9 @@ impl Connection {
         let mut flags = Flags::SYN;
         if answer {
             flags = flags.with(Flags::ACK);
-            if self.handshake.peer_ecn {
-                flags = flags.with(Flags::ECE);
-            }
-        } else if self.config.ecn && self.handshake.transmissions == 0 {
-            // A path that drops ECN-setup SYNs gets a plain one next time (RFC 3168 §6.1.1.1).
-            flags = flags.with(Flags::ECE).with(Flags::CWR);
+            flags = flags.with(self.handshake.ecn_answer);
+        } else {
+            flags = flags.with(self.ecn_request().flags());
         }
         let window = self.receiver.announce(true);
         let timestamps = if answer {
@@ -174,7 +191,7 @@ impl Connection {
         now: Instant,
         arrived: Instant,
         segment: &Segment<'_>,
-        _ecn: Ecn,
+        ecn: Ecn,
     ) {
         let flags = segment.header.flags;
         let acceptable = flags
@@ -200,7 +217,7 @@ impl Connection {
             self.telemetry.counters.dropped_segments += 1;
             return;
         }
-        self.learn_from_syn(now, segment);
+        self.learn_from_syn(now, segment, ecn);
         if acceptable == Some(true) {
             self.window.update(
                 segment.header.seq,

@@ -66,7 +66,8 @@ impl Connection {
         if self.due.take(Due::KeepAlive) {
             // RFC 9293 §3.8.4: an old sequence number makes the peer answer. It carries no report,
             // for one is acceptable with an old number, and would stay without an answer.
-            let mut header = self.header(now, Flags::ACK);
+            let flags = Flags::ACK.with(self.ecn.counter(false));
+            let mut header = self.header(now, flags);
             header.seq = SeqNum::at(self.identity.iss, self.snd.nxt - 1);
             self.on_ack_sent(now, Carried::Alone);
             return Some(single(batch, &header, Ecn::NotEct));
@@ -170,6 +171,9 @@ impl Connection {
             }
             self.account(now, &plan);
             self.encode(now, &plan, batch);
+            if kind_codepoint == Ecn::Ect0 {
+                self.ecn.on_capable_sent();
+            }
             if segments == 0 {
                 size = len + batch.prefix;
                 codepoint = kind_codepoint;
@@ -254,7 +258,8 @@ impl Connection {
         }
         let octet = self.snd.nxt..self.snd.nxt + 1;
         self.persist.on_sent(octet.end);
-        let mut header = self.header(now, Flags::ACK.with(Flags::PSH));
+        let flags = Flags::ACK.with(Flags::PSH).with(self.ecn.counter(true));
+        let mut header = self.header(now, flags);
         // Not a transmission of its own: it repeats the number of the last one.
         header.options.tack = self.numbering.option(now, self.log.newest_number());
         self.on_ack_sent(now, Carried::OnData);

@@ -27,7 +27,7 @@ impl Connection {
 
     /// Appends the acknowledgement that is pending, without payload.
     pub(super) fn emit_pure_ack(&mut self, now: Instant, batch: &mut Batch<'_>) -> Filled {
-        let flags = Flags::ACK.with(self.ecn.flags(false));
+        let flags = Flags::ACK.with(self.ecn.flags(false, false));
         let mut header = self.header(now, flags);
         let mut lists = [0; MAX_LISTS];
         // The option may take all of the option area: the rest of a full segment is for the lists.
@@ -59,7 +59,7 @@ impl Connection {
 
     /// Appends what the peer has to know about our sending.
     pub(super) fn emit_sync(&mut self, now: Instant, sync: Sync, batch: &mut Batch<'_>) -> Filled {
-        let flags = Flags::ACK.with(self.ecn.flags(false));
+        let flags = Flags::ACK.with(self.ecn.flags(false, false));
         let mut header = self.header(now, flags);
         header.options.tack = Some(TackOption::Sync(sync));
         self.on_ack_sent(now, Carried::OnSync);

@@ -8,7 +8,7 @@
 //! waits until its own keep-alive or its user ends that; and the round trip of the handshake is not
 //! measured unless timestamps tell. Timestamps themselves need no place: an acknowledgement that
 //! carries them says that they were agreed. Where TACK was, it has none, and this side does without
-//! them for good.
+//! them for good. Of ECN a cookie knows the classic feedback.
 //!
 //! From the left, 21 bits of a keyed hash over the connection's name, the peer's initial sequence
 //! number, the time and the rest; then, disguised by another hash, 11 bits: whether the time is
@@ -28,6 +28,7 @@ use super::isn::Secrets;
 use super::table::Tuple;
 use crate::ack::TackParams;
 use crate::connection::offer::Offer;
+use crate::ecn::handshake::Request;
 
 /// Segment sizes that a cookie can tell apart: the least that makes sense, what every host takes
 /// (RFC 9293 §3.7.1), IPv6's least, tunnels, UDP over Ethernet by IPv6 and IPv4, jumbo frames.
@@ -61,7 +62,7 @@ pub(super) fn make(secrets: &Secrets, now: Instant, name: &Tuple, offer: &Offer)
         | size << 1
         | scale << 4
         | u32::from(offer.sack) << 8
-        | u32::from(offer.ecn) << 9
+        | u32::from(offer.ecn != Request::None) << 9
         | u32::from(tack) << 10;
     Some(seal(secrets, name, offer.irs, period, data))
 }
@@ -87,7 +88,11 @@ pub(super) fn read(
         mss: Some(SIZES[(data >> 1 & 7) as usize]),
         scale: (scale != NO_SCALE).then_some(scale as u8),
         sack: data >> 8 & 1 > 0,
-        ecn: data >> 9 & 1 > 0,
+        ecn: if data >> 9 & 1 > 0 {
+            Request::Classic
+        } else {
+            Request::None
+        },
         timestamp: header.options.timestamps.map(|timestamps| timestamps.value),
         tack: (data >> 10 & 1 > 0).then(default_tack),
     })
@@ -143,7 +148,7 @@ mod tests {
             mss in proptest::option::of(216_u16..),
             scale in proptest::option::of(0_u8..15),
             sack in any::<bool>(),
-            ecn in any::<bool>(),
+            ecn in prop_oneof![Just(Request::None), Just(Request::Classic)],
             timestamp in proptest::option::of(any::<u32>()),
             tack in any::<bool>(),
             later in 0_u64..64,
@@ -172,7 +177,7 @@ mod tests {
             mss: None,
             scale: None,
             sack: true,
-            ecn: false,
+            ecn: Request::None,
             timestamp: None,
             tack: None,
         };

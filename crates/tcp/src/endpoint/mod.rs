@@ -340,7 +340,7 @@ impl Endpoint {
                 local_port: header.dst_port,
             });
             if verdict == Verdict::Accept {
-                self.open_passively(now, tuple, segment, iss_floor);
+                self.open_passively(now, tuple, (segment, ecn), iss_floor);
                 return None;
             }
             self.stats.syns_refused += 1;

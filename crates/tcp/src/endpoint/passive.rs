@@ -128,7 +128,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         name: Tuple,
-        syn: &Segment<'_>,
+        (syn, ecn): (&Segment<'_>, Ecn),
         iss_floor: Option<SeqNum>,
     ) {
         let is_full = self.is_full();
@@ -142,7 +142,7 @@ impl Endpoint {
             Admission::Cookie if iss_floor.is_some() => Admission::Record,
             admission => admission,
         };
-        let offer = Offer::of(syn);
+        let offer = Offer::of(syn, ecn, &listener.config);
         match admission {
             Admission::Drop => self.stats.syns_dropped += 1,
             Admission::Record => {
@@ -154,6 +154,10 @@ impl Endpoint {
                 self.half_open.insert(now, name, record, &listener.config);
             }
             Admission::Cookie => {
+                let offer = Offer {
+                    ecn: offer.ecn.at_most_classic(),
+                    ..offer
+                };
                 let Some(iss) = cookies::make(&self.secrets, now, &name, &offer) else {
                     self.stats.syns_dropped += 1;
                     return;

@@ -75,7 +75,8 @@ impl Edit {
         match self {
             Self::Window(window) if !syn => header.window = window,
             Self::Ecn(bits) if !syn => {
-                header.flags = Flags(header.flags.0 ^ (bits & (Flags::ECE.0 | Flags::CWR.0)));
+                header.flags =
+                    Flags(header.flags.0 ^ (u16::from(bits) & (Flags::ECE.0 | Flags::CWR.0)));
             }
             Self::Push => header.flags = Flags(header.flags.0 ^ Flags::PSH.0),
             Self::Urgent(pointer) if !syn => {
@@ -115,7 +116,7 @@ impl Edit {
             Self::FewerLists => relist(header, payload, |index, _| index % 2 == 1),
             Self::Ack(by) => header.ack.0 = header.ack.0.wrapping_add_signed(by.into()),
             Self::Seq(by) => header.seq.0 = header.seq.0.wrapping_add_signed(by.into()),
-            Self::Flags(xor) => header.flags = Flags(header.flags.0 ^ xor),
+            Self::Flags(xor) => header.flags = Flags(header.flags.0 ^ u16::from(xor)),
             Self::SynOptions(what, value) if syn => {
                 let options = &mut header.options;
                 match what % 5 {

@@ -290,8 +290,14 @@ impl Peer {
                     header.flags.syn() && !header.flags.ack(),
                     "a listener takes a SYN"
                 );
-                self.connection =
-                    Some(Connection::accept(&self.config, &segment, self.iss, 1, now));
+                self.connection = Some(Connection::accept(
+                    &self.config,
+                    &segment,
+                    ecn,
+                    self.iss,
+                    1,
+                    now,
+                ));
             }
         }
         self.drain();

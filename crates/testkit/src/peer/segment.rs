@@ -111,7 +111,7 @@ pub(super) fn encode(header: &Header, unknown: &[u8], payload: &[u8]) -> Vec<u8>
     unknown.resize(unknown.len().next_multiple_of(4), 1);
     bytes.splice(20..20, unknown);
     assert!(bytes.len() <= 60, "40 bytes of options at most");
-    bytes[12] = ((bytes.len() / 4) as u8) << 4;
+    bytes[12] = ((bytes.len() / 4) as u8) << 4 | (bytes[12] & 0x0f);
     bytes.extend_from_slice(payload);
     bytes
 }

@@ -136,8 +136,9 @@ fn flags(text: &str) -> Result<Flags, String> {
             'U' => Flags::URG,
             'E' => Flags::ECE,
             'W' => Flags::CWR,
+            'e' => Flags::AE,
             '-' => Flags::default(),
-            _ => return Err(format!("`{letter}` is none of the flags SFRP.UEW, nor -")),
+            _ => return Err(format!("`{letter}` is none of the flags SFRP.UEWe, nor -")),
         };
         Ok(flags.with(flag))
     })

@@ -1,6 +1,7 @@
 //! Explicit congestion notification (RFC 3168).
 
 use tack_tcp::Config;
+use tack_tcp::config::AccurateEcn;
 use tack_testkit::{Model, Pair, Peer, Side};
 
 use crate::settings::{ms, plain, secs, with_sack};
@@ -42,8 +43,12 @@ fn negotiation() {
              +0 > P. 1:11(10) ack 1 ecn {codepoint}"
         ));
     }
+    let only_classic = Config {
+        accurate_ecn: AccurateEcn::Off,
+        ..config()
+    };
     for (request, answer) in [("SEW", "S.E"), ("S", "S."), ("SE", "S."), ("SW", "S.")] {
-        let mut peer = Peer::listening(config());
+        let mut peer = Peer::listening(only_classic.clone());
         peer.run(&format!(
             "+0 < {request} 0:0(0) <mss 1000>\n+0 > {answer} 0:0(0) ack 1 ecn not"
         ));

@@ -1,6 +1,7 @@
 //! What `tack-tcp` does on the wire, behaviour by behaviour, in virtual time. Each test names the
 //! RFC section it checks.
 
+mod accurate_ecn;
 mod acknowledgements;
 mod adversaries;
 mod application;

@@ -168,7 +168,7 @@ fn apply(pair: &mut Pair, operation: &Operation) -> bool {
                 };
             let header = Header {
                 seq,
-                flags: Flags(flags),
+                flags: Flags(flags.into()),
                 options: Default::default(),
                 ..real.header.clone()
             };

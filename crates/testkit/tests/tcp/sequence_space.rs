@@ -138,7 +138,16 @@ fn streams_longer_than_the_sequence_space() {
                 let segment = Segment::parse(bytes).expect("a segment");
                 match &mut server {
                     Some(server) => server.handle_segment(now, now, &segment, Ecn::NotEct),
-                    None => server = Some(Connection::accept(&config, &segment, SeqNum(7), 2, now)),
+                    None => {
+                        server = Some(Connection::accept(
+                            &config,
+                            &segment,
+                            tack_wire::Ecn::NotEct,
+                            SeqNum(7),
+                            2,
+                            now,
+                        ))
+                    }
                 }
             }
             buf.clear();

@@ -68,7 +68,7 @@ fn short_and_impossible_headers_name_the_trouble() {
 #[test]
 fn reserved_bits_are_ignored() {
     let mut bytes = emitted(&Header::default(), b"");
-    bytes[12] |= 0x0f; // RFC 9293 §3.1: must be ignored when not understood
+    bytes[12] |= 0x0e; // RFC 9293 §3.1: must be ignored when not understood
     assert_eq!(Segment::parse(&bytes).unwrap().header, Header::default());
 }
 
@@ -130,7 +130,7 @@ fn prints_like_tcpdump() {
 
 prop_compose! {
     fn header()(
-        (src_port, dst_port, window, urgent) in any::<(u16, u16, u16, u16)>(), (seq, ack) in any::<(u32, u32)>(), flags: u8,
+        (src_port, dst_port, window, urgent) in any::<(u16, u16, u16, u16)>(), (seq, ack) in any::<(u32, u32)>(), flags in 0_u16..0x200,
         mss: Option<u16>, timestamps: Option<(u32, u32)>, sack in proptest::collection::vec(any::<(u32, u32)>(), 0..3),
     ) -> Header {
         let options = TcpOptions {
@@ -161,7 +161,8 @@ proptest! {
         prop_assert_eq!((other.sequence_number, other.acknowledgment_number), (header.seq.0, header.ack.0));
         prop_assert_eq!((other.window_size, other.urgent_pointer), (header.window, header.urgent));
         let flags = [other.fin, other.syn, other.rst, other.psh, other.ack, other.urg, other.ece, other.cwr];
-        let bits = flags.iter().rev().fold(0_u8, |bits, &set| bits << 1 | u8::from(set));
+        let low = flags.iter().rev().fold(0_u16, |bits, &set| bits << 1 | u16::from(set));
+        let bits = u16::from(other.ns) << 8 | low;
         prop_assert_eq!(bits, header.flags.0);
         // And the other way round: its bytes mean the same to us.
         let theirs = [&other.to_bytes()[..], &payload].concat();

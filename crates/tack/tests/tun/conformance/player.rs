@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 use tack_io::tun::{PREFIX, Packets};
@@ -18,6 +19,8 @@ use crate::world::ip as address;
 
 /// The player's port.
 const PLAYER_PORT: u16 = 2000;
+/// Where a flood of SYNs comes from.
+const FLOOD: Range<u16> = 3000..3200;
 /// How long a segment is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The initial sequence number of the player: numbers wrap in each script.
@@ -58,6 +61,11 @@ fn byte(position: u64) -> u8 {
 
 impl Player {
     pub(crate) fn new(who: Who, opening: Opening) -> Self {
+        Self::with(who, opening, false)
+    }
+
+    /// As [`Player::new`]; with `accurate`, the subject knows of accurate ECN feedback.
+    pub(crate) fn with(who: Who, opening: Opening, accurate: bool) -> Self {
         let network = TunNetwork {
             kernel: address("10.79.0.1"),
             prefix: 24,
@@ -72,7 +80,12 @@ impl Player {
             receiver,
             began: clock.now(),
             clock,
-            subject: Subject::new(who, opening, SocketAddr::new(network.stack, PLAYER_PORT)),
+            subject: Subject::new(
+                who,
+                opening,
+                SocketAddr::new(network.stack, PLAYER_PORT),
+                accurate,
+            ),
             who,
             inbox: VecDeque::new(),
             seen: Vec::new(),
@@ -196,20 +209,12 @@ impl Player {
             urgent: spec.urgent.unwrap_or(0),
             options,
         };
-        let mut contents = vec![0; PREFIX + header.encoded_len()];
-        header.emit(&mut contents[PREFIX..]);
-        contents.extend((0..spec.len).map(|at| byte(u64::from(spec.seq + at) - 1)));
-        self.note("<", &header, spec.len as usize);
-        let packet_size = contents.len();
-        poll_fn(|cx| self.sender.poll_writable(cx)).await.unwrap();
-        self.sender
-            .send(&mut Packets {
-                peer: self.subject.address,
-                ecn: spec.ecn.unwrap_or_default(),
-                contents: &mut contents,
-                packet_size,
-            })
-            .unwrap();
+        let payload: Vec<u8> = (0..spec.len)
+            .map(|at| byte(u64::from(spec.seq + at) - 1))
+            .collect();
+        self.note("<", &header, payload.len());
+        let ecn = spec.ecn.unwrap_or_default();
+        self.emit(&header, &payload, ecn).await;
     }
 
     fn options_of(&self, spec: &OptionsSpec) -> TcpOptions {
@@ -250,6 +255,9 @@ impl Player {
                     let is_right = checksum::verify_tcp(outer.src, outer.dst, outer.payload);
                     assert!(is_right, "the checksum of what leaves is right");
                     let segment = Segment::parse(outer.payload).unwrap();
+                    if FLOOD.contains(&segment.header.dst_port) {
+                        continue;
+                    }
                     self.inbox.push_back(Arrival {
                         header: segment.header,
                         payload: segment.payload.to_vec(),
@@ -327,6 +335,50 @@ impl Player {
                 self.trace
             );
         }
+    }
+
+    /// SYNs from many ports that are never followed by anything.
+    pub(crate) async fn flood(&mut self) {
+        for port in FLOOD {
+            let header = Header {
+                src_port: port,
+                dst_port: PORT,
+                seq: SeqNum(u32::from(port) << 8),
+                flags: Flags::SYN,
+                window: 1000,
+                options: TcpOptions {
+                    mss: Some(1460),
+                    ..TcpOptions::default()
+                },
+                ..Header::default()
+            };
+            self.emit(&header, &[], Ecn::NotEct).await;
+            if port % 16 == 0 {
+                // The subject gets its turn.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
+    /// SYN cookies that the subject sent, and took back.
+    pub(crate) fn cookies(&self) -> (u64, u64) {
+        self.subject.cookies()
+    }
+
+    async fn emit(&mut self, header: &Header, payload: &[u8], ecn: Ecn) {
+        let mut contents = vec![0; PREFIX + header.encoded_len()];
+        header.emit(&mut contents[PREFIX..]);
+        contents.extend(payload);
+        let packet_size = contents.len();
+        poll_fn(|cx| self.sender.poll_writable(cx)).await.unwrap();
+        self.sender
+            .send(&mut Packets {
+                peer: self.subject.address,
+                ecn,
+                contents: &mut contents,
+                packet_size,
+            })
+            .unwrap();
     }
 
     /// Anything that asks whether a window is still closed: one byte of the stream at most.

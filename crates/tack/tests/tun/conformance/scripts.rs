@@ -8,7 +8,6 @@ use crate::world::{isolated, sysctl};
 fn play(opening: Opening, script: &'static str) {
     for who in [Who::Kernel, Who::Ours] {
         isolated(move || async move {
-            sysctl("ipv4/tcp_ecn", "1");
             Player::new(who, opening).run(script).await;
         });
     }
@@ -485,4 +484,184 @@ fn strays_are_reset() {
         * > R 500:500(0)
         ",
     );
+}
+
+/// Plays `script` against ours, and against a kernel that knows accurate ECN feedback. One that
+/// does not refuses the setting.
+fn play_accurate(opening: Opening, script: &'static str) {
+    for who in [Who::Kernel, Who::Ours] {
+        isolated(move || async move {
+            if who == Who::Kernel {
+                if let Err(error) = std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "3") {
+                    println!("SKIPPED for the kernel, which has no accurate ECN feedback: {error}");
+                    return;
+                }
+                // The option with counters of bytes, which ours has not.
+                sysctl("ipv4/tcp_ecn_option", "0");
+            }
+            Player::with(who, opening, true).run(script).await;
+        });
+    }
+}
+
+/// RFC 9768 §3.1.1, table 2: who knows only classic feedback answers a wish for the accurate one
+/// with that. Ours does where TACK is agreed on, or the setting is off.
+#[test]
+fn wishes_for_accurate_ecn_get_the_classic_one() {
+    isolated(|| async {
+        Player::new(Who::Kernel, Opening::Passive)
+            .run(
+                "
+                < SEWe 0:0(0) win 65535 <mss 1000>
+                * > S.E 0:0(0) ack 1
+                < . 1:1(0) ack 1
+                write 1000
+                * > P. 1:1001(1000) ack 1 ecn ect0
+                < . 1:1(0) ack 1001
+                < P. 1:1001(1000) ack 1001 ecn ce
+                * > .E 1001:1001(0) ack 1001
+                read 1000
+                ",
+            )
+            .await;
+    });
+}
+
+/// RFC 9768 §3.1.1, §3.2.2: who asks for accurate feedback gets it, and marks are counted. The
+/// count begins with 5 (`eE`).
+#[test]
+fn accurate_ecn_is_negotiated() {
+    play_accurate(
+        Opening::Passive,
+        "
+        < SEWe 0:0(0) win 65535 <mss 1000>
+        * > S.W 0:0(0) ack 1
+        < .W 1:1(0) ack 1
+        write 1000
+        * > P.eE 1:1001(1000) ack 1 ecn ect0
+        < .eE 1:1(0) ack 1001
+        < P.eE 1:1001(1000) ack 1001 ecn ce
+        * > .We 1001:1001(0) ack 1001
+        < P.eE 1001:2001(1000) ack 1001 ecn ce
+        * > .EWe 1001:1001(0) ack 2001
+        < P.eE 2001:3001(1000) ack 1001 ecn ce
+        * > . 1001:1001(0) ack 3001
+        read 3000
+        ",
+    );
+}
+
+/// RFC 9768 §3.2.2.1: the first acknowledgement of who opens tells as what the SYN-ACK arrived.
+#[test]
+fn accurate_ecn_is_asked_for() {
+    play_accurate(
+        Opening::Active,
+        "
+        * > SEWe 0:0(0)
+        < S.W 0:0(0) ack 1 win 65535 <mss 1000>
+        * > .W 1:1(0) ack 1
+        event Connected
+        write 1000
+        * > P.eE 1:1001(1000) ack 1 ecn ect0
+        < .We 1:1(0) ack 1001
+        < P.We 1:1001(1000) ack 1001 ecn ce
+        * > .We 1001:1001(0) ack 1001
+        read 1000
+        ",
+    );
+}
+
+/// RFC 9768 §3.1.1, table 2: a server that knows classic feedback gets that.
+#[test]
+fn accurate_ecn_falls_back_to_the_classic_one() {
+    play_accurate(
+        Opening::Active,
+        "
+        * > SEWe 0:0(0)
+        < S.E 0:0(0) ack 1 win 65535 <mss 1000>
+        * > . 1:1(0) ack 1
+        event Connected
+        write 1000
+        * > P. 1:1001(1000) ack 1 ecn ect0
+        < . 1:1(0) ack 1001
+        < P. 1:1001(1000) ack 1001 ecn ce
+        * > .E 1001:1001(0) ack 1001
+        < P.W 1001:2001(1000) ack 1001 ecn ect0
+        * > . 1001:1001(0) ack 2001
+        read 2000
+        ",
+    );
+}
+
+/// RFC 9768 §3.1.1, table 2: a server without ECN, and one that sends back what it got.
+#[test]
+fn accurate_ecn_falls_back_to_none() {
+    for answer in ["S.", "S.EWe"] {
+        let script = format!(
+            "
+            * > SEWe 0:0(0)
+            < {answer} 0:0(0) ack 1 win 65535 <mss 1000>
+            * > . 1:1(0) ack 1
+            event Connected
+            write 1000
+            * > P. 1:1001(1000) ack 1 ecn not
+            < . 1:1(0) ack 1001
+            < P. 1:1001(1000) ack 1001 ecn ce
+            * > . 1001:1001(0) ack 1001
+            read 1000
+            "
+        );
+        play_accurate(Opening::Active, script.leak());
+    }
+}
+
+/// RFC 9768 §3.1.2: who knows it answers classic requests in kind, and asks of what it does not
+/// know as of itself.
+#[test]
+fn accurate_ecn_answers_all_requests() {
+    for (request, answer) in [("SEW", "S.E"), ("S", "S."), ("SE", "S.W"), ("SWe", "S.W")] {
+        let script = format!(
+            "
+            < {request} 0:0(0) win 65535 <mss 1000>
+            * > {answer} 0:0(0) ack 1
+            "
+        );
+        play_accurate(Opening::Passive, script.leak());
+    }
+}
+
+/// RFC 4987 §3.6: while SYNs of a flood wait, a handshake takes no memory. The cookie knows the
+/// segment size only roughly: 1000 becomes 536. A guess is reset.
+#[test]
+fn syn_cookies_under_flood() {
+    for who in [Who::Kernel, Who::Ours] {
+        isolated(move || async move {
+            if who == Who::Kernel {
+                sysctl("ipv4/tcp_syncookies", "1");
+            }
+            let mut player = Player::new(who, Opening::Passive);
+            player.flood().await;
+            player
+                .run(
+                    "
+                    < S 0:0(0) win 65535 <mss 1000>
+                    * > S. 0:0(0) ack 1 <mss 1460>
+                    < . 1:1(0) ack 77777
+                    * > R 77777:77777(0)
+                    < . 1:1(0) ack 1
+                    event Connected
+                    < P. 1:1001(1000) ack 1
+                    * > . 1:1(0) ack 1001
+                    read 1000
+                    write 1072
+                    * > . 1:1073(1072) ack 1001 each 536
+                    < . 1001:1001(0) ack 1073
+                    ",
+                )
+                .await;
+            let (sent, accepted) = player.cookies();
+            assert!(sent > 100, "{who:?}: {sent}");
+            assert_eq!(accepted, 1, "{who:?}");
+        });
+    }
 }

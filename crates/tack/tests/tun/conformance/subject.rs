@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tack::{Config, Endpoint, ListenOptions, Listener, Stream, TunNetwork, TunOptions};
+use tack::{
+    AccurateEcn, Config, Endpoint, ListenOptions, Listener, Stream, TunNetwork, TunOptions,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -39,24 +41,32 @@ pub(crate) struct Subject {
     pub(crate) address: IpAddr,
     opening: Option<JoinHandle<io::Result<Connection>>>,
     connection: Option<Connection>,
-    _kept: Kept,
+    kept: Kept,
 }
 
 /// What lives as long as the subject: a listener goes on to listen, and a host to be there.
-#[expect(dead_code, reason = "it is held, and not looked at")]
 enum Kept {
     Nothing,
-    Kernel(Arc<TcpListener>),
-    Ours(Endpoint, Option<Arc<Listener>>),
+    Kernel(#[expect(dead_code, reason = "it is held")] Arc<TcpListener>),
+    Ours(
+        Endpoint,
+        #[expect(dead_code, reason = "it is held")] Option<Arc<Listener>>,
+    ),
 }
 
 /// Where the subject listens.
 pub(crate) const PORT: u16 = 8080;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Connections that may wait to be accepted, or to be opened.
+const BACKLOG: u16 = 16;
 
 impl Subject {
-    /// Listens, or begins to connect to `player`.
-    pub(crate) fn new(who: Who, opening: Opening, player: SocketAddr) -> Self {
+    /// Listens, or begins to connect to `player`. With `accurate`, it asks for accurate ECN
+    /// feedback.
+    pub(crate) fn new(who: Who, opening: Opening, player: SocketAddr, accurate: bool) -> Self {
+        if who == Who::Kernel {
+            sysctl("ipv4/tcp_ecn", if accurate { "3" } else { "1" });
+        }
         let mut kept = Kept::Nothing;
         match who {
             Who::Kernel => {
@@ -65,7 +75,7 @@ impl Subject {
                     Opening::Passive => {
                         let socket = TcpSocket::new_v4().unwrap();
                         socket.bind(SocketAddr::new(address, PORT)).unwrap();
-                        let listener = Arc::new(socket.listen(16).unwrap());
+                        let listener = Arc::new(socket.listen(BACKLOG.into()).unwrap());
                         kept = Kept::Kernel(Arc::clone(&listener));
                         tokio::spawn(async move { listener.accept().await.map(|(it, _)| it) })
                     }
@@ -93,11 +103,16 @@ impl Subject {
                 // The kernel knows no TACK; a script that is to fit both does without.
                 let config = Config {
                     ack: "delayed:2".parse().unwrap(),
+                    accurate_ecn: if accurate {
+                        AccurateEcn::Offer
+                    } else {
+                        AccurateEcn::default()
+                    },
                     ..Config::default()
                 };
                 let opening = match opening {
                     Opening::Passive => {
-                        let options = ListenOptions::new().config(config);
+                        let options = ListenOptions::new().config(config).backlog(BACKLOG.into());
                         let listener = endpoint.listen_with(PORT, options).unwrap();
                         let listener = Arc::new(listener);
                         kept = Kept::Ours(endpoint, Some(Arc::clone(&listener)));
@@ -120,12 +135,33 @@ impl Subject {
         }
     }
 
+    /// SYN cookies that left, and that came back.
+    pub(crate) fn cookies(&self) -> (u64, u64) {
+        match &self.kept {
+            Kept::Ours(endpoint, _) => {
+                let stats = endpoint.carrier_stats();
+                (stats.cookies_sent, stats.cookies_accepted)
+            }
+            Kept::Nothing | Kept::Kernel(_) => {
+                let text = std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+                let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+                let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+                let number = |name: &str| {
+                    let mut pairs = names.split(' ').zip(values.split(' '));
+                    let value = pairs.find(|(is, _)| *is == name).unwrap().1;
+                    value.parse().unwrap()
+                };
+                (number("SyncookiesSent"), number("SyncookiesRecv"))
+            }
+        }
+    }
+
     fn opening(address: IpAddr, opening: JoinHandle<io::Result<Connection>>, kept: Kept) -> Self {
         Self {
             address,
             opening: Some(opening),
             connection: None,
-            _kept: kept,
+            kept,
         }
     }
 

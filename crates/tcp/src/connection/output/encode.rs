@@ -28,7 +28,7 @@ impl Connection {
         let end = self.queue.end();
         let data = plan.range.start..plan.range.end.min(end).max(plan.range.start);
         let fin = plan.range.end > end;
-        let mut flags = Flags::ACK.with(self.ecn.flags(plan.kind == Kind::New));
+        let mut flags = Flags::ACK.with(self.ecn.flags(plan.kind == Kind::New, true));
         if fin {
             flags = flags.with(Flags::FIN);
         }

@@ -1,0 +1,523 @@
+//! A soak: connections that begin, end and break at random, between the kernel's TCP and ours and
+//! between two of ours, over a path whose faults change all the time. In the end nothing is left:
+//! no connection, no memory, no descriptor.
+//!
+//! Half a second ordinarily, and 5 s with `TACK_LONG=1`. `TACK_SOAK=1800` runs half an hour; with
+//! `--nocapture` it shows memory, descriptors and connections each minute. The test runs in a
+//! process of its own, whose memory and descriptors nobody else uses.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tack::{Algorithm, Config, Endpoint, KeepAlive, ListenOptions, Stream};
+use tack_base::random::RandomStream;
+use tack_io::Clock;
+use tack_sim::impair::order::OrderConfig;
+use tack_sim::path::PathConfig;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::forwarder::{Link, NEAR, Rule, clean};
+use crate::pattern::byte;
+use crate::world::{build, ip, isolated_for, options};
+
+/// Connections at a time.
+const WORKERS: u64 = 8;
+/// No connection takes longer, whatever the path does to it.
+const STUCK: Duration = Duration::from_secs(100);
+/// What the process may have grown by between the middle and the end, KiB.
+const SLACK: u64 = 8 << 10;
+const OURS: &str = "10.77.1.2";
+const OURS_NEAR: &str = "10.77.2.2";
+
+fn duration() -> Duration {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    if let Some(seconds) = number("TACK_SOAK") {
+        return Duration::from_secs(seconds);
+    }
+    let long = std::env::var_os("TACK_LONG").is_some_and(|value| !value.is_empty() && value != "0");
+    Duration::from_millis(if long { 5000 } else { 500 })
+}
+
+#[test]
+fn random_connections_leave_nothing_behind() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "soak::in_a_process_of_its_own",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(output.status.success(), "the soak fails: {}", output.status);
+    assert!(text.contains("1 passed"), "the soak ran");
+}
+
+#[test]
+#[ignore = "the test above runs it"]
+fn in_a_process_of_its_own() {
+    let time = duration();
+    isolated_for(time + 3 * STUCK, move || async move {
+        LocalSet::new().run_until(soak(time)).await;
+    });
+}
+
+/// What a connection is to do, as its opener tells the other side in its first bytes.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    seed: u64,
+    up: u64,
+    down: u64,
+    ending: Ending,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    /// Both streams end, and both sides have all bytes.
+    Clean,
+    /// The opener, or the other side, aborts once so many bytes have been sent.
+    Abort { opener: bool, after: u64 },
+    /// One side lets go of the connection without reading on.
+    Drop { opener: bool, after: u64 },
+}
+
+const ORDER_LEN: usize = 33;
+
+impl Order {
+    fn random(random: &mut RandomStream) -> Self {
+        let len = |random: &mut RandomStream| match random.below(10) {
+            0 => 0,
+            1..8 => random.below(20_000),
+            _ => random.below(400_000),
+        };
+        let (up, down) = (len(random), len(random));
+        let opener = random.chance(0.5);
+        let after = random.below(1 + if opener { up } else { down });
+        let ending = match random.below(10) {
+            0 | 1 => Ending::Abort { opener, after },
+            2 => Ending::Drop { opener, after },
+            _ => Ending::Clean,
+        };
+        Self {
+            seed: random.next_u64(),
+            up,
+            down,
+            ending,
+        }
+    }
+
+    fn bytes(&self) -> [u8; ORDER_LEN] {
+        let (kind, after) = match self.ending {
+            Ending::Clean => (0, 0),
+            Ending::Abort { opener, after } => (1 + u8::from(opener), after),
+            Ending::Drop { opener, after } => (3 + u8::from(opener), after),
+        };
+        let mut bytes = [kind; ORDER_LEN];
+        let words = [self.seed, self.up, self.down, after];
+        for (place, word) in bytes[1..].chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+
+    fn parse(bytes: &[u8; ORDER_LEN]) -> Self {
+        let word = |number: usize| {
+            u64::from_be_bytes(*bytes[1 + 8 * number..].first_chunk().expect("eight bytes"))
+        };
+        let after = word(3);
+        let ending = match bytes[0] {
+            0 => Ending::Clean,
+            kind @ (1 | 2) => Ending::Abort {
+                opener: kind == 2,
+                after,
+            },
+            kind => Ending::Drop {
+                opener: kind == 4,
+                after,
+            },
+        };
+        Self {
+            seed: word(0),
+            up: word(1),
+            down: word(2),
+            ending,
+        }
+    }
+}
+
+/// One end of a connection, of the kernel or ours.
+trait Connection: AsyncRead + AsyncWrite + Unpin {
+    fn abort(self);
+}
+
+impl Connection for TcpStream {
+    fn abort(self) {
+        // Linger for no time at all: a reset.
+        let _ = socket2::SockRef::from(&self).set_linger(Some(Duration::ZERO));
+    }
+}
+
+impl Connection for Stream {
+    fn abort(self) {
+        self.reset();
+    }
+}
+
+/// Sends `len` bytes, or `stop` of them, and tells whether all left.
+async fn send(writer: &mut (impl AsyncWrite + Unpin), seed: u64, len: u64, stop: u64) -> bool {
+    let end = len.min(stop);
+    let mut at = 0;
+    while at < end {
+        let next = end.min(at + (16 << 10));
+        let block: Vec<u8> = (at..next).map(|position| byte(seed, position)).collect();
+        if writer.write_all(&block).await.is_err() {
+            return false;
+        }
+        at = next;
+    }
+    stop > len && writer.shutdown().await.is_ok()
+}
+
+/// Reads to the end, or an error, and checks what is there. Tells how many bytes that were, and
+/// whether the stream ended in order.
+async fn receive(reader: &mut (impl AsyncRead + Unpin), seed: u64) -> (u64, bool) {
+    let mut block = vec![0; 16 << 10];
+    let mut at = 0;
+    loop {
+        match reader.read(&mut block).await {
+            Ok(0) => return (at, true),
+            Err(_) => return (at, false),
+            Ok(got) => {
+                for read in &block[..got] {
+                    assert_eq!(*read, byte(seed, at), "byte {at} of stream {seed}");
+                    at += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Does its part of an order.
+async fn carry_out(mut connection: impl Connection, order: Order, is_opener: bool, what: &str) {
+    let (outgoing, incoming) = if is_opener {
+        (order.up, order.down)
+    } else {
+        (order.down, order.up)
+    };
+    let (own, other) = (
+        order.seed ^ u64::from(is_opener),
+        order.seed ^ u64::from(!is_opener),
+    );
+    let stop = match order.ending {
+        Ending::Abort { opener, after } | Ending::Drop { opener, after } if opener == is_opener => {
+            after
+        }
+        _ => u64::MAX,
+    };
+    if stop < u64::MAX {
+        send(&mut connection, own, outgoing, stop).await;
+        if let Ending::Abort { .. } = order.ending {
+            connection.abort();
+        }
+        return;
+    }
+    let (mut reader, mut writer) = tokio::io::split(&mut connection);
+    let (sent, (got, ended)) = tokio::join!(
+        send(&mut writer, own, outgoing, u64::MAX),
+        receive(&mut reader, other)
+    );
+    if order.ending == Ending::Clean {
+        assert!(
+            sent && ended,
+            "{what}: {order:?} does not end in order, {got} bytes came"
+        );
+        assert_eq!(got, incoming, "{what}: {order:?}");
+    } else {
+        assert!(got <= incoming, "{what}: {order:?}, but {got} bytes came");
+    }
+}
+
+/// The kernel asks whether its peer is still there, as ours does.
+fn keep_alive(stream: TcpStream) -> TcpStream {
+    let second = Duration::from_secs(1);
+    let often = socket2::TcpKeepalive::new()
+        .with_time(second)
+        .with_interval(second)
+        .with_retries(30);
+    socket2::SockRef::from(&stream)
+        .set_tcp_keepalive(&often)
+        .unwrap();
+    stream
+}
+
+/// What is counted.
+#[derive(Default)]
+struct Counts {
+    opened: AtomicU64,
+    served: AtomicU64,
+    /// Attempts to connect that failed: the path was down for too long.
+    failed: AtomicU64,
+}
+
+async fn open(mut connection: impl Connection, order: Order, what: &str) {
+    if connection.write_all(&order.bytes()).await.is_ok() {
+        carry_out(connection, order, true, what).await;
+    }
+}
+
+async fn serve(mut connection: impl Connection, counts: &Counts, what: &str) {
+    let mut bytes = [0; ORDER_LEN];
+    // The opener may have aborted by now.
+    if connection.read_exact(&mut bytes).await.is_ok() {
+        carry_out(connection, Order::parse(&bytes), false, what).await;
+        counts.served.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What a connection of ours is set up with: the waits that only time ends are short.
+fn config(random: &mut RandomStream) -> Config {
+    Config {
+        sack: random.chance(0.9),
+        timestamps: random.chance(0.8),
+        window_scaling: random.chance(0.9),
+        congestion: [Algorithm::default(), Algorithm::Cubic, Algorithm::NewReno]
+            [random.below(3) as usize],
+        // A reset that gets lost leaves a peer that only listens in the dark.
+        keep_alive: Some(KeepAlive {
+            idle: Duration::from_secs(2),
+            interval: Duration::from_secs(1),
+            probes: 30,
+        }),
+        time_wait: Duration::from_millis(200),
+        fin_wait: Duration::from_secs(5),
+        ..Config::default()
+    }
+}
+
+/// Connections in any state but LISTEN and TIME-WAIT that the kernel has in this namespace.
+fn kernel_connections() -> usize {
+    let table = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+    let state = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
+    let rest = |line: &&str| !matches!(state(line).as_deref(), Some("0A" | "06"));
+    table.lines().skip(1).filter(rest).count()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Memory that the process holds, KiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// The path changes its mind every few hundred milliseconds: it is clean, loses some, much or nearly all,
+/// or much in one direction.
+fn moods(seed: u64) -> Rule {
+    let mut random = RandomStream::new(seed, "moods", 0);
+    let clock = Clock::new();
+    let mut until = clock.now();
+    let mut mood = 0;
+    Box::new(move |direction, _| {
+        let now = clock.now();
+        if now >= until {
+            mood = random.below(7);
+            until = now + Duration::from_millis(20 + random.below(580));
+        }
+        match mood {
+            0 => random.chance(0.98),
+            1 => random.chance(0.7),
+            2 => direction == 0 || random.chance(0.5),
+            3 => random.chance(0.02),
+            _ => true,
+        }
+    })
+}
+
+async fn soak(time: Duration) {
+    let path = PathConfig {
+        order: OrderConfig {
+            reorder: 0.02,
+            reorder_delay: Duration::from_millis(4),
+            duplicate: 0.01,
+        },
+        corrupt: 0.002,
+        ..clean()
+    };
+    let link = Link::new([path.clone(), path], 17, moods(18));
+    let mut random = RandomStream::new(19, "soak", 0);
+    let far = link.far(|| {
+        build(
+            Endpoint::builder()
+                .config(config(&mut random))
+                .tun(options(1)),
+        )
+    });
+    let near = build(
+        Endpoint::builder()
+            .config(config(&mut random))
+            .tun(options(2)),
+    );
+    let counts = Rc::new(Counts::default());
+    let mut servers = JoinSet::new();
+    let kernel = Arc::new(TcpListener::bind((ip(NEAR), 7000)).await.unwrap());
+    {
+        let (kernel, counts) = (Arc::clone(&kernel), Rc::clone(&counts));
+        servers.spawn_local(async move {
+            let mut serving = JoinSet::new();
+            loop {
+                let (stream, _) = kernel.accept().await.unwrap();
+                let counts = Rc::clone(&counts);
+                serving.spawn_local(async move {
+                    serve(keep_alive(stream), &counts, "ours to the kernel").await
+                });
+                while let Some(done) = serving.try_join_next() {
+                    done.unwrap();
+                }
+            }
+        });
+    }
+    for (endpoint, what) in [(&far, "the kernel to ours"), (&near, "ours to ours")] {
+        let config = config(&mut random);
+        let options = ListenOptions::new().config(config).backlog(16);
+        let listener = endpoint.listen_with(7000, options).unwrap();
+        let counts = Rc::clone(&counts);
+        servers.spawn_local(async move {
+            let mut serving = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let counts = Rc::clone(&counts);
+                serving.spawn_local(async move { serve(stream, &counts, what).await });
+                while let Some(done) = serving.try_join_next() {
+                    done.unwrap();
+                }
+            }
+        });
+    }
+    let clock = Clock::new();
+    let began = clock.now();
+    let (base_memory, base_descriptors) = (far.memory() + near.memory(), descriptors());
+    let mut workers = JoinSet::new();
+    for number in 0..WORKERS {
+        let (far, counts) = (far.clone(), Rc::clone(&counts));
+        let clock = Clock::new();
+        let began = clock.now();
+        workers.spawn_local(async move {
+            let mut random = RandomStream::new(20, "worker", number);
+            while clock.now().saturating_since(began) < time {
+                let order = Order::random(&mut random);
+                let kind = random.below(3) as usize;
+                let config = config(&mut random);
+                let done = async {
+                    let failed = match kind {
+                        0 => match TcpStream::connect((ip(OURS), 7000)).await {
+                            Ok(stream) => {
+                                open(keep_alive(stream), order, "the kernel to ours").await;
+                                false
+                            }
+                            Err(_) => true,
+                        },
+                        _ => {
+                            let to = if kind == 1 { NEAR } else { OURS_NEAR };
+                            let connect = far.connect(SocketAddr::new(ip(to), 7000));
+                            match connect.config(config).await {
+                                Ok(stream) => {
+                                    let what = ["ours to the kernel", "ours to ours"][kind - 1];
+                                    open(stream, order, what).await;
+                                    false
+                                }
+                                Err(_) => true,
+                            }
+                        }
+                    };
+                    counts.opened.fetch_add(1, Ordering::Relaxed);
+                    counts
+                        .failed
+                        .fetch_add(u64::from(failed), Ordering::Relaxed);
+                };
+                let done = tokio::time::timeout(STUCK, done).await;
+                done.unwrap_or_else(|_| panic!("stuck: worker {number}, kind {kind}, {order:?}"));
+            }
+        });
+    }
+    let show = |what: &str| {
+        println!(
+            "{what}: {} s, {} connections ({} served, {} not opened), {} KiB resident, \
+             {} bytes in connections, {} descriptors, {} connections of the kernel",
+            clock.now().saturating_since(began).as_secs(),
+            counts.opened.load(Ordering::Relaxed),
+            counts.served.load(Ordering::Relaxed),
+            counts.failed.load(Ordering::Relaxed),
+            resident(),
+            far.memory() + near.memory(),
+            descriptors(),
+            kernel_connections(),
+        );
+    };
+    show("begins");
+    let mut halfway = None;
+    let mut next_minute = began + Duration::from_secs(60);
+    while !workers.is_empty() {
+        let tick = tokio::time::sleep(Duration::from_millis(100));
+        tokio::select! {
+            done = workers.join_next() => done.expect("there is one").unwrap(),
+            broken = servers.join_next() => broken.expect("they go on").unwrap(),
+            () = tick => {}
+        }
+        let now = clock.now();
+        if halfway.is_none() && now.saturating_since(began) >= time / 2 {
+            halfway = Some(resident());
+            show("half of the time is over");
+        }
+        if now >= next_minute {
+            next_minute = now + Duration::from_secs(60);
+            show("goes on");
+        }
+    }
+    // What is on its way to its end gets there: retransmissions, FIN-WAIT-2, TIME-WAIT.
+    let patience = clock.now() + STUCK;
+    loop {
+        let ours = far.memory() + near.memory();
+        let left = (
+            ours.saturating_sub(base_memory),
+            kernel_connections(),
+            descriptors(),
+        );
+        if left.0 == 0 && left.1 == 0 && left.2 <= base_descriptors {
+            break;
+        }
+        assert!(
+            clock.now() < patience,
+            "left behind (bytes, connections, descriptors): {left:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    show("ends");
+    assert!(
+        counts.served.load(Ordering::Relaxed) > 0,
+        "something was served"
+    );
+    let (middle, end) = (halfway.expect("half of it was reached"), resident());
+    if time >= Duration::from_secs(60) {
+        assert!(
+            end <= middle + SLACK,
+            "{middle} KiB in the middle, {end} KiB in the end"
+        );
+    }
+    servers.abort_all();
+}
